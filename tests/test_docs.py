@@ -44,6 +44,7 @@ DOCS = ROOT / "docs"
 GENERATED = {
     "proof.md",
     "behaviors_whole.md",
+    "docket.md",
     "exact_counts.md",
     "mutants.md",
     "mutation.md",
@@ -474,6 +475,7 @@ def test_files_that_the_pages_name_exist() -> None:
 
 
 EXAMPLE_PATHS = {
+    "specs/docket/PROJECT.yaml",
     "specs/documents/PAGE.sha256",
     "specs/documents/demo_cast.yaml",
 }

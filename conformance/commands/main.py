@@ -34,6 +34,7 @@ COMMANDS = {
     "rules": "rules_command",
     "explain": "explain_command",
     "chains": "chains_command",
+    "docket": "docket_command",
     "backends": "backends_command",
     "selftest": "selftest_command",
     "run": "run_command",

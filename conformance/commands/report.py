@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from conformance.commands.options import parse_folder
+from conformance.exchange.docket_of_run import docket_rows
 from reports.findings.changes import CHANGES
 from reports.findings.finding_text import counted
 from reports.findings.report import Report
@@ -42,7 +43,7 @@ def report_command(
     files = {name: file for name, file in outputs if file is not None}
     for file in files.values():
         file_to_write(file)  # Raises an error before anything is written.
-    report = write_site(runs, out)
+    report = write_site(runs, out, docket_rows)
     for name, file in files.items():
         write_output(report, name, file)
     typer.echo(f"{folder_at(out).display_path('index.html')}: {describe_report(report)}")

@@ -111,6 +111,11 @@ def judge_stream(stream: IO[str], tally: Tally) -> Iterator[dict[str, Any]]:
         yield judged
 
 
+def judge_line(line: str, rules: Ruling | BitcastRuling) -> dict[str, Any]:
+    """Judge one line by the ruling of its case; raise CastigateError if it is malformed."""
+    return _judged(rules, _parsed(line))
+
+
 def _lines(stream: IO[str]) -> Iterator[tuple[int, str | None]]:
     """Numbered lines that are not blank; ``None`` for one that is too long."""
     number = 0

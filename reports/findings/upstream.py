@@ -1,7 +1,7 @@
-"""What frameworks' owners say of findings: where they were reported, and what is intended.
+"""What is known of findings elsewhere: where they were reported, and what owners intend.
 
-``upstream.yaml`` has the addresses of issues, ``intended.yaml`` the places where owners document
-that they mean it.
+The threads of the docket name the findings that they tell of. ``intended.yaml`` has the places
+where owners document that they mean it.
 """
 
 from __future__ import annotations
@@ -14,37 +14,36 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from oracles.registry import framework_of
+from specs.docket import docket
 from specs.model.yaml_source import explain_validation_error, read_yaml
 
-FILE = Path(__file__).with_name("upstream.yaml")
 INTENDED_FILE = Path(__file__).with_name("intended.yaml")
 Finding = Annotated[str, Field(pattern=r"^[\w.:-]+/[\w.:-]+$")]
-Links = dict[Finding, Annotated[str, Field(pattern="^https://")]]
 Places = dict[Finding, Annotated[str, Field(min_length=1)]]
 
 
 @cache
 def upstream_links() -> Mapping[str, str]:
-    """The address of each finding that was reported, by the framework and the finding's name."""
-    return _read(FILE, TypeAdapter(Links))
+    """The first thread about each finding, by the framework and the finding's name."""
+    links: dict[str, str] = {}
+    for thread in docket():
+        for finding in thread.entry.findings:
+            links.setdefault(finding, thread.link)
+    return links
 
 
 @cache
 def intended_places() -> Mapping[str, str]:
     """Where owners document a finding as intended, by the framework and the finding's name."""
-    return _read(INTENDED_FILE, TypeAdapter(Places))
-
-
-def _read(path: Path, known: TypeAdapter[dict[str, str]]) -> Mapping[str, str]:
-    source = read_yaml(path)
+    source = read_yaml(INTENDED_FILE)
     try:
-        return known.validate_python(source.data)
+        return TypeAdapter(Places).validate_python(source.data)
     except ValidationError as error:
         raise source.error(*explain_validation_error(source, error)) from None
 
 
 def upstream_of(backend: str, name: str) -> str | None:
-    """The address where a finding was reported; all variants of a framework share it."""
+    """The thread where a finding was reported; all variants of a framework share it."""
     return upstream_links().get(f"{framework_of(backend)}/{name}")
 
 

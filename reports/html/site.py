@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from reports.findings.report import Report, read_report
 from reports.findings.verdict_signs import CHANGE_SIGNS, SIGNS_AND_MEANINGS, percentage
 from reports.html.behaviors import behaviors_by_family
 from reports.html.case_details import case_details
+from reports.html.docket import DocketRow, DocketRows
 from reports.html.document_page import (
     cited_lines,
     document_page_file,
@@ -39,17 +41,23 @@ OPERATIONS = ("cast", "call", "bitcast")
 """The operations of documents; each has a page of its own."""
 
 
-def write_site(runs: Sequence[str], out: str | os.PathLike[str]) -> Report:
-    """Write the report of some runs, oldest first, and replace an older report in the folder."""
+def write_site(
+    runs: Sequence[str], out: str | os.PathLike[str], docket_rows: DocketRows | None = None
+) -> Report:
+    """Write the report of some runs, oldest first, and replace an older report in the folder.
+
+    ``docket_rows`` decides public threads by the last run; without it they have no page.
+    """
     folder = check_output_folder(os.fspath(out))
     report = read_report(runs)
-    replace_report(folder, lambda: _files(report))
+    rows = docket_rows(runs[-1]) if docket_rows is not None else ()
+    replace_report(folder, lambda: _files(report, rows))
     return report
 
 
-def _files(report: Report) -> Iterator[tuple[str, bytes]]:
+def _files(report: Report, rows: Sequence[DocketRow]) -> Iterator[tuple[str, bytes]]:
     """Yield the path and the content of each file of the report."""
-    for name, text in _pages(report):
+    for name, text in _pages(report, rows):
         yield name, plain_text(text).encode()
     for file in sorted(STATIC.iterdir()):
         yield f"static/{file.name}", file.read_bytes()
@@ -59,7 +67,7 @@ def _files(report: Report) -> Iterator[tuple[str, bytes]]:
         yield f"data/{name}.js", data_file(name, data)
 
 
-def _pages(report: Report) -> Iterator[tuple[str, str]]:
+def _pages(report: Report, rows: Sequence[DocketRow]) -> Iterator[tuple[str, str]]:
     """Yield the file name and the text of each page."""
     environment = Environment(
         loader=PackageLoader("reports.html"),
@@ -83,6 +91,7 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
         "reported": {document for document, _ in report.cases},
         "field_names": FIELD_NAMES,
         "finding_kinds": SIGNS,
+        "docket": Counter(each.verdict for each in rows),
     }
 
     def page(template: str, **variables: Any) -> str:
@@ -93,6 +102,9 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
     yield "layouts.html", page("layouts.html", groups=list(layout_checks(report)))
     yield "trend.html", page("trend.html", trends=trends(report), wrong_verdicts=WRONG)
     yield "open.html", page("open.html", points=list(open_points(report)))
+    if rows:
+        asked = {cell.case for cell in report.cells.values()}
+        yield "docket.html", page("docket.html", rows=rows, asked=asked)
     for name in ("cases.html", "case.html", "pair.html"):
         yield name, page(name)
     for operation in OPERATIONS:

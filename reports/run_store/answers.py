@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -35,14 +35,18 @@ class CaseRow:
 
 
 class RunAnswers:
-    """The answers of a run. All arrays are held compressed, and the last few used as they are."""
+    """The answers of a run. All arrays are held compressed, and the last few used as they are.
 
-    def __init__(self, store: RunStore) -> None:
+    With ``digests``, only these arrays are read.
+    """
+
+    def __init__(self, store: RunStore, digests: Container[str] | None = None) -> None:
         self.store = store
         self._compressed: dict[str, tuple[str, bytes]] = {
             digest.as_py(): (dtype.as_py(), zlib.compress(data.as_py(), FASTEST))
             for batch in read_batches(store, "answers.parquet", ARRAY_COLUMNS, rows=ROWS_AT_ONCE)
             for digest, dtype, data in zip(*batch.columns, strict=True)
+            if digests is None or digest.as_py() in digests
         }
         self.array = lru_cache(CACHED_ARRAYS)(self._decode)
         """The array of a digest."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from conformance.exchange.docket_of_run import docket_rows
 from reports.html.site import write_site
 from specs.editions import edition
 from specs.loader import documents
@@ -37,6 +38,7 @@ PAGES = (
     f"case.html#{CASE}",
     "case.html#onnx-cast:25/int8/string",
     "pair.html#float32/float8e4m3fn",
+    "docket.html",
 )
 pytestmark = [
     pytest.mark.browser,
@@ -53,7 +55,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> str:
         planted_run(folder / "before"),
         planted_run(folder / "now", one_cell("ort", HALF, violated("ort", HALF)), after=1),
     ]
-    write_site(runs, folder / "site")
+    write_site(runs, folder / "site", docket_rows)
     return (folder / "site").as_uri()
 
 

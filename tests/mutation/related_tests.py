@@ -6,6 +6,7 @@ from fnmatch import fnmatch
 
 RELATED = (
     ("specs/behaviors.py", "reports/behavior_file reports/behavior_search"),
+    ("specs/docket.py", "specs/docket conformance/docket reports/upstream"),
     (
         "specs/bitcast_*.py",
         "specs/bitcast_documents specs/bitcast_mistakes reference/bitcast_bits"

@@ -1,4 +1,4 @@
-"""Findings name the upstream issues that report them."""
+"""Findings name the threads of the docket that tell of them, and what owners intend."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reports.ledger.ledger_file import load_ledger
 from specs.errors import DocumentError
 
 
-def test_every_entry_is_of_a_backend_and_ledgers_name_it() -> None:
+def test_every_link_is_of_a_backend_and_ledgers_name_it() -> None:
     for name, link in upstream.upstream_links().items():
         backend, _, finding = name.partition("/")
         assert backend in BUILTINS
@@ -23,15 +23,22 @@ def test_every_entry_is_of_a_backend_and_ledgers_name_it() -> None:
     assert upstream.upstream_of("ort", "nothing") is None
 
 
-@pytest.mark.parametrize("text", ["ort: https://a.b\n", "ort/a: http://a.b\n", "- a\n"])
+def test_the_docket_links_findings() -> None:
+    links = upstream.upstream_links()
+    assert links["onnx/as-onnx-cast-24"] == "https://github.com/onnx/onnx/issues/6220"
+    assert links["ort/as-onnx-cast-24"] == links["onnx/as-onnx-cast-24"]
+    assert len(links) >= 8
+
+
+@pytest.mark.parametrize("text", ["ort: a place\n", "ort/a: ''\n", "- a\n"])
 def test_a_mistake_is_one_line_with_its_place(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "upstream.yaml"
+    file = tmp_path / "intended.yaml"
     file.write_text(text)
-    monkeypatch.setattr(upstream, "FILE", file)
+    monkeypatch.setattr(upstream, "INTENDED_FILE", file)
     with pytest.raises(DocumentError) as error:
-        upstream.upstream_links.__wrapped__()
+        upstream.intended_places.__wrapped__()
     assert str(error.value).startswith(f"{file}:1: ")
     assert "\n" not in str(error.value)
 

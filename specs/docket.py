@@ -1,0 +1,163 @@
+"""The docket: public threads about conversions, as facts, read from ``docket/*.yaml``.
+
+An entry says who was reported to answer what, and what was wanted instead, about an input of the
+case that decides it. Who is right is written nowhere: it follows from the document, and whether the
+answer is still given from asking (``conformance/exchange/docketed.py``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from specs.cases import Case
+from specs.chains import Chain, chain_named, is_chain
+from specs.errors import CastigateError
+from specs.loader import document_and_version, documents, yardsticks
+from specs.model.strict_model import StrictModel
+from specs.model.yaml_source import Location, YamlFile, explain_validation_error, read_yaml
+from specs.questions import case_of_any_shape
+from specs.selection import case_named, cases_of_pair
+
+DOCKET = Path(__file__).with_name("docket")
+PROJECT = r"[\w-][\w.-]*/[\w.-]+"
+LINK = re.compile(rf"https://github\.com/({PROJECT})/(issues|pull)/([1-9][0-9]*)", re.ASCII)
+Spelled = str | int | bool
+Value = Spelled | list[Spelled] | dict[str, Any]
+"""A value as ``castigate judge`` reads it: a number or pattern, a tensor, a text, an error."""
+Sentence = Annotated[str, Field(min_length=1)]
+
+
+class Question(StrictModel):
+    """One input of a case or a chain: what each system was said to answer, and what was wanted."""
+
+    case: str
+    input: Value
+    answers: Annotated[dict[str, Value], Field(min_length=1)]
+    wanted: Value | None = None
+    road: str = ""
+
+    @property
+    def asked(self) -> Case | Chain:
+        """The case or the chain; raise CastigateError if the id names none, or not in full."""
+        edition, *parts = self.case.split("/")
+        name, _, version = edition.partition(":")
+        found: Case | Chain
+        if is_chain(parts):
+            found = chain_named(self.case)
+        elif name in yardsticks() and len(parts) > 1:
+            known, _ = document_and_version(edition, takes_yardsticks=True)
+            [found] = cases_of_pair(known.name, version, *parts[:2]) or [case_named(self.case)]
+        else:
+            found = case_of_any_shape(self.case)
+        if found.id != self.case:
+            raise CastigateError(f"`{self.case}` lacks its version or a mode; write {found.id}")
+        return found
+
+
+class ThreadEntry(StrictModel):
+    """A thread. ``opened`` is its date, as far as it is known; empty if it is not.
+
+    ``report`` and ``outcome`` say in our words what was reported and what became of it. An entry
+    that was not ``read`` rests on an excerpt. ``findings`` are those of ours that it tells of.
+    """
+
+    opened: Annotated[str, Field(pattern=r"^20[0-9]{2}(-[01][0-9](-[0-3][0-9])?)?$")] = ""
+    report: Sentence
+    outcome: Sentence = ""
+    read: bool = True
+    questions: Annotated[list[Question], Field(min_length=1)]
+    findings: list[Annotated[str, Field(pattern=r"^[\w.:-]+/[\w.:-]+$")]] = Field([])
+
+
+class DocketEntry(StrictModel):
+    """The threads of a project by their links.
+
+    ``claims`` are the documents that the project means to implement. ``systems`` has the systems
+    that no installed backend is, each with the reason.
+    """
+
+    project: Annotated[str, Field(pattern=rf"^{PROJECT}$")]
+    claims: list[str] = Field([])
+    systems: dict[str, Sentence] = Field({})
+    threads: Annotated[dict[str, ThreadEntry], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _check_systems(self) -> DocketEntry:
+        named = {
+            system
+            for thread in self.threads.values()
+            for question in thread.questions
+            for system in question.answers
+        }
+        if unused := set(self.systems) - named:
+            raise ValueError(f"no thread names the system `{min(unused)}`; delete it")
+        return self
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread of the docket, and where it stands."""
+
+    link: str
+    entry: ThreadEntry
+    project: DocketEntry
+    source: YamlFile
+
+    @property
+    def name(self) -> str:
+        """The link as people write it: ``onnx/onnx#6220``."""
+        found = LINK.fullmatch(self.link)
+        assert found is not None
+        return f"{found[1]}#{found[3]}"
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """All systems that were reported to answer something."""
+        return tuple(dict.fromkeys(each for one in self.entry.questions for each in one.answers))
+
+    def location(self, question: int) -> Location:
+        """Where a question stands in the file."""
+        return ("threads", self.link, "questions", question)
+
+
+@cache
+def docket() -> tuple[Thread, ...]:
+    """All shipped threads, project by project."""
+    return tuple(each for path in sorted(DOCKET.glob("*.yaml")) for each in load_docket(path))
+
+
+def load_docket(path: Path) -> Iterator[Thread]:
+    """Load one project's threads; raise DocumentError with file and line.
+
+    Links must have the form of the project's, and cases must exist.
+    """
+    file = read_yaml(path)
+    try:
+        project = DocketEntry.model_validate(file.data)
+    except ValidationError as error:
+        raise file.error(*explain_validation_error(file, error)) from None
+    for number, name in enumerate(project.claims):
+        if name not in documents():
+            known = ", ".join(documents())
+            raise file.error(("claims", number), f"`{name}` is no document; they are {known}")
+    for link, entry in project.threads.items():
+        found = LINK.fullmatch(link)
+        if found is None or found[1] != project.project:
+            form = f"https://github.com/{project.project}/issues/N or …/pull/N"
+            raise file.error(
+                ("threads", link), f"`{link}` is no thread of the project; write {form}"
+            )
+        thread = Thread(link, entry, project, file)
+        for number, question in enumerate(entry.questions):
+            try:
+                _ = question.asked
+            except CastigateError as error:
+                raise file.error((*thread.location(number), "case"), str(error)) from None
+        yield thread
