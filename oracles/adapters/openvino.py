@@ -1,7 +1,8 @@
 """openvino's Convert: evaluated by its reference, or compiled or folded by the CPU plugin.
 
-Cases of ``openvino-convert-like`` are made by ConvertLike, which takes the type from a second tensor.
-The reference does not evaluate it: the pass ``ConstantFolding`` turns it into a Convert, which it folds.
+Cases of ``openvino-convert-like`` are made by ConvertLike, which takes the type from a second
+tensor. The reference does not evaluate it: the pass ``ConstantFolding`` turns it into a Convert,
+which it folds.
 """
 
 from __future__ import annotations
