@@ -1,7 +1,7 @@
 """The example that passes tensors to a browser: both halves, and a real browser if there is one.
 
-``WEBNN_CHROMIUM`` names the browser (`examples/webnn/README.md`). Without it a stand-in, a script of
-Node.js, runs the page over typed arrays, whose conversions are those of JavaScript.
+``WEBNN_CHROMIUM`` names the browser (`examples/webnn/README.md`). Without it a stand-in, a script
+of Node.js, runs the page over typed arrays, whose conversions are those of JavaScript.
 """
 
 from __future__ import annotations
