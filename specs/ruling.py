@@ -334,17 +334,25 @@ def _prove(document: Document, case: Case, branches: list[Branch]) -> Ruling:
         message = f"{source.name} has no numbers, so its outcome is `error` or `unspecified`"
         raise error(branches[0], f"{case.id}: {message}")
     used = [branches[index] for index in partition.used or (0,)]
-    roundings = {branch.outcome.rounding for branch in used if isinstance(branch.outcome, Round)}
+    roundings = {_rounding(branch.outcome) for branch in used} - {None}
     if len(roundings) > 1:
-        ways = ", ".join(sorted(roundings))
+        ways = ", ".join(sorted(filter(None, roundings)))
         raise error(used[0], f"{case.id} rounds in more than one way: {ways}; keep one")
     return Ruling(
         source,
         target,
-        roundings.pop() if roundings else "toward-zero",
+        next(filter(None, roundings), "toward-zero"),
         tuple(used),
         partition,
     )
+
+
+def _rounding(outcome: Outcome) -> Rounding | None:
+    """How an outcome rounds, if it does; of two roundings the first decides what is in range."""
+    match outcome:
+        case Round(rounding=rounding) | Either(options=(Round(rounding=rounding), *_)):
+            return rounding
+    return None
 
 
 def _error(document: Document, branch: Branch, message: str) -> DocumentError:

@@ -1,4 +1,9 @@
-"""openvino's Convert: evaluated by its reference, or compiled or folded by the CPU plugin."""
+"""openvino's Convert: evaluated by its reference, or compiled or folded by the CPU plugin.
+
+Cases of ``openvino-convert-like`` are made by ConvertLike, which takes the type from a second
+tensor. The reference does not evaluate it: the pass ``ConstantFolding`` turns it into a Convert,
+which it folds.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +54,9 @@ DTYPES: Mapping[str, str] = {
 }
 """The types that Convert takes; openvino has strings, too, but converts none."""
 
+LIKE = "openvino-convert-like"
+"""The document whose cases are made by ConvertLike, all others by Convert."""
+
 SETTINGS: Mapping[str, str | int] = {
     "INFERENCE_NUM_THREADS": 1,
     # By default the plugin may compute in bfloat16, depending on the machine.
@@ -66,12 +74,12 @@ class OpenVino:
     """Convert by openvino's reference, or (`cpu` and so on) by its CPU plugin."""
 
     name = "openvino"
-    # No encoded document describes openvino's Convert.
-    claims: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ("openvino-convert", LIKE)
 
     def __init__(self, variant: str | None = None) -> None:
         self._openvino: Any = load("openvino", "openvino")
         self._operators: Any = load("openvino.opset15", "openvino")
+        self._passes: Any = load("openvino.passes", "openvino")
         require_variant(self.name, variant, VARIANTS)
         self.version = str(self._openvino.__version__).partition("-")[0]
         self._variant = variant
@@ -103,7 +111,7 @@ class OpenVino:
             inputs.append(self._input(chain.source, own))
             for step in chain.steps:
                 require_plain(step, "openvino's Convert")
-                node = self._operators.convert(node, self._type(step.target))
+                node = self._conversion(step, node)
                 middles.append(node)
             ends.append(middles.pop())
         shown = middles if company.road == CHAIN_ROADS[1] else []
@@ -123,11 +131,12 @@ class OpenVino:
         return [patterns_in(own, format_named(chain.target), x.size) for chain, own, x in found]
 
     def road(self, case: Case) -> str:
-        """Return the pair: Convert has no parameters."""
+        """Return the pair, and the operation if it is ConvertLike: neither has parameters."""
         require_plain(case, "openvino's Convert")
         for dtype in (case.source, case.target):
             self._type(dtype)
-        return f"{case.source}->{case.target}"
+        pair = f"{case.source}->{case.target}"
+        return f"ConvertLike, {pair}" if case.document == LIKE else pair
 
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Prepare a call that reads ``bits`` in place and writes into memory that calls reuse."""
@@ -158,13 +167,13 @@ class OpenVino:
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on openvino, without this project."""
         types = {"source": self._name(case.source), "target": self._name(case.target)}
-        is_folded = self._variant == "cpu-folded"
+        is_folded = self._variant == "cpu-folded" or self._folds_itself(case)
         script = self._tensors_of(str(case), case.source, case.target, bits)
         length = "-1" if self._variant == "cpu-dynamic" else "len(bits)"
         script += (CONSTANT if is_folded else OPERAND).format(length=length, **types)
-        script += CONVERT.format(**types)
+        script += (CONVERT_LIKE if case.document == LIKE else CONVERT).format(**types)
         if self._variant is None:
-            script += EVALUATE
+            script += FOLD if case.document == LIKE else EVALUATE
         else:
             script += COMPILE.format(
                 results="convert",
@@ -226,6 +235,8 @@ class OpenVino:
 
     def _prepared(self, case: Case, x: Any, y: Any) -> Callable[[], None]:
         """Return a call that converts x to y and keeps both alive."""
+        if self._folds_itself(case):
+            return partial(self._fold, case, x, y)
         if self._variant is None:
             return self._evaluation(case, x, y)
         request = self._request(case, tuple(x.shape))
@@ -246,7 +257,7 @@ class OpenVino:
     def _folded(self, case: Case, x: Any) -> Any:
         """Return a request to a model whose Convert is folded, or raise Unsupported."""
         constant = self._openvino.op.Constant(x, shared_memory=False)
-        convert = self._operators.convert(constant, self._type(case.target))
+        convert = self._conversion(case, constant)
         compiled = self._or_unsupported(partial(self._compile_model, [convert], []))
         layers = [
             (str(layer.get_rt_info()["layerType"].value), layer.get_output_element_type(0))
@@ -260,22 +271,37 @@ class OpenVino:
         return compiled.create_infer_request()
 
     def _evaluation(self, case: Case, x: Any, y: Any) -> Callable[[], None]:
-        _, convert = self._graph(case.source, case.target, self._openvino.PartialShape.dynamic())
+        _, convert = self._graph(case, self._openvino.PartialShape.dynamic())
 
         def run() -> None:
             if not convert.evaluate([y], [x]):
-                pair = f"{DTYPES[case.source]} to {DTYPES[case.target]}"
-                raise Unsupported(f"openvino's reference does not convert {pair}")
+                raise _not_converted(case)
 
         return run
 
+    def _folds_itself(self, case: Case) -> bool:
+        """Whether a case is answered by the pass that folds constants, without any plugin."""
+        return self._variant is None and case.document == LIKE
+
+    def _fold(self, case: Case, x: Any, y: Any) -> None:
+        """Convert a constant by the pass ConstantFolding, and copy what it leaves to y."""
+        constant = self._openvino.op.Constant(x, shared_memory=False)
+        model = self._openvino.Model([self._conversion(case, constant)], [], "cast")
+        passes = self._passes.Manager()
+        passes.register_pass(self._passes.ConstantFolding())
+        passes.run_passes(model)
+        node = model.get_results()[0].input_value(0).get_node()
+        if node.get_type_name() != "Constant":
+            raise _not_converted(case)
+        node.get_tensor_view().copy_to(y)
+
     def _request(self, case: Case, shape: tuple[int, ...]) -> Any:
         shape = (-1,) * len(shape) if self._variant == "cpu-dynamic" else shape
-        compile_model = partial(self._compiled, case.source, case.target, shape)
+        compile_model = partial(self._compiled, _kernel_of(case), shape)
         return self._or_unsupported(compile_model).create_infer_request()
 
-    def _compile(self, source: str, target: str, shape: tuple[int, ...]) -> Any:
-        parameter, convert = self._graph(source, target, list(shape))
+    def _compile(self, case: Case, shape: tuple[int, ...]) -> Any:
+        parameter, convert = self._graph(case, list(shape))
         return self._compile_model([convert], [parameter])
 
     def _compile_model(self, results: list[Any], parameters: list[Any]) -> Any:
@@ -293,9 +319,17 @@ class OpenVino:
                     raise Unsupported(line) from None
             raise
 
-    def _graph(self, source: str, target: str, shape: Any) -> tuple[Any, Any]:
-        parameter = self._operators.parameter(shape, self._type(source))
-        return parameter, self._operators.convert(parameter, self._type(target))
+    def _graph(self, case: Case, shape: Any) -> tuple[Any, Any]:
+        parameter = self._operators.parameter(shape, self._type(case.source))
+        return parameter, self._conversion(case, parameter)
+
+    def _conversion(self, case: Case, operand: Any) -> Any:
+        """Return the node that converts an operand, by the operation that the case is about."""
+        target = self._type(case.target)
+        if case.document != LIKE:
+            return self._operators.convert(operand, target)
+        like = self._openvino.op.Constant(target, self._openvino.Shape([1]), [0])
+        return self._operators.convert_like(operand, like)
 
     def _tensor(self, dtype: str, memory: Bits, shape: tuple[int, ...]) -> Any:
         # openvino uses this memory, and checks neither its size nor its alignment.
@@ -312,6 +346,17 @@ class OpenVino:
         if name is None or not hasattr(self._openvino.Type, name):
             raise Unsupported(f"openvino has no dtype castable as {dtype}")
         return name
+
+
+def _kernel_of(case: Case) -> Case:
+    """Return what a compiled model depends on: the pair, and whether it is made by ConvertLike."""
+    document = LIKE if case.document == LIKE else ""
+    return Case(document, "", case.source, case.target)
+
+
+def _not_converted(case: Case) -> Unsupported:
+    pair = f"{DTYPES[case.source]} to {DTYPES[case.target]}"
+    return Unsupported(f"openvino's reference does not convert {pair}")
 
 
 def _content(entry: Format, bits: Bits) -> Bits:
@@ -339,6 +384,21 @@ OPERAND = "operand = opset15.parameter([{length}], ov.Type.{source})\n"
 CONSTANT = "operand = ov.op.Constant(x, shared_memory=False)\n"
 
 CONVERT = "convert = opset15.convert(operand, ov.Type.{target})\n"
+
+CONVERT_LIKE = """\
+like = ov.op.Constant(ov.Type.{target}, ov.Shape([1]), [0])
+convert = opset15.convert_like(operand, like)
+"""
+
+FOLD = """\
+from openvino.passes import ConstantFolding, Manager
+
+model = ov.Model([convert], [], "cast")
+folding = Manager()
+folding.register_pass(ConstantFolding())
+folding.run_passes(model)
+model.get_results()[0].input_value(0).get_node().get_tensor_view().copy_to(y)
+"""
 
 EVALUATE = """\
 if not convert.evaluate([y], [x]):

@@ -95,9 +95,12 @@ INPUT_CLASSES: dict[str, Callable[[Atom], bool]] = {
     "overflow": lambda atom: atom.zone == "overflow" and atom.sign != "-",
     "-overflow": lambda atom: atom.zone == "overflow" and atom.sign == "-",
     "above-max": lambda atom: atom.zone in ("beyond", "overflow") and atom.sign != "-",
+    "rounds-to-max": lambda atom: atom.zone == "beyond" and atom.sign != "-",
+    "rounds-to-lowest": lambda atom: atom.zone == "beyond" and atom.sign == "-",
     "underflow": lambda atom: atom.zone in ("tiny", "subnormal"),
     "subnormal-input": lambda atom: atom.subnormal,
     "below-smallest": lambda atom: atom.zone == "tiny" and atom.sign != "-",
+    "-below-smallest": lambda atom: atom.zone == "tiny" and atom.sign == "-",
     "negative": lambda atom: atom.kind == "finite" and atom.sign == "-",
     "representable": lambda atom: atom.representable,
     "representable-normal": lambda atom: (

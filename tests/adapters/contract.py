@@ -391,6 +391,8 @@ OPENVINO = Road(
         (onnx_case("float32", "float4e2m1"), FLOATS[:5]),
         (onnx_case("int4", "uint2"), [*range(16)] * 3),
         (onnx_case("uint64", "bool"), [0, 1 << 63, 5]),
+        (Case("openvino-convert-like", "1", "float32", "bfloat16"), FLOATS),
+        (Case("openvino-convert-like", "1", "int4", "uint2"), [*range(16)] * 3),
     ),
 )
 # The CPU plugin carries both in 32 bits with a sign.

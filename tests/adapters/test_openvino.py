@@ -10,6 +10,7 @@ import pytest
 
 from oracles.adapters import openvino as adapter
 from oracles.protocol import Unsupported, WithBitcast
+from specs.cases import Case
 from tests.adapters.common import bits_of, compared, onnx_case, patterns_of
 from tests.adapters.contract import built, make
 
@@ -39,6 +40,43 @@ class TestCasts:
         assert not isinstance(oracle, WithBitcast)
 
 
+class TestConvertLike:
+    def test_its_document_is_answered_by_convert_like_and_all_others_by_convert(
+        self, oracle: Any
+    ) -> None:
+        for document, operation in (
+            ("openvino-convert-like", "ConvertLike"),
+            ("openvino-convert", "Convert"),
+            ("onnx-cast", "Convert"),
+        ):
+            _, node = oracle._graph(Case(document, "1", "float32", "int4"), [3])
+            assert node.get_type_name() == operation
+
+    @pytest.mark.parametrize("target", ["int4", "uint8", "float16", "float8e8m0"])
+    def test_it_answers_in_any_shape(self, oracle: Any, target: str) -> None:
+        case = Case("openvino-convert-like", "1", "float32", target)
+        bits = np.float32([1, 2, 4, 1, 2, 4]).view(np.uint32).reshape(2, 3)
+        expected = {"int4": [1, 2, 4], "uint8": [1, 2, 4], "float8e8m0": [127, 128, 129]}.get(
+            target, [0x3C00, 0x4000, 0x4400]
+        )
+        answer = oracle.cast(case, bits)
+        assert answer.shape == (2, 3)
+        assert answer.tolist() == [expected, expected]
+        assert oracle.bind(case, bits.ravel())().tolist() == expected * 2
+
+    def test_the_two_operations_are_swept_one_by_one(self, oracle: Any) -> None:
+        like, plain = (
+            Case(document, "1", "float32", "int8")
+            for document in ("openvino-convert-like", "openvino-convert")
+        )
+        assert oracle.road(like) != oracle.road(plain) == oracle.road(onnx_case("float32", "int8"))
+
+    def test_what_the_pass_does_not_fold_is_unsupported(self) -> None:
+        case = Case("openvino-convert-like", "1", "float8e8m0", "int32")
+        with pytest.raises(Unsupported, match="does not convert f8e8m0 to i32"):
+            make("openvino").cast(case, bits_of("float8e8m0", [127]))
+
+
 class TestErrors:
     def test_an_error_while_a_kernel_runs_is_not_swallowed(self, oracle: Any) -> None:
         case, bits = onnx_case("float8e4m3fn", "bool"), bits_of("float8e4m3fn", [0x3C, 0])
@@ -66,14 +104,14 @@ class TestModels:
         for oracle in (evaluated, folded):
             assert oracle._compiled.cache_info().misses == 0
         inputs = [
-            oracle._compiled("float32", "float16", shape).input(0)
+            oracle._compiled(adapter._kernel_of(case), shape).input(0)
             for oracle, shape in zip(compiled, ((2, 3), (-1, -1)), strict=True)
         ]
         assert [oracle._compiled.cache_info().misses for oracle in compiled] == [1, 1]
         assert [one.partial_shape.is_static for one in inputs] == [True, False]
 
     def test_the_plugin_has_one_thread_and_the_precision_of_the_model(self) -> None:
-        model = make("openvino", "cpu")._compiled("float32", "bfloat16", (3,))
+        model = make("openvino", "cpu")._compiled(onnx_case("float32", "bfloat16"), (3,))
         assert model.get_property("INFERENCE_NUM_THREADS") == 1
         assert model.get_property("EXECUTION_MODE_HINT").name == "ACCURACY"
 
@@ -133,5 +171,5 @@ class TestFolding:
 
         monkeypatch.setattr(roads[1], "_operators", Doubling())
         verdict, message = compared(*roads, "int8", "int16")
-        assert verdict == "differs"
+        assert verdict == "violates"
         assert message.startswith("255 of 256 inputs answer otherwise than on openvino:0")

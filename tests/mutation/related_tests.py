@@ -33,11 +33,13 @@ RELATED = (
     (
         "specs/model/*.py",
         "specs/schema specs/lint_errors specs/call_mistakes specs/bitcast_mistakes"
-        " specs/onnx_page specs/pypto_page specs/call_documents specs/bitcast_documents",
+        " specs/onnx_page specs/pypto_page specs/webnn_page specs/openvino_page"
+        " specs/call_documents specs/bitcast_documents",
     ),
     (
         "specs/*.py",
-        "specs/totality specs/lint_errors specs/onnx_page specs/pypto_page specs/call_documents"
+        "specs/totality specs/lint_errors specs/onnx_page specs/pypto_page specs/webnn_page"
+        " specs/openvino_page specs/call_documents"
         " reference/expect_by_staircase reports/staircase_grades conformance/judge"
         " conformance/claims conformance/document_listing",
     ),
