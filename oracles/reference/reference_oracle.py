@@ -95,8 +95,10 @@ class Reference:
             write = partial(kernel_text.shortest_text, rules.source)
             return self._each(rules.source, write, flat, object).reshape(bits.shape)
         if rules.is_open:
-            return np.zeros(bits.shape, rules.target.storage)
-        answers, is_open = self._answers(rules, flat)
+            answers = np.zeros(flat.shape, rules.target.storage)
+            is_open = np.ones(flat.shape, np.bool_)
+        else:
+            answers, is_open = self._answers(rules, flat)
         # An example of the document may fix an answer that its rules leave open.
         for example_input, answer in ruling(case).worked:
             answers[is_open & (flat == example_input)] = answer
