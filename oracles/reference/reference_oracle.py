@@ -156,7 +156,7 @@ class Reference:
         decision = decide(case.document, call) if call.method is not None else Decision()
         device = decision.device or call.device
         dtypes = {member.name: decision.dtype or member.dtype for member in call.members}
-        tensors = {
+        converted = {
             member.name: Tensor(
                 dtypes[member.name],
                 device,
@@ -174,6 +174,8 @@ class Reference:
             member.name: Tensor(member.dtype, call.device, bits[member.name])
             for member in call.members
         }
+        # A tensor that comes back itself keeps even the values that its document leaves open.
+        tensors = before if in_place and call.receiver not in LAYERS else converted
         return Returned(
             in_place,
             in_place,
