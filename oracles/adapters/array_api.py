@@ -18,9 +18,16 @@ from oracles.protocol import Bits, Returned, Tensor, Unsupported
 from specs.calls import Argument, Call
 from specs.cases import Case
 from specs.formats import format_named
+from specs.loader import document_named
 
 CASTS, CALLS = "array-api-astype", "array-api-astype-calls"
 """The documents of the standard."""
+
+
+def standard_claims(version: str) -> tuple[str, ...]:
+    """Return the claims of a library that declares a version of the array API standard."""
+    known = document_named(CASTS).entry.versions
+    return tuple(f"{document}:{version}" for document in (CASTS, CALLS)) if version in known else ()
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.array_api import CALLS, CASTS, Namespace, NamespaceSyntax
+from oracles.adapters.array_api import Namespace, NamespaceSyntax, standard_claims
 from oracles.adapters.numpy_arrays import NumpyArrays
 from oracles.adapters.refusals import require_variant
 from oracles.protocol import Bits, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
-from specs.editions import editions
-from specs.loader import document_named
 
 VARIANTS: tuple[str, ...] = ()
 
@@ -70,12 +68,6 @@ class Numpy(NumpyArrays):
     def expression(self, dtype: str) -> str:
         """Return how a script writes a dtype."""
         return f"np.{self.dtype(dtype).name}"
-
-
-def standard_claims(version: str) -> tuple[str, ...]:
-    """Return the claims of a library that declares a version of the array API standard."""
-    known = {each.version for each in editions(document_named(CASTS))}
-    return tuple(f"{document}:{version}" for document in (CASTS, CALLS)) if version in known else ()
 
 
 def _own_document() -> str:

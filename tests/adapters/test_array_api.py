@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oracles.adapters.array_api import standard_claims
 from oracles.adapters.array_api_strict import ArrayApiStrict
-from oracles.adapters.numpy import Numpy, standard_claims
+from oracles.adapters.numpy import Numpy
 from oracles.protocol import Returned, Unsupported
 from specs.case_calls import call_of
 from specs.selection import case_named

@@ -353,8 +353,10 @@ class TestRoads:
     def test_a_cast_without_parameters_has_one_road_per_pair(self, road: Road, oracle: Any) -> None:
         targets: set[str] = set()
         for case in all_cases("float32"):
-            has_default = case.mode.get("casting", "unsafe") == "unsafe"
-            if has_default and refusal(partial(oracle.road, case)) is None:
+            # numpy's modes are roads of their own, and so is jax's function of the array API.
+            own = case.document == "array-api-astype" and road.backend == "jax"
+            is_plain = case.mode.get("casting", "unsafe") == "unsafe" and not own
+            if is_plain and refusal(partial(oracle.road, case)) is None:
                 assert oracle.road(case) == f"float32->{case.target}"
                 targets.add(case.target)
         assert targets == road.castable
