@@ -103,6 +103,10 @@ BUILTINS: dict[str, Builtin] = {
     "torch": Builtin(f"{ADAPTERS}.torch", "Torch", "torch", "torch", True),
     "onnx": Builtin(f"{ADAPTERS}.onnx", "Onnx", "onnx", "onnx"),
     "ml_dtypes": Builtin(f"{ADAPTERS}.ml_dtypes", "MlDtypes", "ml_dtypes", "ml-dtypes"),
+    "numpy": Builtin(f"{ADAPTERS}.numpy", "Numpy", "numpy", "numpy"),
+    "array_api_strict": Builtin(
+        f"{ADAPTERS}.array_api_strict", "ArrayApiStrict", "array_api_strict", "array-api-strict"
+    ),
     "jax": Builtin(f"{ADAPTERS}.jax", "Jax", "jax", "jax"),
     "tensorflow": Builtin(f"{ADAPTERS}.tensorflow", "TensorFlow", "tensorflow", "tensorflow"),
     "paddle": Builtin(f"{ADAPTERS}.paddle", "Paddle", "paddle", "paddle"),

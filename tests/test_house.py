@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FLOORS = ("specs", "oracles", "reports", "conformance")
-HEAVY = ("torch", "onnxruntime", "onnx", "ml_dtypes")
+HEAVY = ("torch", "onnxruntime", "onnx", "ml_dtypes", "array_api_strict")
 
 
 def imports(path: Path) -> Iterator[str]:

@@ -167,7 +167,8 @@ class _Examination:
             case Answered(answer):
                 pass
             case Raised(error) as raised:
-                if rules.is_open_dtype or (is_open.all() and not rules.is_open):
+                may_refuse = rules.is_open_dtype and rules.answer_due is None
+                if may_refuse or (is_open.all() and not rules.is_open):
                     return self._judgement("open", Note(raised.text))
                 if rules.is_open or not is_open.any():
                     raise Unanswered((yield from located(case, inputs, error)))

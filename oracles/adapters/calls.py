@@ -1,4 +1,4 @@
-"""Makes the calls that a document writes; shared by the adapters of torch, paddle and CINN."""
+"""Makes the calls that a document writes; shared by the adapters that make any."""
 
 from __future__ import annotations
 
@@ -36,9 +36,17 @@ def invoke(framework: str, builders: ArgumentBuilders, call: Call, receiver: Any
     method = getattr(receiver, str(call.method), None)
     if method is None:
         raise Unsupported(f"{framework}'s {call.receiver} has no method {call.method}")
+    args, kwargs = arguments(framework, builders, call)
+    return method(*args, **kwargs)
+
+
+def arguments(
+    framework: str, builders: ArgumentBuilders, call: Call
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return a call's arguments as the framework's own objects, by position and by keyword."""
     args = [_build(framework, builders, argument) for argument in call.args]
     kwargs = {name: _build(framework, builders, argument) for name, argument in call.kwargs}
-    return method(*args, **kwargs)
+    return args, kwargs
 
 
 def _build(framework: str, builders: ArgumentBuilders, argument: Argument) -> Any:

@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from oracles.adapters.array_api import CALLS, CASTS, Namespace, NamespaceSyntax, standard_claims
 from oracles.adapters.jax_chains import chain_roads, chain_statement, ends_of
 from oracles.adapters.refusals import load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import (
@@ -25,7 +27,8 @@ from oracles.adapters.script_text import (
 )
 from oracles.adapters.stablehlo import COMPUTED, Operation, Shape, program
 from oracles.bit_packing import is_packed
-from oracles.protocol import Bits, Bound, Unsupported
+from oracles.protocol import Bits, Bound, Returned, Unsupported
+from specs.calls import Call
 from specs.cases import Case
 from specs.chains import Company
 from specs.formats import format_named
@@ -65,10 +68,16 @@ DTYPES: Mapping[str, str] = {
 }
 """The dtypes that jax.numpy has; none is of six bits."""
 
-LAX_FUNCTIONS: Mapping[Operation, str] = {
-    "convert": "convert_element_type",
-    "bitcast_convert": "bitcast_convert_type",
+Function = Callable[[Any], Any]
+Asked = Operation | Literal["astype"]
+"""An operation of XLA, or jax.numpy's function of the array API standard."""
+
+FUNCTIONS: Mapping[Asked, str] = {
+    "convert": "lax.convert_element_type",
+    "bitcast_convert": "lax.bitcast_convert_type",
+    "astype": "numpy.astype",
 }
+"""Where jax has the functions, each of an array and a dtype."""
 
 CACHED_FUNCTIONS = 64
 
@@ -81,17 +90,15 @@ KEPT_FROM, NEVER = "jax_persistent_cache_min_compile_time_secs", 1e9
 FOLDING_LIMITS = (1 << 16,)
 """XLA folds constants of more elements with another evaluator, which answers differently."""
 
-Function = Callable[[Any], Any]
-
 
 class Jax:
     """A cast by ``convert_element_type``, or (`stablehlo`) by the operation that it becomes.
 
-    `gpu` converts as jax itself does, on a GPU.
+    `gpu` converts as jax itself does, on a GPU. The array API's own cases are asked of
+    ``jax.numpy.astype``, which becomes the same conversion but for complex arrays.
     """
 
     name = "jax"
-    claims: tuple[str, ...] = ("xla-bitcast-convert",)
     compiles_shapes = True
     devices: Mapping[str | None, str] = {"gpu": "gpu"}
     """By variant, the jax backend whose device it converts on; the others convert on the CPU."""
@@ -110,18 +117,40 @@ class Jax:
         self.chain_roads = chain_roads(variant)
         self._jax = jax
         self._roads = Roads(jax, variant, self._device)
+        self.claims = ("xla-bitcast-convert", *_standard_claims(jax, variant))
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one conversion."""
-        require_plain(case, LAX_FUNCTIONS["convert"])
-        return self._answer(Request("convert", case.source, case.target, bits.shape), bits)
+        require_plain(case, FUNCTIONS["convert"])
+        return self._answer(Request(self._asked(case), case.source, case.target, bits.shape), bits)
+
+    def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
+        """Make a call of the array API standard."""
+        if self._variant is not None:
+            raise Unsupported(f"jax:{self._variant} makes no calls")
+        jax, roads = self._jax, self._roads
+
+        def array(dtype: str, own: Bits) -> Any:
+            return roads.on_device(own.view(roads.dtype(dtype)))
+
+        namespace = Namespace(self.name, jax.numpy.astype, roads.dtype, array, np.asarray)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # as in ``_run``
+            return namespace.make(call, bits)
+
+    def _asked(self, case: Case) -> Asked:
+        if case.document != CASTS:
+            return "convert"
+        if self._variant == "stablehlo":
+            raise Unsupported("jax:stablehlo has operations of XLA only, and no astype")
+        return "astype"
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Answer chains with one conversion after another, all in one function."""
         paths, arrays = [], []
         for chain, own in zip(company.chains, bits.values(), strict=True):
             for step in chain.steps:
-                require_plain(step, LAX_FUNCTIONS["convert"])
+                require_plain(step, FUNCTIONS["convert"])
             paths.append([self._roads.dtype(step.target) for step in chain.steps])
             arrays.append(self._roads.on_device(own.view(self._roads.dtype(chain.source))))
         ends = ends_of(self._jax, company.road, paths, arrays)
@@ -130,19 +159,20 @@ class Jax:
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one bitcast, in the shape that XLA gives it."""
-        require_plain(case, LAX_FUNCTIONS["bitcast_convert"])
+        require_plain(case, FUNCTIONS["bitcast_convert"])
         return self._answer(Request("bitcast_convert", case.source, case.target, bits.shape), bits)
 
     def bitcast_road(self, case: Case) -> str:
         """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
-        return plain_road(case, LAX_FUNCTIONS["bitcast_convert"])
+        return plain_road(case, FUNCTIONS["bitcast_convert"])
 
     def road(self, case: Case) -> str:
         """Return the pair: the conversion has no parameters."""
-        require_plain(case, LAX_FUNCTIONS["convert"])
+        require_plain(case, FUNCTIONS["convert"])
         for dtype in (case.source, case.target):
             self._roads.dtype(dtype)
-        return f"{case.source}->{case.target}"
+        by = ", astype" if self._asked(case) == "astype" else ""
+        return f"{case.source}->{case.target}{by}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Prepare a call that passes jax ``bits`` and returns the answer in jax's memory."""
@@ -150,7 +180,8 @@ class Jax:
         if case.source == case.target:
             # jax returns an array of the same dtype itself, so the answer could share its memory.
             return partial(self.cast, case, bits)
-        function = self._roads.function(Request("convert", case.source, case.target, bits.shape))
+        request = Request(self._asked(case), case.source, case.target, bits.shape)
+        function = self._roads.function(request)
         return partial(self._run, function, case.target, bits.view(self._roads.dtype(case.source)))
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
@@ -160,8 +191,12 @@ class Jax:
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on jax, without this project."""
         self.road(case)
-        script = self._script("convert", case, bits)
+        script = self._script(self._asked(case), case, bits)
         return script + print_statement(case.source, case.target, bits)
+
+    def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
+        """Return a script that makes a call, without this project."""
+        return SYNTAX.call_script(self.version, case, call, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a script that does a bitcast on jax, without this project."""
@@ -179,12 +214,11 @@ class Jax:
         script = self._around(statement, f"{chain.id} on {company.road}", ends, own)
         return script + print_statement(chain.source, chain.target, own)
 
-    def _script(self, operation: Operation, case: Case, bits: Bits) -> str:
+    def _script(self, asked: Asked, case: Case, bits: Bits) -> str:
         """Return a script up to the statement that binds ``answers``."""
+        text = "" if asked == "astype" else program(asked, case.source, case.target, bits.shape)
         statement = CAST_STATEMENTS[self._variant].format(
-            function=LAX_FUNCTIONS[operation],
-            target=DTYPES[case.target],
-            program=program(operation, case.source, case.target, bits.shape),
+            function=FUNCTIONS[asked], target=DTYPES[case.target], program=text
         )
         return self._around(statement, str(case), case, bits)
 
@@ -212,6 +246,13 @@ class Jax:
         return _codes(target, y)
 
 
+def _standard_claims(jax: Any, variant: str | None) -> tuple[str, ...]:
+    """Return what jax.numpy declares of the array API standard and a variant can be asked."""
+    lacking = {None: (), "stablehlo": (CASTS, CALLS)}.get(variant, (CALLS,))
+    declared = standard_claims(jax.numpy.__array_api_version__)
+    return tuple(each for each in declared if each.partition(":")[0] not in lacking)
+
+
 def _codes(target: str, y: Any) -> Bits:
     entry = format_named(target)
     codes: Bits = np.asarray(y).view(entry.storage)
@@ -223,7 +264,7 @@ def _codes(target: str, y: Any) -> Bits:
 class Request:
     """One operation on arrays of one dtype and shape; without an operation, the array itself."""
 
-    operation: Operation | None
+    operation: Asked | None
     source: str
     target: str
     shape: Shape
@@ -270,8 +311,11 @@ class Roads:
     def _eager(self, request: Request) -> Function:
         if request.operation is None:
             return lambda x: x
-        function = getattr(self._jax.lax, LAX_FUNCTIONS[request.operation])
-        return partial(function, new_dtype=self.dtype(request.target))
+        function = attrgetter(FUNCTIONS[request.operation])(self._jax)
+        dtype = self.dtype(request.target)
+        if request.operation == "astype":
+            return lambda x: function(x, dtype)  # its parameters have no keywords
+        return partial(function, new_dtype=dtype)
 
     def _jitted(self, request: Request) -> Function:
         function: Function = self._jax.jit(self._eager(request))
@@ -291,6 +335,7 @@ class Roads:
         return np.asarray(compiled())[0] if adds_dimension else compiled()
 
     def _from_stablehlo(self, request: Request) -> Function:
+        assert request.operation != "astype"
         text = program(request.operation, request.source, request.target, request.shape)
         executable = self._device.client.compile_and_load(text, [self._device])
         return lambda x: executable.execute([x])[0]
@@ -348,13 +393,20 @@ import numpy as np
 
 """
 
+SYNTAX = NamespaceSyntax(
+    HEADER.replace("{platforms}", "cpu"),
+    "jnp",
+    "jax.device_put(bits.view(jnp.{0}))",
+    "np.asarray({0})",
+)
+
 CAST_STATEMENTS: Mapping[str | None, str] = {
-    None: "y = jax.lax.{function}(x, jnp.{target})\n",
-    "gpu": "y = jax.lax.{function}(x, jnp.{target})\n",
-    "jit": "y = jax.jit(lambda x: jax.lax.{function}(x, jnp.{target}))(x)\n",
+    None: "y = jax.{function}(x, jnp.{target})\n",
+    "gpu": "y = jax.{function}(x, jnp.{target})\n",
+    "jit": "y = jax.jit(lambda x: jax.{function}(x, jnp.{target}))(x)\n",
     "folded": """\
 row = jax.device_put(np.asarray(x)[None])  # a vector that counts from 0 would become an iota
-y = np.asarray(jax.jit(lambda: jax.lax.{function}(row, jnp.{target}))())[0]
+y = np.asarray(jax.jit(lambda: jax.{function}(row, jnp.{target}))())[0]
 """,
     "stablehlo": '''\
 program = """

@@ -16,13 +16,17 @@ PLAIN_MODES: Mapping[str, frozenset[str] | None] = {
     "satmode": None,
     SHAPE: None,
     "mode": frozenset({"CAST_NONE"}),
+    "casting": frozenset({"unsafe"}),
 }
 """By parameter, the values that a cast without parameters is compared with; None: every value.
 
 A shape is no parameter of the cast: it is the input tensor's own.
 """
 
-REASONS: Mapping[str, str] = {"mode": "takes no rounding mode"}
+REASONS: Mapping[str, str] = {
+    "mode": "takes no rounding mode",
+    "casting": "takes no casting mode",
+}
 
 
 def load(module: str, extra: str) -> Any:

@@ -50,7 +50,7 @@ TORCH_TO: Signatures = {
     "device": ("device", "dtype", "non_blocking", "copy", "memory_format"),
     "other": ("other", "non_blocking", "copy"),
 }
-TRUE, NONE = Argument("word", "true"), Argument("word", "none")
+TRUE, FALSE, NONE = (Argument("word", word) for word in ("true", "false", "none"))
 
 
 def _paddle_to(args: Arguments, kwargs: Keywords) -> Decision:
@@ -135,6 +135,13 @@ def _layer_astype(args: Arguments, kwargs: Keywords) -> Decision:
     return _one_dtype("astype", args, kwargs)
 
 
+def _array_api_astype(args: Arguments, kwargs: Keywords) -> Decision:
+    bound = _bind("astype", ("dtype",), args, {}) | kwargs
+    if set(bound) - {"dtype", "copy", "device"} or _role(bound["dtype"]) != "dtype":
+        raise RefusedError("astype() takes a dtype, and the keywords copy and device")
+    return Decision(bound["dtype"].value, copies=bound.get("copy") != FALSE)
+
+
 def _module_type(args: Arguments, kwargs: Keywords) -> Decision:
     return _one_dtype("type", args, kwargs)
 
@@ -199,6 +206,7 @@ DISPATCHES: Mapping[tuple[str, ReceiverKind], Callable[[Arguments, Keywords], De
     ("torch-tensor-to", "sharded-tensor"): _sharded_to,
     ("torch-tensor-to", "tensor"): _torch_to,
     ("torch-module-type", "layer"): _module_type,
+    ("array-api-astype-calls", "tensor"): _array_api_astype,
     ("cinn-cast-calls", "net-builder"): _cinn_cast,
     ("cinn-cast-calls", "base-builder"): _cinn_cast,
     ("cinn-bitcast-calls", "net-builder"): _cinn_bitcast_convert,

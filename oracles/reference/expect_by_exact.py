@@ -17,7 +17,7 @@ from specs.ruling import Ruling
 
 def allow(ruling: Ruling, input_value: int | str) -> Allowed:
     """Return what a ruling allows for one input, a pattern or a text."""
-    if ruling.is_rejection or ruling.source.kind == "complex":
+    if ruling.is_rejection or (ruling.source.kind == "complex" and not ruling.worked):
         # Such a ruling does not distinguish inputs: its only branch applies to all of them.
         return Allowed(0, ruling.branches[0])
     if isinstance(input_value, str):
@@ -30,7 +30,7 @@ def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
     if ruling.source.is_numeric and not ruling.target.is_numeric and not ruling.worked:
         return _expect_texts(ruling, inputs)
     branch_indices = np.zeros(inputs.size, np.uint8)
-    storage = ruling.target.storage if ruling.target.is_numeric else "uint8"
+    storage = ruling.target.storage if ruling.target.kind != "text" else "uint8"
     codes = np.zeros(inputs.size, storage)
     others = codes.copy()
     for index, input_value in enumerate(inputs.tolist()):

@@ -95,8 +95,10 @@ class Reference:
             write = partial(kernel_text.shortest_text, rules.source)
             return self._each(rules.source, write, flat, object).reshape(bits.shape)
         if rules.is_open:
-            return np.zeros(bits.shape, rules.target.storage)
-        answers, is_open = self._answers(rules, flat)
+            answers = np.zeros(flat.shape, rules.target.storage)
+            is_open = np.ones(flat.shape, np.bool_)
+        else:
+            answers, is_open = self._answers(rules, flat)
         # An example of the document may fix an answer that its rules leave open.
         for example_input, answer in ruling(case).worked:
             answers[is_open & (flat == example_input)] = answer
@@ -154,7 +156,7 @@ class Reference:
         decision = decide(case.document, call) if call.method is not None else Decision()
         device = decision.device or call.device
         dtypes = {member.name: decision.dtype or member.dtype for member in call.members}
-        tensors = {
+        converted = {
             member.name: Tensor(
                 dtypes[member.name],
                 device,
@@ -172,6 +174,8 @@ class Reference:
             member.name: Tensor(member.dtype, call.device, bits[member.name])
             for member in call.members
         }
+        # A tensor that comes back itself keeps even the values that its document leaves open.
+        tensors = before if in_place and call.receiver not in LAYERS else converted
         return Returned(
             in_place,
             in_place,

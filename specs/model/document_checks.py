@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from specs.calls import FORM, MEMBER
-from specs.formats import format_named, formats
+from specs.formats import Format, format_named, formats
 from specs.model.document import (
     ABSENT,
     BY_BITS,
@@ -37,6 +37,8 @@ from specs.model.yaml_source import Location
 from specs.suggestions import did_you_mean
 
 Errors = Iterator[tuple[Location, str]]
+MACHINE_WORD = 64
+"""The bits of the widest patterns that are kept as integers; wider ones are raw bytes."""
 
 
 def document_errors(entry: DocumentEntry) -> Errors:
@@ -193,8 +195,16 @@ def _example_errors(entry: DocumentEntry, location: Location, example: ExampleEn
             if not HEX.fullmatch(code):
                 message = f"`{code}` is not a quoted hex pattern such as '0x7f'"
                 yield (*location, "table"), message
-            elif int(code, 16) > fmt.mask or not fmt.is_numeric:
+            elif int(code, 16) > fmt.mask or not _has_worked_patterns(fmt):
                 yield (*location, "table"), f"`{code}` is not a pattern of {dtype}"
+
+
+def _has_worked_patterns(fmt: Format) -> bool:
+    """Whether a worked example can have patterns of a format: those of complex128 are no numbers.
+
+    Of complex numbers only examples say what is due; no input class and no outcome is about them.
+    """
+    return fmt.is_numeric or (fmt.kind == "complex" and fmt.bits <= MACHINE_WORD)
 
 
 def _condition_errors(

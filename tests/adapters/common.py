@@ -51,6 +51,10 @@ def onnx_case(source: str, target: str, version: int = 25, **modes: str) -> Case
     return Case("onnx-cast", str(version), source, target, tuple(modes.items()))
 
 
+def numpy_case(source: str, target: str, casting: str) -> Case:
+    return Case("numpy-astype", "2.4", source, target, (("casting", casting),))
+
+
 def view_case(source: str, target: str) -> Case:
     return Case("any", "1", source, target)
 

@@ -14,7 +14,9 @@ from typing import Any, Literal
 import pytest
 
 from oracles.adapters import (
+    array_api_strict,
     jax,
+    numpy,
     openvino,
     paddle_tensors,
     tensorflow,
@@ -26,7 +28,7 @@ from oracles.protocol import NotInstalled
 from oracles.registry import BUILTINS
 from specs.cases import Case
 from specs.formats import formats
-from tests.adapters.common import kept_environment, onnx_case, quietly
+from tests.adapters.common import kept_environment, numpy_case, onnx_case, quietly
 
 ALL = frozenset(formats())
 FLOAT6 = frozenset({"float6e2m3", "float6e3m2"})
@@ -445,6 +447,35 @@ ROADS = (
             (onnx_case("int2", "complex128"), [0, 1, 2, 3]),
             (onnx_case("string", "float64"), ["1.5", "nan"]),
             (onnx_case("float16", "string"), [0x3E00]),
+        ),
+    ),
+    Road(
+        "numpy",
+        (),
+        castable=frozenset(numpy.DTYPES),
+        no_dtype="^numpy has no dtype {dtype}$",
+        layout_pairs=("float32-float16", "complex128-complex64"),
+        bitcasts="scales",
+        viewable=frozenset(numpy.DTYPES),
+        refuses_other_views=True,
+        scripts=(
+            (onnx_case("float32", "int8"), FLOATS[:2]),
+            (onnx_case("complex128", "uint8"), [0x3FF8 << 48]),
+            (numpy_case("float64", "int64", "same_value"), [0x3FF << 52, 1 << 62]),
+            (numpy_case("uint8", "float16", "safe"), list(range(8))),
+        ),
+    ),
+    Road(
+        "array_api_strict",
+        ("array_api_strict",),
+        castable=frozenset(array_api_strict.DTYPES),
+        no_dtype="^array-api-strict has no dtype {dtype}$",
+        refused=(Pairs(COMPLEX, ALL - COMPLEX, "should not be permitted"),),
+        layout_pairs=("complex128-complex64",),
+        scripts=(
+            (onnx_case("float32", "int8"), FLOATS[:2]),
+            (onnx_case("bool", "complex128"), [0, 1]),
+            (onnx_case("complex128", "complex64"), [0x3FF8 << 48]),
         ),
     ),
     TORCH,

@@ -20,6 +20,7 @@ from oracles.adapters.stablehlo import Shape
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
 from reports.judgement import Judgement
+from specs.case_calls import call_of
 from specs.formats import format_named, formats
 from specs.selection import case_named
 from tests.adapters.common import (
@@ -27,6 +28,7 @@ from tests.adapters.common import (
     bits_of,
     onnx_case,
     patterns_of,
+    run_script,
     some_patterns,
     view_case,
 )
@@ -55,6 +57,38 @@ def folded() -> Iterator[Any]:
 
 def test_jax_lacks_six_bits_and_text() -> None:
     assert formats().keys() - DTYPES.keys() == {"float6e2m3", "float6e3m2", "string"}
+
+
+class TestArrayApi:
+    def test_astype_sees_the_imaginary_part_that_the_conversion_drops(self, oracle: Any) -> None:
+        bits = bits_of("complex64", [0x3F80000000000000])
+        assert oracle.cast(onnx_case("complex64", "bool"), bits).tolist() == [0]
+        case = case_named("array-api-astype:2024.12/complex64/bool")
+        if oracle._variant == "stablehlo":
+            with pytest.raises(Unsupported, match="operations of XLA only"):
+                oracle.cast(case, bits)
+        else:
+            assert oracle.cast(case, bits).tolist() == [1]
+            assert oracle.road(case) == "complex64->bool, astype"
+
+    def test_claims_are_what_a_variant_can_be_asked(self, oracle: Any) -> None:
+        claims = {claim.partition(":")[0] for claim in oracle.claims} - {"xla-bitcast-convert"}
+        casts = set() if oracle._variant == "stablehlo" else {"array-api-astype"}
+        calls = {"array-api-astype-calls"} if oracle._variant is None else set()
+        assert claims == casts | calls
+
+    def test_a_call_is_made_as_the_document_writes_it(self, oracle: Any) -> None:
+        case = case_named("array-api-astype-calls:2024.12/float32/float32/form:copies")
+        call, bits = call_of(case), {"": bits_of("float32", [0x3F800000])}
+        if oracle._variant is not None:
+            with pytest.raises(Unsupported, match="makes no calls"):
+                oracle.call(case, call, bits)
+            return
+        returned = oracle.call(case, call, bits)
+        assert (returned.is_receiver, returned.shares_memory) == (False, False)
+        assert returned.tensors[""].bits.tolist() == [0x3F800000]
+        printed = run_script(oracle.reproduce_call(case, call, bits))
+        assert printed[:2] == ["the array itself: False", "its memory: False"]
 
 
 class TestArrays:

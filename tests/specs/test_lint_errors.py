@@ -268,6 +268,12 @@ def test_a_pair_in_further_shapes_must_be_listed_by_some_version(tmp_path: Path)
     assert "no version lists the pair int8 to float6e2m3" in lint_error(tmp_path, text)
 
 
+def test_an_example_has_complex_patterns_of_64_bits_at_most(tmp_path: Path) -> None:
+    text = (DOCUMENTS / "array_api_astype.yaml").read_text(encoding="utf-8")
+    wider = text.replace("    to: complex64\n", "    to: complex128\n")
+    assert "is not a pattern of complex128" in lint_error(tmp_path, wider)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("", "1: the file is empty"), ("# a comment\n", "1: the file is empty"),

@@ -1,0 +1,76 @@
+"""numpy's ``astype`` and ``view`` between its own dtypes, and its ``astype`` of the array API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oracles.adapters.array_api import Namespace, NamespaceSyntax, standard_claims
+from oracles.adapters.numpy_arrays import NumpyArrays
+from oracles.adapters.refusals import require_variant
+from oracles.protocol import Bits, Returned, Unsupported
+from specs.calls import Call
+from specs.cases import Case
+
+VARIANTS: tuple[str, ...] = ()
+
+DTYPES = (
+    "float64", "float32", "float16", "int64", "int32", "int16", "int8",
+    "uint64", "uint32", "uint16", "uint8", "bool", "complex64", "complex128",
+)  # fmt: skip
+
+HEADER = """\
+# numpy {version}: {case}
+import numpy as np
+
+"""
+
+SYNTAX = NamespaceSyntax(HEADER, "np", "bits.view(np.{0})", "{0}")
+
+SAME_VALUE_SINCE = (2, 4)
+
+
+class Numpy(NumpyArrays):
+    """A cast by ``astype`` in the case's casting mode, and calls of numpy's ``astype``."""
+
+    name = "numpy"
+    header = HEADER
+    dtypes = DTYPES
+
+    def __init__(self, variant: str | None = None) -> None:
+        require_variant(self.name, variant, VARIANTS)
+        self.version = np.__version__
+        self.claims = (_own_document(), *standard_claims(np.__array_api_version__))
+        self._namespace = Namespace(self.name, np.astype, self.dtype, self.array, lambda x: x)
+
+    def casting(self, case: Case) -> str:
+        """Return the casting mode that a case names, or numpy's own default."""
+        if set(case.mode) == {"casting"}:
+            return case.mode["casting"]
+        return super().casting(case)
+
+    def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
+        """Make a call of the array API standard."""
+        return self._namespace.make(call, bits)
+
+    def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
+        """Return a script that makes a call, without this project."""
+        return SYNTAX.call_script(self.version, case, call, bits)
+
+    def dtype(self, dtype: str) -> np.dtype[Any]:
+        """Return the dtype of the same name; raise Unsupported if numpy has none."""
+        if dtype not in DTYPES:
+            raise Unsupported(f"numpy has no dtype {dtype}")
+        return np.dtype(dtype)
+
+    def expression(self, dtype: str) -> str:
+        """Return how a script writes a dtype."""
+        return f"np.{self.dtype(dtype).name}"
+
+
+def _own_document() -> str:
+    """Return the version of numpy's document that describes the installed one."""
+    installed = tuple(int(part) for part in np.__version__.split(".")[:2])
+    return f"numpy-astype:{'2.4' if installed >= SAME_VALUE_SINCE else '2.3'}"
