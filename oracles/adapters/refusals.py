@@ -16,6 +16,8 @@ PLAIN_MODES: Mapping[str, frozenset[str] | None] = {
     "satmode": None,
     SHAPE: None,
     "mode": frozenset({"CAST_NONE"}),
+    "operator": frozenset({"trunc_sat"}),
+    "profile": None,
 }
 """By parameter, the values that a cast without parameters is compared with; None: every value.
 

@@ -51,6 +51,10 @@ def onnx_case(source: str, target: str, version: int = 25, **modes: str) -> Case
     return Case("onnx-cast", str(version), source, target, tuple(modes.items()))
 
 
+def wasm_case(source: str, target: str, **modes: str) -> Case:
+    return Case("wasm-convert", "3.0", source, target, tuple(modes.items()))
+
+
 def view_case(source: str, target: str) -> Case:
     return Case("any", "1", source, target)
 
