@@ -46,16 +46,17 @@ def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Ju
 def completed(quick: Judgement, swept: Judgement) -> Judgement:
     """A case's judgement, whose values were swept after it had been judged at the quick tier."""
     verdict = worst(quick.verdict, swept.verdict)
+    not_refused = tuple(_not_refused(quick, swept))
     if not swept.inputs:
         problems = (*_others(quick, swept), *quick.divergences)
         return replace(quick, verdict=verdict, problems=problems)
     return replace(
         quick,
         verdict=verdict,
-        problems=(*_others(quick, swept), *swept.divergences, *_not_refused(quick, swept)),
+        problems=(*_others(quick, swept), *swept.divergences, *not_refused),
         inputs=swept.inputs,
         open_inputs=swept.open_inputs,
-        reaches_ends=swept.reaches_ends,
+        reaches_ends=swept.reaches_ends and not not_refused,
         reproduction=_both_scripts(quick, swept),
     )
 

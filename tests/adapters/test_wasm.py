@@ -191,6 +191,23 @@ def test_reinterpret_exists_between_an_integer_and_a_float_of_one_width(oracle: 
         oracle.bitcast(view_case("int32", "float64"), bits_of("int32", [1]))
 
 
+@pytest.mark.parametrize(("source", "target"), [("float32", "float64"), ("float64", "float32")])
+def test_payloads_of_nans_are_those_of_the_page(oracle: Any, source: str, target: str) -> None:
+    """The document allows any NaN; the page wants a top payload bit, alone if it came alone."""
+    widths = {"float32": (8, 23), "float64": (11, 52)}
+    exponent, mantissa = widths[source]
+    infinity, top = ((1 << exponent) - 1) << mantissa, 1 << mantissa - 1
+    payloads = sorted({1, top, top + 1, 2 * top - 1} | {1 << place for place in range(mantissa)})
+    given = [sign | infinity | each for sign in (0, 1 << exponent + mantissa) for each in payloads]
+    exponent, mantissa = widths[target]
+    for pattern, answer in zip(given, cast(oracle, wasm_case(source, target), *given), strict=True):
+        payload = answer & (1 << mantissa) - 1
+        assert answer >> mantissa & (1 << exponent) - 1 == (1 << exponent) - 1
+        assert payload >> mantissa - 1 == 1
+        if pattern % (2 * top) == top:
+            assert payload == 1 << mantissa - 1
+
+
 def test_only_the_deterministic_variant_has_that_profile() -> None:
     case = wasm_case("float64", "float32", profile="deterministic")
     signs = [SIGNALING, SIGNALING | 1 << 63, 0xFFF8 << 48]

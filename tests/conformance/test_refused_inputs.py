@@ -108,9 +108,11 @@ def test_a_sweep_finds_wrong_values_in_a_chunk_that_is_refused() -> None:
 
 def test_a_sweep_keeps_what_was_found_of_inputs_asked_alone() -> None:
     quick = judged(TRAPS, answering(cast=clamps))
-    nothing = Judgement(quick.case, quick.backend, "conforms", inputs=1 << 32)
-    assert completed(quick, nothing).divergences == quick.divergences
+    nothing = Judgement(quick.case, quick.backend, "conforms", inputs=1 << 32, reaches_ends=True)
+    kept = completed(quick, nothing)
+    assert (kept.divergences, kept.reaches_ends) == (quick.divergences, False)
     assert completed(quick, quick).divergences == quick.divergences
+    assert completed(nothing, nothing).reaches_ends
 
 
 def test_the_reference_refuses_a_row_with_one_of_them() -> None:
