@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pytest
 
-from conformance.kinds.refused_inputs import MOST_ALONE
+from conformance.kinds.baseline import Baseline, baseline_of
+from conformance.kinds.follow import GradedAnswers
+from conformance.kinds.refused_inputs import MOST_ALONE, both
 from conformance.sweep.joining import completed
 from oracles.backend.requests import Cast
 from oracles.reference.reference_oracle import Reference
 from reports.judgement import Judgement
 from specs.cases import Case
 from specs.selection import case_named
-from tests.conformance.feeding import answering, judged
+from tests.conformance.feeding import answering, feed, judged, planted
 from tests.conformance.swept import Bound, Planted, swept
 
 TRAPS = "wasm-convert:2.0/float32/int32/operator:trunc"
@@ -96,6 +99,32 @@ def test_a_sweep_finds_every_answer_to_inputs_that_must_be_refused(oracle: type[
     [found] = swept(oracle(CLAMPS.id), [TRAPS], LO, HI)
     [wrong] = found.divergences
     assert (wrong.count, wrong.smallest, wrong.allowed) == (HI - TOO_LARGE, TOO_LARGE, ("error",))
+
+
+@pytest.mark.parametrize("oracle", [Planted, Bound])
+def test_a_sweep_finds_zeros_too(oracle: type[Planted]) -> None:
+    first, last = 0x7FC0_0000, 0x7FC0_5000
+    [wrong] = swept(oracle(CLAMPS.id), [TRAPS], first, last)[0].divergences
+    assert (wrong.count, wrong.answer, wrong.allowed) == (last - first, 0, ("error",))
+
+
+def test_checks_of_the_pair_have_a_baseline_without_them() -> None:
+    found = feed(baseline_of(planted(), case_named(TRAPS)), answering(cast=RIGHT.cast))
+    assert isinstance(found, Baseline)
+    assert found.inputs.size > 1000
+    assert not is_refused(found.inputs).any()
+
+
+def test_answers_of_both_kinds_are_in_rising_order() -> None:
+    def graded(*inputs: int) -> GradedAnswers:
+        bits = np.array(inputs, np.uint32)
+        return GradedAnswers(
+            bits, bits + 1, (bits % 3).astype(np.uint8), (bits % 2).astype(np.uint8)
+        )
+
+    found, wanted = both(graded(1, 5, 9), graded(2, 7)), graded(1, 2, 5, 7, 9)
+    for column in fields(GradedAnswers):
+        assert getattr(found, column.name).tolist() == getattr(wanted, column.name).tolist()
 
 
 def test_a_sweep_finds_wrong_values_in_a_chunk_that_is_refused() -> None:
