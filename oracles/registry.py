@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -81,6 +82,8 @@ class Builtin:
     extra: str | None = None
     forks_after_import: bool = False
     """Whether a process that has imported the package, and not used it, may be forked."""
+    executable: str | None = None
+    """The program that it starts, which must be on the PATH."""
     rewrites: bool = False
     """Whether it rewrites graphs, and casts nothing itself, so that no night asks it unnamed."""
 
@@ -112,6 +115,8 @@ BUILTINS: dict[str, Builtin] = {
     "paddle": Builtin(f"{ADAPTERS}.paddle", "Paddle", "paddle", "paddle"),
     "tvm": Builtin(f"{ADAPTERS}.tvm", "Tvm", "tvm", "tvm"),
     "openvino": Builtin(f"{ADAPTERS}.openvino", "OpenVino", "openvino", "openvino"),
+    "wasmtime": Builtin(f"{ADAPTERS}.wasmtime", "Wasmtime", "wasmtime", "wasmtime"),
+    "node": Builtin(f"{ADAPTERS}.node", "Node", executable="node"),
     "torch_xla": Builtin(f"{ADAPTERS}.torch_xla", "TorchXla", "torch_xla", "torch-xla"),
     "onnxoptimizer": _optimizer("Onnxoptimizer", "onnxoptimizer"),
     "onnxslim": _optimizer("Onnxslim", "onnxslim"),
@@ -295,17 +300,18 @@ def available_backends() -> str:
 
 
 def installed() -> Iterator[str]:
-    """Yield the backends whose framework can be imported; none is loaded to find out."""
+    """Yield the backends whose framework is here; none is loaded to find out."""
     for name, builtin in BUILTINS.items():
-        if builtin.package is None or (builtin.extra and _is_installed(builtin)):
+        if _is_installed(builtin) and (builtin.extra or builtin.package is None):
             yield name
     yield from third_party()
 
 
 def installed_frameworks() -> Iterator[str]:
-    """Yield the installed backends that make casts themselves."""
+    """Yield the installed backends that make casts themselves, and were installed for that."""
     for name in installed():
-        if name not in BUILTINS or not BUILTINS[name].rewrites:
+        builtin = BUILTINS.get(name)
+        if builtin is None or not (builtin.rewrites or builtin.executable):
             yield name
 
 
@@ -315,4 +321,6 @@ def third_party() -> dict[str, EntryPoint]:
 
 
 def _is_installed(builtin: Builtin) -> bool:
+    if builtin.executable is not None:
+        return shutil.which(builtin.executable) is not None
     return builtin.package is None or _is_importable(builtin.package)

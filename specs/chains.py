@@ -170,9 +170,9 @@ def has_chains(document: str) -> bool:
 
 
 def is_listed(case: Case) -> bool:
-    """Whether a version of a document lists the pair, and does not refuse the case."""
+    """Whether a version of a document lists the pair, and refuses no input of the case."""
     listed = edition(document_named(case.document), case.version).listed
-    return (case.source, case.target) in listed and not ruling(case).is_rejection
+    return (case.source, case.target) in listed and not ruling(case).refused_branches
 
 
 def steps_of(document: str, version: str) -> list[Case]:

@@ -120,9 +120,23 @@ class Ruling:
         )
 
     @cached_property
+    def refused_branches(self) -> tuple[int, ...]:
+        """The indices of the branches whose inputs the document wants refused."""
+        return tuple(
+            index
+            for index, branch in enumerate(self.branches)
+            if isinstance(branch.outcome, Rejected)
+        )
+
+    @cached_property
     def is_rejection(self) -> bool:
         """Whether the document rejects the case as a whole."""
-        return all(isinstance(branch.outcome, Rejected) for branch in self.branches)
+        return len(self.refused_branches) == len(self.branches)
+
+    @property
+    def refuses_some(self) -> bool:
+        """Whether the document wants some inputs refused, and others answered."""
+        return bool(self.refused_branches) and not self.is_rejection
 
     @cached_property
     def is_open(self) -> bool:
@@ -328,8 +342,11 @@ def _prove(document: Document, case: Case, branches: list[Branch]) -> Ruling:
         if atom is not None:
             message = f"the outcome of `{branch.input_class}` is impossible for {atom}"
             raise error(branch, f"{case.id}: {message}")
-    if len({isinstance(branch.outcome, Rejected) for branch in branches}) > 1:
-        raise error(branches[0], f"{case.id}: the outcome is `error` for some inputs only")
+    if not _may_refuse_some(document, source, target) and (
+        len({isinstance(branch.outcome, Rejected) for branch in branches}) > 1
+    ):
+        message = "the outcome is `error` for some inputs only, which is for casts of numbers"
+        raise error(branches[0], f"{case.id}: {message}")
     if not partition.used and not isinstance(branches[0].outcome, Rejected | Anything):
         message = f"{source.name} has no numbers, so its outcome is `error` or `unspecified`"
         raise error(branches[0], f"{case.id}: {message}")
@@ -353,6 +370,12 @@ def _rounding(outcome: Outcome) -> Rounding | None:
         case Round(rounding=rounding) | Either(options=(Round(rounding=rounding), *_)):
             return rounding
     return None
+
+
+def _may_refuse_some(document: Document, source: Format, target: Format) -> bool:
+    """Whether single inputs of a pair can be refused: each is asked alone, as a number."""
+    is_cast = document.entry.operation == "cast"
+    return is_cast and source.is_numeric and target.is_numeric
 
 
 def _error(document: Document, branch: Branch, message: str) -> DocumentError:

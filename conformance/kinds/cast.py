@@ -28,6 +28,7 @@ from conformance.kinds.call_refusals import refusal_faults
 from conformance.kinds.follow import WIDEST_BITS, Followed, GradedAnswers, follow, not_followed
 from conformance.kinds.quick_inputs import inputs_of
 from conformance.kinds.raising_inputs import ask_and_locate, located
+from conformance.kinds.refused_inputs import ask_alone, both, without_refused
 from conformance.kinds.row_limits import Judged, across
 from conformance.kinds.scripts import script
 from conformance.kinds.shape_choice import shapes_of
@@ -116,6 +117,8 @@ class _Examination:
 
     def run(self) -> Ask[Examined | Judgement]:
         """Ask the case; raise ``Unanswered`` or DepartedError if an answer is missing."""
+        if self.rules.refuses_some:
+            return (yield from self._refused_in_part())
         first = yield from ask_values(self.case, self.inputs)
         return (yield from (self._rejected if self.rules.is_rejection else self._answered)(first))
 
@@ -152,6 +155,25 @@ class _Examination:
         branches, grades = (np.full(inputs.size, each, np.uint8) for each in (0, NOT_ALLOWED))
         graded = GradedAnswers(inputs, answer, grades, branches)
         return Examined(self.case, rules, inputs.size, self.baseline, graded=graded)
+
+    def _refused_in_part(self) -> Ask[Examined | Judgement]:
+        """A case that a document wants answered for some inputs, and refused for others."""
+        case, rules = self.case, self.rules
+        expected = self.subject.expectations.of(rules, self.inputs)
+        self.inputs, refused = without_refused(rules, self.inputs, expected)
+        first = yield from ask_values(case, self.inputs)
+        examined = yield from self._answered(first)
+        if isinstance(examined, Judgement) or examined.graded is None or not refused.inputs.size:
+            return examined
+        chosen = refused.spread()
+        answered = yield from ask_alone(case, rules, chosen)
+        of_all = f"{chosen.inputs.size:,} of {refused.inputs.size:,} inputs that must be refused"
+        return replace(
+            examined,
+            inputs=examined.inputs + chosen.inputs.size,
+            graded=both(examined.graded, answered),
+            notes=(*examined.notes, Note(f"{of_all} were asked, each alone")),
+        )
 
     def _answered(self, first: ValueAnswer) -> Ask[Examined | Judgement]:
         """A case that a document wants answered, at least for some inputs."""

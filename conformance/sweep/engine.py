@@ -282,15 +282,16 @@ class RulingCheck:
         )
         self.found = joined(self.found, more)
 
-    def look_without_open(self, inputs: Bits, error: Exception) -> int:
-        """Judge a backend that raised an error by the inputs that are not open."""
-        is_open = np.isin(branch_indices_of(self._stairs, inputs), self.rules.open_branches)
-        asked = inputs[~is_open]
+    def look_at_answerable(self, inputs: Bits, error: Exception) -> int:
+        """Judge a backend that raised an error by the inputs that need an answer."""
+        branch_indices = branch_indices_of(self._stairs, inputs)
+        is_open = np.isin(branch_indices, self.rules.open_branches)
+        asked = inputs[~(is_open | np.isin(branch_indices, self.rules.refused_branches))]
         self._opened += int(np.count_nonzero(is_open))
         if asked.size == inputs.size:
             self.end(drive(located(self.case, inputs, error), self._judge.client))
             return 0
-        if asked.size < inputs.size:
+        if is_open.any():
             note = Note(f"open inputs: {described(error)}")
             self._add(self.found.verdict, (note,))
         if not asked.size:
@@ -430,7 +431,7 @@ def _sweep_on_host(
                         wrong += check.look(chunk.inputs, answers)
             case Raised(error):
                 inputs = road.inputs(at, count)
-                wrong += sum(check.look_without_open(inputs, error) for check in checks)
+                wrong += sum(check.look_at_answerable(inputs, error) for check in checks)
                 checks = [check for check in checks if not check.ended]
                 if not checks:
                     return

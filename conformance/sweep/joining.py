@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from reports.grading.divergences import simplicity
@@ -12,6 +12,8 @@ from reports.problems import Problem, WrongValues
 from reports.verdicts import BY_SEVERITY, Verdict
 from specs.formats import format_named
 
+REFUSED = ("error",)
+"""What is allowed for inputs that must be refused."""
 JoinRuns = Callable[[Runs, Runs], Runs]
 
 
@@ -44,18 +46,27 @@ def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Ju
 def completed(quick: Judgement, swept: Judgement) -> Judgement:
     """A case's judgement, whose values were swept after it had been judged at the quick tier."""
     verdict = worst(quick.verdict, swept.verdict)
+    not_refused = tuple(_not_refused(quick, swept))
     if not swept.inputs:
         problems = (*_others(quick, swept), *quick.divergences)
         return replace(quick, verdict=verdict, problems=problems)
     return replace(
         quick,
         verdict=verdict,
-        problems=(*_others(quick, swept), *swept.divergences),
+        problems=(*_others(quick, swept), *swept.divergences, *not_refused),
         inputs=swept.inputs,
         open_inputs=swept.open_inputs,
-        reaches_ends=swept.reaches_ends,
+        reaches_ends=swept.reaches_ends and not not_refused,
         reproduction=_both_scripts(quick, swept),
     )
+
+
+def _not_refused(quick: Judgement, swept: Judgement) -> Iterator[WrongValues]:
+    """The answers to inputs that must be refused, which a sweep sees only if it asked no others."""
+    known = set(map(_key, swept.divergences))
+    for each in quick.divergences:
+        if each.allowed == REFUSED and _key(each) not in known:
+            yield each
 
 
 def _others(one: Judgement, later: Judgement) -> tuple[Problem, ...]:

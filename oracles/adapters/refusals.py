@@ -17,6 +17,8 @@ PLAIN_MODES: Mapping[str, frozenset[str] | None] = {
     SHAPE: None,
     "mode": frozenset({"CAST_NONE"}),
     "casting": frozenset({"unsafe"}),
+    "operator": frozenset({"trunc_sat"}),
+    "profile": None,
 }
 """By parameter, the values that a cast without parameters is compared with; None: every value.
 

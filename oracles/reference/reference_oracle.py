@@ -83,7 +83,7 @@ class Reference:
         self._kernels = KernelExpectations()
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by the kernels; raise RejectedError if the document rejects it."""
+        """Answer a case by the kernels; raise RejectedError if the document wants an error."""
         rules = ruling(replace(case, example=None))
         if rules.is_rejection:
             raise RejectedError(f"{case.document}:{case.version} does not list this pair")
@@ -98,6 +98,8 @@ class Reference:
             answers = np.zeros(flat.shape, rules.target.storage)
             is_open = np.ones(flat.shape, np.bool_)
         else:
+            if rules.refuses_some:
+                _check_refused(rules, flat, KernelExpectations().expect(rules, flat))
             answers, is_open = self._answers(rules, flat)
         # An example of the document may fix an answer that its rules leave open.
         for example_input, answer in ruling(case).worked:
@@ -229,6 +231,8 @@ class Reference:
 
         def call() -> Bits:
             kernels.scattered(bits, buffers.branch_indices, buffers.codes, buffers.others)
+            if rules.refuses_some:
+                _check_refused(rules, bits, buffers)
             return with_nans(rules, buffers)
 
         return call
@@ -266,6 +270,16 @@ def _by_kernels(
     expected = kernels.expect(rules, inputs)
     is_open = has_branch(expected.branch_indices, rules.open_branches)
     return with_nans(rules, expected), is_open
+
+
+def _check_refused(rules: Ruling, inputs: Bits, expected: Expected) -> None:
+    """Raise RejectedError if the document wants one of some inputs refused."""
+    refused = np.flatnonzero(has_branch(expected.branch_indices, rules.refused_branches))
+    if refused.size:
+        first = int(refused[0])
+        rule = rules.branches[int(expected.branch_indices[first])].rule
+        shown = rules.source.hexadecimal(int(inputs[first]))
+        raise RejectedError(f"{rule} refuses {shown}")
 
 
 def with_nans(rules: Ruling, expected: Expected) -> Bits:

@@ -9,7 +9,8 @@ from one offset of the period to the next, and their rise.
 arithmetic; the proof by exhaustion checks it against the kernels on every input.
 
 Where a rule recommends a part of what it allows, a step holds only the recommended part. Whoever
-finds an answer outside it must still ask whether the rule itself allows it.
+finds an answer outside it must still ask whether the rule itself allows it. A step of inputs that
+must be refused holds a zero, which is not allowed either: no range of codes is empty.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from oracles.reference.exact import (
 from oracles.reference.expectations import Allowed
 from specs.behaviors import behaviors
 from specs.formats import Format, format_named
-from specs.outcomes import Anything, Behaves, Exactly, Nan
+from specs.outcomes import Anything, Behaves, Exactly, Nan, Rejected
 from specs.ruling import Ruling
 
 
@@ -259,6 +260,8 @@ def _step(ruling: Ruling, offset: int, allowed: Allowed, next_period: Allowed | 
             return Step(offset, branch_index, one[0], one[-1], 0, other[0], other[-1], 0)
         case Exactly(code=code):
             return Step(offset, branch_index, code, code, 0, code, code, 0)
+        case Rejected():
+            return Step(offset, branch_index, 0, 0, 0, 0, 0, 0)
     code, other_code = allowed.codes[0], allowed.codes[-1]
     rise, other_rise = 0, 0
     if next_period is not None:

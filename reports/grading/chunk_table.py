@@ -75,7 +75,7 @@ def table(ruling: Ruling) -> Table:
     assert ruling.source.bits <= 32, f"{ruling.source.name} has too many patterns for a table"
     stairs = staircase(ruling)
     storage = np.dtype(ruling.target.storage)
-    rows = Rows(ruling.target.mask, storage)
+    rows = Rows(ruling.target.mask, storage, ruling.refused_branches)
     parts = [
         _segments(stretch, stairs.steps_of(number), rows)
         for number, stretch in enumerate(stairs.stretches)
@@ -106,10 +106,11 @@ class _Segments(NamedTuple):
 
 @dataclass
 class Rows:
-    """Collects the rows of a table."""
+    """Collects the rows of a table; no answer of a refused branch is right."""
 
     mask: int
     storage: np.dtype[Any]
+    refused_branches: tuple[int, ...] = ()
     codes: list[NDArray[np.uint64]] = field(default_factory=list)
     cares: list[NDArray[np.uint64]] = field(default_factory=list)
     rises: list[int] = field(default_factory=list)
@@ -125,8 +126,14 @@ class Rows:
         """The kind of a segment of which every code is allowed."""
         return ANYTHING if self.mask == self.word else RANGES
 
+    def are_refused(self, steps: NDArray[np.void]) -> NDArray[np.bool_]:
+        """Which steps are of inputs that must be refused."""
+        return np.isin(steps["branch_index"], self.refused_branches)
+
     def add(self, shift: int, steps: NDArray[np.void]) -> int:
         """Add a row for a stretch with a short period, if a row can hold it; return its kind."""
+        if self.are_refused(steps).any():
+            return NEEDS_GRADING
         free = (steps["low"] == 0) & (steps["high"] == self.mask)
         if free.all():
             return self.anything
@@ -177,4 +184,5 @@ def _segment_per_step(
     low, high, other_low, other_high = bounds
     kinds = np.where((low == high) & (low == other_low) & (low == other_high), CODE, RANGES)
     kinds[(low == 0) & (high == rows.mask)] = rows.anything
+    kinds[np.tile(rows.are_refused(steps), periods)[inside]] = NEEDS_GRADING
     return _Segments(firsts[inside], kinds.astype(np.int32), bounds)

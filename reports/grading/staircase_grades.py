@@ -44,6 +44,8 @@ def grade_by_staircase(
     """Return the grade of each answer, and the index of the branch that applies to each input."""
     outside, branch_indices = compare(stairs, inputs, answers)
     grades = np.where(outside, np.uint8(NOT_ALLOWED), np.uint8(ALLOWED))
+    for index in stairs.ruling.refused_branches:
+        grades[branch_indices == index] = NOT_ALLOWED
     for index, branch in enumerate(stairs.ruling.branches):
         # A step holds only what is recommended; the rule itself may allow more.
         if branch.recommended and (here := outside & (branch_indices == index)).any():

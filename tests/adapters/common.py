@@ -55,6 +55,10 @@ def numpy_case(source: str, target: str, casting: str) -> Case:
     return Case("numpy-astype", "2.4", source, target, (("casting", casting),))
 
 
+def wasm_case(source: str, target: str, **modes: str) -> Case:
+    return Case("wasm-convert", "3.0", source, target, tuple(modes.items()))
+
+
 def view_case(source: str, target: str) -> Case:
     return Case("any", "1", source, target)
 

@@ -16,6 +16,7 @@ import pytest
 from oracles.adapters import (
     array_api_strict,
     jax,
+    node,
     numpy,
     openvino,
     paddle_tensors,
@@ -23,12 +24,14 @@ from oracles.adapters import (
     torch_tensors,
     torch_xla,
     tvm,
+    wasm_modules,
+    wasmtime,
 )
 from oracles.protocol import NotInstalled
 from oracles.registry import BUILTINS
 from specs.cases import Case
 from specs.formats import formats
-from tests.adapters.common import kept_environment, numpy_case, onnx_case, quietly
+from tests.adapters.common import kept_environment, numpy_case, onnx_case, quietly, wasm_case
 
 ALL = frozenset(formats())
 FLOAT6 = frozenset({"float6e2m3", "float6e3m2"})
@@ -400,6 +403,24 @@ OPENVINO = Road(
 # The CPU plugin carries both in 32 bits with a sign.
 OPENVINO_CPU = replace(OPENVINO, untested=(Pairs(frozenset({"uint32"}), frozenset({"uint64"})),))
 
+# Casts between its few dtypes are tested in test_wasm.py: the contract's need others.
+WASMTIME = Road(
+    "wasmtime",
+    ("wasmtime",),
+    castable=frozenset({*wasm_modules.TYPES, *wasm_modules.LOW_PARTS}),
+    no_dtype="^WebAssembly has no values of {dtype}$",
+    casts=False,
+    bitcasts="own",
+    viewable=frozenset(wasm_modules.TYPES),
+    refuses_other_views=True,
+    scripts=(
+        (wasm_case("float32", "int64", operator="trunc"), [0x3FC00000, 0xC0000000, 0x00000001]),
+        (wasm_case("float64", "float32"), [0x7FF8 << 48, 0xFFF8 << 48, 0x3FF8 << 48, 1]),
+        (wasm_case("uint64", "float64"), [(1 << 64) - 1, 1, 0]),
+        (wasm_case("int8", "int32"), [0x80, 0x7F]),
+    ),
+)
+
 ROADS = (
     ORT,
     replace(
@@ -544,6 +565,12 @@ ROADS = (
     ),
     OPENVINO,
     *(replace(OPENVINO_CPU, variant=variant) for variant in openvino.VARIANTS),
+    WASMTIME,
+    *(replace(WASMTIME, variant=variant) for variant in wasmtime.VARIANTS),
+    *(
+        replace(WASMTIME, backend="node", packages=(), variant=variant)
+        for variant in (None, *node.VARIANTS)
+    ),
     Road(
         "torch_xla",
         ("torch", "torch_xla"),

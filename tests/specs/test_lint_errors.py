@@ -49,7 +49,6 @@ IN_TO_INTEGER: dict[str, Mistake] = {
     "either of nan": ("nan:       unsp", "nan: {either: [floor, max]} # ", "to-integer:",
         "for nan"),
     "three": ("nan:       unsp", "nan: {either: [max, one, zero]} # ", "nan:", "at most 2"),
-    "refused in part": ("nan:       unspecified", "nan: error", "to-integer:", "some inputs only"),
     "recommendation that does not narrow": ("inf:       max\n",
         "inf: {is: max, and-recommended: max}\n", "to-integer:", "does not narrow what `is`"),
     "no -zero": ("nan:       unsp", "-zero: -zero\n      nan: unsp", "to-integer:",

@@ -1,0 +1,245 @@
+"""Node.js: WebAssembly's conversions compiled by V8, in a node process that gets whole rows."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+import weakref
+from collections.abc import Mapping
+from threading import Lock
+
+import numpy as np
+
+from oracles.adapters.refusals import require_variant
+from oracles.adapters.script_text import bits_statement
+from oracles.adapters.wasm_modules import (
+    FULL,
+    SWEPT_SIZE,
+    Operation,
+    TrapError,
+    answers_begin,
+    bitcast_operation,
+    cast_operation,
+    copy_operation,
+)
+from oracles.protocol import Bits, Bound, NotInstalled, Swept, Unsupported
+from specs.cases import Case
+from specs.formats import format_named
+
+FLAGS: Mapping[str, tuple[str, ...]] = {
+    "liftoff": ("--liftoff", "--no-wasm-tier-up"),
+    "turbofan": ("--no-liftoff", "--no-wasm-tier-up"),
+}
+"""By variant, the only one of V8's two compilers; without one, V8 begins with Liftoff."""
+VARIANTS: tuple[str, ...] = tuple(FLAGS)
+PROFILES = (FULL,)
+
+ADVICE = "node is missing: install Node.js (apt-get install nodejs) and have `node` on the PATH"
+
+HEADER = struct.Struct("<6I")
+"""Of a request: the lengths of the module, of the inputs and of the answers, their address, how
+many, and the first pattern. Without inputs, the module makes the patterns itself."""
+REPLY = struct.Struct("<2I")
+"""Whether it trapped, and the length of the answers, or of the reason."""
+
+RUNNER = """\
+const { readSync, writeSync } = require("node:fs");
+const instances = new Map();
+function fill(bytes) {
+  for (let at = 0; at < bytes.length; ) {
+    const got = readSync(0, bytes, at, bytes.length - at);
+    if (!got) process.exit(0);
+    at += got;
+  }
+  return bytes;
+}
+function send(bytes) {
+  for (let at = 0; at < bytes.length; ) at += writeSync(1, bytes, at, bytes.length - at);
+}
+for (;;) {
+  const header = new Uint32Array(fill(new Uint8Array(24)).buffer);
+  const [code, inputs, answers, begin, count, first] = header;
+  const bytes = fill(new Uint8Array(code));
+  const key = Buffer.from(bytes).toString("latin1");
+  if (!instances.has(key)) {
+    instances.set(key, new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports);
+  }
+  const { memory, run, sweep } = instances.get(key);
+  const missing = begin + answers - memory.buffer.byteLength;
+  if (missing > 0) memory.grow(Math.ceil(missing / 65536));
+  let reply, trapped = 0;
+  fill(new Uint8Array(memory.buffer, 0, inputs));
+  try {
+    inputs ? run(count, 0, begin) : sweep(count, first, begin);
+    reply = new Uint8Array(memory.buffer, begin, answers);
+  } catch (error) {
+    trapped = 1;
+    reply = Buffer.from(error.message);
+  }
+  send(new Uint8Array(new Uint32Array([trapped, reply.length]).buffer));
+  send(reply);
+}
+"""
+
+SCRIPT = """\
+# node {version}: {case}
+import subprocess
+import numpy as np
+
+{bits}
+program = \"\"\"
+const [code, ...inputs] = process.argv.slice(1);
+const {{ f }} = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(code, "hex"))).exports;
+const text = (answer) => "0x" + BigInt.asUintN({width}, BigInt(answer)).toString(16);
+for (const given of inputs)
+  try {{ console.log(given, "->", text(f({number}(given)))); }}
+  catch (trap) {{ console.log(given, "->", trap.message); }}
+\"\"\"
+code = "{code}"
+command = ["node", {flags}"-e", program, code]
+subprocess.run(command + [*map(hex, bits)], check=True)
+"""
+
+
+class Node:
+    """A cast or a bitcast by a loop over the memory of a module, in a process of node."""
+
+    name = "node"
+    claims: tuple[str, ...] = ("wasm-convert", "wasm-reinterpret")
+
+    def __init__(self, variant: str | None = None) -> None:
+        node = shutil.which("node")
+        if node is None:
+            raise NotInstalled(ADVICE)
+        require_variant(self.name, variant, VARIANTS)
+        self._flags = FLAGS[variant] if variant else ()
+        versions = ["-p", "process.versions.node + '+v8.' + process.versions.v8"]
+        done = subprocess.run([node, *versions], capture_output=True, text=True, check=True)
+        self.version = done.stdout.strip()
+        self._process = Process([node, *self._flags, "-e", RUNNER])
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case with one instruction; raise TrapError if it traps on an input."""
+        return self._answer(cast_operation(case, PROFILES), bits)
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case with one ``reinterpret``."""
+        return self._answer(bitcast_operation(case), bits)
+
+    def bitcast_road(self, case: Case) -> str:
+        """Name the pair and the instruction."""
+        return bitcast_operation(case).road
+
+    def road(self, case: Case) -> str:
+        """Name the pair and the instruction."""
+        return cast_operation(case, PROFILES).road
+
+    def bind(self, case: Case, bits: Bits) -> Bound:
+        """Prepare a call that sends ``bits`` to the process, and gets the answers."""
+        operation = cast_operation(case, PROFILES)
+        answers = np.empty(bits.size, format_named(case.target).storage)
+
+        def call() -> Bits:
+            self._process.convert(operation, answers, inputs=np.ascontiguousarray(bits))
+            return answers
+
+        return call
+
+    def sweep(self, case: Case, lo: int, hi: int) -> Swept:
+        """Prepare a call for which the module makes the inputs, so that only answers travel."""
+        operation = cast_operation(case, PROFILES)
+        if operation.source_size != SWEPT_SIZE:
+            raise Unsupported(f"modules make no patterns of {case.source} themselves")
+        answers = np.empty(0, format_named(case.target).storage)
+
+        def call(first: int, count: int) -> Bits:
+            nonlocal answers
+            if answers.size != count:
+                answers = np.empty(count, answers.dtype)
+            self._process.convert(operation, answers, first=first)
+            return answers
+
+        return call
+
+    def identity(self, dtype: str, bits: Bits) -> Bits:
+        """Move bits through a loop that loads and stores."""
+        return self._answer(copy_operation(dtype), bits)
+
+    def reproduce(self, case: Case, bits: Bits) -> str:
+        """Return a script that runs the instruction in node, without this project."""
+        return self._script(cast_operation(case, PROFILES), case, bits)
+
+    def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
+        """Return a script that runs ``reinterpret`` in node, without this project."""
+        return self._script(bitcast_operation(case), case, bits.reshape(-1))
+
+    def _answer(self, operation: Operation, bits: Bits) -> Bits:
+        answers = np.empty(bits.size, format_named(operation.target).storage)
+        row = np.ascontiguousarray(bits).reshape(-1)
+        self._process.convert(operation, answers, inputs=row)
+        return answers.reshape(bits.shape)
+
+    def _script(self, operation: Operation, case: Case, bits: Bits) -> str:
+        return SCRIPT.format(
+            version=self.version,
+            case=case,
+            bits=bits_statement(case.source, bits),
+            width=format_named(case.target).bits,
+            number="BigInt" if operation.integer_type == "i64" else "Number",
+            code=operation.function.hex(),
+            flags="".join(f'"{flag}", ' for flag in self._flags),
+        )
+
+
+class Process:
+    """A process of node that runs modules; two threads take turns."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._lock = Lock()
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests, self._replies = self._process.stdin, self._process.stdout
+        weakref.finalize(self, _end, self._process)
+
+    def convert(
+        self, operation: Operation, answers: Bits, inputs: Bits | None = None, first: int = 0
+    ) -> None:
+        """Fill the answers to inputs, or to the patterns from ``first`` on; raise TrapError."""
+        if not answers.size:
+            return
+        code = operation.binary
+        begin = answers_begin(operation, 0 if inputs is None else answers.size)
+        size = 0 if inputs is None else inputs.nbytes
+        header = HEADER.pack(len(code), size, answers.nbytes, begin, answers.size, first)
+        with self._lock:
+            self._send(memoryview(header + code))
+            if inputs is not None:
+                self._send(inputs.view(np.uint8).data)
+            head = bytearray(REPLY.size)
+            self._receive(memoryview(head))
+            trapped, length = REPLY.unpack(head)
+            if trapped:
+                reason = bytearray(length)
+                self._receive(memoryview(reason))
+                raise TrapError(reason.decode())
+            self._receive(answers.view(np.uint8).data)
+
+    def _send(self, left: memoryview) -> None:
+        while left:
+            left = left[self._requests.write(left) :]
+
+    def _receive(self, left: memoryview) -> None:
+        while left:
+            if not (count := self._replies.readinto(left)):  # type: ignore[attr-defined]
+                raise RuntimeError(f"node ended: exit status {self._process.wait()}")
+            left = left[count:]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    with process:
+        pass  # closes the pipes and waits
