@@ -104,6 +104,7 @@ BUILTINS: dict[str, Builtin] = {
     "onnx": Builtin(f"{ADAPTERS}.onnx", "Onnx", "onnx", "onnx"),
     "ml_dtypes": Builtin(f"{ADAPTERS}.ml_dtypes", "MlDtypes", "ml_dtypes", "ml-dtypes"),
     "jax": Builtin(f"{ADAPTERS}.jax", "Jax", "jax", "jax"),
+    "stablehlo": Builtin(f"{ADAPTERS}.stablehlo_interpreter", "StableHlo", "jax", "jax"),
     "tensorflow": Builtin(f"{ADAPTERS}.tensorflow", "TensorFlow", "tensorflow", "tensorflow"),
     "paddle": Builtin(f"{ADAPTERS}.paddle", "Paddle", "paddle", "paddle"),
     "tvm": Builtin(f"{ADAPTERS}.tvm", "Tvm", "tvm", "tvm"),

@@ -91,7 +91,11 @@ class Jax:
     """
 
     name = "jax"
-    claims: tuple[str, ...] = ("xla-bitcast-convert",)
+    claims: tuple[str, ...] = (
+        "stablehlo-convert",
+        "stablehlo-bitcast-convert",
+        "xla-bitcast-convert",
+    )
     compiles_shapes = True
     devices: Mapping[str | None, str] = {"gpu": "gpu"}
     """By variant, the jax backend whose device it converts on; the others convert on the CPU."""

@@ -17,6 +17,7 @@ from oracles.adapters import (
     jax,
     openvino,
     paddle_tensors,
+    stablehlo,
     tensorflow,
     torch_tensors,
     torch_xla,
@@ -261,6 +262,24 @@ JAX = Road(
         (onnx_case("bool", "complex128"), [0, 1]),
     ),
 )
+STABLEHLO = Road(
+    "stablehlo",
+    ("jax",),
+    castable=frozenset(stablehlo.ELEMENTS),
+    no_dtype="^StableHLO has no element type {dtype}$",
+    layout_pairs=(*PACKED_PAIRS, "complex128-complex64"),
+    bitcasts="adds",
+    viewable=frozenset(stablehlo.ELEMENTS) - COMPLEX - {"bool"},
+    view_pairs=frozenset({"complex64-complex64"}),
+    scripts=(
+        (onnx_case("float32", "bfloat16"), FLOATS),
+        (onnx_case("float32", "float6e2m3"), FLOATS),
+        (onnx_case("int4", "uint2"), list(range(16)) * 3),
+        (onnx_case("uint8", "complex64"), list(range(8))),
+        (onnx_case("complex128", "float8e8m0"), [0x3FF8 << 48, 1 << 127]),
+        (onnx_case("bool", "complex128"), [0, 1]),
+    ),
+)
 
 XLA_LACKS = frozenset({"float4e2m1", "int2", "uint2"})
 KERNELS_LACK = XLA_LACKS | {"float8e4m3fnuz", "float8e5m2fnuz", "float8e4m3b11fnuz"}
@@ -463,6 +482,7 @@ ROADS = (
     JAX,
     *(replace(JAX, variant=variant) for variant in jax.VARIANTS if variant != "gpu"),
     replace(JAX, variant="gpu", stands_in="cpu"),
+    STABLEHLO,
     TENSORFLOW,
     replace(
         TENSORFLOW,
