@@ -49,7 +49,8 @@ class StableHlo:
         self._make_context = load("jax.interpreters.mlir", "jax").make_ir_context
         self._ir: Any = load("jaxlib.mlir.ir", "jax")
         self._stablehlo: Any = load("jaxlib.mlir.dialects.stablehlo", "jax")
-        self.version = f"{self._stablehlo.get_current_version()}+jaxlib{jax.lib.__version__}"
+        self._release = str(jax.__version__)
+        self.version = f"{self._release}+stablehlo{self._stablehlo.get_current_version()}"
         self._context = self._make_context()
         self._bytes = 0
 
@@ -100,7 +101,7 @@ class StableHlo:
         entry = format_named(case.target)
         codes = PACKED if is_packed(entry) else COMPLEX if entry.kind == "complex" else WHOLE
         return SCRIPT.format(
-            version=self.version,
+            version=self._release,
             case=case,
             bits=bits_statement(case.source, bits),
             program=program.text(),
@@ -184,7 +185,7 @@ def _readings(entry: Format) -> list[tuple[str | None, str]]:
 
 
 SCRIPT = """\
-# stablehlo {version}: {case}
+# jax {version}: {case}
 import numpy as np
 from jax.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
