@@ -128,7 +128,7 @@ def test_explain_says_why_a_backend_gave_no_answer_but_not_to_foreign_calls() ->
     code, out, err = castigate("explain", "float32", "float16", "1", "--backend", raises)
     assert (code, err) == (0, "")
     said = " ".join(out.split())
-    assert said.count(f"not by {raises}: an error") == 3
+    assert said.count(f"not by {raises}: an error") == 4
     assert said.count("no backend offers it") == 4
     assert f"  error of {raises}: ValueError: boom" in out.splitlines()
     assert said.endswith(f"castigate explain cinn-cast:1.0/float32/float16 1 --backend={raises}")
