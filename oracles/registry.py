@@ -111,6 +111,7 @@ BUILTINS: dict[str, Builtin] = {
         f"{ADAPTERS}.array_api_strict", "ArrayApiStrict", "array_api_strict", "array-api-strict"
     ),
     "jax": Builtin(f"{ADAPTERS}.jax", "Jax", "jax", "jax"),
+    "stablehlo": Builtin(f"{ADAPTERS}.stablehlo_interpreter", "StableHlo", "jax", "jax"),
     "tensorflow": Builtin(f"{ADAPTERS}.tensorflow", "TensorFlow", "tensorflow", "tensorflow"),
     "paddle": Builtin(f"{ADAPTERS}.paddle", "Paddle", "paddle", "paddle"),
     "tvm": Builtin(f"{ADAPTERS}.tvm", "Tvm", "tvm", "tvm"),

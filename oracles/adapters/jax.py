@@ -87,6 +87,8 @@ PROCESSOR_LINES = ("model name", "flags", "CPU implementer", "CPU part", "Featur
 """The lines of ``/proc/cpuinfo`` that say which instructions there are."""
 KEPT_FROM, NEVER = "jax_persistent_cache_min_compile_time_secs", 1e9
 
+OPERATIONS = ("stablehlo-convert", "stablehlo-bitcast-convert", "xla-bitcast-convert")
+"""The documents of the operations that its functions become."""
 FOLDING_LIMITS = (1 << 16,)
 """XLA folds constants of more elements with another evaluator, which answers differently."""
 
@@ -117,7 +119,7 @@ class Jax:
         self.chain_roads = chain_roads(variant)
         self._jax = jax
         self._roads = Roads(jax, variant, self._device)
-        self.claims = ("xla-bitcast-convert", *_standard_claims(jax, variant))
+        self.claims = (*OPERATIONS, *_standard_claims(jax, variant))
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one conversion."""

@@ -27,6 +27,8 @@ ELEMENTS: Mapping[str, str] = {
     "float8e3m4": "f8E3M4",
     "float8e4m3b11fnuz": "f8E4M3B11FNUZ",
     "float8e8m0": "f8E8M0FNU",
+    "float6e2m3": "f6E2M3FN",
+    "float6e3m2": "f6E3M2FN",
     "float4e2m1": "f4E2M1FN",
     "int64": "i64",
     "int32": "i32",
@@ -62,11 +64,11 @@ func.func @main(%x: {source}) -> {target} {{
 
 def program(operation: Operation | None, source: str, target: str, shape: Shape) -> str:
     """Return a program of one operation; without an operation, it returns its argument."""
-    argument = _tensor(source, shape)
+    argument = tensor_type(source, shape)
     if operation is None:
         return UNCHANGED.format(source=argument)
     result = bitcast_shape(source, target, shape) if operation == "bitcast_convert" else shape
-    return PROGRAM.format(operation=operation, source=argument, target=_tensor(target, result))
+    return PROGRAM.format(operation=operation, source=argument, target=tensor_type(target, result))
 
 
 def bitcast_shape(source: str, target: str, shape: Shape) -> Shape:
@@ -80,5 +82,6 @@ def bitcast_shape(source: str, target: str, shape: Shape) -> Shape:
     return shape[:-1] if source_bits < target_bits else shape
 
 
-def _tensor(dtype: str, shape: Shape) -> str:
+def tensor_type(dtype: str, shape: Shape) -> str:
+    """Return the type of a tensor."""
     return f"tensor<{''.join(f'{size}x' for size in shape)}{ELEMENTS[dtype]}>"

@@ -112,6 +112,9 @@ class TensorFlow:
         self._tensorflow.config.threading.set_intra_op_parallelism_threads(1)
         self._tensorflow.config.threading.set_inter_op_parallelism_threads(1)
         self._variant = variant
+        if variant == "xla":
+            # XLA has the semantics of StableHLO's operations; ``tf.bitcast`` keeps its own shapes.
+            self.claims = (*self.claims, "stablehlo-convert")
         self.compiles_shapes = variant is not None
         self.chain_roads = chain_roads(variant)
         self._function = lru_cache(CACHED_FUNCTIONS)(self._build)

@@ -20,6 +20,7 @@ from oracles.adapters import (
     numpy,
     openvino,
     paddle_tensors,
+    stablehlo,
     tensorflow,
     torch_tensors,
     torch_xla,
@@ -260,6 +261,24 @@ JAX = Road(
     scripts=(
         (onnx_case("float32", "float8e4m3fn"), FLOATS),
         (onnx_case("float64", "bfloat16"), [0x3FF8 << 48, 1]),
+        (onnx_case("int4", "uint2"), list(range(16)) * 3),
+        (onnx_case("uint8", "complex64"), list(range(8))),
+        (onnx_case("complex128", "float8e8m0"), [0x3FF8 << 48, 1 << 127]),
+        (onnx_case("bool", "complex128"), [0, 1]),
+    ),
+)
+STABLEHLO = Road(
+    "stablehlo",
+    ("jax",),
+    castable=frozenset(stablehlo.ELEMENTS),
+    no_dtype="^StableHLO has no element type {dtype}$",
+    layout_pairs=(*PACKED_PAIRS, "complex128-complex64"),
+    bitcasts="adds",
+    viewable=frozenset(stablehlo.ELEMENTS) - COMPLEX - {"bool"},
+    view_pairs=frozenset({"complex64-complex64"}),
+    scripts=(
+        (onnx_case("float32", "bfloat16"), FLOATS),
+        (onnx_case("float32", "float6e2m3"), FLOATS),
         (onnx_case("int4", "uint2"), list(range(16)) * 3),
         (onnx_case("uint8", "complex64"), list(range(8))),
         (onnx_case("complex128", "float8e8m0"), [0x3FF8 << 48, 1 << 127]),
@@ -517,6 +536,7 @@ ROADS = (
     JAX,
     *(replace(JAX, variant=variant) for variant in jax.VARIANTS if variant != "gpu"),
     replace(JAX, variant="gpu", stands_in="cpu"),
+    STABLEHLO,
     TENSORFLOW,
     replace(
         TENSORFLOW,

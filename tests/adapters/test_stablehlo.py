@@ -1,11 +1,19 @@
-"""StableHLO text, and the shape that a bitcast's result is declared to have."""
+"""StableHLO text, the shape that a bitcast's result is declared to have, and the interpreter."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
+from oracles.adapters import stablehlo_interpreter
 from oracles.adapters.stablehlo import ELEMENTS, Shape, bitcast_shape, program
+from oracles.adapters.stablehlo_interpreter import Program
+from reports.findings.issue_text import requirements_of
 from specs.formats import formats
+from tests.adapters.common import assert_same, bits_of, onnx_case, some_patterns, view_case
+from tests.adapters.contract import built
 
 
 def test_a_conversion() -> None:
@@ -48,3 +56,84 @@ def test_the_shape_of_a_bitcast(source: str, target: str, shape: Shape, result: 
 def test_every_element_type_is_a_format_and_no_two_are_the_same() -> None:
     assert set(ELEMENTS) <= set(formats())
     assert len(set(ELEMENTS.values())) == len(ELEMENTS)
+
+
+def test_every_number_is_an_element_type() -> None:
+    assert formats().keys() - ELEMENTS.keys() == {"string"}
+
+
+class TestInterpretedPrograms:
+    def test_what_numpy_reads_is_returned_as_it_is(self) -> None:
+        assert Program("convert", "float32", "float16", (3,)).text() == (
+            "func.func @main(%x: tensor<3xf32>) -> (tensor<3xf16>) {\n"
+            "  %y = stablehlo.convert %x : (tensor<3xf32>) -> tensor<3xf16>\n"
+            "  return %y : tensor<3xf16> }"
+        )
+
+    def test_other_types_are_read_as_unsigned_integers(self) -> None:
+        lines = Program("convert", "float32", "bfloat16", (3,)).text().splitlines()
+        assert lines[2:] == [
+            "  %0 = stablehlo.bitcast_convert %y : (tensor<3xbf16>) -> tensor<3xui16>",
+            "  return %0 : tensor<3xui16> }",
+        ]
+
+    def test_codes_of_less_than_a_byte_are_read_bit_by_bit(self) -> None:
+        lines = Program(None, "float6e2m3", "float6e2m3", ()).text().splitlines()
+        assert lines[1:] == [
+            "  %0 = stablehlo.bitcast_convert %x : (tensor<f6E2M3FN>) -> tensor<6xi1>",
+            "  return %0 : tensor<6xi1> }",
+        ]
+
+    def test_a_complex_number_is_read_in_two_parts(self) -> None:
+        lines = Program("bitcast_convert", "complex128", "complex64", (2,)).text().splitlines()
+        assert lines[2:] == [
+            "  %0 = stablehlo.real %y : (tensor<2x2xcomplex<f32>>) -> tensor<2x2xf32>",
+            "  %1 = stablehlo.imag %y : (tensor<2x2xcomplex<f32>>) -> tensor<2x2xf32>",
+            "  return %0, %1 : tensor<2x2xf32>, tensor<2x2xf32> }",
+        ]
+
+
+class TestInterpreter:
+    @pytest.fixture
+    def oracle(self) -> Iterator[Any]:
+        with built("stablehlo") as built_oracle:
+            yield built_oracle
+
+    @pytest.mark.parametrize("dtype", ELEMENTS)
+    def test_a_bitcast_to_the_same_type_keeps_every_pattern(self, oracle: Any, dtype: str) -> None:
+        bits = some_patterns(dtype)
+        assert_same(oracle.bitcast(onnx_case(dtype, dtype), bits), bits)
+
+    def test_the_first_element_has_the_lowest_bits(self, oracle: Any) -> None:
+        number = bits_of("float64", [0x0123456789ABCDEF]).reshape(())
+        parts = oracle.bitcast(onnx_case("float64", "float16"), number)
+        assert_same(parts, bits_of("float16", [0xCDEF, 0x89AB, 0x4567, 0x0123]))
+        halves = oracle.bitcast(view_case("uint8", "int4"), bits_of("uint8", [0xA5]))
+        assert_same(halves, bits_of("int4", [0x5, 0xA]).reshape(1, 2))
+
+    def test_a_program_that_breaks_a_constraint_is_refused(self, oracle: Any) -> None:
+        with pytest.raises(Exception, match="requires compatible bit widths"):
+            oracle.bitcast(view_case("float32", "float64"), bits_of("float32", [1, 2, 3]))
+
+    def test_a_context_does_not_keep_tensors_for_ever(
+        self, oracle: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bits = bits_of("uint8", [1, 2, 3, 4])
+        monkeypatch.setattr(stablehlo_interpreter, "MOST_BYTES", 3 * bits.nbytes)
+        contexts = []
+        for _ in range(7):
+            assert_same(oracle.identity("uint8", bits), bits)
+            contexts.append(oracle._context)
+        assert [id(each) for each in dict.fromkeys(contexts)] == [
+            id(contexts[index]) for index in (0, 3, 6)
+        ]
+
+    def test_its_version_is_that_of_jax_and_a_script_says_what_to_install(
+        self, oracle: Any
+    ) -> None:
+        release, _, own = oracle.version.partition("+stablehlo")
+        assert own
+        script = oracle.reproduce(onnx_case("float32", "bfloat16"), bits_of("float32", [1]))
+        assert requirements_of(script) == [f"jax=={release}", "jaxlib", "numpy"]
+        lines = [line for line in script.splitlines() if line and not line.startswith("#")]
+        assert len(lines) <= 15

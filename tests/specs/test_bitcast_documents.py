@@ -158,7 +158,25 @@ ONNX: list[Row] = [
     ("bool", "uint8", {"scalar": "open"}),
     ("int8", "bool", {"scalar": "open"}),
 ]
+FEW = {"scalar": "scalar", "3": "3", "2x1": "2x1", "0x1": "0x1"}
+STABLEHLO: list[Row] = [
+    *XLA,
+    ("float64", "bool", {"scalar": "64", "3": "3x64"}),
+    ("float4e2m1", "int4", FEW),
+    ("float8e8m0", "int8", FEW),
+    ("float6e2m3", "float6e3m2", FEW),
+    ("int4", "int2", {"scalar": "2", "3": "3x2", "0x2": "0x2x2"}),
+    ("int8", "int2", {"scalar": "4", "3": "3x4"}),
+    ("int2", "uint4", {"2x2": "2", "0x2": "0", "3": "error", "scalar": "error"}),
+    ("int2", "float6e3m2", {"2x3": "2", "3": "scalar", "0x3": "0", "scalar": "error"}),
+    ("float6e2m3", "int2", {"scalar": "3", "3": "3x3"}),
+    ("float4e2m1", "float6e2m3", dict.fromkeys(FEW, "error")),
+    ("bool", "complex64", {"scalar": "error", "3": "error", "2x64": "error"}),
+    ("complex64", "bool", {"scalar": "error", "3": "error"}),
+]
+"""The constraints of the page are those of XLA's code, and there are more types."""
 TABLES: dict[str, list[Row]] = {
+    "stablehlo-bitcast-convert:1.20": STABLEHLO,
     "xla-bitcast-convert:2023": XLA,
     "tensorflow-bitcast:2023": TENSORFLOW,
     "cinn-bitcast-convert:1.0": CINN,

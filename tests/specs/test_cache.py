@@ -10,7 +10,7 @@ from specs.errors import DocumentError
 from specs.loader import DOCUMENTS
 from specs.model import yaml_source
 from specs.model.cache import cache_entry
-from specs.model.yaml_source import _parse, check_cached, read_yaml
+from specs.model.yaml_source import check_cached, parse_yaml, read_yaml
 
 SHIPPED = DOCUMENTS / "pypto_cast.yaml"
 
@@ -32,7 +32,7 @@ def test_a_cached_file_reads_as_the_parsed_one(folder: Path) -> None:
 
 def test_a_cached_file_is_not_parsed_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = read_yaml(SHIPPED)
-    monkeypatch.setattr(yaml_source, "_parse", None)
+    monkeypatch.setattr(yaml_source, "parse_yaml", None)
     assert read_yaml(SHIPPED) == parsed
 
 
@@ -51,7 +51,7 @@ def test_an_entry_with_other_rules_is_found(folder: Path) -> None:
     check_cached(SHIPPED)
     [entry] = folder.iterdir()
     entry.write_text(entry.read_text().replace('"required"', '"recommended"', 1))
-    assert read_yaml(SHIPPED) != _parse(SHIPPED, SHIPPED.read_text())
+    assert read_yaml(SHIPPED) != parse_yaml(SHIPPED, SHIPPED.read_text())
     with pytest.raises(DocumentError, match=r"json: it is not what pypto_cast\.yaml says; remove"):
         check_cached(SHIPPED)
 

@@ -1,0 +1,200 @@
+"""StableHLO's reference interpreter, which is part of jaxlib.
+
+The interpreter takes and returns MLIR attributes. One of any dtype can be made of bytes, but numpy
+can read only those of its own dtypes. So each program ends with an operation that moves the bits of
+its result there: a bitcast to unsigned integers, to single bits for codes of less than a byte, or
+two operations that take a complex number apart.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oracles.adapters.refusals import load, plain_road, require_plain, require_variant
+from oracles.adapters.script_text import (
+    NUMPY_DTYPES,
+    bits_statement,
+    print_statement,
+    print_tensor,
+)
+from oracles.adapters.stablehlo import ELEMENTS, Operation, Shape, bitcast_shape, tensor_type
+from oracles.bit_packing import is_packed
+from oracles.protocol import Bits, Bound, Unsupported
+from specs.cases import Case
+from specs.formats import Format, format_named
+
+MOST_BYTES = 1 << 26
+"""Bytes of tensors after which a context is replaced: it keeps all that were made in it."""
+
+WHOLE, PACKED, COMPLEX = (
+    'parts[0].view("{storage}")',
+    'np.packbits(parts[0], -1, bitorder="little")[..., 0]',
+    'np.stack(parts, -1).view("{storage}")[..., 0]',
+)
+"""How a script makes patterns of the arrays that numpy reads; ``_codes`` does the same."""
+
+
+class StableHlo:
+    """A cast or a bitcast by the interpreter of one operation."""
+
+    name = "stablehlo"
+    claims: tuple[str, ...] = ("stablehlo-convert", "stablehlo-bitcast-convert")
+
+    def __init__(self, variant: str | None = None) -> None:
+        jax = load("jax", "jax")
+        require_variant(self.name, variant, ())
+        self._make_context = load("jax.interpreters.mlir", "jax").make_ir_context
+        self._ir: Any = load("jaxlib.mlir.ir", "jax")
+        self._stablehlo: Any = load("jaxlib.mlir.dialects.stablehlo", "jax")
+        self._release = str(jax.__version__)
+        self.version = f"{self._release}+stablehlo{self._stablehlo.get_current_version()}"
+        self._context = self._make_context()
+        self._bytes = 0
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case with one ``convert``."""
+        require_plain(case, "stablehlo.convert")
+        return self._answer(Program("convert", case.source, case.target, bits.shape), bits)
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case with one ``bitcast_convert``."""
+        require_plain(case, "stablehlo.bitcast_convert")
+        return self._answer(Program("bitcast_convert", case.source, case.target, bits.shape), bits)
+
+    def bitcast_road(self, case: Case) -> str:
+        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        return plain_road(case, "stablehlo.bitcast_convert")
+
+    def road(self, case: Case) -> str:
+        """Return the pair: the conversion has no parameters."""
+        require_plain(case, "stablehlo.convert")
+        for dtype in (case.source, case.target):
+            _require_element(dtype)
+        return f"{case.source}->{case.target}"
+
+    def bind(self, case: Case, bits: Bits) -> Bound:
+        """Return a call of ``cast``: the interpreter prepares nothing."""
+        self.road(case)  # refuses what ``cast`` refuses, for the same reason
+        return partial(self.cast, case, bits)
+
+    def identity(self, dtype: str, bits: Bits) -> Bits:
+        """Send bits through a program that returns its argument."""
+        return self._answer(Program(None, dtype, dtype, bits.shape), bits)
+
+    def reproduce(self, case: Case, bits: Bits) -> str:
+        """Return a script that runs the case on the interpreter, without this project."""
+        self.road(case)
+        program = Program("convert", case.source, case.target, bits.shape)
+        return self._script(program, case, bits) + print_statement(case.source, case.target, bits)
+
+    def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
+        """Return a script that does a bitcast on the interpreter, without this project."""
+        for dtype in (case.source, case.target):
+            _require_element(dtype)
+        program = Program("bitcast_convert", case.source, case.target, bits.shape)
+        return self._script(program, case, bits) + print_tensor(case.target)
+
+    def _script(self, program: Program, case: Case, bits: Bits) -> str:
+        entry = format_named(case.target)
+        codes = PACKED if is_packed(entry) else COMPLEX if entry.kind == "complex" else WHOLE
+        return SCRIPT.format(
+            version=self._release,
+            case=case,
+            bits=bits_statement(case.source, bits),
+            program=program.text(),
+            element=ELEMENTS[case.source],
+            codes=codes.format(storage=entry.storage),
+        )
+
+    def _answer(self, program: Program, bits: Bits) -> Bits:
+        for dtype in (program.source, program.target):
+            _require_element(dtype)
+        source = format_named(program.source)
+        # Attributes are made of bytes in their order.
+        memory = (bits & np.uint8(source.mask)) if is_packed(source) else bits
+        memory = np.require(memory, requirements="C")
+        with self._fresh_context(memory.nbytes):
+            module = self._ir.Module.parse(program.text())
+            element = self._ir.Type.parse(ELEMENTS[program.source])
+            x = self._ir.DenseElementsAttr.get(memory, type=element, shape=bits.shape)
+            parts = [np.array(part) for part in self._stablehlo.eval_module(module, [x])]
+        return _codes(format_named(program.target), parts)
+
+    def _fresh_context(self, size: int) -> Any:
+        """Return a context that does not yet keep too much, for an argument of so many bytes."""
+        self._bytes += size
+        if self._bytes > MOST_BYTES:
+            self._context, self._bytes = self._make_context(), size
+        return self._context
+
+
+def _require_element(dtype: str) -> None:
+    if dtype not in ELEMENTS:
+        raise Unsupported(f"StableHLO has no element type {dtype}")
+
+
+def _codes(target: Format, parts: list[Any]) -> Bits:
+    if is_packed(target):
+        return np.asarray(np.packbits(parts[0], -1, bitorder="little")[..., 0])
+    whole = np.stack(parts, -1) if target.kind == "complex" else parts[0]
+    codes: Bits = whole.view(target.storage)
+    return np.asarray(codes[..., 0]) if target.kind == "complex" else codes
+
+
+class Program(NamedTuple):
+    """One operation, or none, on a tensor, whose result is read by numpy."""
+
+    operation: Operation | None
+    source: str
+    target: str
+    shape: Shape
+
+    def text(self) -> str:
+        """Return the program in StableHLO's text form."""
+        shape = self.shape
+        if self.operation == "bitcast_convert":
+            shape = bitcast_shape(self.source, self.target, shape)
+        x, y = tensor_type(self.source, self.shape), tensor_type(self.target, shape)
+        lines, value = [], "%x"
+        if self.operation is not None:
+            lines, value = [f"%y = stablehlo.{self.operation} %x : ({x}) -> {y}"], "%y"
+        entry = format_named(self.target)
+        read_shape = (*shape, entry.bits) if is_packed(entry) else shape
+        names: list[str] = []
+        types: list[str] = []
+        for operation, dtype in _readings(entry):
+            types.append(tensor_type(dtype, read_shape))
+            names.append(f"%{len(names)}" if operation else value)
+            if operation:
+                lines.append(f"{names[-1]} = stablehlo.{operation} {value} : ({y}) -> {types[-1]}")
+        lines.append(f"return {', '.join(names)} : {', '.join(types)}")
+        body = "\n  ".join(lines)
+        return f"func.func @main(%x: {x}) -> ({', '.join(types)}) {{\n  {body} }}"
+
+
+def _readings(entry: Format) -> list[tuple[str | None, str]]:
+    """Return the operations after which numpy can read a tensor, and what each gives."""
+    if entry.kind == "complex":
+        return [(part, entry.entry.part) for part in ("real", "imag")]
+    if entry.name in NUMPY_DTYPES:
+        return [(None, entry.name)]
+    return [("bitcast_convert", "bool" if is_packed(entry) else entry.storage)]
+
+
+SCRIPT = """\
+# jax {version}: {case}
+import numpy as np
+from jax.interpreters.mlir import make_ir_context
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+{bits}
+program = \"\"\"{program}\"\"\"
+with make_ir_context():
+    x = ir.DenseElementsAttr.get(bits, type=ir.Type.parse("{element}"), shape=bits.shape)
+    parts = [np.array(y) for y in stablehlo.eval_module(ir.Module.parse(program), [x])]
+answers = {codes}
+"""
