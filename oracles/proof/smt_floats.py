@@ -89,7 +89,7 @@ def _converts(ruling: Ruling, rounding: Rounding, pattern: Vector, code: Vector)
     if _is_ieee(target):
         shape = _shape(target)
         if _is_ieee(source):
-            operand, kind = _float(source, pattern), "FP_TO_FP_FROM_FP"
+            operand, kind = _widened(source, target, mode, pattern), "FP_TO_FP_FROM_FP"
         else:
             # Widened: bitwuzla errs on narrow integers (-1 of 4 bits to a 5-bit exponent).
             operand = (pattern.wide_signed(WIDE) if source.is_signed else pattern.wide(WIDE)).term
@@ -105,6 +105,19 @@ def _converts(ruling: Ruling, rounding: Rounding, pattern: Vector, code: Vector)
     kind = "FP_TO_SBV" if signed else "FP_TO_UBV"
     converted = solving.make(kind, mode, _float(source, pattern), indices=(width,))
     return code == Vector(solving, converted, width).low(target.bits)
+
+
+def _widened(source: Format, target: Format, mode: Any, pattern: Vector) -> Any:
+    """A float in a format that holds all values of the source and has the target's exponents.
+
+    Bitwuzla errs where one conversion widens the exponent and narrows the significand, even on
+    float8e4m3's 1 to float8e5m2, and is right where two do so.
+    """
+    value, (exponent, precision) = _float(source, pattern), _shape(source)
+    if exponent >= target.entry.exponent or precision <= target.precision:
+        return value
+    wide = (target.entry.exponent, precision)
+    return pattern.solving.make("FP_TO_FP_FROM_FP", mode, value, indices=wide)
 
 
 def _shape(fmt: Format) -> tuple[int, int]:
