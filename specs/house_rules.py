@@ -142,15 +142,11 @@ def known_rules() -> dict[str, HouseRules]:
     return {**shipped_rules(), **_own}
 
 
-def rules_of(documents: Iterable[str]) -> dict[str, HouseRules]:
-    """The house rules in names of documents such as ``onnx-cast+java:25``."""
+def rules_texts(documents: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The texts of the house rules in names of documents such as ``onnx-cast+java:25``, by name."""
     words = (name.partition(":")[0].partition(JOINT)[2] for name in documents)
-    return {word: known_rules()[word] for word in words if word in known_rules()}
-
-
-def own_rules(documents: Iterable[str]) -> list[str]:
-    """Those of them that do not ship."""
-    return [name for name in rules_of(documents) if name not in shipped_rules()]
+    known = known_rules()
+    return tuple((word, known[word].content) for word in dict.fromkeys(words) if word in known)
 
 
 def load_rules(path: Path) -> HouseRules:

@@ -111,7 +111,7 @@ def with_house_rules(page: Document, rules: HouseRules) -> Document:
     changed = {
         "document": f"{page.name}{JOINT}{rules.name}",
         "title": f"{page.entry.title}, with the house rules {rules.name}",
-        "rules": {**page.entry.rules, **rules.rule_entries()},
+        "rules": {**rules.rule_entries(), **page.entry.rules},
         "examples": {},
     }
     return Document(page.entry.model_copy(update=changed), page.source, page, rules)

@@ -43,7 +43,6 @@ from reports.run_store.record import RunRecord, Selection, Shard, current_time
 from reports.run_store.storage import folder_at
 from reports.run_store.store import RECORD, RunStore, read_record
 from specs.errors import CastigateError
-from specs.house_rules import own_rules
 from specs.selection import with_house_rules
 
 DEFAULTS = (TierChoice.quick, 0, 1000)
@@ -114,13 +113,6 @@ def run_command(
         )
     if executor is not None and jobs is not None:
         raise CastigateError("--jobs is for this machine; leave it out with --executor")
-    if executor is not None and chains:
-        raise CastigateError("--chains is for this machine; leave it out with --executor")
-    if executor is not None and (own := own_rules(request.selection.documents)):
-        raise CastigateError(
-            f"workers of a cluster know the shipped house rules only, not {', '.join(own)}; leave "
-            "--executor out"
-        )
     request = replace(request, pythons=tuple(python or ()), seconds=timeout, cluster=executor)
     folder = out if out is not None else f"runs/{current_time():%Y%m%d-%H%M%S}"
     try:

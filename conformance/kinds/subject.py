@@ -28,6 +28,8 @@ class Settings:
     """Whether nobody sees scripts for documents that the backend does not claim."""
     keeps_all_answers: bool = True
     """Whether answers are kept also of cases that do not fail."""
+    rules: tuple[tuple[str, str], ...] = ()
+    """The texts of the house rules by which is judged, by name."""
 
     def is_full(self, case: Case) -> bool:
         """Whether a case is asked at the tier ``full``."""

@@ -25,6 +25,7 @@ from conformance.running.plan import Task
 from conformance.running.progress import ProgressReporter
 from conformance.running.task_pool import Keep, Listener, Setup
 from oracles.backend.launch_config import launch_configs
+from oracles.claims import Claim
 from oracles.wire.stderr_log import StderrLog
 from reports.run_store.record import Environment
 from reports.run_store.storage import RESUME_ADVICE
@@ -66,6 +67,16 @@ class DaskPool:
         self._checks: dict[str, Job] = {}
         self._last_seen = monotonic()
         self._next_look = 0.0
+
+    @property
+    def claimed(self) -> tuple[Claim, ...]:
+        """The documents that the backend claims, on the first worker as on all others."""
+        return next((each.claimed for each in self._admitted.values()), ())
+
+    @property
+    def has_chains(self) -> bool:
+        """Whether the backend makes chains of casts."""
+        return any(each.has_chains for each in self._admitted.values())
 
     @property
     def environments(self) -> tuple[Environment, ...]:

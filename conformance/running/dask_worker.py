@@ -24,6 +24,7 @@ from conformance.running.process_pool import ProcessPool
 from conformance.running.program_identity import file_digests
 from conformance.running.task_pool import Setup
 from oracles.backend.launch_config import launch_configs
+from oracles.claims import Claim
 from reports.run_store.record import Environment, current_environment
 from specs.cases import Case
 from specs.release import VERSION
@@ -49,6 +50,10 @@ class Installed:
     """The backend's own version."""
     files: dict[str, str] = field(default_factory=dict)
     """The digests of a backend's own files."""
+    claimed: tuple[Claim, ...] = ()
+    """The documents that the backend claims."""
+    has_chains: bool = False
+    """Whether the backend makes chains of casts."""
 
     def facts(self) -> dict[str, str]:
         """Return what all workers must have in common, by names that users know."""
@@ -174,7 +179,15 @@ def _opened(setup: Setup, backend: str, processes: int) -> ProcessPool:
 
 def _installed(pool: ProcessPool) -> Installed:
     own = _own_files(pool.backend)
-    return Installed(VERSION, _digest_of_sources(), current_environment(), pool.version, own)
+    return Installed(
+        VERSION,
+        _digest_of_sources(),
+        current_environment(),
+        pool.version,
+        own,
+        pool.claimed,
+        pool.has_chains,
+    )
 
 
 @cache

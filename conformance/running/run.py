@@ -48,7 +48,7 @@ from reports.run_store.tables import JudgedCase
 from specs.cases import JOINT, Case
 from specs.errors import CastigateError
 from specs.formats import format_named
-from specs.house_rules import rules_of
+from specs.house_rules import rules_texts
 from specs.loader import document_named, documents
 from specs.selection import select
 
@@ -93,6 +93,7 @@ class RunRequest:
             self.tier,
             self.isolates_sweeps,
             self.selection,
+            rules=rules_texts(self.selection.documents),
         )
 
 
@@ -269,7 +270,7 @@ def _record(
         max_examples=request.max_examples,
         isolates_sweeps=request.isolates_sweeps,
         chains=_chained(request, cases, pools) if request.has_chains else {},
-        rules={name: each.content for name, each in rules_of(request.selection.documents).items()},
+        rules=dict(request.settings.rules),
         shard=request.shard,
         environments=_machines(pools),
         command_line=shareable_command(argv),
@@ -290,7 +291,7 @@ def _chained(
     asked_for = request.settings.asked_for
     found: dict[str, tuple[str, ...]] = {}
     for pool in pools:
-        if isinstance(pool, ProcessPool) and pool.has_chains:
+        if pool.has_chains:
             found[pool.backend] = chain_editions(cases, asked_for, pool.claimed)
     if not found:
         names = ", ".join(pool.backend for pool in pools)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from conformance.kinds.subject import Settings
 from conformance.running.plan import Task
+from oracles.claims import Claim
 from oracles.wire.stderr_log import StderrLog
 from reports.run_store.record import Environment
 from specs.cases import Case
@@ -61,6 +62,14 @@ class TaskPool(Protocol):
     @property
     def version(self) -> str:
         """The backend's own version, the same on all workers."""
+
+    @property
+    def claimed(self) -> tuple[Claim, ...]:
+        """The documents that the backend claims."""
+
+    @property
+    def has_chains(self) -> bool:
+        """Whether the backend makes chains of casts."""
 
     @property
     def environments(self) -> tuple[Environment, ...]:

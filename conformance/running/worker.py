@@ -40,6 +40,7 @@ from reports.run_store.task_file import encode_task
 from reports.verdicts import FAILING
 from specs.cases import Case
 from specs.errors import IS_A_BUG, CastigateError
+from specs.house_rules import know_rules
 from specs.ruling import ruling
 
 SECONDS_BETWEEN_MESSAGES = 0.2
@@ -124,6 +125,8 @@ def work(
     loaded the backend before, ``known`` is what that one has sent.
     """
     live_with_parent()
+    for name, text in settings.rules:
+        know_rules(name, text)
     try:
         worker = TaskRunner(link, named, first, settings, known)
         link.send(known or worker.ready)

@@ -46,6 +46,7 @@ from oracles.backend.resource_limits import collect_garbage_rarely
 from oracles.registry import available_backends
 from reports.run_store.record import MOST_EXAMPLES
 from specs.errors import CastigateError
+from specs.house_rules import rules_texts
 from specs.loader import documents
 from specs.selection import select
 
@@ -307,6 +308,7 @@ def _settings(config: pytest.Config) -> Settings:
         # Only under --runxfail such a case fails, and is shown with a script.
         hides_unclaimed=not config.getoption("runxfail"),
         keeps_all_answers=False,
+        rules=rules_texts(documents_asked_for(config)),
     )
 
 

@@ -20,6 +20,7 @@ from tests.conformance.processes import (
     ROOT,
     backend,
     castigate,
+    rows,
     start_castigate,
     tables,
 )
@@ -28,6 +29,19 @@ pytest.importorskip("distributed")
 GIVEN = (backend("WrongRange"), *HALF)
 PAIRS = (backend("Right"), ONNX, "--source=int8")
 """A run of many short tasks."""
+
+
+HOUSE_RULES = """\
+rules: ours
+title: what our models need
+text: our wiki
+documents: [onnx-cast]
+choices:
+  to-int8:
+    clause: NaN is zero, the rest is clamped
+    when: {from: float, to: int8}
+    then: {nan: zero, otherwise: saturate}
+"""
 
 
 @pytest.fixture
@@ -84,6 +98,23 @@ def test_a_worker_with_other_sources_is_refused_by_name(
         r"[0-9a-f]{12}; install the same there and start it again",
         line,
     )
+
+
+def test_chains_and_house_rules_of_a_file_go_to_the_cluster(
+    cluster: DaskCluster, tmp_path: Path
+) -> None:
+    rules = tmp_path / "ours.yaml"
+    rules.write_text(HOUSE_RULES)
+    asked = ("--backend=ort", ONNX, "--source=float8e5m2", "--target=int8", f"--rules={rules}")
+    there = (f"--executor=dask://{cluster.address}", f"--out={tmp_path / 'there'}")
+    code, _, err = castigate("run", *asked, "--chains", *there)
+    assert code == 1, err
+    code, _, err = castigate("run", *asked, "--chains", f"--out={tmp_path / 'local'}")
+    assert code == 1, err
+    assert tables(tmp_path / "there") == tables(tmp_path / "local")
+    checked = {row["case"] for row in rows(tmp_path / "there", "cases")}
+    assert "onnx-cast+ours:25/float8e5m2/int8" in checked
+    assert any(row["check"].startswith("chains/") for row in rows(tmp_path / "there", "pairs"))
 
 
 @pytest.mark.nightly  # half a minute

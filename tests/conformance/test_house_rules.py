@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.processes import ROOT, castigate, castigate_in_process, rows
+from tests.conformance.processes import ROOT, castigate, rows
 
 PLANTED = "tests/conformance/data/saturating.py:AllButMinusInfinity"
 RIGHT = "tests/conformance/data/saturating.py:Saturating"
@@ -115,11 +115,3 @@ def test_pytest_judges_by_house_rules(ours: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "onnx-cast+ours:25/float32/int8" in done.stdout
-
-
-def test_a_cluster_takes_shipped_rules_only(ours: Path) -> None:
-    code, _, err = castigate_in_process(
-        "run", "--backend=ort", f"--rules={ours}", "--executor=dask://127.0.0.1:9"
-    )
-    assert code == 2
-    assert "workers of a cluster know the shipped house rules only, not ours" in err
