@@ -76,6 +76,11 @@ def house_rules_for(word: str) -> HouseRules:
             hint = did_you_mean(name, documents())
             message = f"unknown document `{name}`; {hint}the documents are {', '.join(documents())}"
             raise rules.source.error(("documents", index), message)
+        if documents()[name].entry.operation != "cast":
+            message = (
+                f"`{name}` is no document of casts, and house rules are for casts; leave it out"
+            )
+            raise rules.source.error(("documents", index), message)
     return rules
 
 

@@ -145,5 +145,11 @@ def test_house_rules_are_for_documents(tmp_path: Path) -> None:
     )
     with pytest.raises(CastigateError, match="the house rules java are for onnx-cast, cinn-cast"):
         named_with_house_rules(["torch-tensor-to"], ["java"])
+    for name, message in (("torch-view", "no document of casts"), ("onnx", "unknown document")):
+        other = tmp_path / f"{name}.yaml"
+        then = "    then: {nan: zero, otherwise: saturate}\n"
+        other.write_text(HEAD.replace("[onnx-cast]", f"[{name}]").replace("ours", name) + then)
+        with pytest.raises(CastigateError, match=rf"{name}.yaml:4: .*{message}"):
+            named_with_house_rules([], [str(other)])
     with pytest.raises(CastigateError, match=r"`jav` is neither .* did you mean `java`"):
         named_with_house_rules([], ["jav"])
