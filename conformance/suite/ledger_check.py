@@ -29,6 +29,7 @@ LEDGERS = pytest.StashKey["Ledgers"]()
 INPUT_OPTIONS = ("--tier", "--seed", "--max-examples")
 SELECTING_OPTIONS = {
     "document": "--document",
+    "rules": "--rules",
     "keyword": "-k",
     "markexpr": "-m",
     "deselect": "--deselect",
