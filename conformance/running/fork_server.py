@@ -27,6 +27,8 @@ from oracles.backend.resource_limits import die_with_parent
 from oracles.registry import BUILTINS
 
 THREADS = Path("/proc/self/task")
+OWN_PACKAGES = {"numpy"}
+"""Packages of backends that Castigate needs itself, and imports before any fork."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ def fork_or_spawn(work: Callable[..., None], *arguments: Any) -> tuple[ChildProc
 
 def _can_fork() -> bool:
     """Return whether no other thread of this process may hold a lock that a fork would need."""
-    frameworks = {builtin.package for builtin in BUILTINS.values()}
+    frameworks = {builtin.package for builtin in BUILTINS.values()} - OWN_PACKAGES
     return (
         sys.platform == "linux"
         and threading.active_count() == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from conformance.running.fork_server import ForkServer, fork_server
 from conformance.running.supervisor import spawn
 from oracles.registry import BUILTINS
 from specs.errors import CastigateError
-from tests.conformance.processes import is_alive, wait_for_ends
+from tests.conformance.processes import ROOT, is_alive, wait_for_ends
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
 THREADS = Path("/proc/self/task")
@@ -150,6 +151,17 @@ def test_a_process_that_may_not_be_forked_has_no_server(
     with fork_server() as server:
         assert server is None
     ended.set()
+
+
+def test_a_process_that_has_imported_the_command_only_has_a_server() -> None:
+    program = (
+        "import conformance.commands.run\n"
+        "from conformance.running.fork_server import fork_server\n"
+        "with fork_server() as server:\n"
+        "    print(server is not None)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "True\n", done.stderr
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ choices:
     when: {from: float, to: int8}
     then: {nan: zero, otherwise: saturate}
 """
+SPAWNING = "from conformance.running import fork_server; fork_server._can_fork = lambda: False; "
 POLICY = """\
 policy: ours
 title: Our house rules hold
@@ -59,9 +60,13 @@ def test_the_one_region_that_is_not_obeyed_is_named(tmp_path: Path) -> None:
     assert "0xff800000 (-INF) gives 0x00 (0), not 0x80 (-128)" in " ".join(said.split())
 
 
-def test_a_run_by_rules_of_a_file_is_read_without_the_file(ours: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", ["", SPAWNING], ids=["forked", "spawned"])
+def test_a_run_by_rules_of_a_file_is_read_without_the_file(
+    ours: Path, tmp_path: Path, before: str
+) -> None:
     out = tmp_path / "run"
-    code, _, _ = castigate("run", f"--backend={PLANTED}", f"--rules={ours}", *PAIR, f"--out={out}")
+    run = ("run", f"--backend={PLANTED}", f"--rules={ours}", *PAIR, f"--out={out}")
+    code, _, _ = castigate(*run, before=before)
     assert code == 1
     ours.unlink()
     assert json.loads((out / "run.json").read_text())["rules"] == {"ours": RULES}
