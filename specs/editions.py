@@ -210,7 +210,10 @@ class Edition:
                     yield from in_shapes(source, target, tests.shapes, example)
 
     def cases(self) -> Iterator[Case]:
-        """Every case of this version with its modes spelled out, then its worked examples."""
+        """Every case of this version with its modes spelled out, then its worked examples.
+
+        Of a pair, the case of default modes is the first.
+        """
         name = self.document.name
         if self.document.entry.bitcast is not None:
             yield from self._bitcast_cases(self.document.entry.bitcast)
@@ -218,7 +221,7 @@ class Edition:
         for source, target in self.pairs():
             pair = Case(name, self.version, source, target)
             parameter_modes = [
-                [(key, value) for value in parameter.values]
+                [(key, value) for value in parameter.default_first]
                 for key, parameter in self.parameters()
                 if self.matches(parameter.affects, pair)
             ]

@@ -384,6 +384,11 @@ class ParameterEntry(PointedEntry):
     since: Identifier | None = None
     affects: dict[str, WordList]
 
+    @property
+    def default_first(self) -> list[str]:
+        """The values, the default before the others."""
+        return sorted(self.values, key=lambda value: value != self.default)
+
 
 class VersionEntry(PointedEntry):
     """A version: its pairs and rules, or what it changes in the version that it extends.

@@ -156,6 +156,13 @@ def test_a_question_of_a_thread_names_cases_and_an_input_that_they_take(asked: s
         assert explain(case, given, [])["allowed"]
 
 
+def test_a_question_without_modes_is_about_the_default_ones() -> None:
+    default = "numpy-astype:2.4/float32/int8/casting:unsafe"
+    [case], *_ = read_question(["numpy-astype", "float32", "int8", "300"])
+    assert case.id == default
+    assert default in [case.id for case in read_question(["float32", "int8", "300"]).cases]
+
+
 def test_a_pair_alone_is_asked_of_every_document_that_speaks_of_its_values() -> None:
     found = read_question(["float32", "int32", "nan"])
     documents = {case.document for case in found.cases}
