@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from textwrap import TextWrapper
 from typing import Annotated
 
 import typer
 
+from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
+from conformance.driver import drive
+from conformance.kinds.asking import in_step
+from conformance.surveys.house_rules_obeyed import Obedience, asked_cases, grouped, judge
 from conformance.surveys.house_rules_proof import HouseProof, prove_house_rules
+from oracles.backend.client import Client
+from oracles.backend.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
+from oracles.backend.loading import close, load_isolated
+from oracles.registry import Backend
 from reports.findings.finding_text import counted
 from specs.behaviors import behaviors
 from specs.house_rules import HouseRules, shipped_rules
@@ -16,6 +25,7 @@ from specs.selection import house_rules_for
 
 WIDTH = 100
 LINES = TextWrapper(width=WIDTH, initial_indent="  ", subsequent_indent="  ")
+HANGING = TextWrapper(width=WIDTH, initial_indent="    ", subsequent_indent="      ")
 DETAILS = TextWrapper(width=WIDTH, initial_indent="    ", subsequent_indent="    ")
 
 
@@ -24,19 +34,49 @@ def rules_command(
         list[str] | None,
         typer.Argument(metavar="[NAME|FILE]...", help="House rules to prove and to show whole."),
     ] = None,
+    backend: BackendOption = None,
+    python: PythonOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """List the shipped house rules, or prove some: of your own, give the file.
 
-    `castigate run`, `explain` and `pytest conformance` take them by --rules. They judge what a
-    document leaves open, as a document of their own: onnx-cast+java.
+    `castigate run`, `explain`, `gate` and `pytest conformance` take them by --rules. They judge
+    what a document leaves open, as a document of their own: onnx-cast+java. With --backend, say
+    instead on which casts from float32 each backend obeys them.
     """
+    chosen = [house_rules_for(each) for each in named or shipped_rules()]
+    if backend:
+        _show_who_obeys(chosen, launch_configs(backend, python or (), timeout))
+        return
     if not named:
-        for rules in shipped_rules().values():
+        for rules in chosen:
             typer.echo("\n".join(_heading(rules)))
         return
-    proofs = [(rules, list(prove_house_rules(rules))) for rules in map(house_rules_for, named)]
+    proofs = [(rules, list(prove_house_rules(rules))) for rules in chosen]
     for rules, proved in proofs:
         typer.echo("\n".join([*_heading(rules), *_choices(rules), *map(_proof_line, proved)]))
+
+
+def _show_who_obeys(chosen: list[HouseRules], configs: Mapping[str, LaunchConfig]) -> None:
+    with ExitStack() as stack:
+        backends = [load_isolated(name, config) for name, config in configs.items()]
+        for each in backends:
+            stack.callback(close, each)
+        for rules in chosen:
+            cases = asked_cases(rules)
+            asked = f"{cases[0].asked.document}:{cases[0].version}, from {cases[0].source}"
+            typer.echo(f"{rules.name} where {asked}, is open")
+            for each in backends:
+                judges = {case: judge(rules, case) for case in cases}
+                found = drive(in_step(judges), Client(each))
+                typer.echo("\n".join(_obedience_lines(each, [*found.values()])))
+
+
+def _obedience_lines(backend: Backend, found: Sequence[Obedience]) -> Iterator[str]:
+    yield f"  {backend.name} {backend.version}"
+    for targets, first in grouped(found):
+        example = f"; {first.example}" if first.example else ""
+        yield from HANGING.wrap(f"{' '.join(targets)}: {first.words}{example}")
 
 
 def _heading(rules: HouseRules) -> Iterator[str]:

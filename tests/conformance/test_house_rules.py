@@ -130,3 +130,24 @@ def test_a_ledger_is_not_rewritten_by_house_rules_alone() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 4
     assert "--update-ledger needs a whole run; leave out --rules" in done.stdout + done.stderr
+
+
+def test_rules_says_who_obeys_and_in_which_regions_not(ours: Path) -> None:
+    ours.write_text(RULES.replace("to: int8}", "to: [int8, uint8, uint4]}"))
+    backends = [f"--backend={each}" for each in (RIGHT, PLANTED, "reference", "numpy")]
+    code, said, _ = castigate("rules", str(ours), *backends)
+    assert code == 0
+    heading, *lines = said.splitlines()
+    assert heading == "ours where onnx-cast:25, from float32, is open"
+    assert "    int8 uint8 uint4: obeys" in lines
+    assert "    int8: obeys but for -inf; int8 of -INF is 0, not -128" in lines
+    assert "    uint8 uint4: obeys" in lines
+    assert "    uint4: unsupported; numpy has no dtype uint4" in lines
+    assert any(each.startswith("    int8: obeys but for inf, -inf, above the") for each in lines)
+
+
+def test_rules_asks_from_the_first_source_if_not_from_float32(ours: Path) -> None:
+    ours.write_text(RULES.replace("from: float,", "from: [float16, float64],"))
+    code, said, _ = castigate_in_process("rules", str(ours), "--backend=ort")
+    assert code == 0
+    assert said.startswith("ours where onnx-cast:25, from float64, is open\n")
