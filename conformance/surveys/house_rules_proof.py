@@ -45,8 +45,8 @@ def prove_house_rules(rules: HouseRules) -> Iterator[HouseProof]:
     """Prove house rules for each of their documents; raise DocumentError where they fail."""
     unused = set(rules.entry.choices)
     found: list[HouseProof] = []
+    proved: set[Hashable] = set()  # by their meaning, which documents share
     for name in rules.entry.documents:
-        proved: set[Hashable] = set()
         cases = decided = 0
         document = with_house_rules(documents()[name], rules)
         for each in editions(document):
