@@ -7,6 +7,8 @@ from fnmatch import fnmatch
 RELATED = (
     ("specs/behaviors.py", "reports/behavior_file reports/behavior_search"),
     ("specs/docket.py", "specs/docket conformance/docket reports/upstream"),
+    ("specs/house_*.py", "specs/house_rules conformance/house_rules"),
+    ("specs/questions.py", "specs/questions"),
     (
         "specs/bitcast_*.py",
         "specs/bitcast_documents specs/bitcast_mistakes reference/bitcast_bits"
@@ -34,12 +36,14 @@ RELATED = (
         "specs/model/*.py",
         "specs/schema specs/lint_errors specs/call_mistakes specs/bitcast_mistakes"
         " specs/onnx_page specs/pypto_page specs/webnn_page specs/openvino_page"
+        " specs/numpy_page specs/array_api_page specs/wasm_page"
         " specs/call_documents specs/bitcast_documents",
     ),
     (
         "specs/*.py",
         "specs/totality specs/lint_errors specs/onnx_page specs/pypto_page specs/webnn_page"
-        " specs/openvino_page specs/call_documents"
+        " specs/openvino_page specs/numpy_page specs/array_api_page specs/wasm_page"
+        " specs/call_documents"
         " reference/expect_by_staircase reports/staircase_grades conformance/judge"
         " conformance/claims conformance/document_listing",
     ),
@@ -74,6 +78,7 @@ RELATED = (
         " conformance/calls",
     ),
     ("oracles/reference/chain*.py", "reference/chains"),
+    ("oracles/reference/exact_behaviors.py", "reports/behavior_search specs/house_rules"),
     (
         "oracles/reference/*.py",
         "reference/exact reference/compiled_kernels reference/kernel_terms reference/input_classes"
