@@ -148,6 +148,6 @@ def test_rules_says_who_obeys_and_in_which_regions_not(ours: Path) -> None:
 
 def test_rules_asks_from_the_first_source_if_not_from_float32(ours: Path) -> None:
     ours.write_text(RULES.replace("from: float,", "from: [float16, float64],"))
-    code, said, _ = castigate_in_process("rules", str(ours), "--backend=ort")
+    code, said, _ = castigate("rules", str(ours), "--backend=ort")
     assert code == 0
     assert said.startswith("ours where onnx-cast:25, from float64, is open\n")
