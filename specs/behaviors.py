@@ -64,9 +64,14 @@ def _check_has_infinity(name: str) -> str:
 
 
 class Via(StrictModel):
-    """Round to another float format first: to nearest even, infinity beyond its range."""
+    """Round to another float format first: to nearest even, infinity beyond its range.
+
+    With ``subnormals: flushed``, a value that is below the format's smallest normal one becomes a
+    zero of its sign; before that it is rounded as if the exponents went on below.
+    """
 
     via: Annotated[str, AfterValidator(_check_has_infinity)]
+    subnormals: Literal["kept", "flushed"] = "kept"
 
 
 class Into(StrictModel):
@@ -171,6 +176,34 @@ def is_last(step: Step) -> bool:
 def behaviors() -> dict[str, Behavior]:
     """The shipped behaviors by name, the simplest first."""
     return load_behaviors(BEHAVIORS_FILE)
+
+
+@cache
+def reductions() -> dict[str, Behavior]:
+    """What documents call a reduced precision: through a format of IEEE 754's kind, and back.
+
+    Each such format has two, one for each way in which its subnormals are treated.
+    """
+    result: dict[str, Behavior] = {}
+    for name, fmt in formats().items():
+        if fmt.kind == "float" and fmt.entry.nan == "ieee" and fmt.entry.infinity:
+            rounds = (
+                f"rounds to {name}, to nearest, ties to even, and gives infinity beyond the range"
+            )
+            for suffix, subnormals, says in (
+                ("", "kept", rounds),
+                ("-flushed", "flushed", f"{rounds}, and zero below the smallest normal value"),
+            ):
+                steps = ({"via": name, "subnormals": subnormals}, "round-half-even", "to-infinity")
+                fields = {"says": says, "from": ["float"], "to": ["float"], "steps": steps}
+                word = f"via-{name}{suffix}"
+                result[word] = Behavior.model_validate({**fields, "name": word})
+    return result
+
+
+def behavior_named(name: str) -> Behavior:
+    """A shipped behavior, or one that only documents name."""
+    return behaviors().get(name) or reductions()[name]
 
 
 def load_behaviors(path: Path) -> dict[str, Behavior]:

@@ -153,8 +153,6 @@ def answer_outcome(
 
 def says_of(outcome: Outcome, atom: Atom, ruling: Ruling) -> bool:
     """Whether an outcome says what inputs of a kind become."""
-    if isinstance(outcome, Behaves):
-        return atom.kind not in behaviors()[outcome.behavior].silent_about
     return can_have(outcome, atom, ruling.source, ruling.target)
 
 

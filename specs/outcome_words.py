@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
+from specs.behaviors import reductions
 from specs.errors import DocumentError
 from specs.formats import Format
 from specs.model.vocabulary import CODE_WORDS, NAN_SIGNS, ROUNDINGS
 from specs.outcomes import (
     Anything,
+    Behaves,
     Exactly,
     Nan,
     Outcome,
@@ -53,6 +55,8 @@ def outcome_of(word: str, target: Format) -> Outcome:
         if word == "-zero" and target.entry.zero != "signed":
             raise DocumentError(f"{target.name} has no negative zero")
         return Exactly(CODE_WORDS[word](target))
+    if word in reductions():
+        return Behaves(word)
     if word in FIXED_OUTCOMES:
         return FIXED_OUTCOMES[word]
     code = int(word, 16)

@@ -48,14 +48,15 @@ class Nan:
 class Either:
     """Any one of several outcomes."""
 
-    options: tuple[Exactly | Round | Wrap, ...]
+    options: tuple[Exactly | Round | Wrap | Behaves, ...]
 
 
 @dataclass(frozen=True)
 class Behaves:
-    """What a closed form of ``behaviors.yaml`` gives, by its name; only for integers and bools.
+    """What the steps of a behavior give, which ``specs.behaviors`` has by its name.
 
-    No document says so. House rules do, where a document leaves an answer open.
+    Documents name those through another float and back. House rules name those for integers and
+    bools, where a document leaves an answer open.
     """
 
     behavior: str

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache, partial
 
+from specs.behaviors import behavior_named
 from specs.cases import Case
 from specs.editions import Edition, edition
 from specs.errors import CastigateError, DocumentError
@@ -27,6 +28,7 @@ from specs.model.vocabulary import (
 from specs.outcome_words import outcome_of
 from specs.outcomes import (
     Anything,
+    Behaves,
     Either,
     Exactly,
     Nan,
@@ -153,6 +155,17 @@ class Ruling:
         """The class of error that the document names for a rejected case, if any."""
         outcome = self.branches[0].outcome
         return outcome.error_class if isinstance(outcome, Rejected) else None
+
+    @cached_property
+    def on_the_way(self) -> tuple[Format, ...]:
+        """The formats that its behaviors go through."""
+        names: dict[str, None] = {}
+        for branch in self.branches:
+            outcome = branch.outcome
+            for one in outcome.options if isinstance(outcome, Either) else (outcome,):
+                if isinstance(one, Behaves):
+                    names |= dict.fromkeys(behavior_named(one.behavior).on_the_way)
+        return tuple(map(format_named, names))
 
     @cached_property
     def meaning(self) -> Hashable:
@@ -308,11 +321,12 @@ def _can_recommend(recommended: Outcome, outcome: Outcome) -> bool:
     return False
 
 
-def _option(word: str, target: Format) -> Exactly | Round | Wrap:
+def _option(word: str, target: Format) -> Exactly | Round | Wrap | Behaves:
     outcome = outcome_of(word, target)
-    if not isinstance(outcome, Exactly | Round | Wrap):
+    if not isinstance(outcome, Exactly | Round | Wrap | Behaves):
         raise DocumentError(
-            f"`{word}` is not allowed in `either`; list two patterns, roundings or `wrap`"
+            f"`{word}` is not allowed in `either`; list two patterns, roundings, ways through "
+            "another float, or `wrap`"
         )
     return outcome
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+from specs.behaviors import Behavior, behavior_named
 from specs.formats import Format
 from specs.model.vocabulary import INPUT_CLASSES, OTHERWISE, REPRESENTABLE_ZONES, Atom, atoms
 from specs.outcomes import (
@@ -102,7 +103,7 @@ def first_impossible(
     outcome: Outcome, taken: tuple[Atom, ...], source: Format, target: Format
 ) -> Atom | None:
     """The first atom that cannot have an outcome, or None if all can."""
-    depends_on_atom = isinstance(outcome, Value | Round | Wrap | Either)
+    depends_on_atom = isinstance(outcome, Value | Round | Wrap | Either | Behaves)
     for atom in taken if depends_on_atom else taken[:1]:
         if not can_have(outcome, atom, source, target):
             return atom
@@ -124,10 +125,21 @@ def can_have(outcome: Outcome, atom: Atom, source: Format, target: Format) -> bo
             return target.kind == "text"
         case Same():
             return source == target
-        case Behaves():
-            return target.is_integral
+        case Behaves(behavior=name):
+            return _gives_pattern(behavior_named(name), atom, source, target)
         case Rejected() | Anything():
             return True
+
+
+def _gives_pattern(behavior: Behavior, atom: Atom, source: Format, target: Format) -> bool:
+    """Whether a behavior gives one pattern for an input of this kind, and not any NaN."""
+    is_nan = atom.kind == "nan" and target.kind == "float"
+    return (
+        source.kind in behavior.from_
+        and target.kind in behavior.to
+        and atom.kind not in behavior.silent_about
+        and not is_nan
+    )
 
 
 def _has_exact_value(atom: Atom, source: Format, target: Format) -> bool:

@@ -13,6 +13,7 @@ from conformance.kinds.number_inputs import SMALL_INTEGERS, numbers_to_write
 from conformance.kinds.text_inputs import texts
 from oracles.protocol import Bits
 from oracles.reference.breakpoints import breakpoints, distinct, ties
+from oracles.reference.staircase import stretches
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS, Format, format_named
 from specs.ruling import Ruling
@@ -52,7 +53,26 @@ def inputs_of(
     needs_two_inputs = ruling.is_rejection and not few_shapes
     if needs_two_inputs or not (ruling.source.is_numeric or ruling.source.kind == "text"):
         return one_of_each(ruling.source)
+    if ruling.on_the_way and ruling.source.bits > EXHAUSTIVE_BITS:
+        return inputs_through(ruling.source, ruling.target, ruling.on_the_way, seed, max_examples)
     return quick_inputs(case.source, case.target, seed, max_examples)
+
+
+@lru_cache(maxsize=8)
+def inputs_through(
+    source: Format, target: Format, on_the_way: tuple[Format, ...], seed: int, max_examples: int
+) -> Bits:
+    """The quick tier's inputs where values go through other formats before the target.
+
+    They are those of casts to each of the formats, and the ends of the staircase's stretches.
+    """
+    parts = [
+        quick_inputs(source.name, each.name, seed, max_examples).astype(np.uint64)
+        for each in (target, *on_the_way)
+    ]
+    ends = [(each.first, each.last) for each in stretches(source, target, on_the_way)]
+    parts.append(np.array(ends, np.uint64).ravel())
+    return distinct(np.concatenate(parts)).astype(source.storage)
 
 
 def few_inputs(case: Case, ruling: Ruling, most: int) -> Bits:
@@ -60,7 +80,9 @@ def few_inputs(case: Case, ruling: Ruling, most: int) -> Bits:
     source = ruling.source
     if case.example is not None or not source.is_numeric or 1 << source.bits <= most:
         return inputs_of(case, ruling, 0, 0)
-    return few_patterns(source.name, case.target, most)
+    ways = [each.name for each in (ruling.target, *ruling.on_the_way)]
+    parts = [few_patterns(source.name, name, most // len(ways)) for name in ways]
+    return distinct(np.concatenate(parts)) if ruling.on_the_way else parts[0]
 
 
 @lru_cache(maxsize=8)

@@ -1,4 +1,7 @@
-"""jax's ``lax.convert_element_type`` and ``lax.bitcast_convert_type`` on the CPU or a GPU."""
+"""jax's ``lax.convert_element_type``, ``bitcast_convert_type`` and ``reduce_precision``.
+
+They run on the CPU or a GPU.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,15 @@ from oracles.adapters.script_text import (
     print_statement,
     print_tensor,
 )
-from oracles.adapters.stablehlo import COMPUTED, Operation, Shape, program
+from oracles.adapters.stablehlo import (
+    COMPUTED,
+    REDUCTION,
+    Operation,
+    Shape,
+    precision_of,
+    program,
+    widths_of,
+)
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Returned, Unsupported
 from specs.calls import Call
@@ -75,9 +86,10 @@ Asked = Operation | Literal["astype"]
 FUNCTIONS: Mapping[Asked, str] = {
     "convert": "lax.convert_element_type",
     "bitcast_convert": "lax.bitcast_convert_type",
+    "reduce_precision": "lax.reduce_precision",
     "astype": "numpy.astype",
 }
-"""Where jax has the functions, each of an array and a dtype."""
+"""Where jax has the functions, each of an array and a dtype, or of an array and two widths."""
 
 CACHED_FUNCTIONS = 64
 
@@ -87,7 +99,7 @@ PROCESSOR_LINES = ("model name", "flags", "CPU implementer", "CPU part", "Featur
 """The lines of ``/proc/cpuinfo`` that say which instructions there are."""
 KEPT_FROM, NEVER = "jax_persistent_cache_min_compile_time_secs", 1e9
 
-OPERATIONS = ("stablehlo-convert", "stablehlo-bitcast-convert", "xla-bitcast-convert")
+OPERATIONS = ("stablehlo-convert", "stablehlo-bitcast-convert", REDUCTION, "xla-bitcast-convert")
 """The documents of the operations that its functions become."""
 FOLDING_LIMITS = (1 << 16,)
 """XLA folds constants of more elements with another evaluator, which answers differently."""
@@ -122,9 +134,8 @@ class Jax:
         self.claims = (*OPERATIONS, *_standard_claims(jax, variant))
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one conversion."""
-        require_plain(case, FUNCTIONS["convert"])
-        return self._answer(Request(self._asked(case), case.source, case.target, bits.shape), bits)
+        """Answer a case with one conversion, or with one reduction of the precision."""
+        return self._answer(self._request(case, bits.shape), bits)
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call of the array API standard."""
@@ -140,7 +151,16 @@ class Jax:
             warnings.simplefilter("ignore")  # as in ``_run``
             return namespace.make(call, bits)
 
+    def _request(self, case: Case, shape: Shape) -> Request:
+        """Return what answers a case; raise Unsupported if no function has its parameters."""
+        precision = precision_of(case)
+        if precision is None:
+            require_plain(case, FUNCTIONS["convert"])
+        return Request(self._asked(case), case.source, case.target, shape, precision)
+
     def _asked(self, case: Case) -> Asked:
+        if case.document == REDUCTION:
+            return "reduce_precision"
         if case.document != CASTS:
             return "convert"
         if self._variant == "stablehlo":
@@ -169,11 +189,12 @@ class Jax:
         return plain_road(case, FUNCTIONS["bitcast_convert"])
 
     def road(self, case: Case) -> str:
-        """Return the pair: the conversion has no parameters."""
-        require_plain(case, FUNCTIONS["convert"])
+        """Return the pair, with the function or the precision if it is no plain conversion."""
+        request = self._request(case, ())
         for dtype in (case.source, case.target):
             self._roads.dtype(dtype)
-        by = ", astype" if self._asked(case) == "astype" else ""
+        by = ", astype" if request.operation == "astype" else ""
+        by += f", {request.precision}" if request.precision else ""
         return f"{case.source}->{case.target}{by}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
@@ -182,7 +203,7 @@ class Jax:
         if case.source == case.target:
             # jax returns an array of the same dtype itself, so the answer could share its memory.
             return partial(self.cast, case, bits)
-        request = Request(self._asked(case), case.source, case.target, bits.shape)
+        request = self._request(case, bits.shape)
         function = self._roads.function(request)
         return partial(self._run, function, case.target, bits.view(self._roads.dtype(case.source)))
 
@@ -193,7 +214,7 @@ class Jax:
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on jax, without this project."""
         self.road(case)
-        script = self._script(self._asked(case), case, bits)
+        script = self._script(self._request(case, bits.shape), case, bits)
         return script + print_statement(case.source, case.target, bits)
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
@@ -206,7 +227,8 @@ class Jax:
             raise Unsupported("jax:folded writes no scripts of bitcasts")
         for dtype in (case.source, case.target):
             self._roads.dtype(dtype)
-        return self._script("bitcast_convert", case, bits) + print_tensor(case.target)
+        request = Request("bitcast_convert", case.source, case.target, bits.shape)
+        return self._script(request, case, bits) + print_tensor(case.target)
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
         """Return a script that makes one chain by jax, without this project."""
@@ -216,11 +238,14 @@ class Jax:
         script = self._around(statement, f"{chain.id} on {company.road}", ends, own)
         return script + print_statement(chain.source, chain.target, own)
 
-    def _script(self, asked: Asked, case: Case, bits: Bits) -> str:
+    def _script(self, request: Request, case: Case, bits: Bits) -> str:
         """Return a script up to the statement that binds ``answers``."""
-        text = "" if asked == "astype" else program(asked, case.source, case.target, bits.shape)
+        assert request.operation is not None
+        widths = widths_of(request.precision) if request.precision else ()
         statement = CAST_STATEMENTS[self._variant].format(
-            function=FUNCTIONS[asked], target=DTYPES[case.target], program=text
+            function=FUNCTIONS[request.operation],
+            arguments=", ".join(map(str, widths)) or f"jnp.{DTYPES[case.target]}",
+            program=request.program(),
         )
         return self._around(statement, str(case), case, bits)
 
@@ -270,6 +295,13 @@ class Request:
     source: str
     target: str
     shape: Shape
+    precision: str | None = None
+
+    def program(self) -> str:
+        """Return it as a StableHLO program; empty where it is no operation of StableHLO."""
+        if self.operation == "astype":
+            return ""
+        return program(self.operation, self.source, self.target, self.shape, self.precision)
 
 
 class Roads:
@@ -317,6 +349,9 @@ class Roads:
         dtype = self.dtype(request.target)
         if request.operation == "astype":
             return lambda x: function(x, dtype)  # its parameters have no keywords
+        if request.precision is not None:
+            exponent, mantissa = widths_of(request.precision)
+            return partial(function, exponent_bits=exponent, mantissa_bits=mantissa)
         return partial(function, new_dtype=dtype)
 
     def _jitted(self, request: Request) -> Function:
@@ -338,8 +373,7 @@ class Roads:
 
     def _from_stablehlo(self, request: Request) -> Function:
         assert request.operation != "astype"
-        text = program(request.operation, request.source, request.target, request.shape)
-        executable = self._device.client.compile_and_load(text, [self._device])
+        executable = self._device.client.compile_and_load(request.program(), [self._device])
         return lambda x: executable.execute([x])[0]
 
 
@@ -403,12 +437,12 @@ SYNTAX = NamespaceSyntax(
 )
 
 CAST_STATEMENTS: Mapping[str | None, str] = {
-    None: "y = jax.{function}(x, jnp.{target})\n",
-    "gpu": "y = jax.{function}(x, jnp.{target})\n",
-    "jit": "y = jax.jit(lambda x: jax.{function}(x, jnp.{target}))(x)\n",
+    None: "y = jax.{function}(x, {arguments})\n",
+    "gpu": "y = jax.{function}(x, {arguments})\n",
+    "jit": "y = jax.jit(lambda x: jax.{function}(x, {arguments}))(x)\n",
     "folded": """\
 row = jax.device_put(np.asarray(x)[None])  # a vector that counts from 0 would become an iota
-y = np.asarray(jax.jit(lambda: jax.{function}(row, jnp.{target}))())[0]
+y = np.asarray(jax.jit(lambda: jax.{function}(row, {arguments}))())[0]
 """,
     "stablehlo": '''\
 program = """

@@ -6,12 +6,19 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
+from oracles.protocol import Unsupported
+from specs.cases import Case
 from specs.formats import format_named
 
-COMPUTED = re.compile(r" (convert|bitcast-convert|compare|real|complex|iota)\(")
+COMPUTED = re.compile(r" (convert|bitcast-convert|reduce-precision|compare|real|complex|iota)\(")
 """An operation left in a program that XLA did not fold; a cast to bool becomes a compare."""
 
-Operation = Literal["convert", "bitcast_convert"]
+REDUCTION = "stablehlo-reduce-precision"
+"""The document of an operation that returns the type that it takes."""
+PRECISION = "bits"
+"""Its parameter: a precision such as `e5m10`, as StableHLO's text form writes it, too."""
+
+Operation = Literal["convert", "bitcast_convert", "reduce_precision"]
 Shape = tuple[int, ...]
 
 ELEMENTS: Mapping[str, str] = {
@@ -56,19 +63,51 @@ func.func @main(%x: {source}) -> {source} {{
 
 PROGRAM = """\
 func.func @main(%x: {source}) -> {target} {{
-  %y = stablehlo.{operation} %x : ({source}) -> {target}
+  {statement}
   return %y : {target}
 }}
 """
 
 
-def program(operation: Operation | None, source: str, target: str, shape: Shape) -> str:
+def program(
+    operation: Operation | None,
+    source: str,
+    target: str,
+    shape: Shape,
+    precision: str | None = None,
+) -> str:
     """Return a program of one operation; without an operation, it returns its argument."""
     argument = tensor_type(source, shape)
     if operation is None:
         return UNCHANGED.format(source=argument)
     result = bitcast_shape(source, target, shape) if operation == "bitcast_convert" else shape
-    return PROGRAM.format(operation=operation, source=argument, target=tensor_type(target, result))
+    found = tensor_type(target, result)
+    line = statement(operation, argument, found, precision)
+    return PROGRAM.format(statement=line, source=argument, target=found)
+
+
+def statement(operation: Operation, source: str, target: str, precision: str | None) -> str:
+    """Return the statement that makes %y, a tensor of one type, of %x, one of another type."""
+    attribute = f", format = {precision}" if precision else ""
+    return f"%y = stablehlo.{operation} %x{attribute} : ({source}) -> {target}"
+
+
+def precision_of(case: Case) -> str | None:
+    """Return the precision that a case asks for; None if it asks for a plain cast.
+
+    Raise Unsupported if it asks for a precision and for two types.
+    """
+    if case.document != REDUCTION:
+        return None
+    if PRECISION not in case.mode:
+        raise Unsupported("reduce_precision returns the type that it takes")
+    return case.mode[PRECISION]
+
+
+def widths_of(precision: str) -> tuple[int, int]:
+    """Return the numbers of exponent and mantissa bits of a precision."""
+    exponent, mantissa = precision.removeprefix("e").split("m")
+    return int(exponent), int(mantissa)
 
 
 def bitcast_shape(source: str, target: str, shape: Shape) -> Shape:

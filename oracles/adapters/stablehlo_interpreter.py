@@ -20,7 +20,16 @@ from oracles.adapters.script_text import (
     print_statement,
     print_tensor,
 )
-from oracles.adapters.stablehlo import ELEMENTS, Operation, Shape, bitcast_shape, tensor_type
+from oracles.adapters.stablehlo import (
+    ELEMENTS,
+    REDUCTION,
+    Operation,
+    Shape,
+    bitcast_shape,
+    precision_of,
+    statement,
+    tensor_type,
+)
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
@@ -38,10 +47,10 @@ WHOLE, PACKED, COMPLEX = (
 
 
 class StableHlo:
-    """A cast or a bitcast by the interpreter of one operation."""
+    """A cast, a bitcast or a reduction of precision by the interpreter of one operation."""
 
     name = "stablehlo"
-    claims: tuple[str, ...] = ("stablehlo-convert", "stablehlo-bitcast-convert")
+    claims: tuple[str, ...] = ("stablehlo-convert", "stablehlo-bitcast-convert", REDUCTION)
 
     def __init__(self, variant: str | None = None) -> None:
         jax = load("jax", "jax")
@@ -55,9 +64,8 @@ class StableHlo:
         self._bytes = 0
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``convert``."""
-        require_plain(case, "stablehlo.convert")
-        return self._answer(Program("convert", case.source, case.target, bits.shape), bits)
+        """Answer a case with one ``convert`` or ``reduce_precision``."""
+        return self._answer(_program(case, bits.shape), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one ``bitcast_convert``."""
@@ -69,11 +77,11 @@ class StableHlo:
         return plain_road(case, "stablehlo.bitcast_convert")
 
     def road(self, case: Case) -> str:
-        """Return the pair: the conversion has no parameters."""
-        require_plain(case, "stablehlo.convert")
+        """Return the pair and, where it is reduced, the precision."""
+        precision = _program(case, ()).precision
         for dtype in (case.source, case.target):
             _require_element(dtype)
-        return f"{case.source}->{case.target}"
+        return f"{case.source}->{case.target}{f', {precision}' if precision else ''}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Return a call of ``cast``: the interpreter prepares nothing."""
@@ -87,7 +95,7 @@ class StableHlo:
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on the interpreter, without this project."""
         self.road(case)
-        program = Program("convert", case.source, case.target, bits.shape)
+        program = _program(case, bits.shape)
         return self._script(program, case, bits) + print_statement(case.source, case.target, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
@@ -136,6 +144,15 @@ def _require_element(dtype: str) -> None:
         raise Unsupported(f"StableHLO has no element type {dtype}")
 
 
+def _program(case: Case, shape: Shape) -> Program:
+    """Return the program of a case; raise Unsupported if no operation has its parameters."""
+    precision = precision_of(case)
+    if precision is None:
+        require_plain(case, "stablehlo.convert")
+        return Program("convert", case.source, case.target, shape)
+    return Program("reduce_precision", case.source, case.target, shape, precision)
+
+
 def _codes(target: Format, parts: list[Any]) -> Bits:
     if is_packed(target):
         return np.asarray(np.packbits(parts[0], -1, bitorder="little")[..., 0])
@@ -151,6 +168,7 @@ class Program(NamedTuple):
     source: str
     target: str
     shape: Shape
+    precision: str | None = None
 
     def text(self) -> str:
         """Return the program in StableHLO's text form."""
@@ -160,7 +178,7 @@ class Program(NamedTuple):
         x, y = tensor_type(self.source, self.shape), tensor_type(self.target, shape)
         lines, value = [], "%x"
         if self.operation is not None:
-            lines, value = [f"%y = stablehlo.{self.operation} %x : ({x}) -> {y}"], "%y"
+            lines, value = [statement(self.operation, x, y, self.precision)], "%y"
         entry = format_named(self.target)
         read_shape = (*shape, entry.bits) if is_packed(entry) else shape
         names: list[str] = []

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from oracles.proof.bit_vectors import Truth, Vector
+from oracles.proof.smt_conversions import converted, float_of, shape_of
 from oracles.proof.smt_statement import Answer
 from specs.formats import Format
 from specs.model.vocabulary import Rounding
@@ -54,7 +53,7 @@ def _compared(ruling: Ruling) -> list[tuple[int, tuple[Outcome, ...]]]:
     found: list[tuple[int, tuple[Outcome, ...]]] = []
     for branch_index, branch in enumerate(ruling.branches):
         match branch.outcome:
-            case Either(options=options) if not any(isinstance(one, Exactly) for one in options):
+            case Either(options=options) if all(isinstance(one, Round | Wrap) for one in options):
                 found.append((branch_index, options))
             case Round() | Value() | Wrap():
                 found.append((branch_index, (branch.outcome,)))
@@ -87,42 +86,20 @@ def _converts(ruling: Ruling, rounding: Rounding, pattern: Vector, code: Vector)
     mode = solving.manager.mk_rm_value(getattr(solving.api.RoundingMode, MODES[rounding]))
     fits = code <= target.mask
     if _is_ieee(target):
-        shape = _shape(target)
+        shape = shape_of(target)
         if _is_ieee(source):
-            operand, kind = _widened(source, target, mode, pattern), "FP_TO_FP_FROM_FP"
+            number = converted(solving, mode, float_of(source, pattern), shape_of(source), shape)
         else:
             # Widened: bitwuzla errs on narrow integers (-1 of 4 bits to a 5-bit exponent).
             operand = (pattern.wide_signed(WIDE) if source.is_signed else pattern.wide(WIDE)).term
-            kind = "FP_TO_FP_FROM_SBV"
-        converted = solving.make(kind, mode, operand, indices=shape)
-        answer = _float(target, code.low(target.bits))
-        return fits & Truth(solving, solving.make("EQUAL", answer, converted))
+            number = solving.make("FP_TO_FP_FROM_SBV", mode, operand, indices=shape)
+        answer = float_of(target, code.low(target.bits))
+        return fits & Truth(solving, solving.make("EQUAL", answer, number))
     # SMT-LIB leaves a conversion out of range open: convert to as many bits as any value needs.
     width = target.bits
     if any(isinstance(branch.outcome, Wrap) for branch in ruling.branches):
         width = max(width, (1 << (source.entry.exponent - 1)) + 2)
     signed = target.is_signed or width > target.bits
     kind = "FP_TO_SBV" if signed else "FP_TO_UBV"
-    converted = solving.make(kind, mode, _float(source, pattern), indices=(width,))
-    return code == Vector(solving, converted, width).low(target.bits)
-
-
-def _widened(source: Format, target: Format, mode: Any, pattern: Vector) -> Any:
-    """A float in a format that holds all values of the source and has the target's exponents.
-
-    Bitwuzla errs where one conversion widens the exponent and narrows the significand, even on
-    float8e4m3's 1 to float8e5m2, and is right where two do so.
-    """
-    value, (exponent, precision) = _float(source, pattern), _shape(source)
-    if exponent >= target.entry.exponent or precision <= target.precision:
-        return value
-    wide = (target.entry.exponent, precision)
-    return pattern.solving.make("FP_TO_FP_FROM_FP", mode, value, indices=wide)
-
-
-def _shape(fmt: Format) -> tuple[int, int]:
-    return fmt.entry.exponent, fmt.precision
-
-
-def _float(fmt: Format, pattern: Vector) -> Any:
-    return pattern.solving.make("FP_TO_FP_FROM_BV", pattern.term, indices=_shape(fmt))
+    number = solving.make(kind, mode, float_of(source, pattern), indices=(width,))
+    return code == Vector(solving, number, width).low(target.bits)

@@ -25,7 +25,7 @@ from oracles.proof.smt_values import DecodedPattern
 from oracles.reference import expect_by_kernels
 from oracles.reference.machine_words import Word, select_words
 from specs.formats import Format
-from specs.outcomes import Either, Exactly, Outcome, Round, Same, Value
+from specs.outcomes import Behaves, Either, Exactly, Outcome, Round, Same, Value
 from specs.ruling import Ruling
 
 
@@ -92,7 +92,7 @@ def _names_number(target: Format, outcome: Outcome) -> bool:
             return all(_names_number(target, option) for option in options)
         case Exactly(code=code):
             return not any(code in codes for codes in target.nan_codes)
-    return isinstance(outcome, Round | Value | Same)
+    return isinstance(outcome, Round | Value | Same | Behaves)
 
 
 def _swapped(group: Group, low: Vector, high: Vector) -> Truth:

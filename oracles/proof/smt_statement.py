@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from oracles.proof.bit_vectors import Truth, Vector
+from oracles.proof.smt_conversions import is_answer
 from oracles.proof.smt_rounding import Zones, is_rounding, rounded_integer
 from oracles.proof.smt_values import DecodedPattern
+from specs.behaviors import behavior_named
 from specs.model.vocabulary import ZONES, Atom, Rounding
-from specs.outcomes import Either, Exactly, Outcome, Round, Same, Value, Wrap
+from specs.outcomes import Behaves, Either, Exactly, Outcome, Round, Same, Value, Wrap
 from specs.ruling import Ruling
 
 
@@ -123,7 +125,7 @@ def _allowed(ruling: Ruling, outcome: Outcome, value: DecodedPattern, answer: An
             return _is(ruling, options[0], value, answer.code) & _is(
                 ruling, options[-1], value, answer.other
             )
-        case Exactly() | Round() | Value() | Wrap() | Same():
+        case Exactly() | Round() | Value() | Wrap() | Same() | Behaves():
             return _is(ruling, outcome, value, answer.code) & (answer.other == answer.code)
     return (answer.code == 0) & (answer.other == 0)
 
@@ -135,6 +137,9 @@ def _is(ruling: Ruling, outcome: Outcome, value: DecodedPattern, code: Vector) -
             return code == constant
         case Same():
             return code == value.pattern
+        case Behaves(behavior=name):
+            behavior = behavior_named(name)
+            return is_answer(behavior, ruling.source, ruling.target, value.pattern, code)
         case Round(rounding=rounding):
             return _is_number(ruling, value, code, rounding)
     return _is_number(ruling, value, code, ruling.rounding)

@@ -10,7 +10,17 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from oracles.reference.kernels import Converted, Select, Unpacked, convert, rounded, unpack
+from oracles.reference.kernels import (
+    OFFSET,
+    TOP,
+    Converted,
+    Select,
+    Unpacked,
+    convert,
+    rounded,
+    unpack,
+)
+from oracles.reference.machine_words import MASK
 from specs.behaviors import (
     ROUNDING_STEPS,
     Answer,
@@ -22,7 +32,7 @@ from specs.behaviors import (
     Sentinel,
     Step,
     Via,
-    behaviors,
+    behavior_named,
 )
 from specs.formats import Format, format_named
 from specs.model.vocabulary import CODE_WORDS, Rounding
@@ -92,8 +102,8 @@ class State:
 def pattern_of_behavior(
     name: str, source: Format, target: Format, pattern: Any, select: Select
 ) -> Any:
-    """What a shipped behavior answers, for inputs at which it is defined."""
-    return Evaluation(source, target, pattern, select).answer(behaviors()[name])[0]
+    """What a behavior answers, for inputs at which it is defined."""
+    return Evaluation(source, target, pattern, select).answer(behavior_named(name))[0]
 
 
 class Evaluation:
@@ -126,9 +136,10 @@ class Evaluation:
                 )
                 flushed = state.select(state.parts.subnormal, sign, state.pattern)
                 return state.then(state.format, flushed, state.defined)
-            case Via(via=name):
+            case Via(via=name, subnormals=subnormals):
                 nearest = state.rounding_by("nearest-even")
-                return _rounded(nearest, format_named(name), "to-infinity")
+                rounded = _rounded(nearest, format_named(name), "to-infinity")
+                return rounded if subnormals == "kept" else _without_tiny(nearest, rounded)
             case Into():
                 return _into(state, step)
             case Answer(answer=word):
@@ -180,6 +191,22 @@ def _into(state: State, step: Into) -> State:
     code = select(below, (ends | {"nearest": low.lowest_code})[step.below], code)
     code = select(state.parts.nan, ends[step.nan], code)
     return state.then(high, code, state.defined)
+
+
+def _without_tiny(state: State, rounded: State) -> State:
+    """Zeros for what is below the smallest normal value of the format that it was rounded to.
+
+    It counts as rounded as if there were exponents below. Then, in the binade below, only what
+    begins with ``precision + 1`` ones is rounded up to the smallest normal value.
+    """
+    format, parts, select = rounded.format, state.parts, state.select
+    lowest = format.lowest_exponent + OFFSET
+    rounds_up = (parts.exponent == lowest - 1) & (
+        parts.significand > MASK - (1 << (TOP - format.precision))
+    )
+    tiny = state.some & (parts.exponent < lowest) & (rounds_up ^ True)
+    zero = select(state.minus, format.sign_bit, rounded.pattern & 0)
+    return rounded.then(format, select(tiny, zero, rounded.pattern), rounded.defined)
 
 
 def _rounded(state: State, target: Format, beyond: LastStep) -> State:

@@ -1,7 +1,7 @@
 """The definition of a behavior: its steps, taken by one value at a time, in Python integers only.
 
-Where house rules name a behavior, this is what they mean. Like ``exact``, on which it builds, it
-shares neither code nor method with the kernels.
+Where documents and house rules name a behavior, this is what they mean. Like ``exact``, on which
+it builds, it shares neither code nor method with the kernels.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from specs.model.vocabulary import CODE_WORDS, Rounding
 
 
 def answer(behavior: Behavior, source: Format, target: Format, code: int) -> int | None:
-    """The pattern of an integer or bool that a behavior gives; None where it says nothing."""
+    """The pattern that a behavior gives; None where it says nothing.
+
+    Of the last steps to a float, only ``to-infinity`` is defined here: no rule names another.
+    """
     given = decode(source, code)
     datum: Datum = given
     rounding: Rounding = "nearest-even"
@@ -38,8 +41,8 @@ def answer(behavior: Behavior, source: Format, target: Format, code: int) -> int
                 datum = datum if isinstance(datum, NotANumber) else datum._replace(sign=0)
             case "flush-subnormals":
                 datum = _flushed(source, datum)
-            case Via(via=name):
-                datum = _rounded_to(format_named(name), datum)
+            case Via(via=name, subnormals=subnormals):
+                datum = _rounded_to(format_named(name), datum, "nearest-even", subnormals)
             case Into():
                 datum = _into(step, rounding, datum)
             case Nan(nan=word):
@@ -52,8 +55,10 @@ def answer(behavior: Behavior, source: Format, target: Format, code: int) -> int
                 found = int(not isinstance(datum, Number) or datum.significand != 0)
             case "low-bits" | "saturate":
                 found = _last(target, rounding, datum, saturates=step == "saturate")
-            case "to-infinity" | "to-nan":
-                raise AssertionError(f"{target.name} has neither infinity nor NaN")
+            case "to-infinity":
+                found = _float_code(target, _rounded_to(target, datum, rounding))
+            case "to-nan":
+                raise AssertionError(f"no rule says that {target.name} has NaN beyond its range")
     return found
 
 
@@ -75,15 +80,36 @@ def is_multiple_of_normal(source: Format, number: Number) -> bool:
     return not exceeds(smallest_normal.significand, smallest_normal.exponent, number)
 
 
-def _rounded_to(way: Format, datum: Datum) -> Datum:
-    """The value as another float holds it: to nearest even, beyond its range infinity."""
+def _rounded_to(way: Format, datum: Datum, rounding: Rounding, subnormals: str = "kept") -> Datum:
+    """The value as another float holds it, beyond its range infinity.
+
+    Where subnormals are flushed, the value is rounded to as many digits as a normal one has, and is
+    zero if it is then below the smallest of them.
+    """
     if not isinstance(datum, Number) or not datum.significand:
         return datum
+    if subnormals == "flushed":
+        leading = datum.exponent + datum.significand.bit_length() - 1
+        last = leading - way.entry.mantissa
+        rounded = Number(datum.sign, round_magnitude(datum, last, rounding), last)
+        smallest_normal = limits(way)[3]
+        if exceeds(smallest_normal.significand, smallest_normal.exponent, rounded):
+            return Number(datum.sign, 0, 0)
     unit = unit_of(way, datum)
-    multiple = round_magnitude(datum, unit, "nearest-even")
+    multiple = round_magnitude(datum, unit, rounding)
     if exceeds(multiple, unit, limits(way)[0]):
         return Infinity(datum.sign)
     return decode(way, encode(way, datum.sign, multiple, unit))
+
+
+def _float_code(target: Format, datum: Datum) -> int | None:
+    """The pattern of a value that the target has; None for a NaN, of which it has many."""
+    match datum:
+        case NotANumber():
+            return None
+        case Infinity(sign=sign):
+            return target.infinity_code | (target.sign_bit if sign else 0)
+    return encode(target, datum.sign, datum.significand, datum.exponent)
 
 
 def _whole(datum: Number, rounding: Rounding) -> int:

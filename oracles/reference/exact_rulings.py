@@ -13,7 +13,7 @@ from oracles.reference.exact import (
     unit_of,
 )
 from oracles.reference.expectations import Allowed
-from specs.behaviors import behaviors
+from specs.behaviors import behavior_named
 from specs.outcomes import Behaves, Either, Exactly, Outcome, Round, Same, Value, Wrap
 from specs.ruling import Ruling
 
@@ -38,12 +38,8 @@ def resolve(ruling: Ruling, branch_index: int, datum: Datum, code: int) -> Allow
         case Either(options=options):
             patterns = tuple(_pattern(ruling, option, datum, code) for option in options)
             return Allowed(branch_index, branch, tuple(dict.fromkeys(patterns)))
-        case Exactly() | Round() | Value() | Wrap() | Same():
+        case Exactly() | Round() | Value() | Wrap() | Same() | Behaves():
             return Allowed(branch_index, branch, (_pattern(ruling, branch.outcome, datum, code),))
-        case Behaves(behavior=name):
-            found = exact_behaviors.answer(behaviors()[name], ruling.source, ruling.target, code)
-            assert found is not None, f"{name} says nothing of {datum}"
-            return Allowed(branch_index, branch, (found,))
     return Allowed(branch_index, branch)
 
 
@@ -53,6 +49,11 @@ def _pattern(ruling: Ruling, outcome: Outcome, datum: Datum, code: int) -> int:
         return outcome.code
     if isinstance(outcome, Same):
         return code
+    if isinstance(outcome, Behaves):
+        behavior = behavior_named(outcome.behavior)
+        found = exact_behaviors.answer(behavior, ruling.source, ruling.target, code)
+        assert found is not None, f"{behavior.name} says nothing of {datum}"
+        return found
     assert isinstance(datum, Number), f"{outcome} does not apply to {datum}"
     target = ruling.target
     rounding = outcome.rounding if isinstance(outcome, Round) else ruling.rounding

@@ -230,10 +230,8 @@ def _patterns(
     match outcome:
         case Either(options=options):
             return tuple(one_pattern(ruling, option, facts, pattern, select) for option in options)
-        case Exactly() | Round() | Value() | Wrap() | Same():
+        case Exactly() | Round() | Value() | Wrap() | Same() | Behaves():
             return (one_pattern(ruling, outcome, facts, pattern, select),)
-        case Behaves(behavior=name):
-            return (pattern_of_behavior(name, ruling.source, ruling.target, pattern, select),)
     return ()
 
 
@@ -246,6 +244,8 @@ def one_pattern(
             return code
         case Same():
             return pattern
+        case Behaves(behavior=name):
+            return pattern_of_behavior(name, ruling.source, ruling.target, pattern, select)
         case Round(rounding=rounding) if rounding != ruling.rounding:
             return rounded(ruling.target, facts.parts, rounding, select)
     return rounded(ruling.target, facts.parts, ruling.rounding, select, facts.converted)

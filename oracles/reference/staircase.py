@@ -34,9 +34,8 @@ from oracles.reference.exact import (
     unit_of,
 )
 from oracles.reference.expectations import Allowed
-from specs.behaviors import behaviors
-from specs.formats import Format, format_named
-from specs.outcomes import Anything, Behaves, Exactly, Nan, Rejected
+from specs.formats import Format
+from specs.outcomes import Anything, Exactly, Nan, Rejected
 from specs.ruling import Ruling
 
 
@@ -59,14 +58,17 @@ def stretches(
 ) -> tuple[Stretch, ...]:
     """Partition the source patterns of a numeric pair into stretches, in the order of patterns.
 
-    Where a behavior goes through formats ``on_the_way``, it changes at the ends of their ranges.
+    Where a behavior goes through formats ``on_the_way``, it changes at the ends of their ranges
+    and between their values.
     """
-    cuts = sorted({cut for each in (target, *on_the_way) for cut in _cuts(source, each)})
+    steps = (target, *on_the_way)
+    cuts = {cut for each in steps for cut in _cuts(source, _range_ends(each))}
+    cuts |= {cut for each in on_the_way for cut in _cuts(source, _ends_of_tiny(each))}
     binades = sorted(_binades(source))
     return tuple(
-        _stretch(source, target, first, last)
+        _stretch(source, steps, first, last)
         for start, end in binades
-        for first, last in _split(start, end, [cut for cut in cuts if start < cut <= end])
+        for first, last in _split(start, end, sorted(cut for cut in cuts if start < cut <= end))
     )
 
 
@@ -113,47 +115,66 @@ def _magnitudes(source: Format) -> Iterator[tuple[int, int]]:
         yield source.max_code + 1, end
 
 
-def _cuts(source: Format, target: Format) -> Iterator[int]:
-    """Patterns at which values leave the target's range, before or after rounding in any mode."""
-    largest, lowest, *_ = limits(target)
-    bounds = [(0, largest), (1, lowest)] if source.is_signed else [(0, largest)]
-    for sign, bound in bounds:
-        for point in _range_ends(target, bound):
-            if exceeds(point.significand, point.exponent, limits(source)[0]):
-                continue
-            unit = unit_of(source, point)
-            code = encode(source, 0, round_magnitude(point, unit, "toward-zero"), unit)
-            if sign and source.is_integral:
-                yield from ((-code & source.mask), (-code & source.mask) + 1)
-            else:
-                yield from (code | source.sign_bit * sign, (code | source.sign_bit * sign) + 1)
+def _cuts(source: Format, points: Iterator[Number]) -> Iterator[int]:
+    """The patterns of values, or of those next to them, at which something else begins."""
+    for point in points:
+        if point.sign and not source.is_signed:
+            continue
+        if exceeds(point.significand, point.exponent, limits(source)[0]):
+            continue
+        unit = unit_of(source, point)
+        code = encode(source, 0, round_magnitude(point, unit, "toward-zero"), unit)
+        if point.sign and source.is_integral:
+            yield from ((-code & source.mask), (-code & source.mask) + 1)
+        else:
+            code |= source.sign_bit * point.sign
+            yield from (code, code + 1)
 
 
-def _range_ends(target: Format, bound: Number) -> Iterator[Number]:
-    """The magnitudes of a bound, of the next value if the format went on, and of their midpoint."""
-    unit = unit_of(target, bound)
-    multiple = round_magnitude(bound, unit, "toward-zero")
-    yield Number(0, multiple, unit)
-    yield Number(0, 2 * multiple + 1, unit - 1)
-    yield Number(0, multiple + 1, unit)
+def _range_ends(target: Format) -> Iterator[Number]:
+    """Where values leave the target's range, before or after rounding in any mode.
+
+    These are both bounds, the next values if the format went on, and the midpoints between them.
+    """
+    for sign, bound in enumerate(limits(target)[:2]):
+        unit = unit_of(target, bound)
+        multiple = round_magnitude(bound, unit, "toward-zero")
+        yield Number(sign, multiple, unit)
+        yield Number(sign, 2 * multiple + 1, unit - 1)
+        yield Number(sign, multiple + 1, unit)
 
 
-def _stretch(source: Format, target: Format, first: int, last: int) -> Stretch:
-    """Find the period of a range of patterns, and the offsets next to multiples of half an ulp."""
+def _ends_of_tiny(way: Format) -> Iterator[Number]:
+    """Where values begin that are rounded up to a float's smallest normal ones.
+
+    They would be so if its exponents went on below, too.
+    """
+    if way.kind == "float":
+        below = way.precision + 1
+        for sign in (0, 1):
+            yield Number(sign, (1 << below) - 1, way.lowest_exponent - below)
+
+
+def _stretch(source: Format, steps: tuple[Format, ...], first: int, last: int) -> Stretch:
+    """Find the period of a range of patterns, and the offsets next to multiples of half an ulp.
+
+    ``steps`` are the formats to which values are rounded; the period is that of the coarsest.
+    """
     datum = decode(source, first)
     if not isinstance(datum, Number) or not datum.significand:
         # One step for all of them, unless a cast to the same format must keep each NaN.
-        shift = (last - first).bit_length() if source != target else 0
+        shift = (last - first).bit_length() if source != steps[0] else 0
         return Stretch(first, last, shift, (0,))
-    drop = unit_of(target, datum) - datum.exponent
-    if drop <= 0:
+    drops = {drop for each in steps if (drop := unit_of(each, datum) - datum.exponent) > 0}
+    if not drops:
         return Stretch(first, last, 0, (0,))
-    # The period is two ulps of the target: an even and an odd multiple can round differently.
-    shift = min(drop + 1, (last - first).bit_length())
+    # The period is two ulps of the format: an even and an odd multiple can round differently.
+    shift = min(max(drops) + 1, (last - first).bit_length())
     end = min(first + (1 << shift) - 1, last)
-    half = 1 << (drop - 1)
-    half_ulps = range(first - first % half, end + 2, half)
-    near = {code + step for code in half_ulps for step in (-1, 0, 1)} | {first, first + 1}
+    near = {first, first + 1}
+    for half in (1 << (drop - 1) for drop in drops):
+        half_ulps = range(first - first % half, end + 2, half)
+        near |= {code + step for code in half_ulps for step in (-1, 0, 1)}
     return Stretch(first, last, shift, tuple(sorted(x - first for x in near if first <= x <= end)))
 
 
@@ -219,22 +240,11 @@ def staircase(ruling: Ruling) -> Staircase:
     """Compute the staircase of a numeric ruling, by the definition alone."""
     rows: list[tuple[int, ...]] = []
     steps: list[Step] = []
-    for stretch in stretches(ruling.source, ruling.target, _on_the_way(ruling)):
+    for stretch in stretches(ruling.source, ruling.target, ruling.on_the_way):
         begin = len(steps)
         steps += _steps(ruling, stretch)
         rows.append((stretch.first, stretch.last, stretch.shift, begin, len(steps)))
     return Staircase(ruling, np.array(rows, STRETCH), np.array(steps, STEP))
-
-
-def _on_the_way(ruling: Ruling) -> tuple[Format, ...]:
-    """The formats that the behaviors of a ruling go through."""
-    names = [
-        name
-        for branch in ruling.branches
-        if isinstance(branch.outcome, Behaves)
-        for name in behaviors()[branch.outcome.behavior].on_the_way
-    ]
-    return tuple(format_named(name) for name in dict.fromkeys(names))
 
 
 def _steps(ruling: Ruling, stretch: Stretch) -> Iterator[Step]:

@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from specs.behaviors import reductions
 from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
 from specs.formats import formats
 from specs.model.page_lines import LineRange, Lines
@@ -49,7 +50,9 @@ PLAIN_WORDS = (
     "answer",
     "unspecified",
 )
-OUTCOME_WORDS = (*CODE_WORDS, *ROUNDINGS, *NAN_SIGNS, *PLAIN_WORDS, *SHAPE_WORDS)
+OUTCOME_WORDS = (
+    *CODE_WORDS, *ROUNDINGS, *NAN_SIGNS, *PLAIN_WORDS, *reductions(), *SHAPE_WORDS,
+)  # fmt: skip
 PAIR_WORDS = ("listed", "unlisted", "same", "different", "exact", "inexact", "rounds")
 KIND_WORDS = ("float", "integer", "boolean", "complex", "text", "numeric", "any")
 RANKS = ("0", "1", "2", "3", "4", "5-or-more")

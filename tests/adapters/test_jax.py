@@ -15,7 +15,7 @@ import pytest
 
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
-from oracles.adapters.jax import DTYPES, VARIANTS, Jax, Request
+from oracles.adapters.jax import DTYPES, OPERATIONS, VARIANTS, Jax, Request
 from oracles.adapters.stablehlo import Shape
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
@@ -72,7 +72,7 @@ class TestArrayApi:
             assert oracle.road(case) == "complex64->bool, astype"
 
     def test_claims_are_what_a_variant_can_be_asked(self, oracle: Any) -> None:
-        claims = {claim.partition(":")[0] for claim in oracle.claims} - {"xla-bitcast-convert"}
+        claims = {claim.partition(":")[0] for claim in oracle.claims} - {*OPERATIONS}
         casts = set() if oracle._variant == "stablehlo" else {"array-api-astype"}
         calls = {"array-api-astype-calls"} if oracle._variant is None else set()
         assert claims == casts | calls
@@ -98,6 +98,15 @@ class TestArrays:
 
         four_bits = oracle._roads.dtype("int4")
         assert oracle._run(widened, "int4", np.zeros(1, four_bits)).tolist() == [0]
+
+    def test_a_precision_is_reduced_by_a_function_of_its_own(self, oracle: Any) -> None:
+        case = case_named("stablehlo-reduce-precision:1.20/float32/float32/bits:e5m10")
+        given = np.array([1 + 2.0**-11, 65519, 65520, -(2.0**-14)], np.float32).view(np.uint32)
+        answer = np.array([1, 65504, np.inf, -(2.0**-14)], np.float32).view(np.uint32)
+        assert_same(oracle.cast(case, given), answer)
+        assert oracle.road(case) == "float32->float32, e5m10"
+        last = [line for line in run_script(oracle.reproduce(case, given)) if "->" in line][-1]
+        assert last == "0xb8800000 -> 0xb8800000"
 
     def test_every_array_has_its_own_dtype(self, oracle: Any) -> None:
         for dtype in DTYPES:

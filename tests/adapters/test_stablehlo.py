@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from oracles.adapters import stablehlo_interpreter
-from oracles.adapters.stablehlo import ELEMENTS, Shape, bitcast_shape, program
+from oracles.adapters.stablehlo import (
+    ELEMENTS,
+    REDUCTION,
+    Shape,
+    bitcast_shape,
+    precision_of,
+    program,
+    widths_of,
+)
 from oracles.adapters.stablehlo_interpreter import Program
+from oracles.protocol import Unsupported
 from reports.findings.issue_text import requirements_of
+from specs.cases import Case
 from specs.formats import formats
 from tests.adapters.common import assert_same, bits_of, onnx_case, some_patterns, view_case
 from tests.adapters.contract import built
@@ -32,6 +43,25 @@ def test_no_operation() -> None:
 
 def test_a_bitcast_declares_the_shape_of_its_result() -> None:
     assert "-> tensor<3x4xui8>" in program("bitcast_convert", "float32", "uint8", (3,))
+
+
+def test_a_reduction_names_the_precision() -> None:
+    statement = program("reduce_precision", "float32", "float32", (3,), "e5m10").splitlines()[1]
+    assert statement == (
+        "  %y = stablehlo.reduce_precision %x, format = e5m10 : (tensor<3xf32>) -> tensor<3xf32>"
+    )
+    assert widths_of("e11m52") == (11, 52)
+
+
+def test_a_reduction_to_another_type_is_no_operation() -> None:
+    assert precision_of(onnx_case("float32", "float16")) is None
+    assert precision_of(reduction("float32", "float32", bits="e4m3")) == "e4m3"
+    with pytest.raises(Unsupported, match="returns the type that it takes"):
+        precision_of(reduction("float32", "float16"))
+
+
+def reduction(source: str, target: str, **modes: str) -> Case:
+    return Case(REDUCTION, "1.20", source, target, tuple(modes.items()))
 
 
 @pytest.mark.parametrize(
@@ -110,6 +140,15 @@ class TestInterpreter:
         assert_same(parts, bits_of("float16", [0xCDEF, 0x89AB, 0x4567, 0x0123]))
         halves = oracle.bitcast(view_case("uint8", "int4"), bits_of("uint8", [0xA5]))
         assert_same(halves, bits_of("int4", [0x5, 0xA]).reshape(1, 2))
+
+    def test_a_reduction_flushes_what_the_precision_has_as_subnormals(self, oracle: Any) -> None:
+        case = reduction("float32", "float32", bits="e5m10")
+        given = np.array([2.0**-14, 2.0**-15, -(2.0**-15), 65519, 65520, 1 + 2.0**-11], np.float32)
+        answer = np.array([2.0**-14, 0.0, -0.0, 65504, np.inf, 1], np.float32)
+        assert_same(oracle.cast(case, given.view(np.uint32)), answer.view(np.uint32))
+        assert oracle.road(case) == "float32->float32, e5m10"
+        lines = oracle.reproduce(case, given[:1].view(np.uint32)).splitlines()
+        assert len([line for line in lines if line and not line.startswith("#")]) <= 15
 
     def test_a_program_that_breaks_a_constraint_is_refused(self, oracle: Any) -> None:
         with pytest.raises(Exception, match="requires compatible bit widths"):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,7 +17,7 @@ from oracles.proof.bit_vectors import Solving, Truth, Vector
 from oracles.proof.obligations import Group, Obligation, groups
 from oracles.proof.smt_queries import Statement, prove, prove_by_solver, statements
 from oracles.proof.smt_traces import translated
-from oracles.reference import expect_by_exact, expect_by_kernels, kernel_terms
+from oracles.reference import behavior_steps, expect_by_exact, expect_by_kernels, kernel_terms
 from oracles.reference.kernel_terms import Trace, select_terms
 from oracles.reference.machine_words import WIDTH, Word, select_words
 from tests.proof.planted import plant
@@ -213,3 +216,49 @@ def test_obligations_are_in_order_for_any_number_of_processes() -> None:
         (group.name, statement) for group in groups()[::60] for statement in statements(group)
     ]
     assert {one.verdict for one in serial} == {"proved"}
+
+
+REDUCED = "stablehlo-reduce-precision"
+
+
+def reductions_of(dtype: str) -> Group:
+    """The rulings of a dtype's reductions of precision that go through another float."""
+    group = group_of(dtype, dtype, "toward-zero")
+    ours = [each for each in group.rulings if each[0].startswith(REDUCED) and each[1].on_the_way]
+    return replace(group, rulings=tuple(ours))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_reductions_are_proved_by_smt_libs_conversions(dtype: str) -> None:
+    group = reductions_of(dtype)
+    assert len(group.rulings) >= 4
+    obligation = prove(group, "exact integers", SECONDS)
+    assert (obligation.verdict, obligation.found) == ("proved", "")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        (
+            "lowest = format.lowest_exponent + OFFSET",
+            "lowest = format.lowest_exponent + OFFSET + 1",
+        ),
+        ("MASK - (1 << (TOP - format.precision))", "MASK - (1 << (WIDTH - format.precision))"),
+        ("zero = select(state.minus, format.sign_bit, rounded.pattern & 0)", "zero = 0"),
+        ('if subnormals == "kept" else', "if True else"),
+    ],
+)
+def test_a_fault_in_a_reduction_has_a_counterexample(
+    right: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = inspect.getsource(behavior_steps)
+    assert text.count(right) == 1
+    module = ModuleType("planted_steps")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(text.replace(right, wrong), module.__name__, "exec"), module.__dict__)
+    module.__dict__["WIDTH"] = WIDTH
+    monkeypatch.setattr(expect_by_kernels, "pattern_of_behavior", module.pattern_of_behavior)
+    group = reductions_of("float32")
+    obligation = prove(group, "exact integers", SECONDS)
+    assert obligation.verdict == "counterexample"
+    assert is_counterexample(group, obligation.found)

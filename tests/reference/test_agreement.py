@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from conformance.kinds.quick_inputs import quick_inputs
 from oracles.reference import exact, expect_by_exact, expect_by_kernels, kernels
 from oracles.reference.machine_words import Word, select_words
-from specs.outcomes import Either, Exactly, Round, Same, Value, Wrap
+from specs.outcomes import Behaves, Either, Exactly, Round, Same, Value, Wrap
 from specs.ruling import Ruling
 from specs.totality import partition_atoms
 from tests.reference.distinct import numeric_rulings, text_rulings
 
-NAMES_PATTERNS = (Either, Exactly, Round, Same, Value, Wrap)
+NAMES_PATTERNS = (Behaves, Either, Exactly, Round, Same, Value, Wrap)
 RANDOM_PATTERNS = 30_000
 SEED = 20_261_120
 NARROW = [name for name, rules in numeric_rulings().items() if rules.source.bits <= 16]

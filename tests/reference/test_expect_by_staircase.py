@@ -7,11 +7,11 @@ import pytest
 
 from conformance.kinds.quick_inputs import quick_inputs
 from oracles.reference import expect_by_exact, expect_by_staircase
-from specs.outcomes import Either, Exactly, Round, Same, Value, Wrap
+from specs.outcomes import Behaves, Either, Exactly, Round, Same, Value, Wrap
 from tests.reference.distinct import numeric_rulings
 
 SEED = 20_261_125
-NAMES_PATTERNS = (Either, Exactly, Round, Same, Value, Wrap)
+NAMES_PATTERNS = (Behaves, Either, Exactly, Round, Same, Value, Wrap)
 RULINGS = {name: rules for name, rules in numeric_rulings().items() if not rules.worked}
 
 

@@ -113,7 +113,7 @@ def inputs_near_steps(stairs: Staircase) -> NDArray[Any]:
     """
     rules = stairs.ruling
     found: set[int] = set()
-    for part in stretches(rules.source, rules.target):
+    for part in stretches(rules.source, rules.target, rules.on_the_way):
         last = part.last - part.first >> part.shift
         for period in (0, 1, last // 3, last - 1, last):
             start = part.first + (period << part.shift)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oracles.reference.bitcast_bits import by_integer, elements
-from oracles.reference.exact import allow
+from oracles.reference.exact_rulings import allow
 from specs.bitcast_ruling import bitcast_ruling
 from specs.cases import Case
 from specs.dtype_names import dtype_spelled, dtypes_spelled

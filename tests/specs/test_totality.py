@@ -1,4 +1,7 @@
-"""Exactly one branch of every ruling takes each pattern of every source up to 8 bits wide."""
+"""Exactly one branch of every ruling takes each pattern of every source up to 8 bits wide.
+
+A document without such a source is tested on its narrowest ones.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +58,11 @@ def assert_each_atom_is_taken_once(rules: Ruling) -> None:
 )
 def test_each_pattern_is_taken_by_exactly_one_branch(edition: Edition) -> None:
     checked = 0
+    most = max(8, min(format_named(case.source).bits for case in edition.cases()))
+    assert most <= 16
     for case in edition.cases():
-        if case.example is None and format_named(case.source) in NARROW:
+        source = format_named(case.source)
+        if case.example is None and source.is_numeric and source.bits <= most:
             assert_each_atom_is_taken_once(ruling(case))
             checked += 1
     assert checked

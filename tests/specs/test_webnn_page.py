@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from oracles.reference import exact
+from oracles.reference import exact_rulings
 from specs.cases import Case
 from specs.editions import edition
 from specs.loader import document_named
@@ -57,7 +57,7 @@ def case_of(source: str, target: str) -> Case:
 
 
 def allowed(source: str, target: str, code: int) -> Answers:
-    found = exact.allow(ruling(case_of(source, target)), code)
+    found = exact_rulings.allow(ruling(case_of(source, target)), code)
     match found.branch.outcome:
         case Anything():
             return "open"
@@ -104,7 +104,7 @@ def test_float32_to_float16_is_the_nearest_value_or_an_infinity(
 def test_65504_is_recommended_where_only_rounding_brings_a_value_back_into_range() -> None:
     rules = ruling(case_of("float32", "float16"))
     for value, code in ((65519.0, 0x7BFF), (-65519.0, 0xFBFF)):
-        branch = exact.allow(rules, float32_code(value)).branch
+        branch = exact_rulings.allow(rules, float32_code(value)).branch
         assert (branch.level, branch.recommended) == ("required", Exactly(code))
 
 

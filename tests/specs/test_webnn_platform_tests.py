@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from oracles.protocol import Bits
-from oracles.reference import exact
+from oracles.reference import exact_rulings
 from oracles.reference.reference_oracle import Reference
 from reports.grading.allowed_answers import grade_pattern, is_nan
 from reports.grading.grades import NOT_ALLOWED
@@ -78,7 +78,7 @@ def differences(test: dict[str, Any]) -> tuple[int, list[Difference]]:
             zip(inputs, answers, demanded, strict=True)
         ):
             rules = ruling(case)
-            forbidden = grade_pattern(rules, exact.allow(rules, int(given)), int(wanted))
+            forbidden = grade_pattern(rules, exact_rulings.allow(rules, int(given)), int(wanted))
             for is_different, by in (
                 (answer != wanted and not nans[index], "the reference"),
                 (forbidden == NOT_ALLOWED, "the document"),
