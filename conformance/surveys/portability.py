@@ -5,8 +5,10 @@ each backend to them. Answers agree if their bits are equal; any NaN equals any 
 agrees where it allows the answers of all backends.
 
 First a selection of inputs is asked. Then, between neighbors of which one agrees and the other does
-not, the middle is asked, until every end of a range is next to its outside. With ``whole``, every
-input is asked thereafter, in the order of values, and only the ranges are kept.
+not, the middle is asked, until every end of a range is next to its outside. Where answers agree by
+chance now and then, a selection finds ranges that are none. So each wide range is asked more inputs
+drawn from it, until none of them differs. With ``whole``, every input is asked thereafter, in the
+order of values, and only the ranges are kept.
 """
 
 from __future__ import annotations
@@ -37,6 +39,14 @@ CHUNK = 1 << 20
 """Inputs that are asked at a time where every input is."""
 MOST_RANGES = 1 << 16
 """Agreeing ranges that are kept of a cell, the widest; all are counted."""
+PROBES = 1 << 10
+"""Further inputs of each wide range, drawn from it."""
+MOST_PROBED = 1 << 9
+"""Ranges of a cell that are asked further inputs in one round, the widest."""
+MOST_ROUNDS = 64
+"""Rounds of further inputs."""
+NARROWEST = 1 << 10
+"""A range that many times narrower than the widest of its cell is not a wide one."""
 
 Mask = NDArray[np.bool_]
 Allows = Callable[[Bits, Bits], Mask]
@@ -79,6 +89,11 @@ class Sample:
     inputs: Bits
     answers: Answers
     agrees: Mask
+
+    def at(self, places: NDArray[np.intp]) -> Sample:
+        """Some of the inputs."""
+        answers = [each[places] for each in self.answers]
+        return Sample(self.ranks[places], self.inputs[places], answers, self.agrees[places])
 
     def joined(self, other: Sample) -> Sample:
         """These inputs and others."""
@@ -167,9 +182,9 @@ def survey(
         ends += [[each[0], each[-1]] for each in required]
         ranks = np.concatenate([ranks, np.array(ends, np.uint64).ravel()])
     sample = yield from _asked(parties, np.unique(ranks))
-    while refines and (middle := _between_unlike(source, sample)).size:
-        sample = sample.joined((yield from _asked(parties, middle)))
     is_whole = sample.ranks.size == 1 << source.bits
+    if refines and not is_whole:
+        sample = yield from _refined(parties, sample)
     found = _Found(parties, required)
     if whole and not is_whole:
         for cell in cells_of(source).values():
@@ -180,11 +195,41 @@ def survey(
         is_whole = True
     else:
         for cell in cells_of(source).values():
-            places = places_in(source, cell, sample.ranks)
-            answers = [each[places] for each in sample.answers]
-            columns = (sample.ranks[places], sample.inputs[places])
-            found.add(cell, Sample(*columns, answers, sample.agrees[places]))
+            found.add(cell, sample.at(places_in(source, cell, sample.ranks)))
     return Agreement(source, parties.target, is_whole, found.cells(), sample, tuple(found.breaches))
+
+
+def _refined(parties: Parties, sample: Sample) -> Generator[Bits, Answers, Sample]:
+    """Ask more inputs, until ends of ranges are exact and inputs drawn from wide ones agree."""
+    chance = np.random.default_rng(0)
+    for _ in range(MOST_ROUNDS):
+        while (middle := _between_unlike(parties.source, sample)).size:
+            sample = sample.joined((yield from _asked(parties, middle)))
+        drawn = np.setdiff1d(_drawn(parties.source, sample, chance), sample.ranks)
+        more = yield from _asked(parties, drawn)
+        sample = sample.joined(more)
+        if not (~more.agrees).any():
+            break
+    return sample
+
+
+def _drawn(source: Format, sample: Sample, chance: np.random.Generator) -> Ranks:
+    """Ranks drawn from each wide range of each cell."""
+    drawn = [np.empty(0, np.uint64)]
+    for cell in cells_of(source).values():
+        ranges = _Ranges(cell)
+        own = sample.at(places_in(source, cell, sample.ranks))
+        ranges.add(own.ranks, own.agrees)
+        for each in wide_ranges(ranges.finished())[:MOST_PROBED]:
+            row = chance.integers(each.first, each.last, PROBES, np.uint64, endpoint=True)
+            drawn.append(row)
+    return np.unique(np.concatenate(drawn))
+
+
+def wide_ranges(cell: CellAgreement) -> list[ValueRange]:
+    """The wide ranges of a cell, the widest first."""
+    widest = sorted(cell.ranges, key=lambda each: -each.span)
+    return [each for each in widest if each.span * NARROWEST >= widest[0].span]
 
 
 def _asked(parties: Parties, ranks: Ranks) -> Generator[Bits, Answers, Sample]:

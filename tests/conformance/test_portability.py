@@ -19,6 +19,7 @@ from conformance.surveys.portability import (
     Survey,
     home_range,
     survey,
+    wide_ranges,
 )
 from oracles.protocol import Bits
 from reports.findings.value_ranges import (
@@ -107,6 +108,20 @@ def test_a_difference_at_one_pattern_that_the_selection_holds() -> None:
     found = quick("float32", "int32", clamps, at_one_pattern(one))
     assert words(found) == ["x < 1", "x > 1"]
     assert home_range(found) is None
+
+
+def test_agreement_by_chance_makes_no_range() -> None:
+    """Where one keeps the low bits and the other clamps, every 256th value agrees."""
+
+    def clamps_to_bytes(bits: Bits) -> Bits:
+        return clamps(bits).view(np.int32).clip(0, 255).astype(np.uint8)
+
+    def keeps_low_bits(bits: Bits) -> Bits:
+        return clamps(bits).astype(np.uint8)
+
+    found = quick("float32", "uint8", clamps_to_bytes, keeps_low_bits)
+    wide = {range_words(FLOAT32, each) for each in wide_ranges(found.cells[FINITE])}
+    assert wide == {"-1 < x < 256", "x ≥ 2147483648", "x ≤ -2147483648"}
 
 
 def test_a_difference_at_nan_only() -> None:
