@@ -40,7 +40,9 @@ CHUNK = 1 << 20
 MOST_RANGES = 1 << 16
 """Agreeing ranges that are kept of a cell, the widest; all are counted."""
 PROBES = 1 << 10
-"""Further inputs of each wide range, drawn from it."""
+"""Further inputs of each wide range, drawn from all of it."""
+PROBES_OF_POWER = 16
+"""Further inputs at distances of each power of two from either end of it."""
 MOST_PROBED = 1 << 9
 """Ranges of a cell that are asked further inputs in one round, the widest."""
 MOST_ROUNDS = 64
@@ -222,8 +224,18 @@ def _drawn(source: Format, sample: Sample, chance: np.random.Generator) -> Ranks
         ranges.add(own.ranks, own.agrees)
         for each in wide_ranges(ranges.finished())[:MOST_PROBED]:
             row = chance.integers(each.first, each.last, PROBES, np.uint64, endpoint=True)
-            drawn.append(row)
+            far = _distances(each.span, chance)
+            ends = [np.uint64(each.first) + far, np.uint64(each.last) - far]
+            drawn += [row, *ends]
     return np.unique(np.concatenate(drawn))
+
+
+def _distances(span: int, chance: np.random.Generator) -> Ranks:
+    """Distances from an end of a range, as many of each power of two."""
+    powers = np.uint64(1) << np.arange((span - 1).bit_length(), dtype=np.uint64)
+    lowest = np.repeat(powers, PROBES_OF_POWER)
+    rows = lowest + chance.integers(0, lowest, dtype=np.uint64)
+    return np.asarray(rows[rows < span], np.uint64)
 
 
 def wide_ranges(cell: CellAgreement) -> list[ValueRange]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import TextWrapper
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +40,19 @@ MOST_SHOWN = 3
 """Ranges of finite values that words name."""
 MOST_WRITTEN = 1000
 """Ranges of a pair that are written to a file, the widest."""
-MOST_REGIONS = 2
+MOST_LINES = 3
 """Behaviors of one backend in one region; of more, none is named."""
 BOTH = {("infinity", "-infinity"): "infinities", ("+NaN", "-NaN"): "NaN"}
 """Names of two cells of which the same is said."""
+
+
+DOES = TextWrapper(
+    width=100,
+    initial_indent=" " * 12,
+    subsequent_indent=" " * 14,
+    break_long_words=False,
+    break_on_hyphens=False,
+)
 
 
 class Range(StrictModel):
@@ -196,13 +206,16 @@ class Described:
             if one is not None:
                 yield one
                 continue
-            explained = explain(next(tallies))
-            if all(line.behavior for line in explained) and len(explained) <= MOST_REGIONS:
-                yield "; ".join(_explained(line, len(explained) == 1) for line in explained)
-            else:
-                at = index_of_simplest(source, inputs, np.ones(inputs.shape, bool))
-                given = datum_with_value(source, int(inputs[at]))
-                yield f"no one behavior; {given} gives {datum_with_value(target, int(each[at]))}"
+            lines = explain(next(tallies))
+            if len(lines) <= MOST_LINES and all(each.behavior or each.nearest for each in lines):
+                yield "; ".join(_explained(each, len(lines) == 1) for each in lines)
+                continue
+            at = index_of_simplest(source, inputs, np.ones(inputs.shape, bool))
+            given, got = int(inputs[at]), int(each[at])
+            yield (
+                f"no known behavior; {datum_with_value(source, given)} gives"
+                f" {datum_with_value(target, got)}"
+            )
 
 
 def shown_ranges(found: Agreement) -> list[ValueRange]:
@@ -250,8 +263,12 @@ def _only_answer(target: Format, answers: Bits) -> str | None:
 
 
 def _explained(line: Explanation, is_alone: bool) -> str:
-    assert line.behavior is not None
-    says = behaviors()[line.behavior].says
+    """What a backend does in some regions, with how often it does not."""
+    name = line.behavior or line.nearest
+    assert name is not None
+    says = behaviors()[name].says
+    if line.exceptions:
+        says += f", but not for {line.exceptions:,} of {line.inputs:,} inputs"
     return says if is_alone else f"{_listed(line.regions)}: {says}"
 
 
@@ -277,7 +294,8 @@ def pair_lines(pair: PortablePair) -> Iterator[str]:
         yield f"  agree   {agree_words(pair)}"
         for each in pair.differ:
             yield f"  differ  {', '.join(each.where)}"
-            yield from (f"            {line}" for line in does_lines(each))
+            for line in does_lines(each):
+                yield from DOES.wrap(line)
         if pair.elsewhere:
             yield f"  also    {pair.elsewhere:,} of the others agree, by chance or in narrow ranges"
     for name, reason in pair.absent.items():

@@ -124,6 +124,20 @@ def test_agreement_by_chance_makes_no_range() -> None:
     assert wide == {"-1 < x < 256", "x ≥ 2147483648", "x ≤ -2147483648"}
 
 
+def test_few_differences_near_the_end_of_a_wide_range_are_found() -> None:
+    """Of 2^31 patterns, some of 4,096 differ just above a limit that no selection knows."""
+    limit = rank_of(FLOAT32, int(np.float32(-7.3333333).view(np.uint32)))
+
+    def cast(bits: Bits) -> Bits:
+        above = ranks_of(FLOAT32, bits).astype(np.int64) - limit
+        is_wrong = (above < 0) | (above < 4096) & (above % 4 == 1)
+        return clamps(bits) ^ is_wrong.astype(np.uint32)
+
+    found = quick("float32", "int32", clamps, cast)
+    [wide] = wide_ranges(found.cells[FINITE])
+    assert limit + 4000 < wide.first <= limit + 4096
+
+
 def test_a_difference_at_nan_only() -> None:
     found = quick("float32", "int32", clamps, answers_otherwise(np.isnan))
     assert words(found) == ["every finite value"]
