@@ -167,7 +167,8 @@ def place_of(pattern: int, source: Any) -> int:
 def floats_at(places: Any, source: Any) -> Any:
     """The floats at some places."""
     sign = 1 << (8 * source.itemsize - 1)
-    bits = np.where(places < 0, (-1 - places).astype(np.uint64) | np.uint64(sign), places)
+    negative = (-1 - places).astype(np.uint64) | np.uint64(sign)
+    bits = np.where(places < 0, negative, places.astype(np.uint64))
     return bits.astype(f"uint{8 * source.itemsize}").view(source)
 
 

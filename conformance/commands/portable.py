@@ -95,10 +95,10 @@ def portable_command(
         found = list(_answered(asked, questions, python or (), timeout, stack))
     if json_file is not None or page_file is not None:
         _write(found, json_file, page_file)
-    broken = [line for each in found for line in each.broken]
-    for line in broken:
-        typer.echo(line)
-    raise typer.Exit(int(bool(broken)))
+    requirements = [one for each in found for one in each.requirements]
+    for one in requirements:
+        typer.echo(one.text)
+    raise typer.Exit(int(not all(one.is_safe for one in requirements)))
 
 
 def _answered(

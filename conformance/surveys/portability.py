@@ -125,8 +125,8 @@ class CellAgreement:
 
     @property
     def is_safe(self) -> bool:
-        """Whether every input that was asked agrees."""
-        return self.agreeing == self.asked
+        """Whether inputs were asked, and every one agrees."""
+        return 0 < self.asked == self.agreeing
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Agreement:
     """What a survey finds: the agreeing ranges of each cell, and the sample to describe the rest.
 
     ``is_whole`` tells that every input was asked. ``breaches`` has a result for each required
-    range, None if all that was asked in it agrees.
+    range, None if all that was asked in it agrees; ``checked`` counts the inputs asked in it.
     """
 
     source: Format
@@ -151,6 +151,7 @@ class Agreement:
     cells: Mapping[str, CellAgreement]
     sample: Sample
     breaches: tuple[Breach | None, ...] = ()
+    checked: tuple[int, ...] = ()
 
     @property
     def asked(self) -> int:
@@ -198,7 +199,8 @@ def survey(
     else:
         for cell in cells_of(source).values():
             found.add(cell, sample.at(places_in(source, cell, sample.ranks)))
-    return Agreement(source, parties.target, is_whole, found.cells(), sample, tuple(found.breaches))
+    results = tuple(found.breaches), tuple(found.checked)
+    return Agreement(source, parties.target, is_whole, found.cells(), sample, *results)
 
 
 def _refined(parties: Parties, sample: Sample) -> Generator[Bits, Answers, Sample]:
@@ -275,18 +277,20 @@ class _Found:
     def __init__(self, parties: Parties, required: Sequence[range]) -> None:
         self._source = parties.source
         self._required = required
-        self._ranges: dict[str, _Ranges] = {}
+        self._ranges = {name: _Ranges(cell) for name, cell in cells_of(parties.source).items()}
+        self.checked = [0 for _ in required]
         self.breaches: list[Breach | None] = [None for _ in required]
 
     def add(self, cell: Cell, sample: Sample) -> None:
         """Add the next inputs of a cell."""
         if not sample.ranks.size:
             return
-        self._ranges.setdefault(cell.name, _Ranges(cell)).add(sample.ranks, sample.agrees)
-        if sample.agrees.all() or cell.name.endswith("NaN"):
+        self._ranges[cell.name].add(sample.ranks, sample.agrees)
+        if cell.name.endswith("NaN"):
             return
         for at, each in enumerate(self._required):
             inside = (sample.ranks >= np.uint64(each[0])) & (sample.ranks <= np.uint64(each[-1]))
+            self.checked[at] += int(np.count_nonzero(inside))
             wrong = inside & ~sample.agrees
             if wrong.any():
                 place = index_of_simplest(self._source, sample.inputs, wrong)
@@ -299,7 +303,7 @@ class _Found:
             self.breaches[at] = found
 
     def cells(self) -> dict[str, CellAgreement]:
-        """The agreement of each cell of which something was asked."""
+        """The agreement of each cell."""
         return {name: each.finished() for name, each in self._ranges.items()}
 
 
@@ -393,5 +397,5 @@ def home_range(found: Agreement) -> ValueRange | None:
     source = found.source
     codes = [source.one_code, *([0] if source.has_zero else [])]
     ranks = [int(each) for each in ranks_of(source, np.array(codes, np.uint64))]
-    ranges = found.cells[FINITE].ranges if FINITE in found.cells else ()
+    ranges = found.cells[FINITE].ranges
     return next((each for each in ranges if all(map(each.holds, ranks))), None)

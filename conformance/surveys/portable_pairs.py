@@ -30,6 +30,7 @@ from reports.findings.value_ranges import (
 )
 from reports.grading.allowed_answers import is_nan
 from reports.grading.divergences import index_of_simplest
+from reports.html.portability import IN_RANGE, NOT_SAFE, SAFE
 from specs.behaviors import behaviors
 from specs.formats import Format
 from specs.model.strict_model import StrictModel
@@ -119,9 +120,6 @@ class Described:
         found, source = self.found, self.found.source
         finite = found.cells[FINITE]
         shown = shown_ranges(found)
-        extremes = [each for each in found.cells.values() if each.cell.name != FINITE]
-        agree = [range_words(source, each) for each in shown]
-        agree += _named([each.cell.name for each in extremes if each.is_safe])
         inside = sum(self._count(each) for each in shown)
         widest = sorted(finite.ranges, key=lambda each: -each.span)[:MOST_WRITTEN]
         return PortablePair(
@@ -134,7 +132,7 @@ class Described:
             exact_ends=exact_ends,
             asked=found.asked,
             agreeing=found.agreeing,
-            agree=tuple(agree),
+            agree=tuple(agree_names(found)),
             ranges=tuple(_range(source, each) for each in sorted(widest, key=lambda e: e.first)),
             range_count=finite.count,
             differ=tuple(self._differences(shown)),
@@ -167,11 +165,12 @@ class Described:
         ranks = found.sample.ranks
         finite = cells_of(source)[FINITE]
         own = places_in(source, finite, ranks)
-        for gap in gaps_between(shown, int(ranks[own[0]]), int(ranks[own[-1]])):
+        ends = (int(ranks[own[0]]), int(ranks[own[-1]])) if own.size else (1, 0)
+        for gap in gaps_between(shown, *ends) if own.size else ():
             here = own[(ranks[own] >= np.uint64(gap.first)) & (ranks[own] <= np.uint64(gap.last))]
             yield range_words(source, gap), here
         for name, each in found.cells.items():
-            if name == FINITE or each.is_safe:
+            if name == FINITE or each.is_safe or not each.asked:
                 continue
             places = places_in(source, each.cell, ranks)
             if each.agreeing:
@@ -229,6 +228,13 @@ def shown_ranges(found: Agreement) -> list[ValueRange]:
     return sorted(kept[:MOST_SHOWN], key=lambda each: each.first)
 
 
+def agree_names(found: Agreement) -> list[str]:
+    """The ranges on which all agree in words, and the names of other cells on which they do."""
+    extremes = [each for each in found.cells.values() if each.cell.name != FINITE]
+    agree = [range_words(found.source, each) for each in shown_ranges(found)]
+    return agree + _named([each.cell.name for each in extremes if each.is_safe])
+
+
 def gaps_between(shown: Sequence[ValueRange], first: int, last: int) -> Iterator[ValueRange]:
     """What lies outside some ranges, between the first and the last rank."""
     start, below = first, None
@@ -242,10 +248,10 @@ def gaps_between(shown: Sequence[ValueRange], first: int, last: int) -> Iterator
 
 
 def portability_of(found: Agreement) -> str:
-    """How safe it is to port: ``safe``, ``safe in range`` or ``not safe``."""
+    """How safe it is to port a cast: everywhere, in a range that holds zero and one, or not."""
     if found.asked == found.agreeing:
-        return "safe"
-    return "not safe" if home_range(found) is None else "safe in range"
+        return SAFE
+    return NOT_SAFE if home_range(found) is None else IN_RANGE
 
 
 def _range(source: Format, each: ValueRange) -> Range:

@@ -17,11 +17,12 @@ from conformance.surveys.portable_backends import (
     documents_of,
     drive_survey,
 )
-from conformance.surveys.portable_pairs import Described, PortablePair, portability_of
+from conformance.surveys.portable_pairs import Described, PortablePair
 from conformance.surveys.required_ranges import Required
 from oracles.protocol import Bits
 from oracles.registry import Backend
 from reports.counterexample.drawing import datum_with_value
+from reports.findings.finding_text import counted
 from reports.run_store.answers import CaseRow, RunAnswers
 from reports.run_store.store import RunStore
 from specs.cases import JOINT, Case
@@ -64,16 +65,20 @@ class PairQuestion:
 
 
 @dataclass(frozen=True)
-class Surveyed:
-    """A pair in words, the versions of its backends, and a line for each requirement broken.
+class Requirement:
+    """Whether what was required holds, as one line and as a flag."""
 
-    ``portability`` is None where fewer than two answer.
-    """
+    text: str
+    is_safe: bool
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """A pair in words, the versions of its backends, and what became of each requirement."""
 
     pair: PortablePair
     versions: Mapping[str, str]
-    broken: tuple[str, ...] = ()
-    portability: str | None = None
+    requirements: tuple[Requirement, ...] = ()
 
 
 def of_backends(
@@ -116,34 +121,46 @@ def _surveyed(
             absent=absent, every_input=False, exact_ends=False, asked=0, agreeing=0, agree=(),
             ranges=(), range_count=0,
         )  # fmt: skip
-        lines = tuple(f"{each.text} is not checked: {_why(absent)}" for each in question.required)
-        return Surveyed(missing, versions, lines)
+        return Surveyed(missing, versions, _unchecked(question, _why(absent)))
     parties = Parties(source, target, {name: allows_of(case) for name, case in known.items()})
     found = drive(parties)
     rounding = ruling(next(iter(cases.values()))).rounding
     described = Described(found, parties, tuple(cases), rounding)
     pair = described.pair(asked, absent, exact_ends and not found.is_whole)
-    broken = tuple(_broken_lines(question, found, tuple(cases), absent))
-    return Surveyed(pair, versions, broken, portability_of(found))
+    if absent:
+        return Surveyed(pair, versions, _unchecked(question, _why(absent)))
+    return Surveyed(pair, versions, tuple(_requirements(question, found, tuple(cases))))
 
 
 def _why(absent: Mapping[str, str]) -> str:
     return "; ".join(f"{name}: {reason}" for name, reason in absent.items()) or "one answers it"
 
 
-def _broken_lines(
-    question: PairQuestion, found: Agreement, names: Sequence[str], absent: Mapping[str, str]
-) -> Iterator[str]:
-    for required, breach in zip(question.required, found.breaches, strict=True):
-        if absent:
-            yield f"{required.text} is not checked: {_why(absent)}"
+def _unchecked(question: PairQuestion, why: str) -> tuple[Requirement, ...]:
+    lines = (f"{each.text} is not checked: {why}" for each in question.required)
+    return tuple(Requirement(line, is_safe=False) for line in lines)
+
+
+def _requirements(
+    question: PairQuestion, found: Agreement, names: Sequence[str]
+) -> Iterator[Requirement]:
+    results = zip(question.required, found.breaches, found.checked, strict=True)
+    for required, breach, checked in results:
         if breach is not None:
             given = datum_with_value(found.source, breach.code)
-            answers = (
+            answers = ", ".join(
                 f"{name} {datum_with_value(found.target, code)}"
                 for name, code in zip(names, breach.answers, strict=True)
             )
-            yield f"{required.text} is not safe: {given} gives {', '.join(answers)}"
+            line = f"{required.text} is not safe: {given} gives {answers}"
+            yield Requirement(line, is_safe=False)
+        elif not checked:
+            line = f"{required.text} is not checked: the run asked no input of it; name backends"
+            yield Requirement(line, is_safe=False)
+        else:
+            asked = "every input" if found.is_whole else "by a sample"
+            line = f"{required.text} is safe: {counted(checked, 'input')} asked, {asked}"
+            yield Requirement(line, is_safe=True)
 
 
 def of_run(
@@ -195,21 +212,27 @@ def survey_stored(
 ) -> Surveyed:
     """Survey a pair by stored answers to the inputs that all of some backends were asked."""
     cases = {name: case_named(row.case) for name, row in rows.items()}
+    required = [each.ranks for each in question.required]
 
     def drive(parties: Parties) -> Agreement:
-        inputs, answers = _common(held, [*rows.values()])
-        required = [each.ranks for each in question.required]
-        asked = survey(parties, inputs, required=required, refines=False)
-        row = next(asked)
-        order = np.searchsorted(inputs, row)
-        try:
-            asked.send([each[order] for each in answers])
-        except StopIteration as done:
-            found: Agreement = done.value
-            return found
-        raise AssertionError("a survey that refines nothing asks once")
+        return stored_agreement(held, parties, [*rows.values()], required)
 
     return _surveyed(question, cases, absent, versions, drive, exact_ends=False)
+
+
+def stored_agreement(
+    held: RunAnswers, parties: Parties, rows: Sequence[CaseRow], required: Sequence[range] = ()
+) -> Agreement:
+    """Where stored answers to the inputs that all were asked agree."""
+    inputs, answers = _common(held, rows)
+    asked = survey(parties, inputs, required=required, refines=False)
+    order = np.searchsorted(inputs, next(asked))
+    try:
+        asked.send([each[order] for each in answers])
+    except StopIteration as done:
+        found: Agreement = done.value
+        return found
+    raise AssertionError("a survey that refines nothing asks once")
 
 
 def _common(held: RunAnswers, rows: Sequence[CaseRow]) -> tuple[Bits, list[Bits]]:

@@ -21,6 +21,7 @@ from conformance.surveys.portability import (
     survey,
     wide_ranges,
 )
+from conformance.surveys.portable_pairs import portability_of
 from oracles.protocol import Bits
 from reports.findings.value_ranges import (
     FINITE,
@@ -32,6 +33,7 @@ from reports.findings.value_ranges import (
     ranks_between,
     ranks_of,
 )
+from reports.html.portability import IN_RANGE, NOT_SAFE, SAFE
 from specs.formats import format_named, formats
 
 FLOAT32, INT32, UINT8 = map(format_named, ("float32", "int32", "uint8"))
@@ -86,6 +88,7 @@ def at_one_pattern(code: int) -> Backend:
 def test_a_difference_above_a_limit_only() -> None:
     found = quick("float32", "int32", clamps, answers_otherwise(lambda x: x >= 2**31))
     assert words(found) == ["x < 2147483648"]
+    assert portability_of(found) == IN_RANGE
     assert found.cells["-infinity"].is_safe
     assert not found.cells["infinity"].is_safe
     assert found.cells["+NaN"].is_safe
@@ -108,6 +111,7 @@ def test_a_difference_at_one_pattern_that_the_selection_holds() -> None:
     found = quick("float32", "int32", clamps, at_one_pattern(one))
     assert words(found) == ["x < 1", "x > 1"]
     assert home_range(found) is None
+    assert portability_of(found) == NOT_SAFE
 
 
 def test_agreement_by_chance_makes_no_range() -> None:
@@ -173,6 +177,7 @@ def test_any_nan_equals_any_nan() -> None:
 
     found = quick("float32", "float32", lambda bits: bits, quiets)
     assert found.asked == found.agreeing
+    assert portability_of(found) == SAFE
 
 
 def test_an_answer_of_nan_differs_from_a_number() -> None:

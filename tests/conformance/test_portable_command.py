@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -14,6 +15,7 @@ DATA = "tests/conformance/data/saturating.py"
 ONE, OTHER = f"{DATA}:Saturating", f"{DATA}:AllButMinusInfinity"
 BOTH = ("portable", ONE, OTHER)
 PAIR = "--pair=float32/int32"
+SAMPLED = r"[\d,]+ inputs asked, by a sample"
 
 
 def test_the_ranges_and_what_each_does_elsewhere() -> None:
@@ -42,8 +44,11 @@ def test_a_narrow_source_is_asked_whole() -> None:
 def test_a_required_interval_is_safe_or_not(interval: str, expected: int) -> None:
     code, out, err = castigate_in_process(*BOTH, f"--require=float32/int32: {interval}")
     assert (code, err) == (expected, "")
-    if expected:
-        assert out.splitlines()[-1] == (
+    last = out.splitlines()[-1]
+    if not expected:
+        assert re.fullmatch(re.escape(f"float32/int32: {interval} is safe: ") + SAMPLED, last)
+    else:
+        assert last == (
             f"float32/int32: {interval} is not safe: 0xff800000 (-INF) gives "
             f"{ONE} 0x80000000 (-2147483648), {OTHER} 0x00000000 (0)"
         )
@@ -125,6 +130,10 @@ def test_a_run_is_surveyed_by_its_answers(tmp_path: Path) -> None:
     assert "  agree   every finite value, infinity, NaN\n  differ  -infinity\n" in out
     required = "--require=float32/int32: [-inf, 0]"
     assert castigate_in_process("portable", folder, required)[0] == 1
+    required = "--require=float32/int32: [1.2345678e-3, 1.2345685e-3]"
+    code, out, _ = castigate_in_process("portable", folder, required)
+    assert code == 1
+    assert "is not checked: the run asked no input of it" in out
     code, _, err = castigate_in_process("portable", folder, "ort")
     assert (code, err.count("\n")) == (2, 1)
     assert "has no backend `ort`" in err
