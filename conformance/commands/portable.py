@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from conformance.commands.options import PythonOption, TierChoice, TierOption, TimeoutOption
-from conformance.surveys import portable_page
-from conformance.surveys.portable_backends import LostError
-from conformance.surveys.portable_pairs import PortablePairs, pair_lines
-from conformance.surveys.portable_questions import PairQuestion, Surveyed, of_backends, of_run
-from conformance.surveys.required_ranges import pair_named, required_range
+from conformance.exchange import portable_page
+from conformance.exchange.portable_backends import LostError
+from conformance.exchange.portable_pairs import PortablePairs, pair_lines
+from conformance.exchange.portable_questions import PairQuestion, Surveyed, of_backends, of_run
+from conformance.exchange.required_ranges import pair_named, required_range
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close, load_isolated
 from reports.run_store.open_run import open_run

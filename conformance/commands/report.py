@@ -9,7 +9,7 @@ import typer
 
 from conformance.commands.options import parse_folder
 from conformance.exchange.docket_of_run import docket_rows
-from conformance.surveys.portable_matrix import portings
+from conformance.exchange.portable_matrix import portings
 from reports.findings.changes import CHANGES
 from reports.findings.finding_text import counted
 from reports.findings.report import Report

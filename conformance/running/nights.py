@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import chain, count
 
 from conformance.exchange.docket_of_run import docket_rows
-from conformance.surveys.portable_matrix import portings
+from conformance.exchange.portable_matrix import portings
 from reports.findings.report import Report
 from reports.html.site import write_site
 from reports.outputs.write_outputs import RENDERERS, write_output

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import conformance.surveys.portability as engine
-from conformance.kinds.quick_inputs import quick_inputs
-from conformance.surveys.portability import (
+import conformance.exchange.portability as engine
+from conformance.exchange.portability import (
     Agreement,
     Breach,
     Parties,
@@ -21,7 +20,8 @@ from conformance.surveys.portability import (
     survey,
     wide_ranges,
 )
-from conformance.surveys.portable_pairs import portability_of
+from conformance.exchange.portable_pairs import portability_of
+from conformance.kinds.quick_inputs import quick_inputs
 from oracles.protocol import Bits
 from reports.findings.value_ranges import (
     FINITE,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.surveys.portable_matrix import portings
+from conformance.exchange.portable_matrix import portings
 from reports.html.portability import ABSENT, IN_RANGE, SAFE
 from reports.html.site import write_site
 from tests.conformance.processes import castigate_in_process

@@ -8,17 +8,17 @@ from functools import reduce
 
 import numpy as np
 
-from conformance.kinds.quick_inputs import quick_inputs
-from conformance.surveys.portability import Agreement, Parties, survey
-from conformance.surveys.portable_backends import (
+from conformance.exchange.portability import Agreement, Parties, survey
+from conformance.exchange.portable_backends import (
     Asked,
     allows_of,
     asked_of,
     documents_of,
     drive_survey,
 )
-from conformance.surveys.portable_pairs import Described, PortablePair
-from conformance.surveys.required_ranges import Required
+from conformance.exchange.portable_pairs import Described, PortablePair
+from conformance.exchange.required_ranges import Required
+from conformance.kinds.quick_inputs import quick_inputs
 from oracles.protocol import Bits
 from oracles.registry import Backend
 from reports.counterexample.drawing import datum_with_value

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from conformance.surveys.portability import Agreement, Parties
-from conformance.surveys.portable_pairs import agree_names, portability_of
-from conformance.surveys.portable_questions import rows_by_pair, stored_agreement
+from conformance.exchange.portability import Agreement, Parties
+from conformance.exchange.portable_pairs import agree_names, portability_of
+from conformance.exchange.portable_questions import rows_by_pair, stored_agreement
 from reports.html.portability import ABSENT, SAFE, PortedPair, Porting
 from reports.run_store.answers import CaseRow, RunAnswers
 from reports.run_store.open_run import open_run

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from conformance.surveys.portability import (
+from conformance.exchange.portability import (
     Agreement,
     Parties,
     home_range,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.surveys.portable_pairs import (
+from conformance.exchange.portable_pairs import (
     PortablePair,
     PortablePairs,
     agree_words,
