@@ -35,6 +35,7 @@ COMMANDS = {
     "explain": "explain_command",
     "chains": "chains_command",
     "docket": "docket_command",
+    "portable": "portable_command",
     "backends": "backends_command",
     "selftest": "selftest_command",
     "run": "run_command",

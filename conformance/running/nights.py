@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import chain, count
 
 from conformance.exchange.docket_of_run import docket_rows
+from conformance.exchange.portable_matrix import portings
 from reports.findings.report import Report
 from reports.html.site import write_site
 from reports.outputs.write_outputs import RENDERERS, write_output
@@ -56,7 +57,7 @@ class Nights:
         runs = list(self._complete(warn))[-PAST:]
         if not runs:
             raise CastigateError(f"{self.runs} holds no complete run; there is nothing to report")
-        report = write_site(runs, self.report, docket_rows)
+        report = write_site(runs, self.report, docket_rows, portings)
         for name in RENDERERS:
             write_output(report, name, self.folder.display_path(name))
         return report

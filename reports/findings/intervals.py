@@ -256,7 +256,7 @@ def _interval_words(source: Format, intervals: Intervals, name: str) -> list[str
     if len(intervals) <= MOST_INTERVALS:
         return [_inequality(source, each, name) for each in intervals]
     ends = (intervals.asked[intervals.begin[0]], intervals.asked[intervals.end[-1]])
-    low, high = (_number(source, int(code)) for code in ends)
+    low, high = (number_words(source, int(code)) for code in ends)
     if name == NEGATIVE:
         low, high = f"-{high}", f"-{low}"
     return [f"{len(intervals):,} intervals with {low} ≤ {name.lstrip('-')} ≤ {high}"]
@@ -265,14 +265,18 @@ def _interval_words(source: Format, intervals: Intervals, name: str) -> list[str
 def _inequality(source: Format, interval: Interval, name: str) -> str:
     """An interval in words; ``name`` is `x`, `|x|` or `-x`, whose magnitudes it holds."""
     if interval.low == interval.high:
-        number = _number(source, interval.low)
+        number = number_words(source, interval.low)
         return f"x = -{number}" if name == NEGATIVE else f"{name} = {number}"
     # Each bound is a sign and a number; between 0 and the smallest value there is nothing to bound.
     low = high = ("", "")
     if interval.below is not None:
-        low = _rounder(source, interval.low, interval.below, interval.below == interval.low - 1)
+        low = rounder_bound(
+            source, interval.low, interval.below, interval.below == interval.low - 1
+        )
     if interval.above is not None:
-        high = _rounder(source, interval.high, interval.above, interval.above == interval.high + 1)
+        high = rounder_bound(
+            source, interval.high, interval.above, interval.above == interval.high + 1
+        )
     if low == high == ("", ""):
         return {"|x|": "every finite value but zero", "x": "x > 0", NEGATIVE: "x < 0"}[name]
     if high == ("", ""):
@@ -289,7 +293,7 @@ def _inequality(source: Format, interval: Interval, name: str) -> str:
     return f"{low[1]} {low[0]} {name} {high[0]} {high[1]}"
 
 
-def _rounder(source: Format, inside: int, outside: int, is_next: bool) -> tuple[str, str]:
+def rounder_bound(source: Format, inside: int, outside: int, is_next: bool) -> tuple[str, str]:
     """A bound by the last value inside, or by the first one outside if that is the rounder number.
 
     Of 494 and 496, that is 496: it has fewer significant bits.
@@ -297,11 +301,11 @@ def _rounder(source: Format, inside: int, outside: int, is_next: bool) -> tuple[
 
     def roundness(magnitude: int) -> tuple[int, int]:
         odd_part = _value(source, magnitude).significand
-        return len(_number(source, magnitude)), odd_part // (odd_part & -odd_part)
+        return len(number_words(source, magnitude)), odd_part // (odd_part & -odd_part)
 
     if is_next and roundness(outside) < roundness(inside):
-        return "<", _number(source, outside)
-    return "≤", _number(source, inside)
+        return "<", number_words(source, outside)
+    return "≤", number_words(source, inside)
 
 
 def _value(source: Format, magnitude: int) -> Number:
@@ -310,7 +314,7 @@ def _value(source: Format, magnitude: int) -> Number:
     return number
 
 
-def _number(source: Format, magnitude: int) -> str:
+def number_words(source: Format, magnitude: int) -> str:
     """A magnitude as a decimal or a power of two, so that it is short."""
     number = _value(source, magnitude)
     significand, exponent = number.significand, number.exponent

@@ -28,6 +28,8 @@ from reports.html.front_page import front_page
 from reports.html.layouts import layout_checks
 from reports.html.open_points import open_points
 from reports.html.page_data import data_file, index_data, open_answers_data
+from reports.html.portability import CLASSES, MEANINGS, Porting, Portings
+from reports.html.portability import SIGNS as PORTABILITY_SIGNS
 from reports.html.replace_report import check_output_folder, replace_report
 from reports.html.trend import trends
 from reports.verdicts import VERDICTS, WRONG
@@ -42,22 +44,29 @@ OPERATIONS = ("cast", "call", "bitcast")
 
 
 def write_site(
-    runs: Sequence[str], out: str | os.PathLike[str], docket_rows: DocketRows | None = None
+    runs: Sequence[str],
+    out: str | os.PathLike[str],
+    docket_rows: DocketRows | None = None,
+    portings: Portings | None = None,
 ) -> Report:
     """Write the report of some runs, oldest first, and replace an older report in the folder.
 
-    ``docket_rows`` decides public threads by the last run; without it they have no page.
+    ``docket_rows`` decides public threads by the last run, ``portings`` compares each two of its
+    backends; without them there are no pages of these.
     """
     folder = check_output_folder(os.fspath(out))
     report = read_report(runs)
     rows = docket_rows(runs[-1]) if docket_rows is not None else ()
-    replace_report(folder, lambda: _files(report, rows))
+    compared = portings(runs[-1]) if portings is not None else ()
+    replace_report(folder, lambda: _files(report, rows, compared))
     return report
 
 
-def _files(report: Report, rows: Sequence[DocketRow]) -> Iterator[tuple[str, bytes]]:
+def _files(
+    report: Report, rows: Sequence[DocketRow], compared: Sequence[Porting]
+) -> Iterator[tuple[str, bytes]]:
     """Yield the path and the content of each file of the report."""
-    for name, text in _pages(report, rows):
+    for name, text in _pages(report, rows, compared):
         yield name, plain_text(text).encode()
     for file in sorted(STATIC.iterdir()):
         yield f"static/{file.name}", file.read_bytes()
@@ -67,7 +76,9 @@ def _files(report: Report, rows: Sequence[DocketRow]) -> Iterator[tuple[str, byt
         yield f"data/{name}.js", data_file(name, data)
 
 
-def _pages(report: Report, rows: Sequence[DocketRow]) -> Iterator[tuple[str, str]]:
+def _pages(
+    report: Report, rows: Sequence[DocketRow], compared: Sequence[Porting]
+) -> Iterator[tuple[str, str]]:
     """Yield the file name and the text of each page."""
     environment = Environment(
         loader=PackageLoader("reports.html"),
@@ -92,6 +103,10 @@ def _pages(report: Report, rows: Sequence[DocketRow]) -> Iterator[tuple[str, str
         "field_names": FIELD_NAMES,
         "finding_kinds": SIGNS,
         "docket": Counter(each.verdict for each in rows),
+        "portings": compared,
+        "portability_signs": PORTABILITY_SIGNS,
+        "portability_classes": CLASSES,
+        "portability_meanings": MEANINGS,
     }
 
     def page(template: str, **variables: Any) -> str:
@@ -102,6 +117,8 @@ def _pages(report: Report, rows: Sequence[DocketRow]) -> Iterator[tuple[str, str
     yield "layouts.html", page("layouts.html", groups=list(layout_checks(report)))
     yield "trend.html", page("trend.html", trends=trends(report), wrong_verdicts=WRONG)
     yield "open.html", page("open.html", points=list(open_points(report)))
+    if compared:
+        yield "portability.html", page("portability.html")
     if rows:
         asked = {cell.case for cell in report.cells.values()}
         yield "docket.html", page("docket.html", rows=rows, asked=asked)

@@ -1,0 +1,401 @@
+"""On which inputs all backends give one answer, and documents allow it: ranges of values.
+
+The survey asks nobody itself. It is a generator that yields rows of inputs and gets the answers of
+each backend to them. Answers agree if their bits are equal; any NaN equals any NaN. A document
+agrees where it allows the answers of all backends.
+
+First a selection of inputs is asked. Then, between neighbors of which one agrees and the other does
+not, the middle is asked, until every end of a range is next to its outside. Where answers agree by
+chance now and then, a selection finds ranges that are none. So each wide range is asked more inputs
+drawn from it, until none of them differs. With ``whole``, every input is asked thereafter, in the
+order of values, and only the ranges are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.protocol import Bits
+from reports.findings.value_ranges import (
+    FINITE,
+    Cell,
+    Ranks,
+    ValueRange,
+    cells_of,
+    patterns_of,
+    places_in,
+    ranks_of,
+)
+from reports.grading.allowed_answers import is_nan
+from reports.grading.divergences import index_of_simplest, simplicity
+from specs.formats import Format
+
+CHUNK = 1 << 20
+"""Inputs that are asked at a time where every input is."""
+MOST_RANGES = 1 << 16
+"""Agreeing ranges that are kept of a cell, the widest; all are counted."""
+PROBES = 1 << 10
+"""Further inputs of each wide range, drawn from all of it."""
+PROBES_OF_POWER = 16
+"""Further inputs at distances of each power of two from either end of it."""
+MOST_PROBED = 1 << 9
+"""Ranges of a cell that are asked further inputs in one round, the widest."""
+MOST_ROUNDS = 64
+"""Rounds of further inputs."""
+NARROWEST = 1 << 10
+"""A range that many times narrower than the widest of its cell is not a wide one."""
+
+Mask = NDArray[np.bool_]
+Allows = Callable[[Bits, Bits], Mask]
+"""Takes inputs and answers, and tells which of them a document allows."""
+Answers = Sequence[Bits]
+"""The answers of each backend to the same inputs."""
+
+
+@dataclass(frozen=True)
+class Parties:
+    """A pair of dtypes, and what documents allow, by name."""
+
+    source: Format
+    target: Format
+    documents: Mapping[str, Allows] = field(default_factory=dict)
+
+    def agree(self, inputs: Bits, answers: Answers) -> Mask:
+        """Which inputs have one answer that all documents allow."""
+        first, *others = answers
+        same = np.ones(inputs.shape, bool)
+        nan = is_nan(self.target, first) if self.target.nan_codes else None
+        distinct = [first]
+        for other in others:
+            equal = other == first
+            if equal.all():
+                continue
+            distinct.append(other)
+            same &= equal if nan is None else equal | (nan & is_nan(self.target, other))
+        for allows in self.documents.values():
+            for each in distinct:
+                same &= allows(inputs, each)
+        return same
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Inputs that were asked, in the order of their ranks, and the answers of each backend."""
+
+    ranks: Ranks
+    inputs: Bits
+    answers: Answers
+    agrees: Mask
+
+    def at(self, places: NDArray[np.intp]) -> Sample:
+        """Some of the inputs."""
+        answers = [each[places] for each in self.answers]
+        return Sample(self.ranks[places], self.inputs[places], answers, self.agrees[places])
+
+    def joined(self, other: Sample) -> Sample:
+        """These inputs and others."""
+        order = np.argsort(np.concatenate([self.ranks, other.ranks]), kind="stable")
+
+        def both(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
+            return np.concatenate([one, two])[order]
+
+        answers = [both(*each) for each in zip(self.answers, other.answers, strict=True)]
+        return Sample(
+            both(self.ranks, other.ranks),
+            both(self.inputs, other.inputs),
+            answers,
+            both(self.agrees, other.agrees),
+        )
+
+
+@dataclass(frozen=True)
+class CellAgreement:
+    """The agreeing ranges of a cell: those kept, from low to high, and counts of all."""
+
+    cell: Cell
+    asked: int
+    agreeing: int
+    ranges: tuple[ValueRange, ...]
+    count: int
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether inputs were asked, and every one agrees."""
+        return 0 < self.asked == self.agreeing
+
+
+@dataclass(frozen=True)
+class Breach:
+    """The simplest input of a required range that does not agree, and each backend's answer."""
+
+    code: int
+    answers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What a survey finds: the agreeing ranges of each cell, and the sample to describe the rest.
+
+    ``is_whole`` tells that every input was asked. ``breaches`` has a result for each required
+    range, None if all that was asked in it agrees; ``checked`` counts the inputs asked in it.
+    """
+
+    source: Format
+    target: Format
+    is_whole: bool
+    cells: Mapping[str, CellAgreement]
+    sample: Sample
+    breaches: tuple[Breach | None, ...] = ()
+    checked: tuple[int, ...] = ()
+
+    @property
+    def asked(self) -> int:
+        """How many inputs were asked."""
+        return sum(each.asked for each in self.cells.values())
+
+    @property
+    def agreeing(self) -> int:
+        """How many of them agree."""
+        return sum(each.agreeing for each in self.cells.values())
+
+
+Survey = Generator[Bits, Answers, Agreement]
+
+
+def survey(
+    parties: Parties,
+    inputs: Bits,
+    whole: bool = False,
+    required: Sequence[range] = (),
+    refines: bool = True,
+) -> Survey:
+    """Find where all agree. ``required`` has ranges of ranks in which a difference is a breach.
+
+    Without ``refines`` only the ``inputs`` are asked, for answers that are at hand.
+    """
+    source = parties.source
+    ranks = ranks_of(source, inputs)
+    if refines:
+        ends = [[each.first, each.last] for each in cells_of(source).values()]
+        ends += [[each[0], each[-1]] for each in required]
+        ranks = np.concatenate([ranks, np.array(ends, np.uint64).ravel()])
+    sample = yield from _asked(parties, np.unique(ranks))
+    is_whole = sample.ranks.size == 1 << source.bits
+    if refines and not is_whole:
+        sample = yield from _refined(parties, sample)
+    found = _Found(parties, required)
+    if whole and not is_whole:
+        for cell in cells_of(source).values():
+            for start in range(cell.first, cell.last + 1, CHUNK):
+                stop = min(start + CHUNK, cell.last + 1)
+                row = np.arange(start, stop, dtype=np.uint64)
+                found.add(cell, (yield from _asked(parties, row)))
+        is_whole = True
+    else:
+        for cell in cells_of(source).values():
+            found.add(cell, sample.at(places_in(source, cell, sample.ranks)))
+    results = tuple(found.breaches), tuple(found.checked)
+    return Agreement(source, parties.target, is_whole, found.cells(), sample, *results)
+
+
+def _refined(parties: Parties, sample: Sample) -> Generator[Bits, Answers, Sample]:
+    """Ask more inputs, until ends of ranges are exact and inputs drawn from wide ones agree."""
+    chance = np.random.default_rng(0)
+    for _ in range(MOST_ROUNDS):
+        while (middle := _between_unlike(parties.source, sample)).size:
+            sample = sample.joined((yield from _asked(parties, middle)))
+        drawn = np.setdiff1d(_drawn(parties.source, sample, chance), sample.ranks)
+        more = yield from _asked(parties, drawn)
+        sample = sample.joined(more)
+        if not (~more.agrees).any():
+            break
+    return sample
+
+
+def _drawn(source: Format, sample: Sample, chance: np.random.Generator) -> Ranks:
+    """Ranks drawn from each wide range of each cell."""
+    drawn = [np.empty(0, np.uint64)]
+    for cell in cells_of(source).values():
+        ranges = _Ranges(cell)
+        own = sample.at(places_in(source, cell, sample.ranks))
+        ranges.add(own.ranks, own.agrees)
+        for each in wide_ranges(ranges.finished())[:MOST_PROBED]:
+            row = chance.integers(each.first, each.last, PROBES, np.uint64, endpoint=True)
+            far = _distances(each.span, chance)
+            ends = [np.uint64(each.first) + far, np.uint64(each.last) - far]
+            drawn += [row, *ends]
+    return np.unique(np.concatenate(drawn))
+
+
+def _distances(span: int, chance: np.random.Generator) -> Ranks:
+    """Distances from an end of a range, as many of each power of two."""
+    powers = np.uint64(1) << np.arange((span - 1).bit_length(), dtype=np.uint64)
+    lowest = np.repeat(powers, PROBES_OF_POWER)
+    rows = lowest + chance.integers(0, lowest, dtype=np.uint64)
+    return np.asarray(rows[rows < span], np.uint64)
+
+
+def wide_ranges(cell: CellAgreement) -> list[ValueRange]:
+    """The wide ranges of a cell, the widest first."""
+    widest = sorted(cell.ranges, key=lambda each: -each.span)
+    return [each for each in widest if each.span * NARROWEST >= widest[0].span]
+
+
+def _asked(parties: Parties, ranks: Ranks) -> Generator[Bits, Answers, Sample]:
+    inputs = patterns_of(parties.source, ranks)
+    answers = yield inputs
+    return Sample(ranks, inputs, answers, parties.agree(inputs, answers))
+
+
+def _between_unlike(source: Format, sample: Sample) -> Ranks:
+    """The middles between neighbors of one cell of which one agrees and the other does not."""
+    middles = []
+    for cell in cells_of(source).values():
+        places = places_in(source, cell, sample.ranks)
+        ranks, agrees = sample.ranks[places], sample.agrees[places]
+        gaps = np.diff(ranks)
+        is_open = (agrees[1:] != agrees[:-1]) & (gaps > 1)
+        if source.entry.nan == "negative-zero":
+            # The rank between the smallest values is that of the NaN.
+            is_open &= ~((gaps == 2) & (ranks[:-1] + np.uint64(1) == _nan_rank(source)))
+        middles.append(ranks[:-1][is_open] + gaps[is_open] // np.uint64(2))
+    return np.concatenate(middles)
+
+
+def _nan_rank(source: Format) -> np.uint64:
+    return np.uint64(ranks_of(source, np.array([source.sign_bit], np.uint64))[0])
+
+
+class _Found:
+    """Gathers the agreeing ranges of cells, from samples in rising order, and breaches."""
+
+    def __init__(self, parties: Parties, required: Sequence[range]) -> None:
+        self._source = parties.source
+        self._required = required
+        self._ranges = {name: _Ranges(cell) for name, cell in cells_of(parties.source).items()}
+        self.checked = [0 for _ in required]
+        self.breaches: list[Breach | None] = [None for _ in required]
+
+    def add(self, cell: Cell, sample: Sample) -> None:
+        """Add the next inputs of a cell."""
+        if not sample.ranks.size:
+            return
+        self._ranges[cell.name].add(sample.ranks, sample.agrees)
+        if cell.name.endswith("NaN"):
+            return
+        for at, each in enumerate(self._required):
+            inside = (sample.ranks >= np.uint64(each[0])) & (sample.ranks <= np.uint64(each[-1]))
+            self.checked[at] += int(np.count_nonzero(inside))
+            wrong = inside & ~sample.agrees
+            if wrong.any():
+                place = index_of_simplest(self._source, sample.inputs, wrong)
+                codes = tuple(int(answers[place]) for answers in sample.answers)
+                self._breach(at, Breach(int(sample.inputs[place]), codes))
+
+    def _breach(self, at: int, found: Breach) -> None:
+        known = self.breaches[at]
+        if known is None or _is_simpler(self._source, found.code, known.code):
+            self.breaches[at] = found
+
+    def cells(self) -> dict[str, CellAgreement]:
+        """The agreement of each cell."""
+        return {name: each.finished() for name, each in self._ranges.items()}
+
+
+def _is_simpler(source: Format, code: int, other: int) -> bool:
+    return bool(simplicity(source, code) < simplicity(source, other))
+
+
+class _Ranges:
+    """The agreeing ranges of one cell; of very many, the widest are kept.
+
+    The columns of a range are its ends and the nearest inputs asked outside, as ranks plus one, 0
+    where there is none.
+    """
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
+        self._asked = self._agreeing = self._count = 0
+        self._kept: list[NDArray[np.uint64]] = []
+        self._open: list[int] | None = None
+        """The range that the next inputs may continue: its first and last rank, what is below."""
+        self._last: int | None = None
+        """The last rank that was added."""
+
+    def add(self, ranks: Ranks, agrees: Mask) -> None:
+        """Add inputs that follow those before."""
+        self._asked += ranks.size
+        self._agreeing += int(np.count_nonzero(agrees))
+        turns = np.flatnonzero(agrees[1:] != agrees[:-1]) + 1
+        begins = np.concatenate([[0], turns]).astype(np.intp)
+        ends = np.concatenate([turns, [ranks.size]]).astype(np.intp) - 1
+        here = agrees[begins]
+        begins, ends = begins[here], ends[here]
+        if self._open is not None and not (begins.size and begins[0] == 0):
+            self._close(int(ranks[0]))
+        if not begins.size:
+            self._last = int(ranks[-1])
+            return
+        start, stop = ranks[begins], ranks[ends]
+        below = np.where(begins > 0, ranks[begins - 1] + np.uint64(1), np.uint64(0))
+        if begins[0] == 0 and self._open is not None:
+            start[0], below[0] = self._open[0], self._open[2]
+        elif begins[0] == 0 and self._last is not None:
+            below[0] = self._last + 1
+        reaches_end = bool(ends[-1] == ranks.size - 1)
+        self._open = [int(start[-1]), int(stop[-1]), int(below[-1])] if reaches_end else None
+        closed = slice(None, -1) if reaches_end else slice(None)
+        above = ranks[ends[closed] + 1] + np.uint64(1)
+        columns = np.stack([start[closed], stop[closed], below[closed], above])
+        self._keep(columns)
+        self._last = int(ranks[-1])
+
+    def _close(self, above: int | None) -> None:
+        assert self._open is not None
+        first, last, below = self._open
+        self._open = None
+        columns = [[first], [last], [below], [0 if above is None else above + 1]]
+        self._keep(np.array(columns, np.uint64))
+
+    def _keep(self, columns: NDArray[np.uint64]) -> None:
+        self._count += columns.shape[1]
+        if columns.shape[1]:
+            self._kept.append(columns)
+        if sum(each.shape[1] for each in self._kept) > 2 * MOST_RANGES:
+            self._kept = [self._widest()]
+
+    def _widest(self) -> NDArray[np.uint64]:
+        every = np.concatenate(self._kept, axis=1)
+        if every.shape[1] > MOST_RANGES:
+            widths = every[1] - every[0]
+            chosen = np.argsort(widths, kind="stable")[-MOST_RANGES:]
+            every = every[:, np.sort(chosen)]
+        return every
+
+    def finished(self) -> CellAgreement:
+        """The agreement of all that was added."""
+        if self._open is not None:
+            self._close(None)
+        kept = self._widest().T.tolist() if self._kept else []
+        ranges = tuple(
+            ValueRange(first, last, below - 1 if below else None, above - 1 if above else None)
+            for first, last, below, above in kept
+        )
+        return CellAgreement(self._cell, self._asked, self._agreeing, ranges, self._count)
+
+
+def home_range(found: Agreement) -> ValueRange | None:
+    """The agreeing range that holds zero and one; None if there is none.
+
+    Of a source without a zero, it holds one.
+    """
+    source = found.source
+    codes = [source.one_code, *([0] if source.has_zero else [])]
+    ranks = [int(each) for each in ranks_of(source, np.array(codes, np.uint64))]
+    ranges = found.cells[FINITE].ranges
+    return next((each for each in ranges if all(map(each.holds, ranks))), None)
