@@ -23,9 +23,10 @@ from oracles.reference.sweep_inputs import Dense
 from oracles.registry import load_backend
 from reports.grading.chunk_comparison import chunk_comparison
 from reports.grading.chunk_table import table
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.formats import format_named
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 from specs.selection import case_named, select
 
 CHUNK = 1 << 19

@@ -18,10 +18,11 @@ from oracles.reference import expect_by_exact
 from oracles.reference.compiled_kernels import compiled
 from oracles.reference.expectations import Expected
 from oracles.reference.reference_oracle import Reference
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.outcomes import Nan
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 from specs.selection import case_named
 
 Cast = Callable[[Bits], Bits]

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.dtype_names import dtype_spelled, dtypes_spelled
 from specs.editions import edition
@@ -22,7 +23,7 @@ from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.loader import document_and_version, document_named
 from specs.pair_conditions import is_exact
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 from specs.selection import cases_of_pair
 
 FEWEST_DTYPES, MOST_DTYPES = 3, 4

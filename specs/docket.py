@@ -129,24 +129,39 @@ class Thread:
 
 @cache
 def docket() -> tuple[Thread, ...]:
-    """All shipped threads, project by project."""
+    """All shipped threads, project by project, whose cases exist."""
     return tuple(each for path in sorted(DOCKET.glob("*.yaml")) for each in load_docket(path))
 
 
-def load_docket(path: Path) -> Iterator[Thread]:
-    """Load one project's threads; raise DocumentError with file and line.
+@cache
+def threads_as_written() -> tuple[Thread, ...]:
+    """The same, for whoever only wants their links: no document is loaded."""
+    return tuple(each for path in sorted(DOCKET.glob("*.yaml")) for each in _threads(path))
 
-    Links must have the form of the project's, and cases must exist.
-    """
+
+def load_docket(path: Path) -> Iterator[Thread]:
+    """Load one project's threads; raise DocumentError with file and line if a case is missing."""
+    for thread in _threads(path):
+        file = thread.source
+        for number, name in enumerate(thread.project.claims):
+            if name not in documents():
+                known = ", ".join(documents())
+                raise file.error(("claims", number), f"`{name}` is no document; they are {known}")
+        for number, question in enumerate(thread.entry.questions):
+            try:
+                _ = question.asked
+            except CastigateError as error:
+                raise file.error((*thread.location(number), "case"), str(error)) from None
+        yield thread
+
+
+def _threads(path: Path) -> Iterator[Thread]:
+    """Read one project's threads, whose links must have the form of the project's."""
     file = read_yaml(path)
     try:
         project = DocketEntry.model_validate(file.data)
     except ValidationError as error:
         raise file.error(*explain_validation_error(file, error)) from None
-    for number, name in enumerate(project.claims):
-        if name not in documents():
-            known = ", ".join(documents())
-            raise file.error(("claims", number), f"`{name}` is no document; they are {known}")
     for link, entry in project.threads.items():
         found = LINK.fullmatch(link)
         if found is None or found[1] != project.project:
@@ -154,10 +169,4 @@ def load_docket(path: Path) -> Iterator[Thread]:
             raise file.error(
                 ("threads", link), f"`{link}` is no thread of the project; write {form}"
             )
-        thread = Thread(link, entry, project, file)
-        for number, question in enumerate(entry.questions):
-            try:
-                _ = question.asked
-            except CastigateError as error:
-                raise file.error((*thread.location(number), "case"), str(error)) from None
-        yield thread
+        yield Thread(link, entry, project, file)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from specs.behaviors import behaviors
+from specs.branches import Branch, Ruling
 from specs.cases import Case
 from specs.errors import DocumentError
 from specs.formats import Format, format_named
@@ -15,9 +15,6 @@ from specs.model.vocabulary import CODE_WORDS, INPUT_CLASSES, OTHERWISE, Atom, R
 from specs.outcome_words import outcome_of
 from specs.outcomes import Anything, Behaves, Outcome, Round
 from specs.totality import can_have, partition_atoms, possible_atoms
-
-if TYPE_CHECKING:
-    from specs.ruling import Branch, Ruling
 
 
 def choice_for(rules: HouseRules, source: Format, target: Format) -> tuple[str, ChoiceEntry] | None:

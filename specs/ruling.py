@@ -5,11 +5,11 @@ Every ruling is proved total and unambiguous when it is made.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, lru_cache, partial
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache, lru_cache, partial
 
-from specs.behaviors import behavior_named
+from specs.branches import AnswerDue, Branch, Ruling
 from specs.cases import Case
 from specs.editions import Edition, edition
 from specs.errors import CastigateError, DocumentError
@@ -20,8 +20,6 @@ from specs.model.document import ABSENT, Cell, ExampleEntry, RuleEntry, outcome_
 from specs.model.vocabulary import (
     INPUT_CLASSES,
     OTHERWISE,
-    Atom,
-    Level,
     Rounding,
     atoms,
 )
@@ -39,164 +37,10 @@ from specs.outcomes import (
     Round,
     Wrap,
 )
-from specs.totality import Partition, first_impossible, partition_atoms
+from specs.totality import first_impossible, partition_atoms
 
 ANSWER = "answer"
 """The outcome word of a rule about the whole case: it requires an answer, so an error breaks it."""
-
-
-@dataclass(frozen=True)
-class Branch:
-    """One branch of a ruling: the inputs that it takes, their outcome, and the rule it comes from.
-
-    ``recommended`` is the part of the outcome that the document recommends, if it does.
-    """
-
-    input_class: str
-    outcome: Outcome
-    level: Level
-    rule: str
-    clause: str
-    recommended: Outcome | None = None
-
-    @property
-    def strictest(self) -> Outcome:
-        """The outcome that breaks neither what is required nor what is recommended."""
-        return self.recommended or self.outcome
-
-
-@dataclass(frozen=True)
-class AnswerDue:
-    """A rule that requires an answer to a case, whatever its value."""
-
-    rule: str
-    clause: str
-    level: Level
-
-
-class Meaning(tuple[Hashable, ...]):
-    """A key that is hashed once: it takes as long as much of what is looked up by it."""
-
-    @cached_property
-    def _hash(self) -> int:
-        return super().__hash__()
-
-    def __hash__(self) -> int:
-        return self._hash
-
-
-@cache
-def _interned(meaning: Meaning) -> Meaning:
-    """The first of equal meanings, so that comparing two of them takes no time."""
-    return meaning
-
-
-@dataclass(frozen=True)
-class Ruling:
-    """The resolved rules of a case: its branches, and which branch takes each atom.
-
-    A worked example of a page has ``worked``, the pairs of input and output that the page prints,
-    with one branch per pair, and no partition.
-    """
-
-    source: Format
-    target: Format
-    rounding: Rounding
-    branches: tuple[Branch, ...]
-    partition: Partition | None = field(repr=False)
-    worked: tuple[tuple[int, int], ...] = ()
-    answer_due: AnswerDue | None = None
-
-    @property
-    def branch_of(self) -> dict[Atom, int]:
-        """The index of the branch that takes each atom; empty for a worked example."""
-        return self.partition.branch_of if self.partition is not None else {}
-
-    @cached_property
-    def open_branches(self) -> tuple[int, ...]:
-        """The indices of the branches that leave their inputs open."""
-        return tuple(
-            index
-            for index, branch in enumerate(self.branches)
-            if isinstance(branch.outcome, Anything)
-        )
-
-    @cached_property
-    def refused_branches(self) -> tuple[int, ...]:
-        """The indices of the branches whose inputs the document wants refused."""
-        return tuple(
-            index
-            for index, branch in enumerate(self.branches)
-            if isinstance(branch.outcome, Rejected)
-        )
-
-    @cached_property
-    def is_rejection(self) -> bool:
-        """Whether the document rejects the case as a whole."""
-        return len(self.refused_branches) == len(self.branches)
-
-    @property
-    def refuses_some(self) -> bool:
-        """Whether the document wants some inputs refused, and others answered."""
-        return bool(self.refused_branches) and not self.is_rejection
-
-    @cached_property
-    def is_open(self) -> bool:
-        """Whether the document leaves the case open as a whole."""
-        return len(self.open_branches) == len(self.branches)
-
-    @cached_property
-    def is_open_dtype(self) -> bool:
-        """Whether the document leaves even the dtype of a call's result open."""
-        return self.branches[0].outcome == Anything() and self.is_open
-
-    @cached_property
-    def error_class(self) -> str | None:
-        """The class of error that the document names for a rejected case, if any."""
-        outcome = self.branches[0].outcome
-        return outcome.error_class if isinstance(outcome, Rejected) else None
-
-    @cached_property
-    def on_the_way(self) -> tuple[Format, ...]:
-        """The formats that its behaviors go through."""
-        names: dict[str, None] = {}
-        for branch in self.branches:
-            outcome = branch.outcome
-            for one in outcome.options if isinstance(outcome, Either) else (outcome,):
-                if isinstance(one, Behaves):
-                    names |= dict.fromkeys(behavior_named(one.behavior).on_the_way)
-        return tuple(map(format_named, names))
-
-    @cached_property
-    def meaning(self) -> Hashable:
-        """A key without rule names and clauses: rulings with equal keys judge answers alike."""
-        branches = tuple(
-            (branch.input_class, branch.outcome, branch.level, branch.recommended)
-            for branch in self.branches
-        )
-        return _interned(Meaning((self.source, self.target, self.rounding, branches, self.worked)))
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.source, self.target, self.rounding, self.branches, self.worked))
-
-    def __hash__(self) -> int:
-        return self._hash  # rulings are keys of caches, and their branches are slow to hash
-
-
-def rounded_otherwise(rules: Ruling, rounding: Rounding) -> Ruling:
-    """A ruling that differs in how it rounds: what a backend does that confuses two roundings."""
-
-    def other(outcome: Outcome) -> Outcome:
-        match outcome:
-            case Round():
-                return Round(rounding)
-            case Either(options) if any(isinstance(each, Round) for each in options):
-                return Round(rounding)
-        return outcome
-
-    branches = tuple(replace(each, outcome=other(each.outcome)) for each in rules.branches)
-    return replace(rules, rounding=rounding, branches=branches)
 
 
 RULINGS_KEPT = 512

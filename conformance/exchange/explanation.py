@@ -28,10 +28,11 @@ from reports.grading.divergences import datum_of
 from reports.problem_words import words
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.bitcast_shapes import format_shape
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.loader import documents
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 
 CONFLICT = TextWrapper(
     width=100,

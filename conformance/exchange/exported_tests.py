@@ -18,10 +18,11 @@ from oracles.reference.expectations import Expected
 from oracles.reference.reference_oracle import with_nans
 from reports.grading.allowed_answers import Expectations
 from specs.bitcast_ruling import bitcast_ruling
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.operations import is_bitcast
 from specs.outcomes import Anything, Exactly, ParsesTo, PlainText, Rejected
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 
 MAX_INPUTS = 16_384
 """The most inputs of a case; float64 has 12,000 special values."""

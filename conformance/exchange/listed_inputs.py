@@ -17,11 +17,12 @@ from conformance.kinds.bitcast_tensors import contents
 from conformance.kinds.quick_inputs import inputs_of
 from oracles.protocol import Bits
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format
 from specs.operations import is_bitcast
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 from specs.selection import case_named
 
 QUICK_SEED, QUICK_EXAMPLES = 0, 1000

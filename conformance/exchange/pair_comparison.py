@@ -13,10 +13,11 @@ from oracles.registry import Backend
 from reports.findings.finding_text import OUTCOME_WORDS, datum_words
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.grades import ALLOWED, NOT_RECOMMENDED
+from specs.branches import Ruling
 from specs.calls import FORM, MEMBER
 from specs.cases import Case
 from specs.outcomes import Anything, Rejected
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 
 WIDTH = 100
 """Columns of a terminal. What backends do goes on below a line that would be longer."""

@@ -35,6 +35,7 @@ from reports.grading.allowed_answers import (
 from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.bitcast_shapes import Shape
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.json_source import JsonError, unique_members
@@ -42,7 +43,7 @@ from specs.model.strict_model import StrictModel
 from specs.operations import is_bitcast
 from specs.outcomes import Anything, Rejected, Same
 from specs.questions import case_of_any_shape
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 
 LONGEST_LINE = 1 << 20
 """Characters of a line; an endless one is cut off here and reported."""

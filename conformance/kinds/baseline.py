@@ -23,12 +23,13 @@ from reports.judgement import Judgement
 from reports.problem_words import words
 from reports.problems import Problem
 from reports.verdicts import Verdict
+from specs.branches import Branch, Ruling
 from specs.case_calls import receiver_of
 from specs.cases import Case
 from specs.loader import document_named
 from specs.operations import is_bitcast
 from specs.outcomes import Anything, Nan
-from specs.ruling import Branch, Ruling, ruling
+from specs.ruling import ruling
 
 NOTHING_TO_ASK = "every document rejects this pair"
 

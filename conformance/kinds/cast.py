@@ -53,10 +53,11 @@ from reports.problems import (
 )
 from reports.run_store.answer_arrays import InputsAndAnswers, SharedArrays
 from reports.verdicts import Verdict
+from specs.branches import Ruling
 from specs.case_calls import receiver_of
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ from reports.grading.failure_runs import Gather, gather
 from reports.grading.grades import ALLOWED, Grades
 from reports.grading.staircase_grades import grade_by_staircase
 from reports.problems import WrongValues
+from specs.branches import Ruling
 from specs.cases import Case
-from specs.ruling import Ruling
 
 ROW = 1 << 16
 """Elements of each row that is asked."""

@@ -14,9 +14,9 @@ from conformance.kinds.text_inputs import texts
 from oracles.protocol import Bits
 from oracles.reference.breakpoints import breakpoints, distinct, ties
 from oracles.reference.staircase import stretches
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS, Format, format_named
-from specs.ruling import Ruling
 
 UNSWEPT_BITS = 64
 """Sources of this width are swept at no tier, so that the selection looks closer."""

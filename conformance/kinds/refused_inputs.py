@@ -19,8 +19,8 @@ from oracles.backend.requests import Cast
 from oracles.protocol import Bits
 from oracles.reference.expectations import Expected, has_branch
 from reports.grading.grades import NOT_ALLOWED
+from specs.branches import Ruling
 from specs.cases import Case
-from specs.ruling import Ruling
 
 MOST_ALONE = 256
 """Inputs that are asked alone: an error costs most backends as much as a large tensor."""

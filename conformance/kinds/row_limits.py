@@ -23,9 +23,9 @@ from reports.counterexample.drawing import datum_text
 from reports.grading.allowed_answers import grade_answers
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.grading.grades import ALLOWED, Grades
+from specs.branches import Ruling
 from specs.case_calls import receiver_of
 from specs.cases import Case
-from specs.ruling import Ruling
 
 
 @dataclass(frozen=True)

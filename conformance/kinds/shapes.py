@@ -22,8 +22,8 @@ from oracles.tensor_batch import TensorBatch
 from reports.grading.allowed_answers import grade_answers
 from reports.grading.grades import ALLOWED, Grades
 from reports.problems import BrokenPromise, ChangesWithShape, Problem, Unoffered
+from specs.branches import Ruling
 from specs.cases import Case
-from specs.ruling import Ruling
 from specs.tensor_rules import tensor_rule
 
 PLANS_KEPT = 256

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from oracles.protocol import Bits
 from oracles.reference.breakpoints import breakpoints, ties
 from oracles.reference.expectations import Expected
+from specs.branches import Ruling
 from specs.formats import Format
-from specs.ruling import Ruling
 
 MOST = 40
 LEAST_OF_A_RULE = 3

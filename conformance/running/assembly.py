@@ -10,8 +10,9 @@ from conformance.sweep.joining import completed, joined
 from conformance.sweep.plan import Sweep, is_swept, sweeps
 from reports.grading.failure_runs import Runs
 from reports.judgement import Judgement
+from specs.branches import Ruling
 from specs.cases import Case
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 
 Read = Callable[[str], list[Judgement]]
 """The judgements of a task by its name."""

@@ -23,13 +23,14 @@ from oracles.reference.expectations import has_branch
 from reports.counterexample.drawing import datum_columns
 from reports.grading.allowed_answers import grade_answers
 from reports.grading.grades import NOT_ALLOWED
+from specs.branches import Ruling
 from specs.cases import JOINT, Case
 from specs.editions import editions
 from specs.house_rules import HouseRules
 from specs.loader import documents
 from specs.model.vocabulary import OTHERWISE
 from specs.outcomes import Anything
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 from specs.totality import partition_atoms
 
 SOURCE = "float32"

@@ -17,6 +17,7 @@ from oracles.reference.exact import atom_of, decode
 from reports.findings.finding_text import datum_words
 from reports.grading.allowed_answers import grade_pattern
 from reports.grading.grades import NOT_ALLOWED
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.editions import editions
 from specs.formats import Format
@@ -25,7 +26,7 @@ from specs.house_rules import ChoiceEntry, HouseRules
 from specs.loader import documents, with_house_rules
 from specs.model.vocabulary import OTHERWISE, Atom
 from specs.outcomes import Behaves, Exactly, Outcome
-from specs.ruling import Ruling, rule_case, ruling
+from specs.ruling import rule_case, ruling
 from specs.totality import partition_atoms
 
 INPUTS = 200

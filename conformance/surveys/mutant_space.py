@@ -45,13 +45,13 @@ from reports.grading.allowed_answers import Expectations
 from reports.grading.grades import ALLOWED
 from specs.bitcast_ruling import BitcastRuling, ruling_if_any
 from specs.bitcast_shapes import format_shape, shape_of
+from specs.branches import Ruling
 from specs.calls import SHAPE
 from specs.cases import Case
 from specs.editions import editions
 from specs.formats import EXHAUSTIVE_BITS, format_named
 from specs.loader import documents
 from specs.operations import is_bitcast
-from specs.ruling import Ruling
 from specs.selection import select
 from specs.tensor_rules import tensor_rule
 

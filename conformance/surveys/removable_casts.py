@@ -36,12 +36,13 @@ from oracles.reference.chain_composition import compose_arrays, unchanged
 from oracles.reference.chain_ends import Ends, ends
 from reports.grading.chain_answers import ends_words
 from reports.grading.divergences import index_of_simplest
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.chains import Chain, chain_named, chains_of, is_listed
 from specs.formats import EXHAUSTIVE_BITS, Format, format_named
 from specs.model.strict_model import StrictModel
 from specs.release import VERSION
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 
 Removable = Literal["always", "defined", "never", "unlisted", "unknown"]
 Method = Literal["all inputs", "solver", "counterexample", "the document's list"]

@@ -11,9 +11,9 @@ from oracles.protocol import Bits, DeviceSwept, Oracle, WithDeviceSweep
 from oracles.reference.sweep_inputs import Dense, InputSequence
 from reports.grading.chunk_check_torch import DeviceCheck
 from reports.grading.chunk_table import table
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.formats import format_named
-from specs.ruling import Ruling
 
 BLOCK = 1 << 26
 """Inputs of a block: so many that what the host does for each block takes no share of the time."""

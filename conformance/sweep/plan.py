@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from oracles.reference.sweep_inputs import SequenceKind, sequence_kinds
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS, Format, format_named
 from specs.loader import document_named
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from oracles.protocol import Bits, Oracle, Swept, WithSweep
 from oracles.reference.sweep_inputs import Dense, InputSequence
 from reports.grading.chunk_check import ChunkCheck
 from reports.grading.chunk_comparison import ChunkComparison
+from specs.branches import Ruling
 from specs.cases import Case
-from specs.ruling import Ruling
 
 SAMPLED_CALL = 1 << 19
 """Inputs of a call where they are not consecutive: each call has to look them up."""

@@ -13,10 +13,11 @@ from oracles.mutants.fault import REFERENCE, Applies, Fault, Mask, Row, between_
 from oracles.protocol import Bits
 from oracles.reference.expect_by_kernels import KernelExpectations
 from oracles.reference.reference_oracle import with_nans
+from specs.branches import Ruling, rounded_otherwise
 from specs.cases import Case
 from specs.formats import Format, format_named, formats
 from specs.model.vocabulary import Rounding
-from specs.ruling import Ruling, rounded_otherwise, ruling
+from specs.ruling import ruling
 from specs.selection import select
 
 ONE = np.uint64(1)

@@ -20,8 +20,8 @@ from oracles.reference.compiled_kernels import compiled
 from oracles.reference.expectations import Expected
 from oracles.reference.staircase import Staircase, staircase
 from oracles.reference.sweep_inputs import Dense, Steps
+from specs.branches import Ruling
 from specs.outcomes import Anything, Nan
-from specs.ruling import Ruling
 
 CHUNK = 1 << 16
 """Inputs that are compared at once."""

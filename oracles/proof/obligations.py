@@ -9,12 +9,13 @@ from functools import cache
 from multiprocessing import get_context
 from typing import Literal, TypeVar
 
+from specs.branches import Ruling
 from specs.editions import editions
 from specs.formats import Format
 from specs.loader import documents
 from specs.model.vocabulary import Rounding
 from specs.operations import is_bitcast
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from oracles.proof.smt_traces import translated
 from oracles.reference.chain_composition import Composed, compose, unchanged
 from oracles.reference.compiled_kernels import loop_body
 from oracles.reference.kernel_terms import Term, Trace, select_terms
-from specs.ruling import Ruling
+from specs.branches import Ruling
 
 BLOCK = 1 << 16
 """Patterns that are tried at once; a loop without an early exit runs on vectors."""

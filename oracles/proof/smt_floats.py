@@ -5,10 +5,10 @@ from __future__ import annotations
 from oracles.proof.bit_vectors import Truth, Vector
 from oracles.proof.smt_conversions import converted, float_of, shape_of
 from oracles.proof.smt_statement import Answer
+from specs.branches import Ruling
 from specs.formats import Format
 from specs.model.vocabulary import Rounding
 from specs.outcomes import Either, Exactly, Outcome, Round, Value, Wrap
-from specs.ruling import Ruling
 
 MODES: dict[Rounding, str] = {
     "nearest-even": "RNE",

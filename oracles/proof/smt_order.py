@@ -24,9 +24,9 @@ from oracles.proof.smt_traces import traced
 from oracles.proof.smt_values import DecodedPattern
 from oracles.reference import expect_by_kernels
 from oracles.reference.machine_words import Word, select_words
+from specs.branches import Ruling
 from specs.formats import Format
 from specs.outcomes import Behaves, Either, Exactly, Outcome, Round, Same, Value
-from specs.ruling import Ruling
 
 
 def prove_order(

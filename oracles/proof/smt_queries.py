@@ -21,7 +21,7 @@ from oracles.proof.smt_traces import traced
 from oracles.proof.smt_values import DecodedPattern
 from oracles.reference import expect_by_exact, expect_by_kernels
 from oracles.reference.machine_words import WIDTH, Word, select_words
-from specs.ruling import Ruling
+from specs.branches import Ruling
 
 Statement = Literal["exact integers", "smt-lib"]
 """The two definitions with which kernels are compared: ours, and SMT-LIB's conversions."""

@@ -10,9 +10,9 @@ from oracles.proof.smt_conversions import is_answer
 from oracles.proof.smt_rounding import Zones, is_rounding, rounded_integer
 from oracles.proof.smt_values import DecodedPattern
 from specs.behaviors import behavior_named
+from specs.branches import Ruling
 from specs.model.vocabulary import ZONES, Atom, Rounding
 from specs.outcomes import Behaves, Either, Exactly, Outcome, Round, Same, Value, Wrap
-from specs.ruling import Ruling
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from oracles.protocol import Bits
 from oracles.reference.chain_composition import Composed, compose, compose_arrays
 from oracles.reference.compiled_kernels import loop_body
 from oracles.reference.kernel_terms import Term, Trace, select_terms
-from specs.ruling import Ruling
+from specs.branches import Ruling
 
 CHECKS_KEPT = 64
 Count = Callable[[int, Bits], int]

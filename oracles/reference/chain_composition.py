@@ -24,9 +24,9 @@ from oracles.reference.chain_ends import Ends, nan_ends, open_ends
 from oracles.reference.expectations import Expected
 from oracles.reference.kernels import Select
 from oracles.reference.machine_words import select_arrays
+from specs.branches import Ruling
 from specs.formats import EXHAUSTIVE_BITS, Format
 from specs.outcomes import Anything, Either, Nan
-from specs.ruling import Ruling
 
 Decide = Callable[[Ruling, Any, Select], tuple[Any, Any, Any]]
 TABLES_KEPT = 1 << 7

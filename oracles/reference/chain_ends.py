@@ -13,10 +13,10 @@ from functools import lru_cache
 
 from oracles.reference import expect_by_exact
 from oracles.reference.expectations import Allowed
+from specs.branches import Ruling
 from specs.formats import EXHAUSTIVE_BITS, Format
 from specs.model.vocabulary import Level
 from specs.outcomes import Anything, Nan, Rejected, Same
-from specs.ruling import Ruling
 
 LEVELS: tuple[Level, ...] = ("unspecified", "recommended", "required")
 """From the weakest: a chain requires no more than the weakest of its steps."""

@@ -15,7 +15,7 @@ from oracles.reference.expect_by_kernels import decide
 from oracles.reference.expectations import Expected
 from oracles.reference.kernel_terms import Node, Term, Trace, select_terms
 from oracles.reference.machine_words import WIDTH
-from specs.ruling import Ruling
+from specs.branches import Ruling
 
 EXPRESSIONS = {
     "and": "{0} & {1}",

@@ -14,8 +14,8 @@ from oracles.reference.exact import (
 )
 from oracles.reference.expectations import Allowed
 from specs.behaviors import behavior_named
+from specs.branches import Ruling
 from specs.outcomes import Behaves, Either, Exactly, Outcome, Round, Same, Value, Wrap
-from specs.ruling import Ruling
 
 
 def allow(ruling: Ruling, code: int) -> Allowed:

@@ -9,10 +9,10 @@ from functools import lru_cache
 from oracles.reference import exact, exact_rulings
 from oracles.reference.exact import Infinity, NotANumber, Number
 from oracles.reference.expectations import Allowed
+from specs.branches import Ruling
 from specs.formats import Format
 from specs.model.vocabulary import Atom, AtomKind, Sign
 from specs.outcomes import Anything, Either, Exactly, Outcome, ParsesTo, PlainText, Same
-from specs.ruling import Ruling
 
 NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 """A number as an input: digits on both sides of a point, if there is one."""

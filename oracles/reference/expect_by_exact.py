@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from oracles.reference import exact, exact_rulings, exact_text
 from oracles.reference.expectations import Allowed, Expected
+from specs.branches import Ruling
 from specs.formats import Format
 from specs.model.vocabulary import Atom
-from specs.ruling import Ruling
 
 
 def allow(ruling: Ruling, input_value: int | str) -> Allowed:

@@ -22,10 +22,10 @@ from oracles.reference.kernels import (
     unpack,
 )
 from oracles.reference.machine_words import select_arrays
+from specs.branches import Ruling
 from specs.formats import Format
 from specs.model.vocabulary import OTHERWISE
 from specs.outcomes import Behaves, Either, Exactly, Outcome, Round, Same, Value, Wrap
-from specs.ruling import Ruling
 
 BLOCK = 1 << 15
 """Inputs that are decided together: their words stay in a core's own cache."""

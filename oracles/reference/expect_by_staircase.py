@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from oracles.reference.expectations import Expected
 from oracles.reference.staircase import staircase
 from oracles.reference.staircase_lookup import locate_steps
+from specs.branches import Ruling
 from specs.outcomes import Either, Exactly
-from specs.ruling import Ruling
 
 
 def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:

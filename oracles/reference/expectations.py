@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from specs.ruling import Branch
+from specs.branches import Branch
 
 
 class Allowed(NamedTuple):

@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from oracles.reference.kernels import OFFSET, TOP, Converted, Unpacked, convert, rounded, unpack
 from oracles.reference.machine_words import MASK, WIDTH, Word, select_words
+from specs.branches import Ruling
 from specs.formats import Format
 from specs.model.vocabulary import Rounding
 from specs.outcomes import Either, Exactly, Nan
-from specs.ruling import Ruling
 
 DIGITS = "0123456789"
 HIGHEST_EXPONENT = 2_000

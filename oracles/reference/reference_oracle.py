@@ -20,6 +20,7 @@ from oracles.reference.compiled_kernels import compiled
 from oracles.reference.expect_by_kernels import KernelExpectations
 from oracles.reference.expectations import Expected, has_branch
 from specs.bitcast_ruling import bitcast_ruling
+from specs.branches import Ruling
 from specs.calls import Call, Member, ReceiverKind
 from specs.case_calls import case_of_member, member_of
 from specs.cases import Case
@@ -27,7 +28,7 @@ from specs.chains import Company
 from specs.formats import format_named
 from specs.outcomes import Nan
 from specs.release import VERSION
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 
 VARIANTS: tuple[str, ...] = ()
 

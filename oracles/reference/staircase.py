@@ -34,9 +34,9 @@ from oracles.reference.exact import (
     unit_of,
 )
 from oracles.reference.expectations import Allowed
+from specs.branches import Ruling
 from specs.formats import Format
 from specs.outcomes import Anything, Exactly, Nan, Rejected
-from specs.ruling import Ruling
 
 
 @dataclass(frozen=True, slots=True)

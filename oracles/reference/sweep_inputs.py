@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from oracles.protocol import Bits
 from oracles.reference.staircase import BOUNDS, Step, staircase
+from specs.branches import Ruling
 from specs.formats import Format
-from specs.ruling import Ruling
 
 SequenceKind = Literal["dense", "steps", "sample"]
 SAMPLE = 1 << 30

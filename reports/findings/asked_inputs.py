@@ -14,10 +14,11 @@ from oracles.reference.expect_by_kernels import KernelExpectations
 from oracles.reference.expectations import Expected
 from reports.findings.failing_inputs import Mask
 from reports.findings.input_regions import Classes, classify
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 
 KEPT = 64
 """Expectations that are remembered: many mechanisms are tried on the same inputs."""

@@ -57,10 +57,10 @@ from reports.findings.mechanisms import (
 from reports.grading.allowed_answers import grade_answers, is_nan
 from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
 from specs.behaviors import Answer, behaviors
+from specs.branches import Ruling, rounded_otherwise
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.model.vocabulary import Rounding
-from specs.ruling import Ruling, rounded_otherwise
 
 REFERENCE = Reference()
 """One for all cases: it keeps its answers to all patterns of narrow dtypes."""

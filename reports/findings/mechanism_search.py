@@ -22,8 +22,8 @@ from reports.findings.intervals import count_regions
 from reports.findings.mechanism_answers import explained, predicted_failures
 from reports.findings.mechanisms import Mechanism
 from reports.findings.wrong_answers import StoredArrays, WrongAnswers
+from specs.branches import Ruling
 from specs.formats import format_named
-from specs.ruling import Ruling
 
 FIRST_TRIED = 1024
 """Runs on which a mechanism is tried first; only if it explains some of them, on all."""

@@ -13,8 +13,9 @@ from reports.behaviors.explanation import explain, sentence_without_pair
 from reports.behaviors.tally import behavior_search, tally_each
 from reports.findings.cells import Cell, CellKey
 from reports.run_store.answers import RunAnswers
+from specs.branches import Ruling
 from specs.errors import CastigateError
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 
 Lines = tuple[str, ...]
 ALL = slice(None)

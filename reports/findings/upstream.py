@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from oracles.registry import framework_of
-from specs.docket import docket
+from specs.docket import threads_as_written
 from specs.model.yaml_source import explain_validation_error, read_yaml
 
 INTENDED_FILE = Path(__file__).with_name("intended.yaml")
@@ -26,7 +26,7 @@ Places = dict[Finding, Annotated[str, Field(min_length=1)]]
 def upstream_links() -> Mapping[str, str]:
     """The first thread about each finding, by the framework and the finding's name."""
     links: dict[str, str] = {}
-    for thread in docket():
+    for thread in threads_as_written():
         for finding in thread.entry.findings:
             links.setdefault(finding, thread.link)
     return links

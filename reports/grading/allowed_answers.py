@@ -18,6 +18,7 @@ from oracles.reference import exact_text, expect_by_exact, expect_by_kernels, ex
 from oracles.reference.expectations import Allowed, Expected
 from oracles.reference.read_back import surely_reads_back
 from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED, Grades
+from specs.branches import Ruling
 from specs.formats import Format
 from specs.outcomes import (
     Anything,
@@ -30,7 +31,6 @@ from specs.outcomes import (
     Rejected,
     Same,
 )
-from specs.ruling import Ruling
 
 OUTCOME_NAMES = (
     "any-nan",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference.staircase import BOUNDS, staircase
-from specs.ruling import Ruling
+from specs.branches import Ruling
 
 ROW = 1024
 """Answers of a row. Periods of at most this length are compared row by row, others step by step."""
@@ -138,7 +138,8 @@ class Rows:
         if free.all():
             return self.anything
         rises = np.unique(steps["rise"][~free])
-        if rises.size > 1 or (steps["low"] != steps["high"])[~free].any():
+        has_two = (steps["low"] != steps["other_low"]) | (steps["rise"] != steps["other_rise"])
+        if rises.size > 1 or (has_two | (steps["low"] != steps["high"]))[~free].any():
             return NEEDS_GRADING
         inside = np.arange(2 * ROW, dtype=np.uint64)
         periods, offsets = inside >> np.uint64(shift), inside & np.uint64((1 << shift) - 1)

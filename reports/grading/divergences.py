@@ -16,8 +16,8 @@ from reports.grading.allowed_answers import describe_allowed
 from reports.grading.failure_runs import Gather, Runs, gather
 from reports.grading.grades import ALLOWED, Grades, Key, rule_groups
 from reports.problems import Datum, WrongValues
+from specs.branches import Ruling
 from specs.formats import Format
-from specs.ruling import Ruling
 
 
 @dataclass(frozen=True)

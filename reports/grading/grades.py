@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from specs.ruling import Ruling
+from specs.branches import Ruling
 
 ALLOWED: Final = 0
 """The grade of an answer that the rule allows, and that it recommends where it recommends one."""

@@ -21,8 +21,9 @@ from reports.grading.failure_runs import Runs, gather
 from reports.grading.grades import ALLOWED
 from reports.problems import Datum
 from reports.run_store.answer_arrays import InputsAndAnswers
+from specs.branches import Ruling
 from specs.cases import Case
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 
 WhoIsRight = Literal["one", "other", "both", "neither", "open"]
 WHO_IS_RIGHT: tuple[WhoIsRight, ...] = get_args(WhoIsRight)

@@ -26,8 +26,8 @@ from oracles.reference.sweep_inputs import (
     input_sequence,
     sequence_kinds,
 )
+from specs.branches import Ruling
 from specs.formats import format_named
-from specs.ruling import Ruling
 from tests.reference.distinct import numeric_rulings
 
 SEED = 20_261_125

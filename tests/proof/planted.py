@@ -10,7 +10,7 @@ import pytest
 
 from oracles.reference import expect_by_kernels, kernels
 
-FUNCTIONS = ("unpack", "convert", "has_fraction", "zero_code")
+FUNCTIONS = ("unpack", "convert", "has_fraction", "rounded")
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, right: str, wrong: str) -> None:

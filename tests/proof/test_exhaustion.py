@@ -14,7 +14,8 @@ from oracles.proof.obligations import Obligation, prove_in_parallel
 from oracles.reference import expect_by_kernels
 from oracles.reference.staircase import Staircase, staircase
 from oracles.reference.sweep_inputs import Dense, Steps
-from specs.ruling import Ruling, ruling
+from specs.branches import Ruling
+from specs.ruling import ruling
 from specs.selection import case_named
 
 EVERY = Dense(1 << 16)

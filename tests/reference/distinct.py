@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from functools import cache
 
+from specs.branches import Ruling
 from specs.operations import is_bitcast
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 from specs.selection import select
 
 

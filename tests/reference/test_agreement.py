@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from conformance.kinds.quick_inputs import quick_inputs
 from oracles.reference import exact, expect_by_exact, expect_by_kernels, kernels
 from oracles.reference.machine_words import Word, select_words
+from specs.branches import Ruling
 from specs.outcomes import Behaves, Either, Exactly, Round, Same, Value, Wrap
-from specs.ruling import Ruling
 from specs.totality import partition_atoms
 from tests.reference.distinct import numeric_rulings, text_rulings
 

@@ -11,8 +11,8 @@ from conformance.kinds.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
 from oracles.reference.compiled_kernels import compiled, program
 from oracles.reference.expectations import Expected
+from specs.branches import Branch
 from specs.outcomes import Value
-from specs.ruling import Branch
 from tests.reference.distinct import numeric_rulings
 
 RULINGS = {name: rules for name, rules in numeric_rulings().items() if not rules.is_open}

@@ -14,9 +14,10 @@ from oracles.reference.breakpoints import breakpoints
 from oracles.reference.compiled_kernels import compiled
 from oracles.reference.expectations import Expected
 from specs.behaviors import reductions
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.outcomes import Anything, Nan
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 from specs.selection import select
 from tests.reference.distinct import numeric_rulings
 

@@ -14,7 +14,7 @@ from oracles.reference import expect_by_kernels
 from oracles.reference.staircase import STEP, STRETCH, Staircase, Step, staircase
 from oracles.reference.staircase_lookup import branch_indices_of, last_of_step, open_inputs
 from reports.grading.staircase_grades import compare_with_steps
-from specs.ruling import Ruling
+from specs.branches import Ruling
 from tests.reference.distinct import numeric_rulings
 
 RULINGS = numeric_rulings()

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from conformance.kinds.text_inputs import texts
 from oracles.reference import exact, exact_text, kernel_text
 from oracles.reference.exact_text import exact_decimal
+from specs.branches import Ruling
 from specs.formats import Format, format_named, formats
 from specs.outcomes import Nan, PlainText
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 from specs.selection import select
 
 NUMERIC = [fmt for fmt in formats().values() if fmt.kind in ("float", "integer")]

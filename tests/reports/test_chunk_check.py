@@ -31,7 +31,8 @@ from reports.grading.chunk_table import (
     Table,
     table,
 )
-from specs.ruling import Ruling, ruling
+from specs.branches import Ruling
+from specs.ruling import ruling
 from specs.selection import case_named
 from tests.reference.distinct import numeric_rulings
 from tests.reports.test_staircase_grades import right_answers

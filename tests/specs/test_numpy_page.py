@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from oracles.reference.expect_by_exact import allow
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.editions import edition
 from specs.loader import document_named
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 
 DTYPES = {
     "?": "bool", "b": "int8", "h": "int16", "i": "int32", "l": "int64",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from specs.branches import Branch
 from specs.cases import Case
 from specs.editions import edition, editions
 from specs.formats import formats
@@ -16,7 +17,7 @@ from specs.loader import document_named
 from specs.model.vocabulary import Atom
 from specs.outcomes import Exactly, Nan
 from specs.questions import read_question
-from specs.ruling import Branch, ruling
+from specs.ruling import ruling
 
 LISTS: dict[str, dict[str, list[str]]] = json.loads(
     (Path(__file__).parent / "data" / "onnx_type_lists.json").read_text(encoding="utf-8")

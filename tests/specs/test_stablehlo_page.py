@@ -8,6 +8,7 @@ import pytest
 from oracles.reference.bitcast_bits import by_integer, elements
 from oracles.reference.exact_rulings import allow
 from specs.bitcast_ruling import bitcast_ruling
+from specs.branches import Branch
 from specs.cases import Case
 from specs.dtype_names import dtype_spelled, dtypes_spelled
 from specs.editions import edition
@@ -15,7 +16,7 @@ from specs.formats import format_named, formats
 from specs.loader import document_named
 from specs.model.vocabulary import Atom
 from specs.outcomes import Either, Exactly, Nan, Round, Same, Value
-from specs.ruling import Branch, ruling
+from specs.ruling import ruling
 from specs.selection import case_named
 
 BOOLEAN = ("i1",)

@@ -10,11 +10,12 @@ from functools import cache
 import pytest
 
 from oracles.reference.exact import atom_of, decode
+from specs.branches import Ruling
 from specs.editions import Edition, editions
 from specs.formats import Format, format_named, formats
 from specs.loader import documents
 from specs.model.vocabulary import INPUT_CLASSES, OTHERWISE, Atom, Rounding, atoms
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 
 EDITIONS = [
     edition

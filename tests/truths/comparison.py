@@ -14,7 +14,7 @@ from oracles.reference.expect_by_kernels import KernelExpectations
 from oracles.reference.expectations import Expected, has_branch
 from reports.grading.allowed_answers import describe_allowed, grade_answers
 from reports.grading.grades import ALLOWED
-from specs.ruling import Ruling
+from specs.branches import Ruling
 from tests.truths.questions import Answers, Mask, Patterns, Question, Truth, question_of
 
 BY_DEFINITION = 300

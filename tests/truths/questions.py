@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from specs.branches import Ruling
 from specs.formats import Format
 from specs.model.vocabulary import Atom, Rounding
 from specs.outcomes import Anything, Exactly, Outcome, Round, Wrap
-from specs.ruling import Ruling
 
 Patterns = NDArray[Any]
 Mask = NDArray[np.bool_]

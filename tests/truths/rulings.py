@@ -7,13 +7,14 @@ from functools import cache
 from pathlib import Path
 
 from oracles.proof.obligations import groups
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.editions import editions
 from specs.formats import Format, format_named
 from specs.loader import Document, load_document
 from specs.model.vocabulary import Rounding
 from specs.pair_conditions import value_of
-from specs.ruling import Ruling, rule_case
+from specs.ruling import rule_case
 from tests.truths.questions import Overflow
 
 EVERY_CAST = Path(__file__).with_name("every_cast.yaml")

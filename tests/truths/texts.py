@@ -16,11 +16,12 @@ from oracles.reference import exact_text
 from oracles.reference.expectations import Allowed
 from reports.grading.allowed_answers import grade_pattern
 from reports.grading.grades import ALLOWED
+from specs.branches import Ruling
 from specs.cases import Case
 from specs.formats import Format, formats
 from specs.model.vocabulary import Rounding
 from specs.outcomes import Anything
-from specs.ruling import Ruling, ruling
+from specs.ruling import ruling
 from specs.selection import select
 from tests.truths.comparison import Counts, Key
 from tests.truths.questions import question_of
