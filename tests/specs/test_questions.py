@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from conformance.exchange.explanation import explain
+from specs.cases import Case
 from specs.dtype_names import dtype_spelled, dtypes_spelled
 from specs.errors import CastigateError
 from specs.formats import formats
 from specs.questions import case_of_any_shape, read_question
+from specs.selection import decided_by
 
 SPELLINGS = {
     "float32": "fp32 f32 float FLOAT torch.float32 np.float32 DT_FLOAT TensorProto.FLOAT",
@@ -154,6 +158,22 @@ def test_a_question_of_a_thread_names_cases_and_an_input_that_they_take(asked: s
     [given] = found.inputs
     for case in found.cases:
         assert explain(case, given, [])["allowed"]
+
+
+def test_documents_decide_most_questions_of_threads_and_house_rules_most_others() -> None:
+    of_pages = of_rules = 0
+    for asked in AS_PEOPLE_ASK.splitlines():
+        cases, [given], _ = read_question(asked.split())
+        if _is_decided(cases, given):
+            of_pages += 1
+        elif _is_decided(decided_by(cases, ["wasm-saturating"]), given):
+            of_rules += 1
+    questions = len(AS_PEOPLE_ASK.splitlines())
+    assert (questions, of_pages, of_rules) == (61, 46, 13)
+
+
+def _is_decided(cases: Iterable[Case], given: str) -> bool:
+    return any(explain(case, given, [])["allowed"] != "anything" for case in cases)
 
 
 def test_a_question_without_modes_is_about_the_default_ones() -> None:
