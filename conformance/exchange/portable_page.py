@@ -8,6 +8,7 @@ from conformance.exchange.portable_pairs import (
     PortablePair,
     PortablePairs,
     agree_words,
+    also_words,
     basis_words,
     does_lines,
 )
@@ -49,5 +50,7 @@ def _pair(pair: PortablePair) -> Iterator[str]:
     for each in pair.differ:
         yield f"- differ: {', '.join(each.where)}"
         yield from (f"    - {line}" for line in does_lines(each))
+    if pair.elsewhere:
+        yield f"- also: {also_words(pair)}"
     for name, reason in pair.absent.items():
         yield f"- absent: {name} ({reason})"

@@ -303,7 +303,7 @@ def pair_lines(pair: PortablePair) -> Iterator[str]:
             for line in does_lines(each):
                 yield from DOES.wrap(line)
         if pair.elsewhere:
-            yield f"  also    {pair.elsewhere:,} of the others agree, by chance or in narrow ranges"
+            yield f"  also    {also_words(pair)}"
     for name, reason in pair.absent.items():
         yield f"  absent  {name}: {reason}"
 
@@ -314,6 +314,11 @@ def basis_words(pair: PortablePair) -> str:
         return f"every input asked, {pair.agreeing:,} of {pair.asked:,} agree"
     ends = "their ends are exact neighbors" if pair.exact_ends else "their ends too"
     return f"asked {pair.asked:,} inputs; ranges are sampled, {ends}"
+
+
+def also_words(pair: PortablePair) -> str:
+    """How many inputs agree outside the ranges that are named."""
+    return f"{pair.elsewhere:,} of the others agree, by chance or in narrow ranges"
 
 
 def agree_words(pair: PortablePair) -> str:
