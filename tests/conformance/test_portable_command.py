@@ -59,6 +59,7 @@ def test_documents_and_house_rules_are_parties() -> None:
     required = "--require=float32/int32: [-inf, 0]"
     code, out, _ = castigate_in_process("portable", OTHER, *named, PAIR, required)
     assert code == 1
+    assert out.endswith(f"gives {OTHER} 0x00000000 (0); onnx-cast+java:25 does not allow {OTHER}\n")
     assert "  agree   every finite value, infinity, NaN\n  differ  -infinity\n" in out
     joined = " ".join(out.split())
     assert "onnx-cast:25: allows all these answers" in joined
