@@ -296,7 +296,7 @@ def _listed(words: Sequence[str]) -> str:
 def pair_lines(pair: PortablePair) -> Iterator[str]:
     """A pair as lines."""
     yield f"{pair.source} to {pair.target}: {basis_words(pair)}"
-    if len(pair.backends) + len(pair.documents) > 1:
+    if pair.asked:
         yield f"  agree   {agree_words(pair)}"
         for each in pair.differ:
             yield f"  differ  {', '.join(each.where)}"
@@ -310,6 +310,8 @@ def pair_lines(pair: PortablePair) -> Iterator[str]:
 
 def basis_words(pair: PortablePair) -> str:
     """Which inputs were asked."""
+    if not pair.asked:
+        return "nothing to compare, as fewer than two answer it"
     if pair.every_input:
         return f"every input asked, {pair.agreeing:,} of {pair.asked:,} agree"
     ends = "their ends are exact neighbors" if pair.exact_ends else "their ends too"

@@ -76,6 +76,17 @@ def test_a_backend_that_is_absent_is_not_safe() -> None:
     assert out.endswith("is not checked: numpy: numpy has no dtype float8e4m3fn\n")
 
 
+def test_one_party_is_nothing_to_compare(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    code, out, _ = castigate_in_process("portable", ONE, PAIR, f"--page={page}")
+    assert (code, out) == (
+        0,
+        "float32 to int32: nothing to compare, as fewer than two answer it\n",
+    )
+    assert "| float32 → int32 |" in page.read_text("utf-8")
+    assert castigate_in_process("portable", ONE, "--require=int8/int8: [0, 1]")[0] == 1
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
