@@ -48,6 +48,7 @@ GENERATED = {
     "exact_counts.md",
     "mutants.md",
     "mutation.md",
+    "portable.md",
     "removable_casts.md",
     "rewrites.md",
     "truths.md",

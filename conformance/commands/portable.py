@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from conformance.commands.options import PythonOption, TierChoice, TierOption, TimeoutOption
+from conformance.commands.options import PythonOption, TierChoice, TimeoutOption
 from conformance.exchange import portable_page
 from conformance.exchange.portable_backends import LostError
 from conformance.exchange.portable_pairs import PortablePairs, pair_lines
@@ -22,6 +22,7 @@ from conformance.exchange.portable_questions import PairQuestion, Surveyed, of_b
 from conformance.exchange.required_ranges import pair_named, required_range
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close, load_isolated
+from oracles.registry import BUILTINS
 from reports.run_store.open_run import open_run
 from specs.errors import CastigateError
 
@@ -33,8 +34,8 @@ def portable_command(
         list[str],
         typer.Argument(
             metavar="BACKEND... | RUN [BACKEND]... | schema",
-            help="Backends to ask; or a complete run, of whose answers all is said, and some of"
-            " its backends; `schema` for the JSON schema of --json.",
+            help="Backends to ask; or a complete run, whose answers are compared: those of all its"
+            " backends, or of some; `schema` for the JSON schema of --json.",
         ),
     ],
     pair: Annotated[
@@ -62,7 +63,10 @@ def portable_command(
             help="Exit with 1 unless all agree on the values of this interval (repeatable).",
         ),
     ] = None,
-    tier: TierOption = TierChoice.quick,
+    tier: Annotated[
+        TierChoice,
+        typer.Option(help="quick: selected inputs; full: all of 32-bit sources."),
+    ] = TierChoice.quick,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write all answers there.")
     ] = None,
@@ -132,7 +136,7 @@ def _answered(
 
 
 def _is_run(word: str) -> bool:
-    return "://" in word or Path(word).is_dir()
+    return "://" in word or (Path(word).is_dir() and word not in BUILTINS)
 
 
 def _shown(found: Surveyed) -> Surveyed:

@@ -22,13 +22,15 @@ def portings(run: str) -> list[Porting]:
     held = RunAnswers(store)
     rows = {each.name: rows_by_pair(held, each.name) for each in store.record.backends}
     return [
-        Porting(one, other, tuple(_pairs(held, rows[one], rows[other])))
+        Porting(one, other, tuple(_pairs(held, (one, other), rows[one], rows[other])))
         for one, other in combinations(rows, 2)
         if rows[one] and rows[other]
     ]
 
 
-def _pairs(held: RunAnswers, one: Rows, other: Rows) -> Iterator[PortedPair]:
+def _pairs(
+    held: RunAnswers, names: tuple[str, str], one: Rows, other: Rows
+) -> Iterator[PortedPair]:
     order = list(formats())
     pairs = sorted({*one, *other}, key=lambda pair: tuple(map(order.index, pair)))
     for pair in pairs:
@@ -36,14 +38,16 @@ def _pairs(held: RunAnswers, one: Rows, other: Rows) -> Iterator[PortedPair]:
         if here is None or there is None:
             offered = here or there
             assert offered is not None
-            yield PortedPair(*pair, ABSENT, "", offered.case)
+            only = names[here is None]
+            yield PortedPair(*pair, ABSENT, f"only {only} answers it", offered.case)
         elif (here.asked, here.answers) == (there.asked, there.answers):
             yield PortedPair(*pair, SAFE, "", here.case)
         else:
             found = _compared(held, pair, here, there)
             portability = portability_of(found)
-            agree = "" if portability == SAFE else ", ".join(agree_names(found)) or "nowhere"
-            yield PortedPair(*pair, portability, agree, here.case)
+            words = f"agree: {', '.join(agree_names(found)) or 'nowhere'}"
+            words = "" if portability == SAFE else words
+            yield PortedPair(*pair, portability, words, here.case)
 
 
 def _compared(held: RunAnswers, pair: tuple[str, str], one: CaseRow, other: CaseRow) -> Agreement:

@@ -8,6 +8,7 @@ from conformance.exchange.portable_pairs import (
     PortablePair,
     PortablePairs,
     agree_words,
+    also_words,
     basis_words,
     does_lines,
 )
@@ -32,10 +33,9 @@ def _head(every: PortablePairs, date: str) -> Iterator[str]:
     yield "|---|---|---|---|"
     for each in every.pairs:
         asked = f"{each.asked:,}" + (", every input" if each.every_input else ", sampled")
-        yield (
-            f"| {each.source} → {each.target} | {', '.join(each.backends)} | {agree_words(each)} "
-            f"| {asked} |"
-        )
+        agree = agree_words(each) if each.asked else "–"
+        pair = f"{each.source} → {each.target}"
+        yield f"| {pair} | {', '.join(each.backends)} | {agree} | {asked} |"
 
 
 def _pair(pair: PortablePair) -> Iterator[str]:
@@ -45,9 +45,12 @@ def _pair(pair: PortablePair) -> Iterator[str]:
     words = basis_words(pair)
     yield f"{words[0].upper()}{words[1:]}."
     yield ""
-    yield f"- agree: {agree_words(pair)}"
+    if pair.asked:
+        yield f"- agree: {agree_words(pair)}"
     for each in pair.differ:
         yield f"- differ: {', '.join(each.where)}"
         yield from (f"    - {line}" for line in does_lines(each))
+    if pair.elsewhere:
+        yield f"- also: {also_words(pair)}"
     for name, reason in pair.absent.items():
         yield f"- absent: {name} ({reason})"

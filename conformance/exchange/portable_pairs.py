@@ -296,24 +296,31 @@ def _listed(words: Sequence[str]) -> str:
 def pair_lines(pair: PortablePair) -> Iterator[str]:
     """A pair as lines."""
     yield f"{pair.source} to {pair.target}: {basis_words(pair)}"
-    if len(pair.backends) + len(pair.documents) > 1:
+    if pair.asked:
         yield f"  agree   {agree_words(pair)}"
         for each in pair.differ:
             yield f"  differ  {', '.join(each.where)}"
             for line in does_lines(each):
                 yield from DOES.wrap(line)
         if pair.elsewhere:
-            yield f"  also    {pair.elsewhere:,} of the others agree, by chance or in narrow ranges"
+            yield f"  also    {also_words(pair)}"
     for name, reason in pair.absent.items():
         yield f"  absent  {name}: {reason}"
 
 
 def basis_words(pair: PortablePair) -> str:
     """Which inputs were asked."""
+    if not pair.asked:
+        return "nothing to compare, as fewer than two answer it"
     if pair.every_input:
         return f"every input asked, {pair.agreeing:,} of {pair.asked:,} agree"
     ends = "their ends are exact neighbors" if pair.exact_ends else "their ends too"
     return f"asked {pair.asked:,} inputs; ranges are sampled, {ends}"
+
+
+def also_words(pair: PortablePair) -> str:
+    """How many inputs agree outside the ranges that are named."""
+    return f"{pair.elsewhere:,} of the others agree, by chance or in narrow ranges"
 
 
 def agree_words(pair: PortablePair) -> str:

@@ -8,7 +8,7 @@ from functools import reduce
 
 import numpy as np
 
-from conformance.exchange.portability import Agreement, Parties, survey
+from conformance.exchange.portability import Agreement, Breach, Parties, survey
 from conformance.exchange.portable_backends import (
     Asked,
     allows_of,
@@ -129,7 +129,7 @@ def _surveyed(
     pair = described.pair(asked, absent, exact_ends and not found.is_whole)
     if absent:
         return Surveyed(pair, versions, _unchecked(question, _why(absent)))
-    return Surveyed(pair, versions, tuple(_requirements(question, found, tuple(cases))))
+    return Surveyed(pair, versions, tuple(_requirements(question, found, tuple(cases), parties)))
 
 
 def _why(absent: Mapping[str, str]) -> str:
@@ -142,7 +142,7 @@ def _unchecked(question: PairQuestion, why: str) -> tuple[Requirement, ...]:
 
 
 def _requirements(
-    question: PairQuestion, found: Agreement, names: Sequence[str]
+    question: PairQuestion, found: Agreement, names: Sequence[str], parties: Parties
 ) -> Iterator[Requirement]:
     results = zip(question.required, found.breaches, found.checked, strict=True)
     for required, breach, checked in results:
@@ -152,7 +152,8 @@ def _requirements(
                 f"{name} {datum_with_value(found.target, code)}"
                 for name, code in zip(names, breach.answers, strict=True)
             )
-            line = f"{required.text} is not safe: {given} gives {answers}"
+            refused = "".join(f"; {each}" for each in _refusals(parties, names, breach))
+            line = f"{required.text} is not safe: {given} gives {answers}{refused}"
             yield Requirement(line, is_safe=False)
         elif not checked:
             line = f"{required.text} is not checked: the run asked no input of it; name backends"
@@ -161,6 +162,17 @@ def _requirements(
             asked = "every input" if found.is_whole else "by a sample"
             line = f"{required.text} is safe: {counted(checked, 'input')} asked, {asked}"
             yield Requirement(line, is_safe=True)
+
+
+def _refusals(parties: Parties, names: Sequence[str], breach: Breach) -> Iterator[str]:
+    """The documents that do not allow an answer of a breach, each with whose it is."""
+    given = np.array([breach.code], parties.source.storage)
+    for document, allows in parties.documents.items():
+        answers = (np.array([code], parties.target.storage) for code in breach.answers)
+        pairs = zip(names, answers, strict=True)
+        wrong = [name for name, answer in pairs if not allows(given, answer).all()]
+        if wrong:
+            yield f"{document} does not allow {', '.join(wrong)}"
 
 
 def of_run(

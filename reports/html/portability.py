@@ -32,12 +32,12 @@ MEANINGS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class PortedPair:
-    """A pair of dtypes as two backends answer it: how safe it is, where they agree, a case."""
+    """A pair of dtypes as two backends answer it: how safe it is, words, a case."""
 
     source: str
     target: str
     portability: str
-    agree: str
+    words: str
     case: str
 
 

@@ -59,6 +59,7 @@ def test_documents_and_house_rules_are_parties() -> None:
     required = "--require=float32/int32: [-inf, 0]"
     code, out, _ = castigate_in_process("portable", OTHER, *named, PAIR, required)
     assert code == 1
+    assert out.endswith(f"gives {OTHER} 0x00000000 (0); onnx-cast+java:25 does not allow {OTHER}\n")
     assert "  agree   every finite value, infinity, NaN\n  differ  -infinity\n" in out
     joined = " ".join(out.split())
     assert "onnx-cast:25: allows all these answers" in joined
@@ -73,6 +74,17 @@ def test_a_backend_that_is_absent_is_not_safe() -> None:
     assert code == 1
     assert "  absent  numpy: numpy has no dtype float8e4m3fn" in out
     assert out.endswith("is not checked: numpy: numpy has no dtype float8e4m3fn\n")
+
+
+def test_one_party_is_nothing_to_compare(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    code, out, _ = castigate_in_process("portable", ONE, PAIR, f"--page={page}")
+    assert (code, out) == (
+        0,
+        "float32 to int32: nothing to compare, as fewer than two answer it\n",
+    )
+    assert "| float32 → int32 |" in page.read_text("utf-8")
+    assert castigate_in_process("portable", ONE, "--require=int8/int8: [0, 1]")[0] == 1
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from conformance.exchange.docket_of_run import docket_rows
+from conformance.exchange.portable_matrix import portings
 from reports.html.site import write_site
 from specs.editions import edition
 from specs.loader import documents
@@ -39,6 +40,7 @@ PAGES = (
     "case.html#onnx-cast:25/int8/string",
     "pair.html#float32/float8e4m3fn",
     "docket.html",
+    "portability.html",
 )
 pytestmark = [
     pytest.mark.browser,
@@ -55,7 +57,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> str:
         planted_run(folder / "before"),
         planted_run(folder / "now", one_cell("ort", HALF, violated("ort", HALF)), after=1),
     ]
-    write_site(runs, folder / "site", docket_rows)
+    write_site(runs, folder / "site", docket_rows, portings)
     return (folder / "site").as_uri()
 
 

@@ -35,7 +35,7 @@ def test_pairs_are_safe_or_safe_in_range(folder: Path) -> None:
         ("int4", SAFE),
     }
     [range_] = porting.differing
-    assert range_.agree == "every finite value, infinity, NaN"
+    assert range_.words == "agree: every finite value, infinity, NaN"
 
 
 def test_the_page_shows_them_and_is_linked(folder: Path) -> None:
@@ -53,7 +53,7 @@ def test_the_page_shows_them_and_is_linked(folder: Path) -> None:
 def test_any_nan_equals_any_nan(tmp_path: Path) -> None:
     """Of the planted backends, one returns another payload than the others."""
     for porting in portings(planted_run(tmp_path / "run")):
-        assert [(each.portability, each.agree) for each in porting.pairs] == [(SAFE, "")]
+        assert [(each.portability, each.words) for each in porting.pairs] == [(SAFE, "")]
 
 
 def test_a_pair_that_one_of_two_offers_is_not_offered(tmp_path: Path) -> None:
@@ -64,6 +64,7 @@ def test_a_pair_that_one_of_two_offers_is_not_offered(tmp_path: Path) -> None:
     [porting] = portings(str(tmp_path))
     found = {each.source: each.portability for each in porting.pairs}
     assert found == {"int4": ABSENT, "int8": SAFE}
+    assert f"only {ONE} answers it" in [each.words for each in porting.pairs]
     assert porting.counts == {ABSENT: 1, SAFE: 1}
 
 
