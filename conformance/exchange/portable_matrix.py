@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import combinations
 
-from conformance.exchange.portability import Agreement, Parties
+from conformance.exchange.portability import Parties
 from conformance.exchange.portable_pairs import agree_names, portability_of
 from conformance.exchange.portable_questions import rows_by_pair, stored_agreement
 from reports.html.portability import ABSENT, SAFE, PortedPair, Porting
@@ -21,15 +21,16 @@ def portings(run: str) -> list[Porting]:
     store = open_run(run)
     held = RunAnswers(store)
     rows = {each.name: rows_by_pair(held, each.name) for each in store.record.backends}
+    comparison = _Comparison(held)
     return [
-        Porting(one, other, tuple(_pairs(held, (one, other), rows[one], rows[other])))
+        Porting(one, other, tuple(_pairs(comparison, (one, other), rows[one], rows[other])))
         for one, other in combinations(rows, 2)
         if rows[one] and rows[other]
     ]
 
 
 def _pairs(
-    held: RunAnswers, names: tuple[str, str], one: Rows, other: Rows
+    comparison: _Comparison, names: tuple[str, str], one: Rows, other: Rows
 ) -> Iterator[PortedPair]:
     order = list(formats())
     pairs = sorted({*one, *other}, key=lambda pair: tuple(map(order.index, pair)))
@@ -43,13 +44,24 @@ def _pairs(
         elif (here.asked, here.answers) == (there.asked, there.answers):
             yield PortedPair(*pair, SAFE, "", here.case)
         else:
-            found = _compared(held, pair, here, there)
-            portability = portability_of(found)
-            words = f"agree: {', '.join(agree_names(found)) or 'nowhere'}"
-            words = "" if portability == SAFE else words
+            portability, words = comparison.of(pair, here, there)
             yield PortedPair(*pair, portability, words, here.case)
 
 
-def _compared(held: RunAnswers, pair: tuple[str, str], one: CaseRow, other: CaseRow) -> Agreement:
-    source, target = map(format_named, pair)
-    return stored_agreement(held, Parties(source, target), [one, other])
+class _Comparison:
+    """Compares stored answers; what several backends answered alike is compared once."""
+
+    def __init__(self, held: RunAnswers) -> None:
+        self._held = held
+        self._known: dict[Hashable, tuple[str, str]] = {}
+
+    def of(self, pair: tuple[str, str], one: CaseRow, other: CaseRow) -> tuple[str, str]:
+        """How portable the pair is, and in words where both agree, unless it is everywhere."""
+        key = (pair, frozenset({(one.asked, one.answers), (other.asked, other.answers)}))
+        if key not in self._known:
+            source, target = map(format_named, pair)
+            found = stored_agreement(self._held, Parties(source, target), [one, other])
+            portability = portability_of(found)
+            words = f"agree: {', '.join(agree_names(found)) or 'nowhere'}"
+            self._known[key] = portability, "" if portability == SAFE else words
+        return self._known[key]
