@@ -1,4 +1,4 @@
-"""What a case allows: a ruling, whose branches take the inputs, each with an outcome."""
+"""Rulings: what a case allows, by branches that take its inputs and give each an outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an outcome word means for a target."""
+"""Turns the words for outcomes in documents and house rules into outcomes of a target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a ruling allows for one value, by the definition of a cast."""
+"""Finds what a ruling allows for one input, by the definition of a cast.
+
+``exact`` has the arithmetic, and ``exact_behaviors`` the steps of behaviors.
+"""
 
 from __future__ import annotations
 
