@@ -47,6 +47,7 @@ KINDS: dict[str, Kind] = {
     "versions": "version",
     "receiver": "section",
     "bitcast": "section",
+    "quantization": "section",
 }
 """The kind of part that each top-level key of a document contains, or is as a whole."""
 
