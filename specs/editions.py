@@ -220,8 +220,8 @@ class Edition:
             yield from self._bitcast_cases(self.document.entry.bitcast)
             return
         if self.document.entry.quantization is not None:
-            for pair, modes in combinations(self.document.entry, self.version, self.listed):
-                yield Case(name, self.version, *pair, modes)
+            for dtypes, own in combinations(self.document.entry, self.version, self.listed):
+                yield Case(name, self.version, *dtypes, own)
             return
         for source, target in self.pairs():
             pair = Case(name, self.version, source, target)

@@ -154,8 +154,9 @@ def _step_errors(entry: DocumentEntry) -> Errors:
         if rule.step is None and steps:
             yield ("rules", name), f"a rule of {entry.operation} needs `step` and `gives`"
         if rule.step is not None and rule.step not in steps:
-            message = f"{entry.operation} has no step `{rule.step}`"
-            yield ("rules", name, "step"), message + (f"; it has {', '.join(steps)}" if steps else "")
+            known = f"; it has {', '.join(steps)}" if steps else ""
+            message = f"{entry.operation} has no step `{rule.step}`{known}"
+            yield ("rules", name, "step"), message
 
 
 def _cells(then: Cell | dict[str, Cell] | None) -> Iterator[Cell]:

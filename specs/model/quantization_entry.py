@@ -174,4 +174,3 @@ class QuantizationEntry(PointedEntry):
     cases: Annotated[list[CombinationEntry], Field(min_length=1)] = Field(
         default_factory=lambda: [CombinationEntry.model_validate({"scale": [], "form": []})]
     )
-
