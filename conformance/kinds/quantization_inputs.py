@@ -8,9 +8,9 @@ costs a call. Where scales lie along an axis or in blocks, all of them are in on
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,8 @@ MOST_CODES = 1 << 10
 """Codes that are dequantized of a wide format."""
 
 
-class Given(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Given:
     """The tensors of one request, and each element's own scale and zero point."""
 
     tensors: dict[str, Bits]
@@ -52,15 +53,18 @@ class Given(NamedTuple):
     zeros: Bits | None
 
 
-def telling_requests(case: Case) -> tuple[Given, ...]:
-    """The requests by which a case of quantize or dequantize is judged."""
+def telling_requests(case: Case, *, has_whole: bool = True) -> tuple[Given, ...]:
+    """The requests by which a case of quantize or dequantize is judged.
+
+    If one ``has_whole``, it asks all patterns of a source of up to 16 bits.
+    """
     entry = document_named(case.document).entry.quantization
     assert entry is not None
-    return _requests(formula(case), case.mode[FORM], entry.ranks == "kept")
+    return _requests(formula(case), case.mode[FORM], entry.ranks == "kept", has_whole)
 
 
 @lru_cache(64)
-def _requests(rules: Formula, form: str, keeps_ranks: bool) -> tuple[Given, ...]:
+def _requests(rules: Formula, form: str, keeps_ranks: bool, has_whole: bool) -> tuple[Given, ...]:
     scales = telling_scales(rules.scale)
     zeros = telling_zeros(zero_format(rules))
     pairs = [(scale, zeros[number % len(zeros)]) for number, scale in enumerate(scales)]
@@ -69,7 +73,7 @@ def _requests(rules: Formula, form: str, keeps_ranks: bool) -> tuple[Given, ...]
             return (_along_axis(rules, pairs, keeps_ranks),)
         case "block":
             return (_in_blocks(rules, pairs, keeps_ranks),)
-    return tuple(_of_tensors(rules, pairs[:TENSORS], keeps_ranks))
+    return tuple(_of_tensors(rules, pairs[:TENSORS], keeps_ranks, has_whole))
 
 
 def zero_format(rules: Formula) -> Format:
@@ -78,12 +82,12 @@ def zero_format(rules: Formula) -> Format:
 
 
 def _of_tensors(
-    rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bool
+    rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bool, has_whole: bool
 ) -> Iterator[Given]:
     """One scale for each tensor; the first tensor has no zero point, if it can do without."""
     shape = (1,) if keeps_ranks else ()
     for number, (scale, zero) in enumerate(pairs):
-        x = telling_inputs(rules, scale, zero, is_whole=number == 1)
+        x = telling_inputs(rules, scale, zero, is_whole=has_whole and number == 1)
         tensors = {"x": x, "scale": np.full(shape, scale, rules.scale.storage)}
         scales = np.full(x.shape, scale, rules.scale.storage)
         if number == 0 and not keeps_ranks:
