@@ -13,7 +13,6 @@ A rule for scales that are powers of two is a *threshold* here: the scale is ``2
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from math import frexp, sqrt
 from typing import Any, NamedTuple
@@ -102,7 +101,8 @@ def decoded(fmt: Format, bits: Bits) -> Floats:
         found[magnitude == fmt.infinity_code] = np.inf
     for nans in fmt.nan_codes:
         found[(codes >= nans.start) & (codes < nans.stop)] = np.nan
-    return np.where(codes & fmt.sign_bit, -found, found)
+    signed: Floats = np.where(codes & fmt.sign_bit, -found, found)
+    return signed
 
 
 def in_blocks(size: int, rows: NDArray[Any]) -> NDArray[Any]:
@@ -157,6 +157,8 @@ def _with_mantissa(
     quotient = largest / (largest_code * global_scale)
     if word == "round-up":
         codes = np.searchsorted(values, quotient)
+    elif word == "round-down":
+        codes = np.searchsorted(values, quotient, side="right") - 1
     else:
         codes = nearest_codes(values, quotient, is_even=word == "nearest-even")
     asked = np.full(largest.shape, NUMBER["scale"], np.uint8)
@@ -174,8 +176,8 @@ def nearest_codes(values: Floats, quotient: Floats, *, is_even: bool = True) -> 
     middles = (values + np.append(values[1:], beyond)) / 2
     codes = np.searchsorted(middles, quotient)
     reached = middles[np.minimum(codes, middles.size - 1)] == quotient
-    goes_up = (codes % 2 == 1) if is_even else True
-    return codes + (reached & goes_up)
+    goes_up = reached & (codes % 2 == 1) if is_even else reached
+    return np.add(codes, goes_up, dtype=np.intp)
 
 
 def codes(ruling: BlockRuling, x: Bits, scale: Bits, global_scale: float = 1.0) -> Blocks:
@@ -246,9 +248,7 @@ def products(ruling: BlockRuling, x: Bits, scale: Bits, global_scale: float = 1.
         special = number.infinity_code | sign if question == "infinity-code" else nan_of(number)
         found = np.where(holds, special, found)
         asked[holds] = NUMBER[question]
-    found, asked = (
-        each.reshape(*x.shape[:-1], -1)[..., : x.shape[-1]] for each in (found, asked)
-    )
+    found, asked = (each.reshape(*x.shape[:-1], -1)[..., : x.shape[-1]] for each in (found, asked))
     return _blocks(number.storage, found, asked, _open(ruling)[asked])
 
 

@@ -8,8 +8,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from specs.formats import Format
-from specs.model.page_lines import Lines
-from specs.model.strict_model import StrictModel
+from specs.model.pointed_entry import PointedEntry
 from specs.model.vocabulary import Level
 
 ScaleRule = Literal[
@@ -62,18 +61,15 @@ def questions(element: Format, *, is_decoding: bool) -> list[BlockQuestion]:
         "infinity-code": element.entry.infinity,
     }
     decoding = (*OF_DECODING, *OF_CODES)
-    return [
-        each for each in WORDS if (each in decoding) == is_decoding and arises.get(each, True)
-    ]
+    return [each for each in WORDS if (each in decoding) == is_decoding and arises.get(each, True)]
 
 
-class BlockOutcomeEntry(StrictModel):
+class BlockOutcomeEntry(PointedEntry):
     """The answer to a question, with its own level, clause or lines where the rule has others."""
 
     is_: BlockWord = Field(alias="is")
     level: Level | None = None
     clause: str | None = None
-    lines: Lines | None = None
 
 
 def _as_mapping(value: object) -> object:
@@ -100,8 +96,7 @@ BlockAnswers = Annotated[
 ]
 
 
-class BlocksEntry(StrictModel):
+class BlocksEntry(PointedEntry):
     """The dtype of a document's scales."""
 
     scale: str
-    lines: Lines | None = None

@@ -7,9 +7,6 @@ tests.reference.block_model 1000000`` compares the two on so many random blocks 
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
