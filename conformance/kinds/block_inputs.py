@@ -37,6 +37,9 @@ GLOBALS = (0x3A800000, 0x3F800000, 0x3A83126F)
 """Global scales: 2^-10, 1 and about 0.001."""
 
 
+Words = NDArray[np.int64]
+
+
 class BlockInput(NamedTuple):
     """Tensors by name, and a word for how the blocks lie in them."""
 
@@ -63,10 +66,9 @@ def _numbers(
     finite = np.concatenate([*_finite_blocks(ruling, global_scale, chance)])
     special = _special_blocks(ruling, finite)
     # Every third block is a special one, as long as there are some.
-    rows = np.concatenate(
-        [finite[: 2 * len(special)].reshape(len(special), 2, -1), special[:, None]], axis=1
-    )
-    blocks = np.concatenate([rows.reshape(-1, ruling.size), finite[2 * len(special) :]])
+    first, rest = np.split(finite, [2 * len(special)])
+    mixed = np.concatenate([first.reshape(len(special), 2, -1), special[:, None]], axis=1)
+    blocks = np.concatenate([mixed.reshape(-1, ruling.size), rest])
     yield "", {X: blocks}
     yield "in rows of four blocks", {X: blocks[: len(blocks) // 4 * 4].reshape(-1, 4 * ruling.size)}
     ragged = finite[:12].reshape(3, -1)[:, : 3 * ruling.size + ruling.size // 4 + 1]
@@ -98,21 +100,24 @@ def _thresholds(ruling: BlockRuling, global_scale: float) -> Floats:
         values = values_of(ruling.scale)[: ruling.scale.max_code + 1]
         beyond = np.array([480.0, 512.0, 1e4])
         bounds = np.concatenate([values[1:], (values[1:] + values[:-1]) / 2, beyond])
-        return bounds * largest * global_scale
+        scaled: Floats = bounds * largest * global_scale
+        return scaled
     at = [threshold(ruling.element, word).magnitude for word in POWER_RULES]
     significands = {np.frexp(each)[0] * 2 for each in at} | {1.0, 1.5, 1.75, 1.8125, 1.875, 1.9375}
     powers = np.array([*POWERS, *ENDS], np.int32)
-    return np.ldexp(np.array(sorted(significands))[:, None], powers).reshape(-1)
+    found: Floats = np.ldexp(np.array(sorted(significands))[:, None], powers).reshape(-1)
+    return found
 
 
 def _beside(number: Format, values: Floats) -> Bits:
     """The numbers at some values, or below them, and both neighbors of each; all positive."""
     codes = below(number, values)
     near = np.concatenate([codes - 1, codes, codes + 1])
-    return np.unique(near[(near > 0) & (near <= number.max_code)]).astype(number.storage)
+    found: Bits = np.unique(near[(near > 0) & (near <= number.max_code)]).astype(number.storage)
+    return found
 
 
-def below(number: Format, values: Floats) -> NDArray[np.int64]:
+def below(number: Format, values: Floats) -> Words:
     """The patterns of the largest numbers that are not above some positive values."""
     magnitudes = np.minimum(values, decoded(number, np.array([number.max_code]))[0])
     power = np.maximum(np.frexp(magnitudes)[1] - 1, number.lowest_exponent) - number.entry.mantissa
@@ -120,7 +125,8 @@ def below(number: Format, values: Floats) -> NDArray[np.int64]:
     field = np.where(
         multiple >> number.entry.mantissa, power + number.entry.mantissa + number.entry.bias - 1, 0
     )
-    return (field.astype(np.int64) << number.entry.mantissa) + multiple
+    codes: Words = (field.astype(np.int64) << number.entry.mantissa) + multiple
+    return codes
 
 
 def _smallest_numbers(number: Format) -> Bits:
@@ -140,23 +146,21 @@ def _with_largest(ruling: BlockRuling, largest: Bits, chance: np.random.Generato
     rows = np.arange(len(largest))
     negative = np.where(rows % 3 == 1, number.sign_bit, 0)
     blocks[rows, rows % size] = top[:, 0] | negative
-    return blocks.astype(number.storage)
+    found: Bits = blocks.astype(number.storage)
+    return found
 
 
-def _signs(
-    number: Format, shape: tuple[int, ...], chance: np.random.Generator
-) -> NDArray[np.int64]:
-    return np.where(chance.integers(0, 2, shape) == 1, number.sign_bit, 0)
+def _signs(number: Format, shape: tuple[int, ...], chance: np.random.Generator) -> Words:
+    signs: Words = np.where(chance.integers(0, 2, shape) == 1, number.sign_bit, 0)
+    return signs
 
 
 def _with_ties(ruling: BlockRuling, global_scale: float, chance: np.random.Generator) -> Bits:
     """Blocks whose elements are ties of the elements' grid, and numbers beside them."""
     values = values_of(ruling.element)[: ruling.element.max_code + 1]
     step = values[-1] - values[-2]
-    ties = np.append(
-        (values[1:] + values[:-1]) / 2, values[-1] + step * np.array([0.25, 0.5, 0.75])
-    )
-    grid = np.concatenate([ties, values[1:]])
+    beyond = values[-1] + step * np.array([0.25, 0.5, 0.75])
+    grid = np.concatenate([(values[1:] + values[:-1]) / 2, beyond, values[1:]])
     found = []
     for power in TIE_POWERS:
         for top in TOPS:
@@ -186,11 +190,9 @@ def _positions(ruling: BlockRuling) -> Bits:
     """A block for each place of the largest magnitude; its other elements are all different."""
     one = ruling.number.one_code
     steps = np.arange(ruling.size) << max(ruling.number.entry.mantissa - 3, 0)
-    rows = [
-        np.where(steps == steps[place], one + (6 << ruling.number.entry.mantissa), one + steps)
-        for place in range(ruling.size)
-    ]
-    return np.array(rows).astype(ruling.number.storage)
+    top = one + (6 << ruling.number.entry.mantissa)
+    places = np.eye(ruling.size, dtype=np.bool_)
+    return np.where(places, top, one + steps).astype(ruling.number.storage)
 
 
 def _special_blocks(ruling: BlockRuling, ordinary: Bits) -> Bits:
@@ -203,13 +205,8 @@ def _special_blocks(ruling: BlockRuling, ordinary: Bits) -> Bits:
     zeros[3, 0] = 1  # all but one
     nan = number.nan_codes[0].start
     found = [zeros]
-    for word in (
-        nan,
-        nan | minus,
-        number.nan_codes[0][-1],
-        number.infinity_code,
-        number.infinity_code | minus,
-    ):
+    nans, infinity = (nan, nan | minus, number.nan_codes[0][-1]), number.infinity_code
+    for word in (*nans, infinity, infinity | minus):
         for place in (0, size // 2 - 1, size - 1):
             block = ordinary[place].astype(np.int64)
             block[place] = word
@@ -239,7 +236,7 @@ def _codes_and_scales(
 @lru_cache(16)
 def _all_pairs(element: Format, scale: Format, size: int) -> tuple[Bits, Bits]:
     codes = np.arange(1 << element.bits)
-    codes = np.resize(codes, -(-codes.size // size) * size).reshape(-1, size)
+    rows = np.resize(codes, -(-codes.size // size) * size).reshape(-1, size)
     scales = np.arange(scale.max_code + 2)  # with the NaN that follows
-    x = np.tile(codes, (scales.size, 1)).astype(element.storage)
-    return x, np.repeat(scales, len(codes))[:, None].astype(scale.storage)
+    x = np.tile(rows, (scales.size, 1)).astype(element.storage)
+    return x, np.repeat(scales, len(rows))[:, None].astype(scale.storage)

@@ -9,7 +9,7 @@ import numpy as np
 from oracles.protocol import Bits
 from oracles.reference.block_kernels import NUMBER, in_blocks
 from reports.counterexample.drawing import datum_with_value
-from reports.grading.graded_blocks import SCALE, GradedBlocks, X, Y
+from reports.grading.graded_blocks import SCALE, GradedBlocks, Y, magnitudes_of
 from specs.block_ruling import BlockRuling
 from specs.formats import Format
 from specs.model.block_entry import BlockQuestion
@@ -51,8 +51,7 @@ def _special_codes(
     number = ruling.number
     found = []
     for each in answered:
-        x = each.tensors[X]
-        magnitude = x & np.array(number.mask ^ number.sign_bit, x.dtype)
+        magnitude = magnitudes_of(number, each.x)
         is_special = magnitude > number.infinity_code
         if question == "infinity-block":
             is_special = magnitude == number.infinity_code

@@ -21,14 +21,22 @@ from conformance.kinds.verdicts import without_answer
 from oracles.backend.replies import Answered, Declined
 from oracles.backend.requests import Quantize, Script
 from oracles.protocol import Bits
-from oracles.reference.block_kernels import QUESTIONS, allowed_codes
+from oracles.reference.block_kernels import QUESTIONS, allowed_codes, in_blocks
 from reports.counterexample.drawing import datum_with_value
 from reports.findings.block_code_mechanisms import followed_in_codes
 from reports.findings.block_mechanisms import BESIDE_OTHERS
 from reports.findings.block_product_mechanisms import followed_in_products
 from reports.findings.block_scale_mechanisms import followed_in_scales
 from reports.grading.divergences import index_of_simplest
-from reports.grading.graded_blocks import GLOBAL, SCALE, GradedBlocks, X, Y
+from reports.grading.graded_blocks import (
+    GLOBAL,
+    SCALE,
+    GradedBlocks,
+    Mask,
+    X,
+    Y,
+    magnitudes_of,
+)
 from reports.judgement import Judgement
 from reports.problems import Note, Problem, Unoffered, WrongForm, WrongQuantized
 from specs.block_ruling import BlockAnswer, BlockRuling, block_ruling
@@ -42,10 +50,10 @@ class Wrong(NamedTuple):
 
     result: str
     answer: BlockAnswer
-    at: list[tuple[GradedBlocks, np.ndarray]]
+    at: list[tuple[GradedBlocks, Mask]]
 
     @property
-    def count(self) -> int:
+    def elements(self) -> int:
         """How many elements of the result are wrong."""
         return sum(int(np.count_nonzero(mask)) for _, mask in self.at)
 
@@ -140,7 +148,7 @@ def _smallest(case: Case, ruling: BlockRuling, wrong: Wrong) -> Ask[Shown]:
     return Shown(blocks, place, is_alone=True)
 
 
-def _simplest_place(blocks: GradedBlocks, result: str, mask: np.ndarray) -> tuple[int, ...]:
+def _simplest_place(blocks: GradedBlocks, result: str, mask: Mask) -> tuple[int, ...]:
     """The place in a result whose input is the simplest of the wrong ones."""
     if result == SCALE:
         source, inputs = blocks.ruling.number, _largest_patterns(blocks)
@@ -155,18 +163,10 @@ def _simplest_place(blocks: GradedBlocks, result: str, mask: np.ndarray) -> tupl
 def _largest_patterns(blocks: GradedBlocks) -> Bits:
     """The pattern of the largest magnitude of each block, with its sign."""
     size = blocks.ruling.size
-    rows = _padded(blocks.x, size)
-    magnitudes = rows & np.array(
-        blocks.ruling.number.mask ^ blocks.ruling.number.sign_bit, rows.dtype
-    )
-    places = magnitudes.argmax(axis=-1)[..., np.newaxis]
-    return np.take_along_axis(rows, places, axis=-1)[..., 0]
-
-
-def _padded(x: Bits, size: int) -> Bits:
-    missing = -x.shape[-1] % size
-    padded = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
-    return padded.reshape(*x.shape[:-1], -1, size)
+    rows = in_blocks(size, blocks.x)
+    places = magnitudes_of(blocks.ruling.number, rows).argmax(axis=-1)[..., np.newaxis]
+    found: Bits = np.take_along_axis(rows, places, axis=-1)[..., 0]
+    return found
 
 
 def _alone(
@@ -180,18 +180,15 @@ def _alone(
         small[GLOBAL] = blocks.tensors[GLOBAL]
     if result == SCALE:
         largest = _largest_patterns(blocks)[place]
-        where = int(np.flatnonzero(_padded(x, size)[place] == largest)[0])
+        where = int(np.flatnonzero(in_blocks(size, x)[place] == largest)[0])
         block[0, where] = largest
         return small, (0, 0)
     *front, column = place
     if blocks.ruling.is_decoding:
         small[SCALE] = blocks.scale[(*front, column // size)].reshape(1, 1)
     else:
-        row = _padded(x, size)[(*front, column // size)]
-        magnitudes = row & np.array(
-            blocks.ruling.number.mask ^ blocks.ruling.number.sign_bit, x.dtype
-        )
-        top = int(magnitudes.argmax())
+        row = in_blocks(size, x)[(*front, column // size)]
+        top = int(magnitudes_of(blocks.ruling.number, row).argmax())
         block[0, top] = row[top]
     block[0, column % size] = x[place]
     return small, (0, column % size)
@@ -209,14 +206,12 @@ def _problem(
     blocks, place, _ = shown
     ruling, result = blocks.ruling, wrong.result
     expected = blocks.expected[result]
-    every = (
-        allowed_codes(ruling, expected)
-        if result == Y and not ruling.is_decoding
-        else (expected.codes,)
-    )
-    target = {SCALE: ruling.scale, Y: ruling.number if ruling.is_decoding else ruling.element}[
-        result
-    ]
+    target = ruling.number if ruling.is_decoding else ruling.element
+    every: Sequence[Bits] = (expected.codes,)
+    if result == SCALE:
+        target = ruling.scale
+    elif not ruling.is_decoding:
+        every = allowed_codes(ruling, expected)
     allowed = dict.fromkeys(datum_with_value(target, int(each[place])) for each in every)
     return WrongQuantized(
         wrong.answer.rule,
@@ -226,21 +221,20 @@ def _problem(
         _given_words(shown, result),
         datum_with_value(target, int(blocks.results[result][place])),
         tuple(allowed),
-        wrong.count,
+        wrong.elements,
         sum(each.results[result].size for each in answered),
         followed,
     )
 
 
 def _given_words(shown: Shown, result: str) -> str:
-    """The block in words: what is in it besides zeros, and its scale where codes are in question."""
+    """The block in words: its largest number, or the number in question and the scale."""
     blocks, place, is_alone = shown
     ruling = blocks.ruling
     source = ruling.element if ruling.is_decoding else ruling.number
     size, x = ruling.size, blocks.x
     if result == SCALE:
-        row = _padded(x, size)[place]
-        words = _block_words(source, row)
+        words = _block_words(source, in_blocks(size, x)[place])
     else:
         *front, column = place
         number = datum_with_value(source, int(x[place]))
@@ -254,7 +248,7 @@ def _given_words(shown: Shown, result: str) -> str:
 
 def _block_words(source: Format, row: Bits) -> str:
     """The largest number of a block, and whether there are others than zeros."""
-    magnitudes = row & np.array(source.mask ^ source.sign_bit, row.dtype)
+    magnitudes = magnitudes_of(source, row)
     largest = datum_with_value(source, int(row[magnitudes.argmax()]))
     others = "zeros" if np.count_nonzero(magnitudes) == 1 else "smaller numbers"
     return f"a block of {largest} and {others}"

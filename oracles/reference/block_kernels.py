@@ -177,7 +177,8 @@ def nearest_codes(values: Floats, quotient: Floats, *, is_even: bool = True) -> 
     codes = np.searchsorted(middles, quotient)
     reached = middles[np.minimum(codes, middles.size - 1)] == quotient
     goes_up = reached & (codes % 2 == 1) if is_even else reached
-    return np.add(codes, goes_up, dtype=np.intp)
+    found: NDArray[np.intp] = codes + goes_up
+    return found
 
 
 def codes(ruling: BlockRuling, x: Bits, scale: Bits, global_scale: float = 1.0) -> Blocks:
@@ -192,6 +193,7 @@ def codes(ruling: BlockRuling, x: Bits, scale: Bits, global_scale: float = 1.0) 
         quotients = np.where(is_ordinary, numbers / factors, 0.0)
     found, asked = _codes_of(ruling, quotients, np.signbit(numbers))
     is_nan = np.isnan(numbers).any(axis=-1, keepdims=True)
+    asked[np.broadcast_to(~is_ordinary, asked.shape)] = NUMBER["element"]
     asked[np.broadcast_to(~is_finite, asked.shape)] = NUMBER["infinity-block"]
     asked[np.broadcast_to(is_nan, asked.shape)] = NUMBER["nan-block"]
     flat = (*shape[:-1], -1)
@@ -248,7 +250,9 @@ def products(ruling: BlockRuling, x: Bits, scale: Bits, global_scale: float = 1.
         special = number.infinity_code | sign if question == "infinity-code" else nan_of(number)
         found = np.where(holds, special, found)
         asked[holds] = NUMBER[question]
-    found, asked = (each.reshape(*x.shape[:-1], -1)[..., : x.shape[-1]] for each in (found, asked))
+    flat = (*x.shape[:-1], -1)
+    found = found.reshape(flat)[..., : x.shape[-1]]
+    asked = asked.reshape(flat)[..., : x.shape[-1]]
     return _blocks(number.storage, found, asked, _open(ruling)[asked])
 
 
@@ -260,17 +264,17 @@ def nan_of(number: Format) -> int:
 def _encoded(number: Format, exact: Floats) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The patterns nearest to numbers, ties to even."""
     entry = number.entry
-    asked = np.full(exact.shape, NUMBER["product"], np.uint8)
+    asked: NDArray[np.uint8] = np.full(exact.shape, NUMBER["product"], np.uint8)
     magnitude = np.where(np.isfinite(exact), np.abs(exact), 0.0)
     lowest = number.lowest_exponent
     power = np.maximum(np.frexp(magnitude)[1].astype(np.int64) - 1, lowest) - entry.mantissa
     multiple = np.rint(np.ldexp(magnitude, -power.astype(np.int32))).astype(np.int64)
-    asked[np.ldexp(multiple.astype(np.float64), power.astype(np.int32)) != magnitude] = NUMBER[
-        "product-inexact"
-    ]
+    rounded = np.ldexp(multiple.astype(np.float64), power.astype(np.int32))
+    asked[rounded != magnitude] = NUMBER["product-inexact"]
     field = np.where(multiple >> entry.mantissa, power + entry.mantissa + entry.bias - 1, 0)
-    found = (field << entry.mantissa) + multiple
+    found: NDArray[np.int64] = (field << entry.mantissa) + multiple
     sign = np.where(np.signbit(exact), number.sign_bit, 0)
     is_beyond = found > number.max_code
     asked[is_beyond] = NUMBER["product-above-largest"]
-    return np.where(is_beyond, number.infinity_code, found) | sign, asked
+    codes: Any = np.where(is_beyond, number.infinity_code, found) | sign
+    return codes, asked

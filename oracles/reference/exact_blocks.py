@@ -21,6 +21,7 @@ This module shares neither code nor method with ``block_kernels``.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -158,7 +159,7 @@ def _within(ruling: BlockRuling, code: int, is_below: bool, is_above: bool) -> S
 def _rounded_to_scale(word: BlockWord, quotient: Fraction, scale: Format) -> int:
     """The code of a quotient rounded to a value of the scale's dtype, the largest at most."""
     values = _scale_values(scale)
-    above = next((code for code, value in enumerate(values) if value >= quotient), len(values) - 1)
+    above = min(bisect_left(values, quotient), len(values) - 1)
     if word == "round-up" or values[above] <= quotient:
         return above
     below = above - 1
@@ -233,7 +234,7 @@ def _nearest_code(values: Sequence[Fraction], magnitude: Fraction) -> int:
     Beyond the largest, a magnitude is rounded as if one more value followed at the same distance;
     what is nearest to that value has the place after the last.
     """
-    above = next((code for code, value in enumerate(values) if value >= magnitude), len(values))
+    above = bisect_left(values, magnitude)
     if above == 0:
         return 0
     step = values[-1] - values[-2]

@@ -109,8 +109,13 @@ class GradedBlocks:
         return blocks.reshape(*self.x.shape[:-1], -1)[..., : self.x.shape[-1]]
 
 
+def magnitudes_of(number: Format, bits: Bits) -> Bits:
+    """Patterns of a float without their signs; they are ordered as the magnitudes are."""
+    found: Bits = bits & np.array(number.mask ^ number.sign_bit, bits.dtype)
+    return found
+
+
 def is_nan(number: Format, bits: Bits) -> Mask:
     """Which patterns of a float with infinities are NaNs."""
-    magnitude = bits & np.array(number.mask ^ number.sign_bit, bits.dtype)
-    found: Mask = magnitude > number.infinity_code
+    found: Mask = magnitudes_of(number, bits) > number.infinity_code
     return found

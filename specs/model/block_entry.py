@@ -1,4 +1,4 @@
-"""What rules about blocks say: questions about scales, codes and products, and words that answer."""
+"""What rules about blocks say: words that answer questions about scales, codes and products."""
 
 from __future__ import annotations
 

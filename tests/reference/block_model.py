@@ -1,8 +1,7 @@
 """Block quantization once more, by shifts and divisions of the integers in a float's fields.
 
-A number is ``m * 2**e`` with ``m`` of exactly 24 bits, or zero. The model knows the formats by their
-fields as they are written here, and uses nothing of the reference. ``python -m
-tests.reference.block_model 1000000`` compares the two on so many random blocks of each rule.
+A number is ``m * 2**e`` with ``m`` of exactly 24 bits, or zero. The model knows the formats by what
+is written here, and uses nothing of the reference.
 """
 
 from __future__ import annotations
@@ -114,6 +113,8 @@ def rounded(m: Ints, e: Ints, d: Any, de: Any, to: Coded, mode: str) -> Ints:
     match mode:
         case "up":
             goes_up = rest > 0
+        case "down":
+            goes_up = rest < 0
         case "even":
             goes_up = (2 * rest > bottom) | ((2 * rest == bottom) & (quotient & 1 == 1))
         case _:
@@ -122,35 +123,59 @@ def rounded(m: Ints, e: Ints, d: Any, de: Any, to: Coded, mode: str) -> Ints:
     return np.minimum(np.where(m == 0, 0, code), to.last + 1)
 
 
-def mx(source: str, element: str, rule: str, words: NDArray[Any]) -> tuple[Ints, Ints]:
-    """The scale and the codes of rows of one block each, of finite numbers not all zero."""
-    m, e, is_negative = fields(source, words)
+def top_of(source: str, words: NDArray[Any]) -> tuple[Ints, Ints]:
+    """The largest magnitude of each row."""
+    m, e, _ = fields(source, words)
     at = np.argmax(np.where(m > 0, (e + 200 << 24) + m, 0), axis=-1)
     rows = np.arange(len(words))
-    power = np.clip(power_of(rule, element, m[rows, at], e[rows, at]), -127, 127)
-    codes = rounded(m, e - 23, 1, power[:, np.newaxis], ELEMENTS[element], "even")
-    return power + 127, signed(element, np.minimum(codes, ELEMENTS[element].last), is_negative)
+    return m[rows, at], e[rows, at]
 
 
-def signed(element: str, codes: Ints, is_negative: NDArray[np.bool_]) -> Ints:
+def scales(
+    source: str, element: str, rule: str, words: NDArray[Any], whole: int | None = None
+) -> Ints:
+    """The scale of each row: a power of two, or a number of NVFP4 if there is a global scale.
+
+    ``whole`` is the word of that scale, a float32. Rows without finite numbers besides zeros get
+    anything.
+    """
+    m, e = top_of(source, words)
+    if whole is None:
+        return np.clip(power_of(rule, element, m, e), -127, 127) + 127
+    g, ge = one_number(whole)
+    mode = {"round-up": "up", "nearest-even": "even", "round-down": "down"}.get(rule, "away")
+    return np.clip(rounded(m, e - 23, 6 * g, ge, UE4M3, mode), 1, 0x7E)
+
+
+def codes(
+    source: str,
+    element: str,
+    words: NDArray[Any],
+    scale: Ints,
+    whole: int | None = None,
+    mode: str = "even",
+) -> Ints:
+    """The codes of rows that have these scales."""
+    m, e, is_negative = fields(source, words)
+    to = ELEMENTS[element]
+    if whole is None:
+        divisor: tuple[Any, Any] = (1, scale[:, np.newaxis] - 127)
+    else:
+        g, ge = one_number(whole)
+        field = scale >> 3
+        factor = np.where(field, scale & 7 | 8, scale & 7) * g
+        divisor = (factor[:, np.newaxis], (np.maximum(field, 1) - 10 + ge)[:, np.newaxis])
+    found = np.minimum(rounded(m, e - 23, *divisor, to, mode), to.last)
+    return signed(element, found, is_negative)
+
+
+def signed(element: str, places: Ints, is_negative: NDArray[np.bool_]) -> Ints:
     if element == "int8":
-        return np.where(is_negative, -codes, codes) & 0xFF
-    return codes | np.where(is_negative, SIGN_BITS[element], 0)
+        return np.where(is_negative, -places, places) & 0xFF
+    return places | np.where(is_negative, SIGN_BITS[element], 0)
 
 
-def nv(source: str, rule: str, words: NDArray[Any], whole: int) -> tuple[Ints, Ints]:
-    """The scale and codes of NVFP4; ``whole`` is the word of the float32 global scale."""
-    m, e, is_negative = fields(source, words)
-    of_all, exponent, _ = fields("float32", np.array([whole]))
-    g, ge = int(of_all[0]), int(exponent[0]) - 23
-    at = np.argmax(np.where(m > 0, (e + 200 << 24) + m, 0), axis=-1)
-    rows = np.arange(len(words))
-    mode = {"round-up": "up", "nearest-even": "even"}.get(rule, "away")
-    scale = rounded(m[rows, at], e[rows, at] - 23, 6 * g, ge, UE4M3, mode)
-    scale = np.clip(scale, 1, 0x7E)
-    field = scale >> 3
-    ms = np.where(field, scale & 7 | 8, scale & 7) * g
-    es = np.maximum(field, 1) - 10 + ge
-    down = (ms[:, np.newaxis], es[:, np.newaxis])
-    codes = np.minimum(rounded(m, e - 23, *down, ELEMENTS["float4e2m1"], "even"), 7)
-    return scale, signed("float4e2m1", codes, is_negative)
+def one_number(word: int) -> tuple[int, int]:
+    """The 24 bits of a float32, and the exponent of the last of them."""
+    m, e, _ = fields("float32", np.array([word]))
+    return int(m[0]), int(e[0]) - 23
