@@ -27,9 +27,9 @@ from specs.case_calls import case_of_member, member_of
 from specs.cases import Case
 from specs.chains import Company
 from specs.formats import format_named
+from specs.operations import is_of_blocks
 from specs.outcomes import Nan
 from specs.release import VERSION
-from specs.operations import is_of_blocks
 from specs.ruling import ruling
 
 VARIANTS: tuple[str, ...] = ()
