@@ -149,13 +149,18 @@ def _smallest(case: Case, ruling: BlockRuling, wrong: Wrong) -> Ask[Shown]:
 
 
 def _simplest_place(blocks: GradedBlocks, result: str, mask: Mask) -> tuple[int, ...]:
-    """The place in a result whose input is the simplest of the wrong ones."""
+    """The place in a result whose input is the simplest of the wrong ones.
+
+    Of codes and products, only those count whose scale is as near to one as any.
+    """
+    ruling = blocks.ruling
+    source, inputs = ruling.element if ruling.is_decoding else ruling.number, blocks.x
     if result == SCALE:
-        source, inputs = blocks.ruling.number, _largest_patterns(blocks)
-    elif blocks.ruling.is_decoding:
-        source, inputs = blocks.ruling.element, blocks.x
+        inputs = _largest_patterns(blocks)
     else:
-        source, inputs = blocks.ruling.number, blocks.x
+        distance = np.abs(blocks.scale.astype(np.int64) - ruling.scale.one_code)
+        distance = blocks.unblocked(np.repeat(distance, ruling.size, axis=-1))
+        mask = mask & (distance == distance[mask].min())
     flat = index_of_simplest(source, inputs.reshape(-1), mask.reshape(-1))
     return tuple(int(each) for each in np.unravel_index(flat, mask.shape))
 

@@ -154,8 +154,9 @@ def codes(
     scale: Ints,
     whole: int | None = None,
     mode: str = "even",
+    beyond: int | None = None,
 ) -> Ints:
-    """The codes of rows that have these scales."""
+    """The codes of rows that have these scales; ``beyond`` comes in the place of the last one."""
     m, e, is_negative = fields(source, words)
     to = ELEMENTS[element]
     if whole is None:
@@ -165,7 +166,8 @@ def codes(
         field = scale >> 3
         factor = np.where(field, scale & 7 | 8, scale & 7) * g
         divisor = (factor[:, np.newaxis], (np.maximum(field, 1) - 10 + ge)[:, np.newaxis])
-    found = np.minimum(rounded(m, e - 23, *divisor, to, mode), to.last)
+    found = rounded(m, e - 23, *divisor, to, mode)
+    found = np.where(found > to.last, to.last if beyond is None else beyond, found)
     return signed(element, found, is_negative)
 
 
