@@ -191,7 +191,7 @@ def test_wrong_codes_are_shown_with_their_scale() -> None:
     wrong, zeros = wrong_in(judge(UP4, library(mode="away")))
     assert zeros.rule == "zeros-of-floats"
     assert wrong.given.endswith("in a block of scale 0x7f (1)")
-    assert (wrong.got, wrong.allowed) == ("0x1 (0.5)", ("0x0 (0)",))
+    assert (wrong.got, wrong.allowed) == ("0x5 (3)", ("0x4 (2)",))
     assert wrong.level == "recommended"
 
 
