@@ -168,6 +168,17 @@ def test_a_planted_fault_is_found_and_named(case: str, quantize: Quantize, name:
     assert name in mechanisms(judge(case, quantize))
 
 
+def test_two_faults_of_elements_are_named_apart() -> None:
+    def two(codes: Any) -> Any:
+        return np.where(codes == 8, 0, codes)
+
+    found = wrong_in(judge(FLOOR4, library(mode="half-down", codes=two)))
+    assert [(each.rule, each.followed[0]) for each in found] == [
+        ("elements-by-other-rules", "rounds-elements-half-toward-zero"),
+        ("zeros-of-floats", "drops-the-sign-of-zero-elements"),
+    ]
+
+
 def test_a_block_that_changes_others_is_noticed() -> None:
     def quantize(case: Any, tensors: Any) -> Any:
         made = dict(answer_blocks(case, tensors))

@@ -115,6 +115,8 @@ def rounded(m: Ints, e: Ints, d: Any, de: Any, to: Coded, mode: str) -> Ints:
             goes_up = rest > 0
         case "down":
             goes_up = rest < 0
+        case "half-down":
+            goes_up = 2 * rest > bottom
         case "even":
             goes_up = (2 * rest > bottom) | ((2 * rest == bottom) & (quotient & 1 == 1))
         case _:
