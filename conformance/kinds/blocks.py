@@ -90,13 +90,10 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
         return Judgement(case.id, subject.name, "unsupported", (unoffered,))
     problems: list[Problem] = []
     script = ""
-    followed: dict[str, tuple[str, ...]] = {}
     for wrong in _wrong(ruling, answered):
         shown = yield from _smallest(case, ruling, wrong)
-        if wrong.result not in followed:
-            found = _followed(wrong.result, answered)
-            followed[wrong.result] = found or (() if shown.is_alone else (BESIDE_OTHERS,))
-        problems.append(_problem(wrong, shown, answered, followed[wrong.result]))
+        followed = _followed(wrong, answered) or (() if shown.is_alone else (BESIDE_OTHERS,))
+        problems.append(_problem(wrong, shown, answered, followed))
         script = script or (yield from _script(subject, case, ruling, shown))
     levels = {each.level for each in problems if isinstance(each, WrongQuantized)}
     problems += [Note(f"not asked {given.where}: {no.text}") for given, no in declined]
@@ -149,13 +146,18 @@ def _smallest(case: Case, ruling: BlockRuling, wrong: Wrong) -> Ask[Shown]:
 
 
 def _simplest_place(blocks: GradedBlocks, result: str, mask: Mask) -> tuple[int, ...]:
-    """The place in a result whose input is the simplest of the wrong ones."""
+    """The place in a result whose input is the simplest of the wrong ones.
+
+    Of codes and products, only those count whose scale is as near to one as any.
+    """
+    ruling = blocks.ruling
+    source, inputs = ruling.element if ruling.is_decoding else ruling.number, blocks.x
     if result == SCALE:
-        source, inputs = blocks.ruling.number, _largest_patterns(blocks)
-    elif blocks.ruling.is_decoding:
-        source, inputs = blocks.ruling.element, blocks.x
+        inputs = _largest_patterns(blocks)
     else:
-        source, inputs = blocks.ruling.number, blocks.x
+        distance = np.abs(blocks.scale.astype(np.int64) - ruling.scale.one_code)
+        distance = blocks.unblocked(np.repeat(distance, ruling.size, axis=-1))
+        mask = mask & (distance == distance[mask].min())
     flat = index_of_simplest(source, inputs.reshape(-1), mask.reshape(-1))
     return tuple(int(each) for each in np.unravel_index(flat, mask.shape))
 
@@ -194,10 +196,13 @@ def _alone(
     return small, (0, column % size)
 
 
-def _followed(result: str, answered: Sequence[GradedBlocks]) -> tuple[str, ...]:
-    if answered[0].ruling.is_decoding:
-        return followed_in_products(answered)
-    return followed_in_scales(answered) if result == SCALE else followed_in_codes(answered)
+def _followed(wrong: Wrong, answered: Sequence[GradedBlocks]) -> tuple[str, ...]:
+    """The mechanisms that give all of a result, or else all that the broken rule is about."""
+    if wrong.result == SCALE:
+        return followed_in_scales(answered)
+    is_decoding = answered[0].ruling.is_decoding
+    search = followed_in_products if is_decoding else followed_in_codes
+    return search(answered) or search(answered, wrong.answer.rule)
 
 
 def _problem(

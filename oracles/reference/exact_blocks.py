@@ -273,13 +273,13 @@ def product_of(
 
 
 def _special(ruling: BlockRuling, question: BlockQuestion, sign: int) -> CodeAnswer:
-    """A product that is NaN or infinite, or open."""
+    """A product that is NaN or infinite, or open. One NaN stands for all of them."""
     answer = ruling.answers[question]
     if answer.is_open:
         return CodeAnswer((), question)
     if answer.word == "inf":
         return CodeAnswer((ruling.number.infinity_code | sign,), question)
-    return CodeAnswer(tuple(code for codes in ruling.number.nan_codes for code in codes), question)
+    return CodeAnswer((ruling.number.nan_codes[0][-1],), question)
 
 
 def _rounded_to_number(number: Format, magnitude: Fraction) -> int | None:

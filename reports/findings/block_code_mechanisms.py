@@ -73,22 +73,22 @@ class Elements:
 Mechanism = Callable[[Elements], Ints]
 
 
-def followed_in_codes(answered: Sequence[GradedBlocks]) -> tuple[str, ...]:
-    """The names of the mechanisms that give all codes."""
+def followed_in_codes(answered: Sequence[GradedBlocks], rule: str | None = None) -> tuple[str, ...]:
+    """The names of the mechanisms that give all codes, or all those of a rule."""
     made = [Elements(each) for each in answered]
     return tuple(
         name
         for name, (_, mechanism) in MECHANISMS.items()
-        if all(_gives(each, mechanism) for each in made)
+        if all(_gives(each, mechanism, rule) for each in made)
     )
 
 
-def _gives(each: Elements, mechanism: Mechanism) -> bool:
+def _gives(each: Elements, mechanism: Mechanism, rule: str | None) -> bool:
     blocks = each.blocks
     with np.errstate(all="ignore"):
         codes = blocks.unblocked(mechanism(each))
     # An answer that the document allows needs no explanation where integers leave a choice.
-    differs = ~blocks.expected[Y].is_open & (codes != blocks.results[Y])
+    differs = blocks.graded(Y, rule) & (codes != blocks.results[Y])
     chosen = blocks.ruling.element.is_integral & ~blocks.wrong[Y]
     return not (differs & ~chosen).any()
 

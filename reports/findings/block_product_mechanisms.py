@@ -19,20 +19,22 @@ Ints = NDArray[Any]
 Mechanism = Callable[[GradedBlocks], Ints]
 
 
-def followed_in_products(answered: Sequence[GradedBlocks]) -> tuple[str, ...]:
-    """The names of the mechanisms that give all numbers."""
+def followed_in_products(
+    answered: Sequence[GradedBlocks], rule: str | None = None
+) -> tuple[str, ...]:
+    """The names of the mechanisms that give all numbers, or all those of a rule."""
     return tuple(
         name
         for name, (_, mechanism) in MECHANISMS.items()
-        if all(_gives(each, mechanism) for each in answered)
+        if all(_gives(each, mechanism, rule) for each in answered)
     )
 
 
-def _gives(each: GradedBlocks, mechanism: Mechanism) -> bool:
+def _gives(each: GradedBlocks, mechanism: Mechanism, rule: str | None) -> bool:
     number, result = each.ruling.number, each.results[Y]
     with np.errstate(all="ignore"):
         found = mechanism(each).astype(number.storage)
-    differs = ~each.expected[Y].is_open & (found != result)
+    differs = each.graded(Y, rule) & (found != result)
     return not (differs & ~(is_nan(number, found) & is_nan(number, result))).any()
 
 

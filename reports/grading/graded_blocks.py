@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from oracles.protocol import Bits
 from oracles.reference.block_kernels import (
+    QUESTIONS,
     Blocks,
     Floats,
     allowed_codes,
@@ -81,6 +82,16 @@ class GradedBlocks:
         if self.ruling.is_decoding:
             wrong &= ~(is_nan(self.ruling.number, result) & is_nan(self.ruling.number, every[0]))
         return wrong
+
+    def graded(self, result: str, rule: str | None = None) -> Mask:
+        """The elements of a result that are not open; only those of a rule if one is named."""
+        expected = self.expected[result]
+        if rule is None:
+            return ~expected.is_open
+        answers = self.ruling.answers
+        of_rule = [each in answers and answers[each].rule == rule for each in QUESTIONS]
+        found: Mask = ~expected.is_open & np.array(of_rule)[expected.asked]
+        return found
 
     @cached_property
     def shape_fault(self) -> str:

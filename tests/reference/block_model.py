@@ -115,6 +115,8 @@ def rounded(m: Ints, e: Ints, d: Any, de: Any, to: Coded, mode: str) -> Ints:
             goes_up = rest > 0
         case "down":
             goes_up = rest < 0
+        case "half-down":
+            goes_up = 2 * rest > bottom
         case "even":
             goes_up = (2 * rest > bottom) | ((2 * rest == bottom) & (quotient & 1 == 1))
         case _:
@@ -154,8 +156,9 @@ def codes(
     scale: Ints,
     whole: int | None = None,
     mode: str = "even",
+    beyond: int | None = None,
 ) -> Ints:
-    """The codes of rows that have these scales."""
+    """The codes of rows that have these scales; ``beyond`` comes in the place of the last one."""
     m, e, is_negative = fields(source, words)
     to = ELEMENTS[element]
     if whole is None:
@@ -165,7 +168,8 @@ def codes(
         field = scale >> 3
         factor = np.where(field, scale & 7 | 8, scale & 7) * g
         divisor = (factor[:, np.newaxis], (np.maximum(field, 1) - 10 + ge)[:, np.newaxis])
-    found = np.minimum(rounded(m, e - 23, *divisor, to, mode), to.last)
+    found = rounded(m, e - 23, *divisor, to, mode)
+    found = np.where(found > to.last, to.last if beyond is None else beyond, found)
     return signed(element, found, is_negative)
 
 

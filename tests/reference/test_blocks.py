@@ -174,7 +174,7 @@ def test_scales_double_where_each_rule_says(
     [case] = [
         each
         for each in ENCODED
-        if (each.source, each.target, each.mode["rule"]) == ("float32", element, rule)
+        if each.id.startswith(f"mx-blocks:1/float32/{element}/rule:{rule}/")
     ]
     word = int(np.array(largest, np.float32).view(np.uint32))
     assert exact.scale_of(block_ruling(case), [word]).code == 127 + power
