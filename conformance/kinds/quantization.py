@@ -180,11 +180,13 @@ def _followed(case: Case, answered: Sequence[_Answers]) -> tuple[str, ...]:
     count = len(answered)
     joined = {name: _join(parts) for name, parts in by_layout.items() if len(parts) == count}
     answers = [each.answers[places] for each, places in zip(answered, picked, strict=True)]
+    wrong = [each.graded.is_wrong[places] for each, places in zip(answered, picked, strict=True)]
     return followed_ways(
         rules,
         joined[""].x,
         {name: (each.scale, each.zero) for name, each in joined.items()},
         np.concatenate(answers),
+        np.concatenate(wrong),
         names_precision=PRECISION in case.mode,
     )
 

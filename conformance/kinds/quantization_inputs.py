@@ -35,6 +35,8 @@ EXPONENT_SCALES = (-2, 0, -7, 3, -126, 127, 1, -1, 5, -24, -8)
 """The exponents of scales that are powers of two by their format."""
 TENSORS = 7
 """Scales of the form `tensor`, each in a request of its own."""
+SHORTEST = 2
+"""Elements of the last block of a row: so few that blocks of equal length would be shorter."""
 MOST_TIES = 40
 """Codes beside whose ties inputs are asked, where there are more codes."""
 SEED = 46
@@ -126,7 +128,7 @@ def _in_blocks(rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bo
     place = np.arange(height)[:, None]
     of_block = (np.arange(len(pairs)) + place) % len(pairs)
     x = values[of_block, place].reshape(height, -1)
-    length = x.shape[AXIS] - (0 if keeps_ranks else BLOCK_SIZE // 2)
+    length = x.shape[AXIS] - (0 if keeps_ranks else BLOCK_SIZE - SHORTEST)
     x = np.ascontiguousarray(x[:, :length])
     scale, zero = (each[of_block] for each in _columns(rules, pairs))
     spread = (np.repeat(each, BLOCK_SIZE, axis=AXIS)[:, :length] for each in (scale, zero))

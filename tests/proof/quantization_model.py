@@ -1,8 +1,8 @@
 """A second definition of quantization, in integers: numerators and denominators, and nothing else.
 
-It states each formula as the pages do and shares nothing with the reference but the layout of
-formats, which it states once more. ``python -m tests.proof.test_quantization_model 1000000`` compares
-both on as many random elements, and on all telling ones.
+It states each formula as the pages do, and the layout of formats once more; it shares nothing with
+the reference. ``python -m tests.proof.test_quantization_model 1000000`` compares both on as many
+random elements, and on all telling ones.
 """
 
 from __future__ import annotations
