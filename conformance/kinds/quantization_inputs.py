@@ -60,9 +60,29 @@ def telling_requests(case: Case, *, has_whole: bool = True) -> tuple[Given, ...]
 
     If one ``has_whole``, it asks all patterns of a source of up to 16 bits.
     """
+    return _requests(formula(case), case.mode[FORM], _keeps_ranks(case), has_whole)
+
+
+def tensors_of_element(case: Case, x: int, scale: int, zero: int | None) -> dict[str, Bits]:
+    """The tensors of a single element, in the form of its case."""
+    rules, form = formula(case), case.mode[FORM]
+    x_shape = {"tensor": (1,), "axis": (1, 1, 1), "block": (1, 1)}[form]
+    shape = x_shape
+    if not _keeps_ranks(case):
+        shape = {"tensor": (), "axis": (1,), "block": (1, 1)}[form]
+    tensors = {
+        "x": np.full(x_shape, x, rules.source.storage),
+        "scale": np.full(shape, scale, rules.scale.storage),
+    }
+    if zero is not None:
+        tensors["zero"] = np.full(shape, zero, zero_format(rules).storage)
+    return tensors
+
+
+def _keeps_ranks(case: Case) -> bool:
     entry = document_named(case.document).entry.quantization
     assert entry is not None
-    return _requests(formula(case), case.mode[FORM], entry.ranks == "kept", has_whole)
+    return entry.ranks == "kept"
 
 
 @lru_cache(64)
