@@ -167,6 +167,7 @@ def _wrong_codes(rules: Formula, found: _Results, independent: bool) -> Iterator
             picked.x,
             {"": (picked.scale, picked.zero)},
             found.y[settled],
+            graded.is_wrong[settled],
             names_precision=False,
         ),
     )

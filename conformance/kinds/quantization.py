@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from conformance.kinds.asking import Ask, ask
 from conformance.kinds.dynamic_quantization import judge_dynamic
-from conformance.kinds.quantization_inputs import Given, telling_requests
+from conformance.kinds.quantization_inputs import Given, telling_requests, tensors_of_element
 from conformance.kinds.quantization_layouts import layouts
 from conformance.kinds.scripts import script_of
 from conformance.kinds.subject import Subject
@@ -45,7 +45,7 @@ from reports.problems import Note, Problem, Unoffered, WrongQuantized, WrongShap
 from specs.cases import Case
 from specs.loader import document_named
 from specs.operations import operation_of
-from specs.quantization_cases import FORM, PRECISION
+from specs.quantization_cases import PRECISION
 from specs.quantization_ruling import formula
 
 RESULT = "y"
@@ -70,7 +70,7 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
         return (yield from judge_dynamic(subject, case))
     # The reference is judged by few elements, so that none of its requests need be large.
     given = telling_requests(case, has_whole=not subject.expectations.independent)
-    replies = yield [_request(case, each.tensors) for each in given]
+    replies = yield [request(case, each.tensors) for each in given]
     answered: list[_Answers] = []
     declined: list[str] = []
     for each, reply in zip(given, replies, strict=True):
@@ -105,7 +105,8 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
     )
 
 
-def _request(case: Case, tensors: Mapping[str, Bits]) -> Quantize:
+def request(case: Case, tensors: Mapping[str, Bits]) -> Quantize:
+    """The request to quantize or dequantize some tensors."""
     return Quantize(case, tensors, {RESULT: case.target})
 
 
@@ -180,11 +181,13 @@ def _followed(case: Case, answered: Sequence[_Answers]) -> tuple[str, ...]:
     count = len(answered)
     joined = {name: _join(parts) for name, parts in by_layout.items() if len(parts) == count}
     answers = [each.answers[places] for each, places in zip(answered, picked, strict=True)]
+    wrong = [each.graded.is_wrong[places] for each, places in zip(answered, picked, strict=True)]
     return followed_ways(
         rules,
         joined[""].x,
         {name: (each.scale, each.zero) for name, each in joined.items()},
         np.concatenate(answers),
+        np.concatenate(wrong),
         names_precision=PRECISION in case.mode,
     )
 
@@ -213,20 +216,9 @@ def _script(subject: Subject, case: Case, answered: Sequence[_Answers]) -> Ask[s
     level = "required" if any(each.graded.is_required.any() for each in answered) else "recommended"
     each = next(each for each in answered if _mask(each, level).any())
     at = index_of_simplest(rules.source, each.elements.x, _mask(each, level))
-    one = _alone(case, each, at)
-    match (yield from ask(_request(case, one))):
-        case Answered(results) if results[RESULT].reshape(-1)[:1] == each.answers[at : at + 1]:
-            return (yield from script_of(subject, _request(case, one)))
-    return (yield from script_of(subject, _request(case, each.given.tensors)))
-
-
-def _alone(case: Case, each: _Answers, at: int) -> dict[str, Bits]:
-    """The tensors of one element."""
-    own = each.elements.at(np.array([at]))
-    tensors = each.given.tensors
-    x = own.x.reshape((1,) * tensors["x"].ndim)
-    along = (1,) * tensors["scale"].ndim
-    found = {"x": x if case.mode[FORM] != "tensor" else own.x, "scale": own.scale.reshape(along)}
-    if own.zero is not None and "zero" in tensors:
-        found["zero"] = own.zero.reshape(along)
-    return found
+    [element] = each.elements.at(np.array([at]))
+    one = tensors_of_element(case, *element)
+    match (yield from ask(request(case, one))):
+        case Answered(results) if results[RESULT].reshape(-1)[0] == each.answers[at]:
+            return (yield from script_of(subject, request(case, one)))
+    return (yield from script_of(subject, request(case, each.given.tensors)))

@@ -35,6 +35,8 @@ EXPONENT_SCALES = (-2, 0, -7, 3, -126, 127, 1, -1, 5, -24, -8)
 """The exponents of scales that are powers of two by their format."""
 TENSORS = 7
 """Scales of the form `tensor`, each in a request of its own."""
+SHORTEST = 2
+"""Elements of the last block of a row: so few that blocks of equal length would be shorter."""
 MOST_TIES = 40
 """Codes beside whose ties inputs are asked, where there are more codes."""
 SEED = 46
@@ -58,9 +60,29 @@ def telling_requests(case: Case, *, has_whole: bool = True) -> tuple[Given, ...]
 
     If one ``has_whole``, it asks all patterns of a source of up to 16 bits.
     """
+    return _requests(formula(case), case.mode[FORM], _keeps_ranks(case), has_whole)
+
+
+def tensors_of_element(case: Case, x: int, scale: int, zero: int | None) -> dict[str, Bits]:
+    """The tensors of a single element, in the form of its case."""
+    rules, form = formula(case), case.mode[FORM]
+    x_shape = {"tensor": (1,), "axis": (1, 1, 1), "block": (1, 1)}[form]
+    shape = x_shape
+    if not _keeps_ranks(case):
+        shape = {"tensor": (), "axis": (1,), "block": (1, 1)}[form]
+    tensors = {
+        "x": np.full(x_shape, x, rules.source.storage),
+        "scale": np.full(shape, scale, rules.scale.storage),
+    }
+    if zero is not None:
+        tensors["zero"] = np.full(shape, zero, zero_format(rules).storage)
+    return tensors
+
+
+def _keeps_ranks(case: Case) -> bool:
     entry = document_named(case.document).entry.quantization
     assert entry is not None
-    return _requests(formula(case), case.mode[FORM], entry.ranks == "kept", has_whole)
+    return entry.ranks == "kept"
 
 
 @lru_cache(64)
@@ -126,7 +148,7 @@ def _in_blocks(rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bo
     place = np.arange(height)[:, None]
     of_block = (np.arange(len(pairs)) + place) % len(pairs)
     x = values[of_block, place].reshape(height, -1)
-    length = x.shape[AXIS] - (0 if keeps_ranks else BLOCK_SIZE // 2)
+    length = x.shape[AXIS] - (0 if keeps_ranks else BLOCK_SIZE - SHORTEST)
     x = np.ascontiguousarray(x[:, :length])
     scale, zero = (each[of_block] for each in _columns(rules, pairs))
     spread = (np.repeat(each, BLOCK_SIZE, axis=AXIS)[:, :length] for each in (scale, zero))
