@@ -33,6 +33,7 @@ from reports.grading.graded_blocks import (
     SCALE,
     GradedBlocks,
     Mask,
+    Part,
     X,
     Y,
     magnitudes_of,
@@ -51,6 +52,7 @@ class Wrong(NamedTuple):
     result: str
     answer: BlockAnswer
     at: list[tuple[GradedBlocks, Mask]]
+    part: Part
 
     @property
     def elements(self) -> int:
@@ -90,10 +92,10 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
         return Judgement(case.id, subject.name, "unsupported", (unoffered,))
     problems: list[Problem] = []
     script = ""
-    for wrong in _wrong(ruling, answered):
+    for wrong, followed in _explained(ruling, answered):
         shown = yield from _smallest(case, ruling, wrong)
-        followed = _followed(wrong, answered) or (() if shown.is_alone else (BESIDE_OTHERS,))
-        problems.append(_problem(wrong, shown, answered, followed))
+        reasons = followed or (() if shown.is_alone else (BESIDE_OTHERS,))
+        problems.append(_problem(wrong, shown, answered, reasons))
         script = script or (yield from _script(subject, case, ruling, shown))
     levels = {each.level for each in problems if isinstance(each, WrongQuantized)}
     problems += [Note(f"not asked {given.where}: {no.text}") for given, no in declined]
@@ -123,7 +125,9 @@ def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[Wr
             asked = each.expected[result].asked
             for number in np.unique(asked[mask]).tolist():
                 answer = ruling.answers[QUESTIONS[number]]
-                wrong = found.setdefault((result, answer.rule), Wrong(result, answer, []))
+                wrong = found.setdefault(
+                    (result, answer.rule), Wrong(result, answer, [], Part(answer.rule))
+                )
                 wrong.at.append((each, mask & (asked == number)))
     yield from sorted(
         found.values(), key=lambda each: (each.result == Y, each.answer.level != "required")
@@ -196,13 +200,32 @@ def _alone(
     return small, (0, column % size)
 
 
-def _followed(wrong: Wrong, answered: Sequence[GradedBlocks]) -> tuple[str, ...]:
-    """The mechanisms that give all of a result, or else all that the broken rule is about."""
-    if wrong.result == SCALE:
-        return followed_in_scales(answered)
-    is_decoding = answered[0].ruling.is_decoding
-    search = followed_in_products if is_decoding else followed_in_codes
-    return search(answered) or search(answered, wrong.answer.rule)
+def _explained(
+    ruling: BlockRuling, answered: Sequence[GradedBlocks]
+) -> Iterator[tuple[Wrong, tuple[str, ...]]]:
+    """Each rule that a result breaks, with the mechanisms that give its answers.
+
+    Where none gives all of them, those of extreme blocks are explained apart from the others.
+    """
+    search = followed_in_products if ruling.is_decoding else followed_in_codes
+    for wrong in _wrong(ruling, answered):
+        if wrong.result == SCALE:
+            yield wrong, followed_in_scales(answered)
+        elif followed := search(answered, Part()) or search(answered, wrong.part):
+            yield wrong, followed
+        else:
+            yield from ((each, search(answered, each.part)) for each in _parted(wrong))
+
+
+def _parted(wrong: Wrong) -> list[Wrong]:
+    """The wrong results in extreme blocks and those in others, each with its tensors."""
+    found = []
+    for is_extreme in (False, True):
+        at = [(each, mask & (each.extreme == is_extreme)) for each, mask in wrong.at]
+        if at := [(each, mask) for each, mask in at if mask.any()]:
+            part = Part(wrong.answer.rule, is_extreme)
+            found.append(wrong._replace(at=at, part=part))
+    return found
 
 
 def _problem(

@@ -35,6 +35,14 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
+class Part:
+    """A part of the elements of a result: of one rule, and extreme ones or the others."""
+
+    rule: str | None = None
+    is_extreme: bool | None = None
+
+
+@dataclass(frozen=True)
 class GradedBlocks:
     """The answer to a tensor of blocks beside what the document allows; ``where`` names it."""
 
@@ -83,15 +91,31 @@ class GradedBlocks:
             wrong &= ~(is_nan(self.ruling.number, result) & is_nan(self.ruling.number, every[0]))
         return wrong
 
-    def graded(self, result: str, rule: str | None = None) -> Mask:
-        """The elements of a result that are not open; only those of a rule if one is named."""
+    def graded(self, result: str, part: Part = Part()) -> Mask:
+        """The elements of a result that are not open, as far as they belong to a part."""
         expected = self.expected[result]
-        if rule is None:
-            return ~expected.is_open
-        answers = self.ruling.answers
-        of_rule = [each in answers and answers[each].rule == rule for each in QUESTIONS]
-        found: Mask = ~expected.is_open & np.array(of_rule)[expected.asked]
+        found = ~expected.is_open
+        if part.rule is not None:
+            answers = self.ruling.answers
+            of_rule = [each in answers and answers[each].rule == part.rule for each in QUESTIONS]
+            found &= np.array(of_rule)[expected.asked]
+        if part.is_extreme is not None:
+            found &= self.extreme == part.is_extreme
         return found
+
+    @cached_property
+    def extreme(self) -> Mask:
+        """The elements that are subnormal numbers, or in a block of the smallest or largest scale.
+
+        There machines flush, and libraries clamp: what is wrong often has reasons of its own.
+        """
+        at_ends = (self.scale == 0) | (self.scale == self.ruling.scale.max_code)
+        found: Mask = self.unblocked(np.repeat(at_ends, self.ruling.size, axis=-1))
+        if self.ruling.is_decoding:
+            return found
+        number = self.ruling.number
+        magnitudes = magnitudes_of(number, self.x)
+        return found | ((magnitudes > 0) & (magnitudes < 1 << number.entry.mantissa))
 
     @cached_property
     def shape_fault(self) -> str:
