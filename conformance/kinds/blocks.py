@@ -9,6 +9,8 @@ each other. What no text settles is not judged, but noted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -68,6 +70,14 @@ class Shown(NamedTuple):
     is_alone: bool
 
 
+class Explained(NamedTuple):
+    """A broken rule, or a part of it, with the block that shows it and what explains it."""
+
+    wrong: Wrong
+    shown: Shown
+    followed: tuple[str, ...]
+
+
 def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a case by tensors of blocks; those that the library declines are left out."""
     ruling = block_ruling(case)
@@ -92,11 +102,10 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
         return Judgement(case.id, subject.name, "unsupported", (unoffered,))
     problems: list[Problem] = []
     script = ""
-    for wrong, followed in _explained(ruling, answered):
-        shown = yield from _smallest(case, ruling, wrong)
-        reasons = followed or (() if shown.is_alone else (BESIDE_OTHERS,))
-        problems.append(_problem(wrong, shown, answered, reasons))
-        script = script or (yield from _script(subject, case, ruling, shown))
+    for wrong in _wrong(ruling, answered):
+        for each in (yield from _explained(case, wrong, answered)):
+            problems.append(_problem(each, answered))
+            script = script or (yield from _script(subject, case, each.shown))
     levels = {each.level for each in problems if isinstance(each, WrongQuantized)}
     problems += [Note(f"not asked {given.where}: {no.text}") for given, no in declined]
     problems += map(Note, notes_on_open(ruling, answered))
@@ -134,9 +143,10 @@ def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[Wr
     )
 
 
-def _smallest(case: Case, ruling: BlockRuling, wrong: Wrong) -> Ask[Shown]:
+def _smallest(case: Case, wrong: Wrong) -> Ask[Shown]:
     """The simplest wrong block by itself; in its tensor, if it is answered rightly alone."""
     blocks, mask = wrong.at[0]
+    ruling = blocks.ruling
     place = _simplest_place(blocks, wrong.result, mask)
     small, at = _alone(blocks, wrong.result, place)
     match (yield from ask(_request(case, ruling, small))):
@@ -200,37 +210,40 @@ def _alone(
     return small, (0, column % size)
 
 
-def _explained(
-    ruling: BlockRuling, answered: Sequence[GradedBlocks]
-) -> Iterator[tuple[Wrong, tuple[str, ...]]]:
-    """Each rule that a result breaks, with the mechanisms that give its answers.
+def _explained(case: Case, wrong: Wrong, answered: Sequence[GradedBlocks]) -> Ask[list[Explained]]:
+    """A broken rule with its smallest block, and the mechanisms that give its answers.
 
-    Where none gives all of them, those of extreme blocks are explained apart from the others.
+    Where no mechanism gives all of them, and blocks do not change each other, those of extreme
+    blocks are explained apart from others.
     """
-    search = followed_in_products if ruling.is_decoding else followed_in_codes
-    for wrong in _wrong(ruling, answered):
-        if wrong.result == SCALE:
-            yield wrong, followed_in_scales(answered)
-        elif followed := search(answered, Part()) or search(answered, wrong.part):
-            yield wrong, followed
-        else:
-            yield from ((each, search(answered, each.part)) for each in _parted(wrong))
-
-
-def _parted(wrong: Wrong) -> list[Wrong]:
-    """The wrong results in extreme blocks and those in others, each with its tensors."""
+    search = followed_in_products if answered[0].ruling.is_decoding else followed_in_codes
+    if wrong.result == SCALE:
+        followed = followed_in_scales(answered)
+    else:
+        followed = search(answered, Part()) or search(answered, wrong.part)
+    shown = yield from _smallest(case, wrong)
+    if followed or not shown.is_alone:
+        return [Explained(wrong, shown, followed or (BESIDE_OTHERS,))]
+    if wrong.result == SCALE:
+        return [Explained(wrong, shown, ())]
     found = []
-    for is_extreme in (False, True):
-        at = [(each, mask & (each.extreme == is_extreme)) for each, mask in wrong.at]
-        if at := [(each, mask) for each, mask in at if mask.any()]:
-            part = Part(wrong.answer.rule, is_extreme)
-            found.append(wrong._replace(at=at, part=part))
+    for each in _parted(wrong):
+        shown = yield from _smallest(case, each)
+        found.append(Explained(each, shown, search(answered, each.part)))
     return found
 
 
-def _problem(
-    wrong: Wrong, shown: Shown, answered: Sequence[GradedBlocks], followed: tuple[str, ...]
-) -> WrongQuantized:
+def _parted(wrong: Wrong) -> Iterator[Wrong]:
+    """The wrong results in extreme blocks and those in others, zeros apart from other codes."""
+    for is_extreme, is_zero in product((False, True), repeat=2):
+        part = replace(wrong.part, is_extreme=is_extreme, is_zero=is_zero)
+        masks = [(each, mask & each.graded(wrong.result, part)) for each, mask in wrong.at]
+        if at := [(each, mask) for each, mask in masks if mask.any()]:
+            yield wrong._replace(at=at, part=part)
+
+
+def _problem(explained: Explained, answered: Sequence[GradedBlocks]) -> WrongQuantized:
+    wrong, shown, followed = explained
     blocks, place, _ = shown
     ruling, result = blocks.ruling, wrong.result
     expected = blocks.expected[result]
@@ -282,8 +295,9 @@ def _block_words(source: Format, row: Bits) -> str:
     return f"a block of {largest} and {others}"
 
 
-def _script(subject: Subject, case: Case, ruling: BlockRuling, shown: Shown) -> Ask[str]:
+def _script(subject: Subject, case: Case, shown: Shown) -> Ask[str]:
     """The adapter's script for the block that shows a fault; empty if it writes none."""
+    ruling = shown.blocks.ruling
     hidden = subject.settings.hides_unclaimed and not subject.claims(case)
     if hidden or not shown.is_alone or shown.blocks.x.size > ruling.size:
         return ""

@@ -173,6 +173,11 @@ def _smallest_scale_as_one(each: Elements) -> Floats:
     return np.where(is_smallest, each.blocks.numbers, each.quotients)
 
 
+def _negative_zeros(each: Elements) -> Ints:
+    is_zero = _narrow(each.quotients) == 0
+    return each.signed(each.nearest(), each.is_negative | is_zero)
+
+
 def _without_negative_zero(each: Elements) -> Ints:
     return each.signed(each.nearest(), each.is_negative & (each.blocks.numbers != 0))
 
@@ -271,6 +276,10 @@ MECHANISMS: Mapping[str, tuple[str, Mechanism]] = {
     "drops-the-sign-of-zero-elements": (
         "drops the sign of elements that become zero",
         _without_sign_of_zeros,
+    ),
+    "makes-zero-negative": (
+        "gives every element that becomes zero the code of -0",
+        _negative_zeros,
     ),
     "drops-the-signs-of-elements": (
         "drops the signs of elements",

@@ -105,7 +105,7 @@ def _positive_zeros(each: GradedBlocks) -> Ints:
 
 
 def _positive_zero_codes(each: GradedBlocks) -> Ints:
-    return np.where(each.x == each.ruling.element.sign_bit, 0, _own(each))
+    return np.where(each.x == each.ruling.element.sign_bit, _positive_zeros(each), _own(each))
 
 
 def _anything_at(question: BlockQuestion) -> Mechanism:

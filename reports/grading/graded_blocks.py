@@ -31,15 +31,21 @@ from specs.formats import Format
 
 X, SCALE, GLOBAL, Y = "x", "scale", "global", "y"
 """The names of tensors and results."""
+LARGE_BINADES = 2
+"""The powers of two below infinity among which numbers are extreme."""
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the elements of a result: of one rule, and extreme ones or the others."""
+    """A part of the elements of a result: of one rule, extreme or not, with a code of zero or not.
+
+    None takes all.
+    """
 
     rule: str | None = None
     is_extreme: bool | None = None
+    is_zero: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -101,13 +107,15 @@ class GradedBlocks:
             found &= np.array(of_rule)[expected.asked]
         if part.is_extreme is not None:
             found &= self.extreme == part.is_extreme
+        if part.is_zero is not None:
+            found &= self.zero == part.is_zero
         return found
 
     @cached_property
     def extreme(self) -> Mask:
-        """The elements that are subnormal numbers, or in a block of the smallest or largest scale.
+        """Which elements are very small or large, or have the smallest or largest scale.
 
-        There machines flush, and libraries clamp: what is wrong often has reasons of its own.
+        There numbers are flushed, clamped or overflow: what is wrong has reasons of its own.
         """
         at_ends = (self.scale == 0) | (self.scale == self.ruling.scale.max_code)
         found: Mask = self.unblocked(np.repeat(at_ends, self.ruling.size, axis=-1))
@@ -115,7 +123,16 @@ class GradedBlocks:
             return found
         number = self.ruling.number
         magnitudes = magnitudes_of(number, self.x)
-        return found | ((magnitudes > 0) & (magnitudes < 1 << number.entry.mantissa))
+        binade = 1 << number.entry.mantissa
+        is_small = (magnitudes > 0) & (magnitudes < binade)
+        return found | is_small | (magnitudes >= number.infinity_code - LARGE_BINADES * binade)
+
+    @cached_property
+    def zero(self) -> Mask:
+        """The elements whose code is zero, of either sign, as it should be or as it is decoded."""
+        codes = self.x if self.ruling.is_decoding else self.expected[Y].codes
+        found: Mask = codes & np.array(self.ruling.element.max_code, codes.dtype) == 0
+        return found
 
     @cached_property
     def shape_fault(self) -> str:
