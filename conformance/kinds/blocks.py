@@ -9,6 +9,8 @@ each other. What no text settles is not judged, but noted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +35,7 @@ from reports.grading.graded_blocks import (
     SCALE,
     GradedBlocks,
     Mask,
+    Part,
     X,
     Y,
     magnitudes_of,
@@ -51,6 +54,7 @@ class Wrong(NamedTuple):
     result: str
     answer: BlockAnswer
     at: list[tuple[GradedBlocks, Mask]]
+    part: Part
 
     @property
     def elements(self) -> int:
@@ -64,6 +68,14 @@ class Shown(NamedTuple):
     blocks: GradedBlocks
     place: tuple[int, ...]
     is_alone: bool
+
+
+class Explained(NamedTuple):
+    """A broken rule, or a part of it, with the block that shows it and what explains it."""
+
+    wrong: Wrong
+    shown: Shown
+    followed: tuple[str, ...]
 
 
 def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
@@ -91,10 +103,9 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     problems: list[Problem] = []
     script = ""
     for wrong in _wrong(ruling, answered):
-        shown = yield from _smallest(case, ruling, wrong)
-        followed = _followed(wrong, answered) or (() if shown.is_alone else (BESIDE_OTHERS,))
-        problems.append(_problem(wrong, shown, answered, followed))
-        script = script or (yield from _script(subject, case, ruling, shown))
+        for each in (yield from _explained(case, wrong, answered)):
+            problems.append(_problem(each, answered))
+            script = script or (yield from _script(subject, case, each.shown))
     levels = {each.level for each in problems if isinstance(each, WrongQuantized)}
     problems += [Note(f"not asked {given.where}: {no.text}") for given, no in declined]
     problems += map(Note, notes_on_open(ruling, answered))
@@ -123,16 +134,19 @@ def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[Wr
             asked = each.expected[result].asked
             for number in np.unique(asked[mask]).tolist():
                 answer = ruling.answers[QUESTIONS[number]]
-                wrong = found.setdefault((result, answer.rule), Wrong(result, answer, []))
+                wrong = found.setdefault(
+                    (result, answer.rule), Wrong(result, answer, [], Part(answer.rule))
+                )
                 wrong.at.append((each, mask & (asked == number)))
     yield from sorted(
         found.values(), key=lambda each: (each.result == Y, each.answer.level != "required")
     )
 
 
-def _smallest(case: Case, ruling: BlockRuling, wrong: Wrong) -> Ask[Shown]:
+def _smallest(case: Case, wrong: Wrong) -> Ask[Shown]:
     """The simplest wrong block by itself; in its tensor, if it is answered rightly alone."""
     blocks, mask = wrong.at[0]
+    ruling = blocks.ruling
     place = _simplest_place(blocks, wrong.result, mask)
     small, at = _alone(blocks, wrong.result, place)
     match (yield from ask(_request(case, ruling, small))):
@@ -196,18 +210,40 @@ def _alone(
     return small, (0, column % size)
 
 
-def _followed(wrong: Wrong, answered: Sequence[GradedBlocks]) -> tuple[str, ...]:
-    """The mechanisms that give all of a result, or else all that the broken rule is about."""
+def _explained(case: Case, wrong: Wrong, answered: Sequence[GradedBlocks]) -> Ask[list[Explained]]:
+    """A broken rule with its smallest block, and the mechanisms that give its answers.
+
+    Where no mechanism gives all of them, and blocks do not change each other, those of extreme
+    blocks are explained apart from others.
+    """
+    search = followed_in_products if answered[0].ruling.is_decoding else followed_in_codes
     if wrong.result == SCALE:
-        return followed_in_scales(answered)
-    is_decoding = answered[0].ruling.is_decoding
-    search = followed_in_products if is_decoding else followed_in_codes
-    return search(answered) or search(answered, wrong.answer.rule)
+        followed = followed_in_scales(answered)
+    else:
+        followed = search(answered, Part()) or search(answered, wrong.part)
+    shown = yield from _smallest(case, wrong)
+    if followed or not shown.is_alone:
+        return [Explained(wrong, shown, followed or (BESIDE_OTHERS,))]
+    if wrong.result == SCALE:
+        return [Explained(wrong, shown, ())]
+    found = []
+    for each in _parted(wrong):
+        shown = yield from _smallest(case, each)
+        found.append(Explained(each, shown, search(answered, each.part)))
+    return found
 
 
-def _problem(
-    wrong: Wrong, shown: Shown, answered: Sequence[GradedBlocks], followed: tuple[str, ...]
-) -> WrongQuantized:
+def _parted(wrong: Wrong) -> Iterator[Wrong]:
+    """The wrong results in extreme blocks and those in others, zeros apart from other codes."""
+    for is_extreme, is_zero in product((False, True), repeat=2):
+        part = replace(wrong.part, is_extreme=is_extreme, is_zero=is_zero)
+        masks = [(each, mask & each.graded(wrong.result, part)) for each, mask in wrong.at]
+        if at := [(each, mask) for each, mask in masks if mask.any()]:
+            yield wrong._replace(at=at, part=part)
+
+
+def _problem(explained: Explained, answered: Sequence[GradedBlocks]) -> WrongQuantized:
+    wrong, shown, followed = explained
     blocks, place, _ = shown
     ruling, result = blocks.ruling, wrong.result
     expected = blocks.expected[result]
@@ -259,8 +295,9 @@ def _block_words(source: Format, row: Bits) -> str:
     return f"a block of {largest} and {others}"
 
 
-def _script(subject: Subject, case: Case, ruling: BlockRuling, shown: Shown) -> Ask[str]:
+def _script(subject: Subject, case: Case, shown: Shown) -> Ask[str]:
     """The adapter's script for the block that shows a fault; empty if it writes none."""
+    ruling = shown.blocks.ruling
     hidden = subject.settings.hides_unclaimed and not subject.claims(case)
     if hidden or not shown.is_alone or shown.blocks.x.size > ruling.size:
         return ""

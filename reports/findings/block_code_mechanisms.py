@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oracles.reference.block_kernels import Floats, decoded, nearest_codes, values_of
 from reports.findings.narrow_floats import rounded_to
-from reports.grading.graded_blocks import SCALE, GradedBlocks, Y
+from reports.grading.graded_blocks import SCALE, GradedBlocks, Part, Y
 from specs.formats import Format
 
 Ints = NDArray[Any]
@@ -73,22 +73,22 @@ class Elements:
 Mechanism = Callable[[Elements], Ints]
 
 
-def followed_in_codes(answered: Sequence[GradedBlocks], rule: str | None = None) -> tuple[str, ...]:
-    """The names of the mechanisms that give all codes, or all those of a rule."""
+def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str, ...]:
+    """The names of the mechanisms that give all codes, as far as they belong to a part."""
     made = [Elements(each) for each in answered]
     return tuple(
         name
         for name, (_, mechanism) in MECHANISMS.items()
-        if all(_gives(each, mechanism, rule) for each in made)
+        if all(_gives(each, mechanism, part) for each in made)
     )
 
 
-def _gives(each: Elements, mechanism: Mechanism, rule: str | None) -> bool:
+def _gives(each: Elements, mechanism: Mechanism, part: Part) -> bool:
     blocks = each.blocks
     with np.errstate(all="ignore"):
         codes = blocks.unblocked(mechanism(each))
     # An answer that the document allows needs no explanation where integers leave a choice.
-    differs = blocks.graded(Y, rule) & (codes != blocks.results[Y])
+    differs = blocks.graded(Y, part) & (codes != blocks.results[Y])
     chosen = blocks.ruling.element.is_integral & ~blocks.wrong[Y]
     return not (differs & ~chosen).any()
 
@@ -132,6 +132,54 @@ def _as(dtype: str) -> Mechanism:
 def _by_reciprocal(each: Elements) -> Ints:
     inverse = rounded_to("float32", 1 / each.factors)
     return each.signed(each.nearest(rounded_to("float32", each.blocks.numbers * inverse)))
+
+
+def _by(divide: Callable[[Elements], Floats]) -> Mechanism:
+    """The codes of quotients that are made in another way."""
+    return lambda each: each.signed(each.nearest(divide(each)))
+
+
+def _narrow(numbers: Floats) -> Floats:
+    return rounded_to("float32", numbers)
+
+
+def _by_rounded_product(each: Elements) -> Floats:
+    return _narrow(each.blocks.numbers / _narrow(each.factors))
+
+
+def _one_after_the_other(each: Elements) -> Floats:
+    scale = each.factors / each.blocks.global_scale
+    return _narrow(_narrow(each.blocks.numbers / scale) / each.blocks.global_scale)
+
+
+def _by_reciprocal_of_global(each: Elements) -> Floats:
+    scale = each.factors / each.blocks.global_scale
+    inverse = _narrow(_narrow(np.array(1 / each.blocks.global_scale)) / scale)
+    return _narrow(each.blocks.numbers * inverse)
+
+
+def _without_subnormal_numbers(each: Elements) -> Floats:
+    number = each.blocks.ruling.number
+    smallest = 2.0**number.lowest_exponent
+    return np.where(np.abs(each.blocks.numbers) < smallest, 0.0, each.quotients)
+
+
+def _with_least_scale(each: Elements) -> Floats:
+    return each.blocks.numbers / np.maximum(each.factors, 2.0**-126)
+
+
+def _smallest_scale_as_one(each: Elements) -> Floats:
+    is_smallest = (each.blocks.scale == 0)[..., np.newaxis]
+    return np.where(is_smallest, each.blocks.numbers, each.quotients)
+
+
+def _negative_zeros(each: Elements) -> Ints:
+    is_zero = _narrow(each.quotients) == 0
+    return each.signed(each.nearest(), each.is_negative | is_zero)
+
+
+def _without_negative_zero(each: Elements) -> Ints:
+    return each.signed(each.nearest(), each.is_negative & (each.blocks.numbers != 0))
 
 
 def _by_unrounded_scale(each: Elements) -> Ints:
@@ -229,9 +277,41 @@ MECHANISMS: Mapping[str, tuple[str, Mechanism]] = {
         "drops the sign of elements that become zero",
         _without_sign_of_zeros,
     ),
+    "makes-zero-negative": (
+        "gives every element that becomes zero the code of -0",
+        _negative_zeros,
+    ),
     "drops-the-signs-of-elements": (
         "drops the signs of elements",
         lambda each: each.signed(each.nearest(), np.zeros(each.is_negative.shape, np.bool_)),
+    ),
+    "reads-negative-zero-as-zero": (
+        "makes zero of -0, and keeps the sign of other elements that become zero",
+        _without_negative_zero,
+    ),
+    "reads-subnormal-numbers-as-zero": (
+        "reads subnormal numbers as zero when it divides them by the scale",
+        _by(_without_subnormal_numbers),
+    ),
+    "divides-by-no-scale-below-2^-126": (
+        "divides elements by 2^-126 where it gives the scale 2^-127",
+        _by(_with_least_scale),
+    ),
+    "divides-by-one-for-the-smallest-scale": (
+        "divides elements by 1 where it gives the scale 2^-127",
+        _by(_smallest_scale_as_one),
+    ),
+    "rounds-the-product-of-the-scales": (
+        "rounds the product of scale and global scale before it divides by it",
+        _by(_by_rounded_product),
+    ),
+    "divides-elements-by-one-scale-after-the-other": (
+        "divides elements by the scale and then by the global scale, and rounds twice",
+        _by(_one_after_the_other),
+    ),
+    "multiplies-elements-by-the-reciprocal-of-the-global-scale": (
+        "multiplies elements by the rounded reciprocal of the global scale over the scale",
+        _by(_by_reciprocal_of_global),
     ),
     "multiplies-elements-by-the-reciprocal": (
         "multiplies elements by the rounded reciprocal of the scale instead of dividing by it",

@@ -12,29 +12,27 @@ from oracles.protocol import Bits
 from oracles.reference.block_kernels import NUMBER, decoded, in_blocks, products, values_of
 from reports.findings.block_code_mechanisms import interleave_halves, part_pairs, swap_neighbors
 from reports.findings.narrow_floats import rounded_to
-from reports.grading.graded_blocks import GradedBlocks, Y, is_nan
+from reports.grading.graded_blocks import GradedBlocks, Part, Y, is_nan
 from specs.model.block_entry import BlockQuestion
 
 Ints = NDArray[Any]
 Mechanism = Callable[[GradedBlocks], Ints]
 
 
-def followed_in_products(
-    answered: Sequence[GradedBlocks], rule: str | None = None
-) -> tuple[str, ...]:
-    """The names of the mechanisms that give all numbers, or all those of a rule."""
+def followed_in_products(answered: Sequence[GradedBlocks], part: Part) -> tuple[str, ...]:
+    """The names of the mechanisms that give all numbers, as far as they belong to a part."""
     return tuple(
         name
         for name, (_, mechanism) in MECHANISMS.items()
-        if all(_gives(each, mechanism, rule) for each in answered)
+        if all(_gives(each, mechanism, part) for each in answered)
     )
 
 
-def _gives(each: GradedBlocks, mechanism: Mechanism, rule: str | None) -> bool:
+def _gives(each: GradedBlocks, mechanism: Mechanism, part: Part) -> bool:
     number, result = each.ruling.number, each.results[Y]
     with np.errstate(all="ignore"):
         found = mechanism(each).astype(number.storage)
-    differs = each.graded(Y, rule) & (found != result)
+    differs = each.graded(Y, part) & (found != result)
     return not (differs & ~(is_nan(number, found) & is_nan(number, result))).any()
 
 
@@ -106,6 +104,10 @@ def _positive_zeros(each: GradedBlocks) -> Ints:
     return np.where(own == each.ruling.number.sign_bit, 0, own)
 
 
+def _positive_zero_codes(each: GradedBlocks) -> Ints:
+    return np.where(each.x == each.ruling.element.sign_bit, _positive_zeros(each), _own(each))
+
+
 def _anything_at(question: BlockQuestion) -> Mechanism:
     """The document's products, and whatever was given where this question is answered."""
     return lambda each: np.where(
@@ -114,7 +116,14 @@ def _anything_at(question: BlockQuestion) -> Mechanism:
 
 
 MECHANISMS: Mapping[str, tuple[str, Mechanism]] = {
-    "drops-the-sign-of-zero-codes": ("drops the sign of zeros when it decodes", _positive_zeros),
+    "drops-the-sign-of-zero-codes": (
+        "drops the sign of codes of zero when it decodes blocks",
+        _positive_zero_codes,
+    ),
+    "drops-the-sign-of-zero-products": (
+        "drops the sign of products that are zero when it decodes blocks",
+        _positive_zeros,
+    ),
     "makes-small-products-zero": (
         "makes zero of subnormal products when it decodes blocks",
         _without_subnormals,

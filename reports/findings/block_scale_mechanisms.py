@@ -141,6 +141,12 @@ def _by_inverse_of_global(each: GradedBlocks) -> Floats:
     return rounded_to("float32", first * inverse) * each.global_scale * _top(each)
 
 
+def _by_rounded_divisor(each: GradedBlocks) -> Floats:
+    divisor = _top(each) * each.global_scale
+    narrow = rounded_to("float32", np.array([divisor]))
+    return rounded_to("float32", each.largest / narrow) * divisor
+
+
 LOGARITHMS: Mapping[BlockWord, Callable[[Floats], Floats]] = {
     "floor": np.floor,
     "ceil": np.ceil,
@@ -224,6 +230,10 @@ DETOURS: Mapping[str, tuple[str, Mechanism]] = {
     "multiplies-by-the-reciprocal-of-the-global-scale": (
         "multiplies by the rounded reciprocal of the global scale instead of dividing by it",
         by_rule(largest=_by_inverse_of_global),
+    ),
+    "rounds-the-largest-value-times-the-global-scale": (
+        "rounds the element's largest value times the global scale before it divides by it",
+        by_rule(largest=_by_rounded_divisor),
     ),
     "ignores-negative-numbers-in-scales": (
         "makes the scale of the largest number of a block, not of the largest magnitude",

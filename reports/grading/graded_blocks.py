@@ -31,7 +31,21 @@ from specs.formats import Format
 
 X, SCALE, GLOBAL, Y = "x", "scale", "global", "y"
 """The names of tensors and results."""
+LARGE_BINADES = 2
+"""The powers of two below infinity among which numbers are extreme."""
 Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the elements of a result: of one rule, extreme or not, with a code of zero or not.
+
+    None takes all.
+    """
+
+    rule: str | None = None
+    is_extreme: bool | None = None
+    is_zero: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -83,14 +97,41 @@ class GradedBlocks:
             wrong &= ~(is_nan(self.ruling.number, result) & is_nan(self.ruling.number, every[0]))
         return wrong
 
-    def graded(self, result: str, rule: str | None = None) -> Mask:
-        """The elements of a result that are not open; only those of a rule if one is named."""
+    def graded(self, result: str, part: Part = Part()) -> Mask:
+        """The elements of a result that are not open, as far as they belong to a part."""
         expected = self.expected[result]
-        if rule is None:
-            return ~expected.is_open
-        answers = self.ruling.answers
-        of_rule = [each in answers and answers[each].rule == rule for each in QUESTIONS]
-        found: Mask = ~expected.is_open & np.array(of_rule)[expected.asked]
+        found = ~expected.is_open
+        if part.rule is not None:
+            answers = self.ruling.answers
+            of_rule = [each in answers and answers[each].rule == part.rule for each in QUESTIONS]
+            found &= np.array(of_rule)[expected.asked]
+        if part.is_extreme is not None:
+            found &= self.extreme == part.is_extreme
+        if part.is_zero is not None:
+            found &= self.zero == part.is_zero
+        return found
+
+    @cached_property
+    def extreme(self) -> Mask:
+        """Which elements are very small or large, or have the smallest or largest scale.
+
+        There numbers are flushed, clamped or overflow: what is wrong has reasons of its own.
+        """
+        at_ends = (self.scale == 0) | (self.scale == self.ruling.scale.max_code)
+        found: Mask = self.unblocked(np.repeat(at_ends, self.ruling.size, axis=-1))
+        if self.ruling.is_decoding:
+            return found
+        number = self.ruling.number
+        magnitudes = magnitudes_of(number, self.x)
+        binade = 1 << number.entry.mantissa
+        is_small = (magnitudes > 0) & (magnitudes < binade)
+        return found | is_small | (magnitudes >= number.infinity_code - LARGE_BINADES * binade)
+
+    @cached_property
+    def zero(self) -> Mask:
+        """The elements whose code is zero, of either sign, as it should be or as it is decoded."""
+        codes = self.x if self.ruling.is_decoding else self.expected[Y].codes
+        found: Mask = codes & np.array(self.ruling.element.max_code, codes.dtype) == 0
         return found
 
     @cached_property

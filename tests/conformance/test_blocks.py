@@ -36,9 +36,8 @@ def mechanisms(found: Judgement) -> list[str]:
     assert found.verdict in ("violates", "deviates")
     wrong = wrong_in(found)
     assert len({each.tensor for each in wrong}) == 1
-    [followed] = {each.followed for each in wrong}
-    assert all(quantization_mechanisms.says(name) for name in followed)
-    return [*followed]
+    assert all(quantization_mechanisms.says(name) for each in wrong for name in each.followed)
+    return sorted(set.intersection(*({*each.followed} for each in wrong)))
 
 
 @pytest.mark.parametrize("asked", POWER_RULES)
