@@ -36,7 +36,10 @@ SWEEP_BYTES = 1 << 22
 """Bytes of the answers to one request in a sweep."""
 BISECTED = {"call"}
 """Methods whose crash is searched for in a part of the tensor; it answers element by element."""
-SCRIPTS = {"reproduce", "reproduce_bitcast", "reproduce_call", "reproduce_chains"}
+SCRIPTS = {
+    *("reproduce", "reproduce_bitcast", "reproduce_call", "reproduce_chains"),
+    *("reproduce_write", "reproduce_read"),
+}
 """Methods on which no verdict depends."""
 MAX_LOST_MESSAGES = 3
 """After so many messages that ended the process, every request is sent alone."""

@@ -1,0 +1,184 @@
+"""Names what is wrong with a tensor that was read: one change that explains all of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oracles.bit_packing import is_packed, pack
+from oracles.containers.text_gguf import BLOCK
+from oracles.protocol import Bits, Tensor
+from reports.grading.allowed_answers import is_nan
+from specs.formats import Format, format_named
+
+OTHER = "other bits"
+
+
+def faults(dtype: str, written: Bits, read: Tensor, *, is_strided: bool) -> list[str]:
+    """Name what can explain the difference between a tensor and what was read; none if equal."""
+    entry = format_named(dtype)
+    if read.dtype != dtype:
+        same = _same_bytes(entry, written, read)
+        return [f"the dtype becomes {read.dtype}" + ("" if same else ", and the bits change")]
+    if read.bits.shape != written.shape:
+        return [_shape_fault(entry, written, read.bits)]
+    if np.array_equal(written, read.bits):
+        return []
+    row = np.ascontiguousarray(written).reshape(-1)
+    found = np.ascontiguousarray(read.bits).reshape(-1)
+    names = []
+    for name, change in CHANGES.items():
+        changed = change(entry, row, written)
+        if changed is not None and np.array_equal(changed, found):
+            names.append(name)
+    if is_strided:
+        names.append("the memory layout is ignored")
+    elif entry.kind == "complex":
+        part = format_named(entry.entry.part)
+        names += _element_faults(part, row.view(part.storage), found.view(part.storage))
+    else:
+        names += _element_faults(entry, row, found)
+    return names or [OTHER]
+
+
+def common_fault(found: Sequence[Sequence[str]]) -> str:
+    """Return the name that explains most of the differences, the earlier one if several do."""
+    counts = Counter(name for names in found for name in names)
+    return max(counts, key=lambda name: (counts[name], name != OTHER))
+
+
+def _same_bytes(entry: Format, written: Bits, read: Tensor) -> bool:
+    own = np.ascontiguousarray(written).tobytes()
+    packed = pack(np.ascontiguousarray(written), entry.bits).tobytes() if is_packed(entry) else own
+    return read.bits.tobytes() in (own, packed)
+
+
+def _shape_fault(entry: Format, written: Bits, found: Bits) -> str:
+    shape = written.shape
+    if found.size == written.size:
+        if found.shape == shape[::-1]:
+            return "the dimensions are reversed"
+        return f"a tensor of {len(shape)} dimensions gets {found.ndim}"
+    if is_packed(entry) and found.shape[:-1] == shape[:-1] and found.size > written.size:
+        return "the unused end of the last byte becomes elements"
+    if is_packed(entry) and found.size < written.size:
+        return "a last byte that is not full is lost"
+    return "another number of elements"
+
+
+def _halves_swapped(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    """The first element in the high bits of a byte; what is unused is zero."""
+    if entry.bits not in (2, 4):
+        return None
+    count = 8 // entry.bits
+    padded = np.zeros(-(-row.size // count) * count, np.uint8)
+    padded[: row.size] = row
+    return padded.reshape(-1, count)[:, ::-1].reshape(-1)[: row.size]
+
+
+def _tail_lost(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    count = {2: 4, 4: 2, 6: 4}.get(entry.bits, 0)
+    if not count or not row.size % count:
+        return None
+    changed = row.copy()
+    changed[row.size - row.size % count :] = 0
+    return changed
+
+
+def _bytes_of_their_own(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    """Elements that lie in bytes of their own, read as if several shared a byte."""
+    if entry.bits not in (2, 4):
+        return None
+    spread = np.zeros(row.size * (8 // entry.bits), np.uint8)
+    spread[:: 8 // entry.bits] = row
+    return spread[: row.size]
+
+
+def _bytes_reversed(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    if entry.bits <= 8:
+        return None
+    width = row.dtype.itemsize
+    bytes_of = np.frombuffer(row.tobytes(), np.uint8).reshape(-1, width)
+    return np.frombuffer(bytes_of[:, ::-1].tobytes(), row.dtype)
+
+
+def _parts_reversed(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    """The bytes of each of the two numbers of a complex one reversed."""
+    if entry.kind != "complex":
+        return None
+    half = row.dtype.itemsize // 2
+    bytes_of = np.frombuffer(row.tobytes(), np.uint8).reshape(-1, 2, half)
+    return np.frombuffer(bytes_of[:, :, ::-1].tobytes(), row.dtype)
+
+
+def _parts_swapped(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    if entry.kind != "complex":
+        return None
+    half = row.dtype.itemsize // 2
+    bytes_of = np.frombuffer(row.tobytes(), np.uint8).reshape(-1, 2, half)
+    return np.frombuffer(bytes_of[:, ::-1].tobytes(), row.dtype)
+
+
+def _columns(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    return written.ravel("F") if written.ndim > 1 else None
+
+
+def _columns_read(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    return row.reshape(written.shape, order="F").ravel() if written.ndim > 1 else None
+
+
+def _neighbors_in_blocks(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    """Neighbors taken for the elements j and j + 16 of a block, and these for neighbors."""
+    if row.size % BLOCK or not is_packed(entry):
+        return None
+    return row.reshape(-1, 2, BLOCK // 2).swapaxes(1, 2).reshape(-1)
+
+
+def _blocks_of_neighbors(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    if row.size % BLOCK or not is_packed(entry):
+        return None
+    return row.reshape(-1, BLOCK // 2, 2).swapaxes(1, 2).reshape(-1)
+
+
+CHANGES: Mapping[str, Callable[[Format, Bits, Bits], Bits | None]] = {
+    "a last byte that is not full is lost": _tail_lost,
+    "the first element is taken from the high bits": _halves_swapped,
+    "elements lie in bytes of their own": _bytes_of_their_own,
+    "the bytes of elements are reversed": _bytes_reversed,
+    "the bytes of both parts are reversed": _parts_reversed,
+    "the parts change places": _parts_swapped,
+    "columns are taken for rows": _columns,
+    "rows are taken for columns": _columns_read,
+    "neighbors share a byte instead of j and j + 16": _neighbors_in_blocks,
+    "j and j + 16 are taken for neighbors": _blocks_of_neighbors,
+}
+"""What can happen to a whole row: the row after it, or None where it cannot happen."""
+
+
+def _element_faults(entry: Format, row: Bits, found: Bits) -> list[str]:
+    """Name what happens to elements, if the same happens to all that differ."""
+    wrong = row != found
+    was, now = row[wrong], found[wrong]
+    tests: dict[str, Any] = {"elements become zero": now == 0}
+    if entry.kind == "float":
+        was_nan, now_nan = is_nan(entry, was), is_nan(entry, now)
+        quiet = was | np.array(1 << max(entry.entry.mantissa - 1, 0), was.dtype)
+        sign = np.array(entry.sign_bit, was.dtype)
+        exponent = np.array(((1 << entry.entry.exponent) - 1) << entry.entry.mantissa, was.dtype)
+        tests = {
+            "-0 becomes 0": (was == sign) & (now == 0),
+            "signaling NaN becomes quiet": was_nan & (now == quiet),
+            "NaN becomes another NaN": was_nan & now_nan,
+            "NaN becomes a number": was_nan & ~now_nan,
+            "subnormals become zero": (was & exponent == 0) & (now & ~sign == 0),
+        } | tests
+    if entry.kind in ("float", "integer") and entry.sign_bit:
+        sign = np.array(entry.sign_bit, was.dtype)
+        tests |= {
+            "the sign is lost": now == was & ~sign,
+            "the sign is inverted": now == was ^ sign,
+        }
+    return [name for name, holds in tests.items() if holds.all()]
