@@ -12,9 +12,10 @@ import typer
 from rich.console import Console
 
 from conformance.commands.options import PythonOption, TimeoutOption
-from conformance.exchange.container_findings import findings_of
+from conformance.exchange.container_findings import Finding, findings_of
 from conformance.exchange.container_matrix import (
     Containers,
+    WayResult,
     containers,
     finding_lines,
     rich_table,
@@ -92,7 +93,8 @@ def containers_command(
 
 def survey(backends: list[Backend], names: list[str], dtypes: list[str]) -> Containers:
     """Ask all parties for all containers, one container after another."""
-    ways, findings = [], []
+    ways: list[WayResult] = []
+    findings: list[Finding] = []
     for name in names:
         found = ways_of(backends, name, dtypes)
         findings += findings_of(backends, found)

@@ -1,7 +1,7 @@
 """Whose fault it is that a tensor comes back changed, with the smallest tensor and a script.
 
-A writer is at fault if the party `text` reads the same tensor changed from it, a reader if it reads it
-changed from `text`. Without a text to say so, the fault lies between the two.
+A writer is at fault if the party `text` reads the same tensor changed from it, a reader if it reads
+it changed from `text`. Without a text to say so, the fault lies between the two.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes what containers change as a page: a line for each finding, then the matrix, then scripts."""
+"""Writes what containers change as a page: a table of findings, the matrices, the scripts."""
 
 from __future__ import annotations
 

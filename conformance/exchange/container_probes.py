@@ -1,8 +1,8 @@
 """The tensors that are put into containers: few elements first, then every pattern.
 
-All patterns of up to 16 bits are asked, of wider dtypes those that the quick tier asks of any target.
-Elements of a row are distinct as far as the dtype allows, so that a wrong order shows. Packed elements
-are asked in every combination of a byte, and in rows that end within one.
+All patterns of up to 16 bits are asked, of wider dtypes those that the quick tier asks of any
+target. Elements of a row are distinct as far as the dtype allows, so that a wrong order shows. Packed
+elements are asked in every combination of a byte, and in rows that end within one.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from specs.formats import EXHAUSTIVE_BITS, Format, format_named, formats
 
 ROWS = (1, 2, 3, 5, 7, 8)
 """Lengths of short rows: with odd ones the last byte of packed elements is not full."""
-SHAPES = ((1, 1), (3, 5), (2, 3, 5), (4, 1, 3))
-EMPTY = ((0,), (2, 0, 3))
-BLOCKS = ((32,), (3, 64))
+SHAPES: tuple[tuple[int, ...], ...] = ((1, 1), (3, 5), (2, 3, 5), (4, 1, 3))
+EMPTY: tuple[tuple[int, ...], ...] = ((0,), (2, 0, 3))
+BLOCKS: tuple[tuple[int, ...], ...] = ((32,), (3, 64))
 """Rows of whole blocks, as block formats want them."""
 BYTES_IN_ORDER = 0x0102030405060708090A0B0C0D0E0F10
 """A pattern of which no two bytes are equal."""

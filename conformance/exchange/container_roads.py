@@ -1,8 +1,7 @@
 """Writes tensors with one party and reads them with another: reading must give what was written.
 
-The judge of one container yields what each party writes of every probe, then what each reads of every
-distinct content. Where a format has a text, the party `text` is one of them, which tells the writer's
-faults from the reader's.
+Each party writes all probes, then each reads every distinct content. Where a format has a text, the
+party `text` is one of them, which tells the writer's faults from the reader's.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -85,13 +85,12 @@ def ways_of(backends: Sequence[Backend], container: str, dtypes: Sequence[str]) 
     clients = {each.name: Client(each) for each in backends}
     asked = [(dtype, probe) for dtype in dtypes for probe in probes(dtype)]
     with ThreadPoolExecutor(len(clients)) as pool:
-        written = dict(
-            zip(clients, pool.map(lambda each: _written(each, container, asked), clients.values()))
-        )
+        every = clients.values()
+        writing = pool.map(_written, every, repeat(container), repeat(asked))
+        written = dict(zip(clients, writing, strict=True))
         held = _held(asked, written)
-        read = dict(
-            zip(clients, pool.map(lambda each: _read(each, container, held), clients.values()))
-        )
+        reading = pool.map(_read, every, repeat(container), repeat(held))
+        read = dict(zip(clients, reading, strict=True))
     return [
         way
         for writer, replies in written.items()

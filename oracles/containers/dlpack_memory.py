@@ -1,8 +1,8 @@
 """Carries tensors of DLPack between processes: what `dlpack.h` defines, as bytes and back.
 
-A framework exports a capsule. Its structure and the memory that it points to are written down, so that
-another process can build the same structure for the framework that imports it. The description is a
-line of JSON: the type code, bits and lanes, shape, strides and the offset of the first element.
+A framework exports a capsule. Its structure and the memory that it points to are written down, so
+that another process can build the same structure for the framework that imports it. The description
+is a line of JSON: type code, bits and lanes, shape, strides and the offset of the first element.
 """
 
 from __future__ import annotations

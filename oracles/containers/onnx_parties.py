@@ -119,7 +119,7 @@ class OnnxIrParty(Party):
 
 
 class OrtParty(Party):
-    """An initializer that is a model's output; it is written again as part of an optimized model."""
+    """An initializer that is a model's output; it is written with the optimized model."""
 
     name = "ort"
 
@@ -139,7 +139,8 @@ class OrtParty(Party):
             "out = onnx.helper.make_tensor_value_info('x', x.data_type, x.dims)\n"
             "graph = onnx.helper.make_graph([], 'g', [], [out], [x])\n"
             f"opsets = [onnx.helper.make_opsetid('', {OPSET})]\n"
-            f"model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version={IR_VERSION})\n"
+            "model = onnx.helper.make_model(\n"
+            f"    graph, opset_imports=opsets, ir_version={IR_VERSION})\n"
             "session = onnxruntime.InferenceSession(model.SerializeToString())\n"
             "y = session.run_with_ort_values(['x'], {{}})[0].numpy()\n"
         )

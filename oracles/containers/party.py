@@ -104,10 +104,7 @@ def tensor(dtype: str, bits: Any) -> Tensor:
     """Return what was read: patterns in their storage, or raw bytes of a dtype that is not ours."""
     array = np.asarray(bits)
     entry = formats().get(dtype)
-    if entry is None:
-        storage = f"uint{8 * array.dtype.itemsize}"
-    else:
-        storage = entry.storage
+    storage = f"uint{8 * array.dtype.itemsize}" if entry is None else entry.storage
     codes = np.ascontiguousarray(array).reshape(array.shape)
     codes = codes.view(storage) if codes.size else np.empty(codes.shape, storage)
     if entry is not None and is_packed(entry):

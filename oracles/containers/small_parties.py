@@ -37,7 +37,7 @@ TINYGRAD: Mapping[str, str] = {
 
 
 class TorchaoParty(Party):
-    """`pack_uint4` and `unpack_uint4` of torchao's MX formats: the first element in the low half."""
+    """`pack_uint4` and `unpack_uint4` of MX formats: the first element in the low half."""
 
     name = "torchao"
 
@@ -69,7 +69,8 @@ class TorchaoParty(Party):
         if case.modes or format_named(case.source).bits != 4 or bits.ndim != 1 or len(bits) % 2:
             raise Unsupported("torchao packs rows of pairs of 4 bits")
         packed = self._kernels.pack_uint4(self._torch.from_numpy(bits.copy()))
-        return len(bits).to_bytes(8, "little") + packed.numpy().tobytes()
+        content: bytes = packed.numpy().tobytes()
+        return len(bits).to_bytes(8, "little") + content
 
     def _unpack(self, case: Case, content: bytes) -> Tensor:
         if format_named(case.source).bits != 4:

@@ -1,8 +1,8 @@
 """GGUF files after ggml-org/ggml docs/gguf.md (version 3, little-endian), and blocks in them.
 
 A file names dimensions from the innermost. Of a block type the codes are kept: every block has the
-scale one, and element j of its 32 lies in the low half of byte j, element j + 16 in the high half, as
-ggml's `block_q4_0` and `block_mxfp4` are commented.
+scale one. Element j of its 32 lies in the low half of byte j, element j + 16 in the high half, as
+ggml comments `block_q4_0` and `block_mxfp4`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """TensorProto after the comments of onnx.proto, written and read byte by byte.
 
-Field numbers, types and packings stand in `onnx/onnx.in.proto` of onnx 1.23: `raw_data` and the field
-that belongs to a dtype. Elements of 2, 4 and 6 bits are packed from the lowest bits in `raw_data`;
-in `int32_data` an element of 6 bits has an entry of its own.
+Field numbers, types and packings stand in `onnx/onnx.in.proto` of onnx 1.23: `raw_data`, and the
+field that belongs to a dtype. Elements of 2, 4 and 6 bits are packed from the lowest bits in
+`raw_data`; in `int32_data` an element of 6 bits has an entry of its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The safetensors format after its README: header length, JSON header, elements.
 
-Numbers are little-endian, in row-major order, and a header's `data_offsets` count from the end of the
-header. The page says nothing about elements of less than a byte, so none are written here.
+Numbers are little-endian, in row-major order, and a header's `data_offsets` count from the end of
+the header. The page says nothing about elements of less than a byte, so none are written here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The party `text`: writes and reads each container byte by byte, as the text of its format says."""
+"""The party `text`: writes and reads containers byte by byte, as the texts of the formats say."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from specs.release import VERSION
 
 MEMBER = "x.npy"
 PACKED = {"packed-low-first": False, "packed-high-first": True}
-"""Rows of packed elements alone, by the order that their name states, and whether it is reversed."""
+"""Rows of packed elements alone, and whether the first lies in the high bits of its byte."""
 
 
 class Texts(Party):

@@ -90,7 +90,7 @@ class TorchParty(Party):
         """Return the bytes of the only packed dtype that torch has, after the row's length."""
         if case.source not in PAIRED or bits.ndim != 1:
             raise Unsupported("torch packs rows of float4e2m1 only")
-        pairs = self._made(case, bits).view(self._torch.uint8).numpy()
+        pairs: Bits = self._made(case, bits).view(self._torch.uint8).numpy()
         return len(bits).to_bytes(8, "little") + pairs.tobytes()
 
     def _unpack(self, case: Case, content: bytes) -> Tensor:
