@@ -131,16 +131,17 @@ def _columns_read(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _neighbors_in_blocks(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Neighbors taken for the elements j and j + 16 of a block, and these for neighbors."""
-    if row.size % BLOCK or not is_packed(entry):
-        return None
-    return row.reshape(-1, 2, BLOCK // 2).swapaxes(1, 2).reshape(-1)
-
-
-def _blocks_of_neighbors(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    """Neighbors lie where a block has the elements j and j + 16."""
     if row.size % BLOCK or not is_packed(entry):
         return None
     return row.reshape(-1, BLOCK // 2, 2).swapaxes(1, 2).reshape(-1)
+
+
+def _halves_of_blocks(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    """The elements j and j + 16 of a block are read as neighbors."""
+    if row.size % BLOCK or not is_packed(entry):
+        return None
+    return row.reshape(-1, 2, BLOCK // 2).swapaxes(1, 2).reshape(-1)
 
 
 CHANGES: Mapping[str, Callable[[Format, Bits, Bits], Bits | None]] = {
@@ -153,7 +154,7 @@ CHANGES: Mapping[str, Callable[[Format, Bits, Bits], Bits | None]] = {
     "columns are taken for rows": _columns,
     "rows are taken for columns": _columns_read,
     "neighbors share a byte instead of j and j + 16": _neighbors_in_blocks,
-    "j and j + 16 are taken for neighbors": _blocks_of_neighbors,
+    "j and j + 16 are taken for neighbors": _halves_of_blocks,
 }
 """What can happen to a whole row: the row after it, or None where it cannot happen."""
 

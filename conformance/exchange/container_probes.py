@@ -1,8 +1,8 @@
 """The tensors that are put into containers: few elements first, then every pattern.
 
 All patterns of up to 16 bits are asked, of wider dtypes those that the quick tier asks of any
-target. Elements of a row are distinct as far as the dtype allows, so that a wrong order shows. Packed
-elements are asked in every combination of a byte, and in rows that end within one.
+target. Elements of a row are distinct as far as the dtype allows, so that a wrong order shows.
+Packed elements are asked in every combination of a byte, and in rows that end within one.
 """
 
 from __future__ import annotations
