@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -12,24 +10,16 @@ import typer
 from rich.console import Console
 
 from conformance.commands.options import PythonOption, TimeoutOption
-from conformance.exchange.container_findings import Finding, findings_of
-from conformance.exchange.container_matrix import (
-    Containers,
-    WayResult,
-    containers,
-    finding_lines,
-    rich_table,
-    tables,
-    way_result,
-)
+from conformance.exchange.container_matrix import Containers, finding_lines, rich_table, tables
 from conformance.exchange.container_page import page
 from conformance.exchange.container_probes import storable
-from conformance.exchange.container_roads import CONTAINERS, ways_of
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
-from oracles.backend.loading import close
-from oracles.containers.parties import installed_parties, known_parties, load_party
-from oracles.registry import Backend
+from conformance.exchange.container_roads import CONTAINERS
+from conformance.exchange.container_store import store
+from conformance.exchange.container_survey import survey
+from oracles.backend.launch_config import DEFAULT_TIMEOUT
+from oracles.containers.parties import installed_parties, known_parties
 from reports.html.containers import CHANGED
+from reports.run_store.open_run import open_run
 from specs.dtype_names import dtype_spelled
 from specs.errors import CastigateError
 from specs.suggestions import did_you_mean
@@ -64,6 +54,10 @@ def containers_command(
     page_file: Annotated[
         Path | None, typer.Option("--page", metavar="FILE", help="Write a page of what is found.")
     ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Store it with this run, whose report then shows it."),
+    ] = None,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
@@ -75,32 +69,19 @@ def containers_command(
         typer.echo(json.dumps(Containers.model_json_schema(), indent=2))
         return
     names = known_parties(party or installed_parties())
+    if run is not None:
+        open_run(run)  # Raises an error before anything is asked.
     wanted = _known_containers(container or CONTAINERS)
     dtypes = _known_dtypes(dtype or storable())
-    with ExitStack() as stack:
-        backends = []
-        for name, config in launch_configs(names, python or (), timeout).items():
-            backends.append(load_party(name, config))
-            stack.callback(close, backends[-1])
-        found = survey(backends, wanted, dtypes)
+    found = survey(names, wanted, dtypes, python or (), timeout)
     _show(found)
     if json_file is not None:
         json_file.write_text(found.model_dump_json() + "\n", encoding="utf-8")
     if page_file is not None:
         page_file.write_text(page(found), encoding="utf-8")
+    if run is not None:
+        store(run, found)
     raise typer.Exit(int(any(way.outcome == CHANGED for way in found.ways)))
-
-
-def survey(backends: list[Backend], names: list[str], dtypes: list[str]) -> Containers:
-    """Ask all parties for all containers, one container after another."""
-    ways: list[WayResult] = []
-    findings: list[Finding] = []
-    for name in names:
-        found = ways_of(backends, name, dtypes)
-        findings += findings_of(backends, found)
-        ways += map(way_result, found)
-    versions = {each.name: each.version for each in backends}
-    return containers(versions, ways, findings, datetime.now(UTC).date())
 
 
 def _known_containers(names: list[str] | tuple[str, ...]) -> list[str]:
