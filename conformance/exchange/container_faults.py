@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ def faults(dtype: str, written: Bits, read: Tensor, *, is_strided: bool) -> list
     row = np.ascontiguousarray(written).reshape(-1)
     found = np.ascontiguousarray(read.bits).reshape(-1)
     names = []
-    for name, change in CHANGES.items():
+    for name, change in CHANGES:
         changed = change(entry, row, written)
         if changed is not None and np.array_equal(changed, found):
             names.append(name)
@@ -144,19 +144,40 @@ def _halves_of_blocks(entry: Format, row: Bits, written: Bits) -> Bits | None:
     return row.reshape(-1, 2, BLOCK // 2).swapaxes(1, 2).reshape(-1)
 
 
-CHANGES: Mapping[str, Callable[[Format, Bits, Bits], Bits | None]] = {
-    "a last byte that is not full is lost": _tail_lost,
-    "the first element is taken from the high bits": _halves_swapped,
-    "elements lie in bytes of their own": _bytes_of_their_own,
-    "the bytes of elements are reversed": _bytes_reversed,
-    "the bytes of both parts are reversed": _parts_reversed,
-    "the parts change places": _parts_swapped,
-    "columns are taken for rows": _columns,
-    "rows are taken for columns": _columns_read,
-    "neighbors share a byte instead of j and j + 16": _neighbors_in_blocks,
-    "j and j + 16 are taken for neighbors": _halves_of_blocks,
-}
-"""What can happen to a whole row: the row after it, or None where it cannot happen."""
+def _offset_ignored(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    """Each row begins an element too early, where the memory is zero."""
+    if row.size < 2 or not written.ndim:
+        return None
+    changed = np.zeros(written.shape, row.dtype)
+    changed[..., 1:] = written[..., :-1]
+    return changed.reshape(-1)
+
+
+def _offset_ignored_backwards(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    """A row that lies backwards begins at its end, before which the memory is zero."""
+    if row.size < 2 or written.ndim != 1 or written.strides[0] > 0:
+        return None
+    changed = np.zeros(row.size, row.dtype)
+    changed[0] = row[-1]
+    return changed
+
+
+Change = Callable[[Format, Bits, Bits], Bits | None]
+CHANGES: Sequence[tuple[str, Change]] = (
+    ("a last byte that is not full is lost", _tail_lost),
+    ("the first element is taken from the high bits", _halves_swapped),
+    ("elements lie in bytes of their own", _bytes_of_their_own),
+    ("the bytes of elements are reversed", _bytes_reversed),
+    ("the bytes of both parts are reversed", _parts_reversed),
+    ("the parts change places", _parts_swapped),
+    ("columns are taken for rows", _columns),
+    ("rows are taken for columns", _columns_read),
+    ("neighbors share a byte instead of j and j + 16", _neighbors_in_blocks),
+    ("j and j + 16 are taken for neighbors", _halves_of_blocks),
+    ("the offset of the first element is ignored", _offset_ignored),
+    ("the offset of the first element is ignored", _offset_ignored_backwards),
+)
+"""What can happen to a whole row: a name, and the row after it, or None where it cannot happen."""
 
 
 def _element_faults(entry: Format, row: Bits, found: Bits) -> list[str]:

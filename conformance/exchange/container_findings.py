@@ -18,6 +18,7 @@ from oracles.adapters.script_text import WIDTH, bits_statement
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered
 from oracles.backend.requests import MethodRequest, ReadStatements, WriteStatements
+from oracles.containers.dlpack_memory import capsule_statements
 from oracles.containers.parties import TEXT
 from oracles.containers.party import container_case
 from oracles.protocol import Bits
@@ -118,7 +119,8 @@ def _finding(
             each[0].writer == TEXT,
             not each[1].probe.bits.size,
             each[1].probe.bits.size,
-            format_named(each[0].dtype).kind == "boolean",
+            each[1].probe.is_strided,
+            not 8 <= format_named(each[0].dtype).bits <= 16,
             format_named(each[0].dtype).bits,
         ),
     )
@@ -181,16 +183,19 @@ def _script(named: Mapping[str, Backend], way: Way, difference: Difference) -> s
     if write:
         lines += bits_statement(way.dtype, np.ascontiguousarray(probe.bits)).splitlines()
         lines += (probe.layout + write).splitlines()
-    elif way.container == "dlpack" or not difference.content:
+    elif not difference.content:
         return ""
+    elif way.container == "dlpack":
+        lines[1:] = capsule_statements(difference.content).splitlines()
     else:
         lines += _literal(difference.content)
+    end = ["print(content.hex())"]
     if read:
-        lines += [line for line in read.splitlines() if line not in lines]
-        lines.append("print(y.dtype, y.shape, y.tobytes().hex())")
-    else:
-        lines.append("print(content.hex())")
-    return "\n".join(lines) + "\n" if len(lines) <= MOST_LINES else ""
+        shown = [line for line in read.splitlines() if line not in lines]
+        shown.append("print(y.dtype, y.shape, y.tobytes().hex())")
+        # Without room for the reader, the bytes show what the writer did.
+        end = shown if len(lines) + len(shown) <= MOST_LINES else end
+    return "\n".join([*lines, *end]) + "\n" if len(lines) < MOST_LINES else ""
 
 
 def _statements(backend: Backend, request: MethodRequest) -> str:

@@ -84,7 +84,7 @@ def _probes(entry: Format) -> Iterator[Probe]:
         yield Probe(f"shape {_written(shape)}", row_of(entry, prod(shape)).reshape(shape))
     yield from _layouts(entry)
     if entry.bits > 8:
-        yield Probe("big-endian", row_of(entry, 15).reshape(3, 5), True, "bits = bits.byteswap()\n")
+        yield Probe("big-endian", row_of(entry, 3), True, "bits = bits.byteswap()\n")
     for shape in BLOCKS:
         yield Probe(f"blocks, {_written(shape)}", _blocks(entry, shape))
     yield Probe(

@@ -42,7 +42,6 @@ CONTAINERS = (
 )
 """The containers in the order of tables. docs/containers.md says what each is."""
 
-CRASH = "the process crashes"
 INVALID = "the answer is invalid"
 
 
@@ -200,7 +199,7 @@ def _missing(way: Way, probe: Probe, party: str, missing: object) -> None:
         case Raised():
             way.refused[probe.name] = f"{party}: {missing.text}"
         case Crashed():
-            way.different.append(Difference(probe, (f"{CRASH}: {missing.text}",)))
+            way.different.append(Difference(probe, (missing.text,)))
         case Malformed(text):
             way.different.append(Difference(probe, (f"{INVALID}: {text}",)))
 

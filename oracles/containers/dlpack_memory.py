@@ -2,7 +2,7 @@
 
 A framework exports a capsule. Its structure and the memory that it points to are written down, so
 that another process can build the same structure for the framework that imports it. The description
-is a line of JSON: type code, bits and lanes, shape, strides and the offset of the first element.
+is a line of JSON: type code, bits and lanes, shape, strides, and where pointer and offset lead.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from oracles.bit_packing import is_packed, pack, unpack
 from oracles.containers.party import tensor
+from oracles.memory_layouts import layout_of
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.formats import format_named
 
@@ -104,14 +105,17 @@ class Described:
     lanes: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    offset: int
-    """Bytes from the start of the memory to the first element."""
+    start: int
+    """Bytes from the start of the memory to where the pointer points."""
+    byte_offset: int
+    """Bytes from there to the first element."""
     is_padded: bool = False
 
 
 def described(dtype: str, bits: Bits) -> bytes:
     """Return the bytes of a tensor of these patterns in their own layout, as the header defines.
 
+    The pointer points to the start of the memory, from which the offset leads to the first element.
     Elements of less than a byte are packed, which needs neighbors in memory.
     """
     try:
@@ -123,15 +127,17 @@ def described(dtype: str, bits: Bits) -> bytes:
     if is_packed(entry) or not bits.size:
         row = np.ascontiguousarray(bits)
         memory = (pack(row, width) if is_packed(entry) else row).tobytes()
-        strides, offset = tuple(stride // size for stride in row.strides), 0
+        strides, first = tuple(stride // size for stride in row.strides), 0
     else:
         below = -sum(min(0, (n - 1) * s) for n, s in zip(bits.shape, strides, strict=True))
         span = 1 + sum(abs((n - 1) * s) for n, s in zip(bits.shape, strides, strict=True))
-        words = np.zeros(span, bits.dtype)
+        layout = layout_of(bits)
+        before = layout.offset if layout is not None else 0
+        first, words = before + below, np.zeros(before + span, bits.dtype)
         byte_strides = tuple(stride * size for stride in strides)
-        np.ndarray(bits.shape, bits.dtype, words, below * size, byte_strides)[...] = bits
-        memory, offset = words.tobytes(), below * size
-    return _encoded(Described(code, width, 1, bits.shape, strides, offset), memory)
+        np.ndarray(bits.shape, bits.dtype, words, first * size, byte_strides)[...] = bits
+        memory = words.tobytes()
+    return _encoded(Described(code, width, 1, bits.shape, strides, 0, first * size), memory)
 
 
 def exported(owner: Any) -> bytes:
@@ -160,11 +166,12 @@ def of_capsule(capsule: Any) -> bytes:
     ends = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
     below = -sum(end for end in ends if end < 0)
     elements = (1 + sum(map(abs, ends))) * found.lanes if prod(shape) else 0
-    size, offset = -(-elements * width // 8), below * found.lanes * width // 8
-    address = (found.data or 0) + found.byte_offset - offset
+    size, first = -(-elements * width // 8), below * found.lanes * width // 8
+    address = (found.data or 0) + found.byte_offset - first
     memory = ctypes.string_at(address, size) if size else b""
-    fields = (found.code, found.bits, found.lanes, shape, strides, offset, is_padded)
-    return _encoded(Described(*fields), memory)
+    fields = (found.code, found.bits, found.lanes, shape, strides)
+    places = (first - found.byte_offset, found.byte_offset)
+    return _encoded(Described(*fields, *places, is_padded), memory)
 
 
 def read_described(content: bytes) -> Tensor:
@@ -180,12 +187,14 @@ def read_described(content: bytes) -> Tensor:
         if strides not in ((), _row_major(tensor_of.shape)):
             raise Unsupported("vectors of lanes in a memory layout of their own")
         strides = _row_major(shape)
+    start = tensor_of.start + tensor_of.byte_offset
     if is_packed(entry) and not tensor_of.is_padded:
         row = np.frombuffer(memory, np.uint8)
         codes = unpack(row, len(memory) * 8 // entry.bits, entry.bits)
-        first = tensor_of.offset * 8 // entry.bits
+        first = start * 8 // entry.bits
     else:
-        codes, first = np.frombuffer(memory, entry.storage), tensor_of.offset * 8 // entry.bits
+        codes = np.frombuffer(memory, entry.storage)
+        first = start // codes.dtype.itemsize
     if not prod(shape):
         return tensor(dtype, np.zeros(shape, entry.storage))
     size = codes.dtype.itemsize
@@ -193,19 +202,43 @@ def read_described(content: bytes) -> Tensor:
     return tensor(dtype, view)
 
 
+def capsule_statements(content: bytes) -> str:
+    """Return the statements of a script that offer described memory, as ``Exporter`` does."""
+    held, memory = _decoded(content)
+    rank, lists = (
+        len(held.shape),
+        [", ".join(map(str, each)) for each in (held.shape, held.strides)],
+    )
+    return (
+        "import ctypes, struct\n"
+        f'memory = ctypes.create_string_buffer(bytes.fromhex("{memory.hex()}"))\n'
+        f"shape, strides = (ctypes.c_int64 * {rank})({lists[0]}), "
+        f"(ctypes.c_int64 * {rank})({lists[1]})\n"
+        "at, new = ctypes.addressof, ctypes.pythonapi.PyCapsule_New\n"
+        f'held = struct.pack("@PiiiBBHPPQPP", at(memory) + {held.start}, {CPU}, 0, {rank}, '
+        f"{held.code}, {held.bits}, {held.lanes},\n"
+        f"    at(shape), at(strides), {held.byte_offset}, 0, 0)\n"
+        "held, new.restype = ctypes.create_string_buffer(held), ctypes.py_object\n"
+        "new.argtypes = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p\n"
+        'own = {"__dlpack__": lambda self, **rest: new(at(held), b"dltensor", None),\n'
+        f'    "__dlpack_device__": lambda self: ({CPU}, 0)}}\n'
+        'content = type("Exporter", (), own)()\n'
+    )
+
+
 class Exporter:
     """Offers described memory to a framework that imports DLPack; keep it while that is used."""
 
     def __init__(self, content: bytes) -> None:
         self._described, memory = _decoded(content)
-        self._memory = np.zeros(len(memory) + 256, np.uint8)
-        # The header asks for an alignment of 256 bytes.
-        start = -self._memory.ctypes.data % 256
+        # The header asks for an alignment of 256 bytes; a wrong layout reads beside the memory.
+        self._memory = np.zeros(3 * len(memory) + 256, np.uint8)
+        start = len(memory) + -(self._memory.ctypes.data + len(memory)) % 256
         self._memory[start : start + len(memory)] = np.frombuffer(memory, np.uint8)
         rank = len(self._described.shape)
         self._shape = (ctypes.c_int64 * max(rank, 1))(*self._described.shape)
         self._strides = (ctypes.c_int64 * max(rank, 1))(*self._described.strides)
-        self._address = self._memory.ctypes.data + start if memory else None
+        self._address = self._memory.ctypes.data + start + self._described.start if memory else None
         self._managed: list[ctypes.Structure] = []
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -215,7 +248,7 @@ class Exporter:
         """Return a capsule; a versioned one to a consumer that knows them."""
         found = self._described
         fields = (self._address, CPU, 0, len(found.shape), found.code, found.bits, found.lanes)
-        held = _DlTensor(*fields, self._shape, self._strides, found.offset)
+        held = _DlTensor(*fields, self._shape, self._strides, found.byte_offset)
         managed: _Versioned | _Managed
         if max_version is not None and max_version[0] >= 1:
             flags = PADDED if found.is_padded else 0

@@ -96,7 +96,7 @@ class PaddleParty(Party):
                 self._export,
                 self._import,
                 PADDLE_MAKE + "content = x\n",
-                "import paddle\ny = paddle.from_dlpack(content).numpy()\n",
+                "import paddle\ny = paddle.from_dlpack(content).clone().numpy()\n",
             ),
         }
 

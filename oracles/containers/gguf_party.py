@@ -22,6 +22,22 @@ E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
 LARGEST = {"gguf-q4_0": -8.0, "gguf-q8_0": 127.0, "gguf-mxfp4": 6.0}
 """The value that every block must hold, so that the package chooses the scale one."""
 
+BF16 = 30
+"""The number of the type bfloat16."""
+VALUES = {
+    "gguf-q4_0": "bits.astype(np.float32) - 8",
+    "gguf-q8_0": "bits.view(np.int8).astype(np.float32)",
+    "gguf-mxfp4": "np.array([0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6], "
+    "np.float32)[bits]",
+}
+"""How a script makes floats of codes."""
+READ = (
+    "import gguf, gguf.quants\n"
+    'open("x.gguf", "wb").write(content)\n'
+    '[found] = gguf.GGUFReader("x.gguf").tensors\n'
+    "y = gguf.quants.dequantize(found.data, found.tensor_type)\n"
+)
+
 
 class GgufParty(Party):
     """Plain types as arrays; bfloat16 and blocks by `gguf.quants`, as converters write them."""
@@ -36,30 +52,31 @@ class GgufParty(Party):
 
     def roads(self) -> Mapping[str, Road]:
         """Return files with a plain type, or with a type of blocks."""
-        start = "import gguf, gguf.quants, tempfile\n"
-        write = (
-            start
-            + 'file = tempfile.mktemp()\nwriter = gguf.GGUFWriter(file, "none")\n'
-            + "{write}"
-            + "writer.write_header_to_file()\nwriter.write_kv_data_to_file()\n"
-            + "writer.write_tensors_to_file()\nwriter.close()\n"
-            + 'content = open(file, "rb").read()\n'
-        )
-        read = (
-            start
-            + "file = tempfile.mktemp()\n"
-            + 'open(file, "wb").write(content)\n'
-            + "[found] = gguf.GGUFReader(file).tensors\n"
-            + "y = gguf.quants.dequantize(found.data, found.tensor_type)\n"
-        )
-        plain = 'writer.add_tensor("x", bits.view({dtype}))\n'
-        own = Road(self._write, self._read, write.replace("{write}", plain), read)
-        blocks = Road(self._write_blocks, self._read_blocks, "", read)
-        return {"gguf": own, **dict.fromkeys(BLOCK_TYPES, blocks)}
+        blocks = Road(self._write_blocks, self._read_blocks, "", READ)
+        return {
+            "gguf": Road(self._write, self._read, "", READ),
+            **dict.fromkeys(BLOCK_TYPES, blocks),
+        }
 
-    def dtype_expression(self, dtype: str) -> str:
-        """Return how a script writes a dtype."""
-        return f"np.{dtype}"
+    def reproduce_write(self, case: Case) -> str:
+        """Return the statements that write ``bits``, made floats where the package wants these."""
+        kind, values, options = None, f'bits.view("{case.source}")', ""
+        if case.version in BLOCK_TYPES:
+            kind, values = BLOCK_TYPES[case.version].number, VALUES[case.version]
+        elif case.source == "bfloat16":
+            kind, values = BF16, "(bits.astype(np.uint32) << 16).view(np.float32)"
+        if kind is not None:
+            values, options = f"gguf.quants.quantize({values}, kind)", ", raw_dtype=kind"
+        return (
+            "import gguf, gguf.quants\n"
+            + (f"kind = gguf.GGMLQuantizationType({kind})\n" if kind is not None else "")
+            + f"x = {values}\n"
+            + 'to = gguf.GGUFWriter("x.gguf", "none")\n'
+            + f'to.add_tensor("x", x{options})\n'
+            + "to.write_header_to_file(); to.write_kv_data_to_file(); "
+            + "to.write_tensors_to_file(); to.close()\n"
+            + 'content = open("x.gguf", "rb").read()\n'
+        )
 
     def _write(self, case: Case, bits: Bits) -> bytes:
         if case.modes or case.source not in TYPES:

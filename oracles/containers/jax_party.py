@@ -20,11 +20,11 @@ from specs.cases import Case
 from specs.formats import format_named
 
 MAKE = (
-    "import io, jax, ml_dtypes, jax.numpy as jnp\n"
+    "import jax, ml_dtypes, jax.numpy as jnp\n"
     'jax.config.update("jax_enable_x64", True)\n'
     "x = jnp.asarray(bits.view({dtype}))\n"
 )
-START = 'import io, jax, jax.numpy as jnp\njax.config.update("jax_enable_x64", True)\n'
+START = 'import jax, jax.numpy as jnp\njax.config.update("jax_enable_x64", True)\n'
 
 
 class JaxParty(Party):
@@ -44,19 +44,19 @@ class JaxParty(Party):
 
     def roads(self) -> Mapping[str, Road]:
         """Return files of numpy, safetensors, DLPack and packed rows."""
-        write = "file = io.BytesIO()\njnp.{call}\ncontent = file.getvalue()\n"
+        write = "import io\nfile = io.BytesIO()\njnp.{call}\ncontent = file.getvalue()\n"
         return {
             "npy": Road(
                 self._save,
                 self._load,
                 MAKE + write.replace("{call}", "save(file, x)"),
-                START + "y = np.asarray(jnp.load(io.BytesIO(content)))\n",
+                START + "import io\ny = np.asarray(jnp.load(io.BytesIO(content)))\n",
             ),
             "npz": Road(
                 self._savez,
                 self._load_npz,
                 MAKE + write.replace("{call}", "savez(file, x=x)"),
-                START + 'y = np.asarray(jnp.load(io.BytesIO(content))["x"])\n',
+                START + 'import io\ny = np.asarray(jnp.load(io.BytesIO(content))["x"])\n',
             ),
             "safetensors": safetensors_road(
                 "flax", self._made, self._arrays.read, MAKE, "y = np.asarray(y)\n"

@@ -15,7 +15,7 @@ from oracles.containers.safetensors_files import safetensors_road
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
 
-MAKE = "import io, ml_dtypes\nx = bits.view({dtype})\n"
+MAKE = "import ml_dtypes\nx = bits.view({dtype})\n"
 
 
 class NumpyParty(Party):
@@ -34,14 +34,18 @@ class NumpyParty(Party):
             "npy": Road(
                 self._save,
                 self._load,
-                MAKE + "file = io.BytesIO()\nnp.save(file, x)\ncontent = file.getvalue()\n",
-                "import io, ml_dtypes\ny = np.load(io.BytesIO(content))\n",
+                "import io\n"
+                + MAKE
+                + "file = io.BytesIO()\nnp.save(file, x)\ncontent = file.getvalue()\n",
+                "import io\ny = np.load(io.BytesIO(content))\n",
             ),
             "npz": Road(
                 self._savez,
                 self._load_npz,
-                MAKE + "file = io.BytesIO()\nnp.savez(file, x=x)\ncontent = file.getvalue()\n",
-                'import io, ml_dtypes\ny = np.load(io.BytesIO(content))["x"]\n',
+                "import io\n"
+                + MAKE
+                + "file = io.BytesIO()\nnp.savez(file, x=x)\ncontent = file.getvalue()\n",
+                'import io\ny = np.load(io.BytesIO(content))["x"]\n',
             ),
             "safetensors": safetensors_road("numpy", self._arrays.array, self._arrays.read, MAKE),
             "dlpack": Road(

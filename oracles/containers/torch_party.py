@@ -17,7 +17,7 @@ from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
 from specs.formats import formats
 
-MAKE = "import io, torch\nx = torch.from_numpy(bits).view(torch.{dtype})\n"
+MAKE = "import torch\nx = torch.from_numpy(bits).view(torch.{dtype})\n"
 SHOW = "print(y.dtype, tuple(y.shape))\ny = y.contiguous().view(-1).view(torch.uint8).numpy()\n"
 
 
@@ -39,7 +39,9 @@ class TorchParty(Party):
             "torch-save": Road(
                 self._save,
                 self._load,
-                MAKE + "file = io.BytesIO()\ntorch.save(x, file)\ncontent = file.getvalue()\n",
+                "import io\n"
+                + MAKE
+                + "file = io.BytesIO()\ntorch.save(x, file)\ncontent = file.getvalue()\n",
                 "import io, torch\ny = torch.load(io.BytesIO(content))\n" + SHOW,
             ),
             "dlpack": Road(
