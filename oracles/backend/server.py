@@ -152,7 +152,8 @@ class Server:
             case _ if "call" in header:
                 answer = getattr(oracle, ask)(case, header["call"], arrays)
             case _:
-                answer = getattr(oracle, ask)(case, *arrays.values())
+                given = (arrays.get("", arrays),) if arrays else ()
+                answer = getattr(oracle, ask)(case, *given)
         return ENCODERS.get(ask, _encode_array)(answer)
 
     def _answer_many(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Answer:
@@ -340,6 +341,15 @@ def _encode_tensor(found: object) -> Answer:
     return {"tensor": [str(found.dtype), str(found.device)]}, {"": found.bits}
 
 
+def _encode_named(answers: object) -> Answer:
+    if not isinstance(answers, Mapping):
+        return {"unsendable": _describe_type(answers)}, {}
+    for array in answers.values():
+        if not is_sendable(array):
+            return {"unsendable": _describe_type(array)}, {}
+    return {"many": True}, {str(name): array for name, array in answers.items()}
+
+
 def _describe_type(answer: object) -> str:
     if type(answer) is np.ndarray:
         return f"ndarray of {answer.dtype}"
@@ -353,6 +363,8 @@ ENCODERS: Mapping[str, Callable[[Any], Answer]] = {
     "reproduce_call": lambda text: ({"text": str(text)}, {}),
     "bitcast_shares_memory": lambda flag: ({"flag": bool(flag)}, {}),
     "reproduce_chains": lambda text: ({"text": str(text)}, {}),
+    "reproduce_quantize": lambda text: ({"text": str(text)}, {}),
+    "quantize": _encode_named,
     "call": _encode_returned,
     "chains": _encode_many,
     "read_container": _encode_tensor,
