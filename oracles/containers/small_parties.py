@@ -132,5 +132,5 @@ class TinygradParty(Party):
         if 0 in shape:
             return tensor(dtype, np.zeros(shape, storage))
         # It gives no bytes of the dtypes that Python's struct lacks.
-        content = bytes(found.contiguous().reshape(-1).bitcast(self._tinygrad.dtypes.uint8).data())
+        content = bytes(found.bitcast(self._tinygrad.dtypes.uint8).data())
         return tensor(dtype, np.frombuffer(content, storage).reshape(shape))
