@@ -18,6 +18,7 @@ from conformance.exchange.container_store import store
 from conformance.exchange.container_survey import survey
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.containers.parties import installed_parties, known_parties
+from reports.findings.finding_text import counted
 from reports.html.containers import CHANGED
 from reports.run_store.open_run import open_run
 from specs.dtype_names import dtype_spelled
@@ -110,9 +111,11 @@ def _show(found: Containers) -> None:
     for finding in found.findings:
         typer.echo("")
         typer.echo("\n".join(finding_lines(finding)))
-    counts = [sum(way.outcome == CHANGED for way in found.ways), len(found.ways)]
+    changed = sum(way.outcome == CHANGED for way in found.ways)
     typer.echo("")
-    typer.echo(
-        f"{len(found.versions)} parties, {len(found.names)} containers: {counts[1]:,} ways of a"
-        f" dtype, {counts[0]:,} change it; {len(found.findings)} findings"
+    counts = (
+        f"parties: {len(found.versions)}",
+        counted(len(found.names), "container"),
+        counted(len(found.findings), "finding"),
     )
+    typer.echo(f"{', '.join(counts)}; {changed:,} of {len(found.ways):,} ways of a dtype change it")

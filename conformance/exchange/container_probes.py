@@ -27,7 +27,7 @@ SHAPES: tuple[tuple[int, ...], ...] = ((1, 1), (3, 5), (2, 3, 5), (4, 1, 3))
 EMPTY: tuple[tuple[int, ...], ...] = ((0,), (2, 0, 3))
 BLOCKS: tuple[tuple[int, ...], ...] = ((32,), (3, 64))
 """Rows of whole blocks, as block formats want them."""
-BYTES_IN_ORDER = 0x0102030405060708090A0B0C0D0E0F10
+BYTES_IN_ORDER = 0x0102030405060708090A0B0C0D0E0F1D
 """A pattern of which no two bytes are equal."""
 ODD_STEP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """An odd number far from any power of two: its multiples are distinct in any width."""
