@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,16 +17,24 @@ from specs.formats import Format, format_named
 OTHER = "other bits"
 
 
-def faults(dtype: str, written: Bits, read: Tensor, *, is_strided: bool) -> list[str]:
-    """Name what can explain the difference between a tensor and what was read; none if equal."""
+class Explanation(NamedTuple):
+    """What can have happened to a tensor: each name explains all of it, or, if mixed, a part."""
+
+    names: tuple[str, ...]
+    is_mixed: bool = False
+
+
+def explained(dtype: str, written: Bits, read: Tensor, *, is_strided: bool) -> Explanation:
+    """Explain the difference between a tensor and what was read; no names if there is none."""
     entry = format_named(dtype)
     if read.dtype != dtype:
         same = _same_bytes(entry, written, read)
-        return [f"the dtype becomes {read.dtype}" + ("" if same else ", and the bits change")]
+        changes = "" if same else ", and the bits change"
+        return Explanation((f"the dtype becomes {read.dtype}{changes}",))
     if read.bits.shape != written.shape:
-        return [_shape_fault(entry, written, read.bits)]
+        return Explanation((_shape_fault(entry, written, read.bits),))
     if np.array_equal(written, read.bits):
-        return []
+        return Explanation(())
     row = np.ascontiguousarray(written).reshape(-1)
     found = np.ascontiguousarray(read.bits).reshape(-1)
     names = []
@@ -34,14 +42,22 @@ def faults(dtype: str, written: Bits, read: Tensor, *, is_strided: bool) -> list
         changed = change(entry, row, written)
         if changed is not None and np.array_equal(changed, found):
             names.append(name)
+    if entry.kind == "complex":
+        entry = format_named(entry.entry.part)
+        row, found = row.view(entry.storage), found.view(entry.storage)
+    tests = _element_tests(entry, row[row != found], found[row != found])
+    names += [name for name, holds in tests.items() if holds.all()]
     if is_strided:
         names.append("the memory layout is ignored")
-    elif entry.kind == "complex":
-        part = format_named(entry.entry.part)
-        names += _element_faults(part, row.view(part.storage), found.view(part.storage))
-    else:
-        names += _element_faults(entry, row, found)
-    return names or [OTHER]
+    if names:
+        return Explanation(tuple(names))
+    parts = []
+    left = np.ones(int((row != found).sum()), bool)
+    for name, holds in tests.items():
+        if (left & holds).any():
+            parts.append(name)
+            left &= ~holds
+    return Explanation((*parts, *([OTHER] if left.any() else [])), is_mixed=True)
 
 
 def common_fault(found: Sequence[Sequence[str]]) -> str:
@@ -180,27 +196,29 @@ CHANGES: Sequence[tuple[str, Change]] = (
 """What can happen to a whole row: a name, and the row after it, or None where it cannot happen."""
 
 
-def _element_faults(entry: Format, row: Bits, found: Bits) -> list[str]:
-    """Name what happens to elements, if the same happens to all that differ."""
-    wrong = row != found
-    was, now = row[wrong], found[wrong]
-    tests: dict[str, Any] = {"elements become zero": now == 0}
+def _element_tests(entry: Format, was: Bits, now: Bits) -> dict[str, Any]:
+    """Return, by name, to which of the elements that differ it happened."""
+    tests: dict[str, Any] = {}
     if entry.kind == "float":
         was_nan, now_nan = is_nan(entry, was), is_nan(entry, now)
         quiet = was | np.array(1 << max(entry.entry.mantissa - 1, 0), was.dtype)
         sign = np.array(entry.sign_bit, was.dtype)
         exponent = np.array(((1 << entry.entry.exponent) - 1) << entry.entry.mantissa, was.dtype)
+        infinite = (was & ~sign == entry.infinity_code) & entry.entry.infinity
         tests = {
             "-0 becomes 0": (was == sign) & (now == 0),
             "signaling NaN becomes quiet": was_nan & (now == quiet),
             "NaN becomes another NaN": was_nan & now_nan,
             "NaN becomes a number": was_nan & ~now_nan,
+            "infinity becomes the largest number": infinite & (now & ~sign == entry.max_code),
+            "a number becomes NaN": ~was_nan & now_nan,
             "subnormals become zero": (was & exponent == 0) & (now & ~sign == 0),
-        } | tests
+        }
+    tests["elements become zero"] = now == 0
     if entry.kind in ("float", "integer") and entry.sign_bit:
         sign = np.array(entry.sign_bit, was.dtype)
         tests |= {
             "the sign is lost": now == was & ~sign,
             "the sign is inverted": now == was ^ sign,
         }
-    return [name for name, holds in tests.items() if holds.all()]
+    return tests

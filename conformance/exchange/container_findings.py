@@ -81,10 +81,24 @@ def findings_of(backends: Sequence[Backend], ways: Sequence[Way]) -> list[Findin
         for each in way.different:
             groups[_guilty(way, each, changed)].append(each)
         for (party, side), differences in groups.items():
-            fault = common_fault([each.names for each in differences])
-            found = [(way, each) for each in differences if fault in each.names]
-            blamed[party, side, fault] += found
+            for fault, found in _by_fault(differences):
+                blamed[party, side, fault] += [(way, each) for each in found]
     return [_finding(named, *key, found) for key, found in blamed.items()]
+
+
+def _by_fault(differences: Sequence[Difference]) -> Iterator[tuple[str, list[Difference]]]:
+    """Yield the fewest faults that explain all differences, each with those that it explains."""
+    whole = [each for each in differences if not each.explanation.is_mixed]
+    faults: dict[str, list[Difference]] = defaultdict(list)
+    while whole:
+        fault = common_fault([each.names for each in whole])
+        faults[fault] += [each for each in whole if fault in each.names]
+        whole = [each for each in whole if fault not in each.names]
+    for each in differences:
+        if each.explanation.is_mixed:
+            for fault in each.names:
+                faults[fault].append(each)
+    yield from faults.items()
 
 
 def _guilty(

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from conformance.exchange.container_faults import common_fault, faults
+from conformance.exchange.container_faults import Explanation, common_fault, explained
 from conformance.exchange.container_probes import Probe, probes, row_of
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, NoAnswer, Raised
 from oracles.backend.requests import MethodRequest, ReadContainer, WriteContainer
-from oracles.containers.party import container_case
+from oracles.containers.party import HOST, container_case
 from oracles.protocol import Bits, Tensor
 from oracles.registry import Backend
 from specs.cases import Case
@@ -50,9 +50,14 @@ class Difference:
     """A probe that came back changed, or ended the reader or the writer."""
 
     probe: Probe
-    names: tuple[str, ...]
+    explanation: Explanation
     read: Tensor | None = None
     content: bytes = b""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of what can have happened."""
+        return self.explanation.names
 
 
 @dataclass
@@ -183,9 +188,9 @@ def _ways(
 def _compare(way: Way, probe: Probe, content: bytes, reply: Answered[Tensor] | NoAnswer) -> None:
     match reply:
         case Answered(found):
-            names = faults(way.dtype, probe.bits, found, is_strided=probe.is_strided)
-            if names:
-                way.different.append(Difference(probe, tuple(names), found, content))
+            changed = explained(way.dtype, probe.bits, found, is_strided=probe.is_strided)
+            if changed.names:
+                way.different.append(Difference(probe, changed, found, content))
             else:
                 way.identical.append(probe.name)
         case missing:
@@ -199,9 +204,9 @@ def _missing(way: Way, probe: Probe, party: str, missing: object) -> None:
         case Raised():
             way.refused[probe.name] = f"{party}: {missing.text}"
         case Crashed():
-            way.different.append(Difference(probe, (missing.text,)))
+            way.different.append(Difference(probe, Explanation((missing.text,))))
         case Malformed(text):
-            way.different.append(Difference(probe, (f"{INVALID}: {text}",)))
+            way.different.append(Difference(probe, Explanation((f"{INVALID}: {text}",))))
 
 
 def smallest_difference(
@@ -216,8 +221,7 @@ def smallest_difference(
         return found
     if read.dtype != way.dtype or found.probe.layout:
         return found
-    wrong = found.probe.bits[read.bits != found.probe.bits]
-    candidates = [np.sort(wrong.reshape(-1))[:1]]
+    candidates = [*_alone(way.dtype, fault, found.probe.bits, read.bits)]
     if entry.bits < 8:
         candidates += [np.array([1, 0], np.uint8), row_of(entry, 2)]
     for bits in candidates:
@@ -228,6 +232,17 @@ def smallest_difference(
     return found
 
 
+def _alone(dtype: str, fault: str, written: Bits, read: Bits) -> Iterator[Bits]:
+    """Yield the smallest pattern to which a fault happens, if it happens to single elements."""
+    row, found = written.reshape(-1), read.reshape(-1)
+    wrong = np.flatnonzero(row != found)
+    for at in wrong[np.argsort(row[wrong], kind="stable")].tolist():
+        one = Tensor(dtype, HOST, found[at : at + 1])
+        if fault in explained(dtype, row[at : at + 1], one, is_strided=False).names:
+            yield row[at : at + 1].copy()
+            return
+
+
 def _again(backends: Mapping[str, Backend], way: Way, probe: Probe) -> Difference | None:
     [written] = Client(backends[way.writer]).send([WriteContainer(way.case, probe.bits)])
     if not isinstance(written, Answered):
@@ -235,6 +250,6 @@ def _again(backends: Mapping[str, Backend], way: Way, probe: Probe) -> Differenc
     [read] = Client(backends[way.reader]).send([ReadContainer(way.case, written.value)])
     if not isinstance(read, Answered):
         return None
-    names = faults(way.dtype, probe.bits, read.value, is_strided=False)
+    changed = explained(way.dtype, probe.bits, read.value, is_strided=False)
     content = written.value.tobytes()
-    return Difference(probe, tuple(names), read.value, content) if names else None
+    return Difference(probe, changed, read.value, content) if changed.names else None
