@@ -107,6 +107,7 @@ def _show(found: Containers) -> None:
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH)
     for table in tables(found):
+        console.print(table.name, style="bold")
         console.print(rich_table(table))
     for finding in found.findings:
         typer.echo("")

@@ -136,7 +136,7 @@ def _faults(found: Containers, name: str) -> Iterator[ContainerFault]:
 
 def rich_table(table: ContainerTable) -> Table:
     """Return a container's table for a terminal: writers down, readers across."""
-    shown = Table(title=table.name, title_justify="left", title_style="bold")
+    shown = Table()
     shown.add_column("dtypes")
     shown.add_column("written by")
     for reader in table.readers:
