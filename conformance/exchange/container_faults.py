@@ -42,13 +42,13 @@ def explained(dtype: str, written: Bits, read: Tensor, *, is_strided: bool) -> E
         changed = change(entry, row, written)
         if changed is not None and np.array_equal(changed, found):
             names.append(name)
+    if is_strided:
+        names.append("the memory layout is ignored")
     if entry.kind == "complex":
         entry = format_named(entry.entry.part)
         row, found = row.view(entry.storage), found.view(entry.storage)
     tests = _element_tests(entry, row[row != found], found[row != found])
     names += [name for name, holds in tests.items() if holds.all()]
-    if is_strided:
-        names.append("the memory layout is ignored")
     if names:
         return Explanation(tuple(names))
     parts = []
