@@ -74,6 +74,8 @@ def _same_bytes(entry: Format, written: Bits, read: Tensor) -> bool:
 
 def _shape_fault(entry: Format, written: Bits, found: Bits) -> str:
     shape = written.shape
+    if found.size and not written.size:
+        return "an empty tensor gets elements"
     if found.size == written.size:
         if found.shape == shape[::-1]:
             return "the dimensions are reversed"
@@ -111,6 +113,37 @@ def _bytes_of_their_own(entry: Format, row: Bits, written: Bits) -> Bits | None:
     spread = np.zeros(row.size * (8 // entry.bits), np.uint8)
     spread[:: 8 // entry.bits] = row
     return spread[: row.size]
+
+
+def _places_of_two(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    """Elements that lie in words of twice their width, read at their own."""
+    if entry.bits < 8 or entry.bits > 64:
+        return None
+    spread = np.zeros(2 * row.size, row.dtype)
+    spread[::2] = row
+    return spread[: row.size]
+
+
+def _numbers_of_patterns(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    """Patterns taken for the numbers to convert."""
+    if entry.name == "bfloat16":
+        words = row.astype(np.float32).view(np.uint32)
+        rounded = words + np.uint32(0x7FFF) + (words >> np.uint32(16) & np.uint32(1))
+        return (rounded >> np.uint32(16)).astype(np.uint16)
+    if entry.name in ("float16", "float32", "float64"):
+        with np.errstate(over="ignore"):
+            return row.astype(entry.name).view(row.dtype)
+    return None
+
+
+def _numbers_rounded_if_odd(entry: Format, row: Bits, written: Bits) -> Bits | None:
+    """The same, rounded up by half a step where the last bit kept is one, as openvino does."""
+    if entry.name != "bfloat16":
+        return None
+    words = row.astype(np.float32).view(np.uint32)
+    rounded = words + (words >> np.uint32(1) & np.uint32(0x8000))
+    found: Bits = (rounded >> np.uint32(16)).astype(np.uint16)
+    return found
 
 
 def _bytes_reversed(entry: Format, row: Bits, written: Bits) -> Bits | None:
@@ -183,6 +216,9 @@ CHANGES: Sequence[tuple[str, Change]] = (
     ("a last byte that is not full is lost", _tail_lost),
     ("the first element is taken from the high bits", _halves_swapped),
     ("elements lie in bytes of their own", _bytes_of_their_own),
+    ("each element takes the place of two", _places_of_two),
+    ("patterns are taken for numbers", _numbers_of_patterns),
+    ("patterns are taken for numbers", _numbers_rounded_if_odd),
     ("the bytes of elements are reversed", _bytes_reversed),
     ("the bytes of both parts are reversed", _parts_reversed),
     ("the parts change places", _parts_swapped),

@@ -193,7 +193,7 @@ def _script(named: Mapping[str, Backend], way: Way, difference: Difference) -> s
     versions = ", ".join(
         f"{name} {named[name].version}" for name in dict.fromkeys((way.writer, way.reader))
     )
-    lines = [f"# {versions}: {way.container}, {way.dtype}, {probe.name}", "import numpy as np", ""]
+    lines = [f"# {versions}: {way.container}, {way.dtype}, {probe.name}", "import numpy as np"]
     if write:
         lines += bits_statement(way.dtype, np.ascontiguousarray(probe.bits)).splitlines()
         lines += (probe.layout + write).splitlines()

@@ -1,23 +1,27 @@
-"""TensorProto by the onnx package, by onnx-ir, and by onnxruntime as an initializer of a model."""
+"""TensorProto by the onnx package and onnx-ir; by onnxruntime and openvino as an initializer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
+from oracles.adapters.openvino import DTYPES as OPENVINO_DTYPES
 from oracles.adapters.refusals import first_line, load
-from oracles.adapters.tensor_memory import patterns_of_ort_value
+from oracles.adapters.tensor_memory import patterns_in, patterns_of_ort_value
 from oracles.containers.numpy_arrays import Arrays
 from oracles.containers.party import Party, Road, tensor
 from oracles.containers.text_onnx import NAMES, number_of, write_tensor
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
-from specs.formats import format_named
+from specs.formats import format_named, formats
 
-MAKE = "import onnx.helper, onnx.numpy_helper\nimport ml_dtypes\nx = bits.view({dtype})\n"
+MAKE = "import ml_dtypes, onnx.helper, onnx.numpy_helper\nx = bits.view({dtype})\n"
 READ = (
     "import onnx.numpy_helper\n"
     "y = onnx.numpy_helper.to_array(onnx.TensorProto.FromString(content))\n"
@@ -25,6 +29,8 @@ READ = (
 SERIALIZE = "content = made.SerializeToString()\n"
 ONLY_FATAL = 4
 IR_VERSION, OPSET = 13, 25
+
+OPENVINO_NAMES = {word: name for name, word in OPENVINO_DTYPES.items()}
 
 
 class OnnxParty(Party):
@@ -198,3 +204,52 @@ class OrtParty(Party):
             return call()
         except (states.NotImplemented, states.Fail, states.InvalidGraph) as error:
             raise Unsupported(first_line(error)) from None
+
+
+class OpenVinoParty(Party):
+    """The constant that openvino's ONNX front end makes of an initializer."""
+
+    name = "openvino"
+
+    def __init__(self) -> None:
+        self._openvino: Any = load("openvino", "openvino")
+        self._core = self._openvino.Core()
+        self._onnx: Any = load("onnx", "onnx")
+        self._helper: Any = load("onnx.helper", "onnx")
+        self.version = str(self._openvino.__version__).partition("-")[0]
+        super().__init__()
+
+    def roads(self) -> Mapping[str, Road]:
+        """Return readers of both fields of a TensorProto."""
+        read = (
+            "import onnx.helper, openvino\n"
+            "x = onnx.TensorProto.FromString(content)\n"
+            "out = onnx.helper.make_tensor_value_info('x', x.data_type, x.dims)\n"
+            "model = onnx.helper.make_model(onnx.helper.make_graph([], 'g', [], [out], [x]))\n"
+            "found = openvino.Core().read_model(model.SerializeToString()).get_ops()\n"
+            "y = next(each for each in found if each.get_type_name() == 'Constant').data\n"
+        )
+        return {name: Road(None, self._read, "", read) for name in ("onnx-raw", "onnx-typed")}
+
+    def _read(self, case: Case, content: bytes) -> Tensor:
+        proto, helper = self._onnx.TensorProto.FromString(content), self._helper
+        output = helper.make_tensor_value_info("x", proto.data_type, [*proto.dims])
+        graph = helper.make_graph([], "initializer", [], [output], [proto])
+        opsets = [helper.make_opsetid("", OPSET)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+        try:
+            operations = self._core.read_model(model.SerializeToString()).get_ops()
+        except RuntimeError as error:
+            raise Unsupported(last_line(error)) from None
+        found = next(each for each in operations if each.get_type_name() == "Constant")
+        name = found.get_element_type().get_type_name()
+        dtype, shape = OPENVINO_NAMES.get(name, name), tuple(found.shape)
+        if dtype not in formats():
+            raise ValueError(f"the constant has the type {name}")
+        memory = np.frombuffer(found.data.tobytes(), np.uint8)
+        return tensor(dtype, patterns_in(memory, format_named(dtype), prod(shape)).reshape(shape))
+
+
+def last_line(error: Exception) -> str:
+    """Return the last line of an error: the first ones name files."""
+    return next(line for line in reversed(str(error).splitlines()) if line.strip())

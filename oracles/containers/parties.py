@@ -45,6 +45,7 @@ PARTIES: Mapping[str, BuiltinParty] = {
     "jax": BuiltinParty("jax_party", "JaxParty", "jax"),
     "tensorflow": BuiltinParty("framework_parties", "TensorFlowParty", "tensorflow"),
     "paddle": BuiltinParty("framework_parties", "PaddleParty", "paddle"),
+    "openvino": BuiltinParty("onnx_parties", "OpenVinoParty", "openvino"),
     "gguf": BuiltinParty("gguf_party", "GgufParty", "gguf"),
     "tinygrad": BuiltinParty("small_parties", "TinygradParty", "tinygrad"),
     "torchao": BuiltinParty("small_parties", "TorchaoParty", "torchao"),
