@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest.mock import patch
 
 import jsonschema
 import pytest
 
+from conformance.exchange import container_survey
+from oracles.containers.parties import TEXT
 from tests.conformance.processes import castigate_in_process
 
 DATA = "tests/conformance/data/planted_parties.py"
@@ -73,3 +76,13 @@ def test_a_run_keeps_it_and_its_report_shows_it(tmp_path: Path) -> None:
     code, _, err = castigate_in_process("report", run, f"--out={site}")
     assert code == 2
     assert "containers.json cannot be read" in err
+
+
+def test_a_night_asks_the_installed_parties(tmp_path: Path) -> None:
+    asked = ("--backend=reference", "--document=cinn-bitcast-calls", "--containers")
+    with patch.object(container_survey, "installed_parties", lambda: [TEXT]):
+        code, _, err = castigate_in_process("nightly", f"--out={tmp_path}", *asked)
+    assert (code, "error" in err) == (0, False)
+    [kept] = (tmp_path / "runs").glob("*/containers.json")
+    assert [*json.loads(kept.read_text())["versions"]] == [TEXT]
+    assert "<h2 id=" in (tmp_path / "report" / "containers.html").read_text()
