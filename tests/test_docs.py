@@ -44,6 +44,7 @@ DOCS = ROOT / "docs"
 GENERATED = {
     "proof.md",
     "behaviors_whole.md",
+    "containers_found.md",
     "docket.md",
     "exact_counts.md",
     "mutants.md",
