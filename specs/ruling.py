@@ -57,6 +57,11 @@ def rule_case(document: Document, case: Case) -> Ruling:
     """Resolve a case; raise DocumentError if its rules leave a gap, overlap, or are impossible."""
     if document.entry.bitcast is not None:
         raise CastigateError(f"{case.id} is a bitcast; run `castigate explain` to see its result")
+    if document.entry.blocks is not None:
+        raise CastigateError(
+            f"{case.id} is about blocks, not about single inputs; castigate run --document"
+            f" {case.document} judges a backend by it"
+        )
     version = edition(document, case.version)
     if case.example is not None:
         return _example(document.entry.examples[case.example], case)
