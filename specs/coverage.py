@@ -48,6 +48,7 @@ KINDS: dict[str, Kind] = {
     "versions": "version",
     "receiver": "section",
     "bitcast": "section",
+    "quantization": "section",
     "blocks": "section",
 }
 """The kind of part that each top-level key of a document contains, or is as a whole."""

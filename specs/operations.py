@@ -9,6 +9,7 @@ from specs.block_ruling import rule_blocks
 from specs.cases import Case
 from specs.loader import Document, document_named
 from specs.model.document import Operation
+from specs.quantization_ruling import rule_quantization
 from specs.ruling import rule_case
 
 
@@ -25,6 +26,8 @@ def matching_rules(document: Document, case: Case) -> MatchingRules:
     if document.entry.bitcast is not None:
         bitcast = rule_bitcast(document, case)
         return MatchingRules((bitcast.rule,), bitcast.is_rejection)
+    if document.entry.quantization is not None:
+        return MatchingRules(rule_quantization(document, case).rules, is_rejection=False)
     if document.entry.blocks is not None:
         answers = rule_blocks(document, case).answers.values()
         return MatchingRules(tuple(dict.fromkeys(each.rule for each in answers)), False)

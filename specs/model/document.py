@@ -21,6 +21,12 @@ from specs.formats import formats
 from specs.model.block_entry import BlockAnswers, BlocksEntry
 from specs.model.page_lines import LineRange, Lines
 from specs.model.pointed_entry import PointedEntry
+from specs.model.quantization_entry import (
+    QuantizationEntry,
+    Step,
+    StepAnswers,
+    check_answers,
+)
 from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import (
     CODE_WORDS,
@@ -41,6 +47,8 @@ SHAPE_WORDS = (
     f"append-ratio{BY_BITS}",
     f"drop-last{BY_BITS}",
 )
+FOLLOWED = "followed"
+"""The outcome word of a rule by which another document decides."""
 PLAIN_WORDS = (
     "value",
     "wrap",
@@ -50,6 +58,7 @@ PLAIN_WORDS = (
     "parses-to",
     "error",
     "answer",
+    FOLLOWED,
     "unspecified",
 )
 OUTCOME_WORDS = (
@@ -252,10 +261,20 @@ class RuleEntry(PointedEntry):
     when: dict[str, WordList]
     then: Cell | dict[InputClass, Cell] | None = None
     table: TableEntry | None = None
+    step: Step | None = None
+    gives: StepAnswers | None = None
     blocks: BlockAnswers = Field({})
     changed: ChangedCellsEntry | None = None
     conflict: list[ConflictEntry] = Field([])
     note: Text | None = None
+
+    @model_validator(mode="after")
+    def _answers_of_a_step(self) -> RuleEntry:
+        if (self.step is None) != (self.gives is None):
+            raise ValueError("`step` and `gives` require each other")
+        if self.step is not None and self.gives is not None:
+            check_answers(self.step, self.gives)
+        return self
 
 
 class TensorConditions(StrictModel):
@@ -400,10 +419,12 @@ class VersionEntry(PointedEntry):
     """A version: its pairs and rules, or what it changes in the version that it extends.
 
     ``section`` is the range of the page about this version, if the page has one per version;
-    ``lines`` are those of its lists of types and attributes.
+    ``lines`` are those of its lists of types and attributes. ``follows`` is the version of another
+    document, `NAME:VERSION`, whose rules apply here by the outcome `followed`.
     """
 
     section: LineRange | None = None
+    follows: Text | None = None
     extends: Identifier | None = None
     from_: list[Dtype] | None = Field(None, alias="from")
     to: list[Dtype] | None = None
@@ -447,6 +468,7 @@ class DocumentEntry(StrictModel):
     parameters: dict[Identifier, ParameterEntry] = Field({})
     receiver: ReceiverEntry | None = None
     bitcast: BitcastEntry | None = None
+    quantization: QuantizationEntry | None = None
     blocks: BlocksEntry | None = None
     forms: dict[Identifier, FormEntry] = Field({})
     row_names: dict[Text, InputClass] = Field({}, alias="row-names")
