@@ -29,6 +29,8 @@ BlockQuestion = Literal[
     "nan-scale", "nan-code", "infinity-code",
 ]  # fmt: skip
 OPEN: BlockWord = "unspecified"
+SCALES = ("float8e8m0", "float8e4m3fn")
+"""The dtypes of scales."""
 WORDS: Mapping[BlockQuestion, tuple[BlockWord, ...]] = {
     "scale": get_args(ScaleRule),
     "scale-above-largest": ("largest", OPEN),
@@ -96,7 +98,13 @@ BlockAnswers = Annotated[
 ]
 
 
+def _check_scale(name: str) -> str:
+    if name not in SCALES:
+        raise ValueError(f"`{name}` is no {' or '.join(SCALES)}")
+    return name
+
+
 class BlocksEntry(PointedEntry):
     """The dtype of a document's scales."""
 
-    scale: str
+    scale: Annotated[str, AfterValidator(_check_scale)]
