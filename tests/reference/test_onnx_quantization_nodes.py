@@ -1,6 +1,7 @@
 """ONNX's own node tests of quantization and CastLike, judged by the reference.
 
-Each output that the onnx package expects must be one that the definition allows. None is left out.
+Each output that the onnx package expects must be one that the definition allows. ``OTHERWISE`` has
+those that only a sister page disagrees with.
 """
 
 from __future__ import annotations
@@ -43,6 +44,13 @@ COUNTS = {
     "QuantizeLinear": 13, "DequantizeLinear": 14, "DynamicQuantizeLinear": 3, "CastLike": 56,
 }  # fmt: skip
 """The tests of onnx 1.23; fewer would mean that some are not read."""
+
+
+OTHERWISE = {("test_castlike_FLOAT_to_FLOAT4E2M1", 8), ("test_castlike_FLOAT16_to_FLOAT4E2M1", 8)}
+"""Where a test expects another pattern than is recommended: a NaN becomes -0 in float4e2m1.
+
+The pages of Cast and CastLike are silent on it. The project's page technical/float4.md has 6.
+"""
 
 
 class NodeTest(NamedTuple):
@@ -177,6 +185,7 @@ def cast_like() -> Iterator[tuple[NodeTest, Case]]:
 
 def test_cast_like() -> None:
     judged = 0
+    otherwise = set()
     for test, case in cast_like():
         rules = ruling(case)
         rows = (each.reshape(-1).tolist() for each in (test.given[0], test.expected[0]))
@@ -184,8 +193,11 @@ def test_cast_like() -> None:
         for given, code in pairs:
             due = expect_by_exact.allow(rules, given)
             judged += 1
+            if due.branch.level == "unspecified" or grade_pattern(rules, due, code) == ALLOWED:
+                continue
             shown = f"{test.name}: {given:#x}: {due.codes}, not {code:#x}"
-            if due.branch.level != "unspecified":
-                assert grade_pattern(rules, due, code) == ALLOWED, shown
+            assert due.branch.level == "recommended", shown
+            otherwise.add((test.name, code))
+    assert otherwise == OTHERWISE
     assert len(node_tests("CastLike")) >= COUNTS["CastLike"]
     assert judged > 500

@@ -72,7 +72,7 @@ QUESTIONS = {
     "onnx-cast/float32/e8m0/round_mode:down": "onnx-cast:25/float32/float8e8m0/saturate:1/"
     "round_mode:down",
     "pypto-cast/fp32/fp16": "pypto-cast:0.2/float32/float16/mode:CAST_NONE",
-    "float32 str": "onnx-cast:25/float32/string",
+    "onnx-cast float32 str": "onnx-cast:25/float32/string",
     "onnx-bitcast/int8/u8": "onnx-bitcast:26/int8/uint8/shape:scalar",
 }
 
