@@ -69,7 +69,7 @@ def test_cast_like_follows_cast() -> None:
     [
         ("{whole: value, fraction: nearest-even}", "{whole: value}", "gap: "),
         ("step: rounding\n    when: {to: integer}", "step: rounding\n    when: {}", "overlap: "),
-        ("{in-range: value, out-of-range: saturated}", "{tiny: value}", "tiny"),
+        ("{in-range: value, out-of-range: saturated}", "{tiny: value}", "Input should be"),
         ("{whole: value, fraction: nearest-even}", "{whole: saturated}", "no word of `rounding`"),
         ("step: rounding\n    when: {to: integer}", "step: product\n    when: {}", "no situation"),
         ("operation: quantize", "operation: cast", "require each other"),
