@@ -30,6 +30,7 @@ from reports.html.open_points import open_points
 from reports.html.page_data import data_file, index_data, open_answers_data
 from reports.html.portability import CLASSES, MEANINGS, Porting, Portings
 from reports.html.portability import SIGNS as PORTABILITY_SIGNS
+from reports.html.quantization import quantization_pages
 from reports.html.replace_report import check_output_folder, replace_report
 from reports.html.trend import trends
 from reports.verdicts import VERDICTS, WRONG
@@ -88,6 +89,7 @@ def _pages(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    quantization = list(quantization_pages(report))
     environment.globals |= {
         "report": report,
         "percentage": percentage,
@@ -104,6 +106,7 @@ def _pages(
         "finding_kinds": SIGNS,
         "docket": Counter(each.verdict for each in rows),
         "portings": compared,
+        "quantization": quantization,
         "portability_signs": PORTABILITY_SIGNS,
         "portability_classes": CLASSES,
         "portability_meanings": MEANINGS,
@@ -117,6 +120,8 @@ def _pages(
     yield "layouts.html", page("layouts.html", groups=list(layout_checks(report)))
     yield "trend.html", page("trend.html", trends=trends(report), wrong_verdicts=WRONG)
     yield "open.html", page("open.html", points=list(open_points(report)))
+    for each in quantization:
+        yield f"{each.name}.html", page("quantization.html", page=each)
     if compared:
         yield "portability.html", page("portability.html")
     if rows:
@@ -128,5 +133,5 @@ def _pages(
         yield f"{operation}s.html", page("use.html", operation=operation)
     for file, variables in finding_pages(report):
         yield file, page("finding.html", **variables)
-    for each in document_pages(report):
-        yield document_page_file(each.document.name), page("document.html", page=each)
+    for shown in document_pages(report):
+        yield document_page_file(shown.document.name), page("document.html", page=shown)
