@@ -17,6 +17,13 @@ from oracles.adapters.onnx_models import (
     bitcast_graph,
     cast_graph,
 )
+from oracles.adapters.onnx_quantize_models import (
+    Node,
+    NodeModels,
+    Ranks,
+    quantize_node,
+    ranks_of,
+)
 from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import (
     NUMPY_DTYPES,
@@ -91,7 +98,9 @@ class Onnx:
         require_variant(self.name, variant, VARIANTS)
         self.version = str(self._onnx.__version__)
         self._models = ModelBuilder(self._onnx)
+        self._nodes = NodeModels(self._onnx, self._models)
         self._refusal = lru_cache(CACHED_MODELS)(self._check)
+        self._node_evaluator = lru_cache(CACHED_MODELS)(self._create_node_evaluator)
         self._evaluator_of = lru_cache(CACHED_MODELS)(self._create_evaluator)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
@@ -108,6 +117,18 @@ class Onnx:
             if not any(sign in reason for sign in MISSING_CAST):
                 raise
             raise Unsupported(reason) from None
+
+    def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
+        """Answer a case with a model of one QuantizeLinear, DequantizeLinear or the dynamic one."""
+        node = quantize_node(case, tensors)
+        evaluator = self._node_evaluator(node, ranks_of(node, tensors))
+        if isinstance(evaluator, Exception):
+            raise evaluator.with_traceback(None)
+        given = {name: tensors[name].view(self._dtype(dtype)) for name, dtype in node.inputs}
+        with np.errstate(all="ignore"):
+            found = evaluator.run(None, given)
+        answers = zip(node.outputs, found, strict=True)
+        return {name: self._codes(dtype, y).copy() for (name, dtype), y in answers}
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Answer chains by one model, in which each has its own input and output."""
@@ -193,6 +214,15 @@ class Onnx:
         if refusal is not None:
             raise refusal.with_traceback(None)
         return self._evaluator_of(graph)
+
+    def _create_node_evaluator(self, node: Node, ranks: Ranks) -> Any:
+        """Return a node's evaluator, or the error with which it is refused."""
+        model = self._nodes.model(node, ranks, {})
+        try:
+            self._onnx.checker.check_model(model, full_check=True)
+            return self._reference.ReferenceEvaluator(model)
+        except Exception as refusal:
+            return refusal
 
     def _check(self, graph: Graph, rank: int) -> Exception | None:
         """Return the error with which the checker refuses a model."""

@@ -155,7 +155,7 @@ class ModelBuilder:
             for name, value in self._attributes(graph).items()
         )
         return (
-            f'model = onnx.parser.parse_model("""<ir_version: {self._ir_version(graph)}, '
+            f'model = onnx.parser.parse_model("""<ir_version: {self.ir_version(graph.opset)}, '
             f'opset_import: ["": {graph.opset}]>\n'
             f"one_node ({f'{source} x' if has_input else ''}) => ({target} y)\n"
             f'{{ y = {graph.operator}<{attributes}>(x) }}""")\n'
@@ -203,7 +203,7 @@ class ModelBuilder:
             constants.append(helper.make_tensor("row", self.element_type("int64"), [1], [-1]))
         body = helper.make_graph(nodes, "casts", inputs, outputs, constants)
         opsets = [helper.make_opsetid("", graph.opset)]
-        return helper.make_model(body, opset_imports=opsets, ir_version=self._ir_version(graph))
+        return helper.make_model(body, opset_imports=opsets, ir_version=self.ir_version(graph.opset))
 
     def chain_statement(self, chain: Chain, axes: Mapping[str, str]) -> str:
         """Return the statement that binds a script's ``model`` of one chain, as ``chains`` does.
@@ -231,7 +231,7 @@ class ModelBuilder:
         given_x = "" if axes.get("input") == "constant" else source
         body = "\n  ".join(lines)
         return (
-            f'model = onnx.parser.parse_model("""<ir_version: {self._ir_version(graph)}, '
+            f'model = onnx.parser.parse_model("""<ir_version: {self.ir_version(graph.opset)}, '
             f'opset_import: ["": {graph.opset}]>\n'
             f"casts ({given_x}) => ({', '.join(outputs)}) {{\n  {body}\n}}"
             '""")\n'
@@ -245,11 +245,12 @@ class ModelBuilder:
         helper, output = self._helper, self._value(graph.output, graph.target, rank)
         body = helper.make_graph(self._nodes(graph), "one_node", inputs, [output])
         opsets = [helper.make_opsetid("", graph.opset)]
-        ir_version = self._ir_version(graph)
+        ir_version = self.ir_version(graph.opset)
         return helper.make_model(body, opset_imports=opsets, ir_version=ir_version)
 
-    def _ir_version(self, graph: Graph) -> int:
-        opsets = [self._helper.make_opsetid("", graph.opset)]
+    def ir_version(self, opset: int) -> int:
+        """Return the oldest IR version that models of an opset may have here."""
+        opsets = [self._helper.make_opsetid("", opset)]
         oldest = int(self._helper.find_min_ir_version_for(opsets, ignore_unknown=True))
         return max(FIRST_FREE_INITIALIZER, oldest)
 
