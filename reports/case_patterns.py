@@ -142,7 +142,7 @@ def ids_of(document: str) -> dict[str, None]:
 def _pair_names() -> Iterator[str]:
     """The names of the dtype pairs that some document casts."""
     for document in documents():
-        if documents()[document].entry.bitcast is None:
+        if documents()[document].entry.operation in ("cast", "call"):
             for source, target in _ids_by_pair(document):
                 yield f"{INVARIANCES}/{source}/{target}"
 
