@@ -203,7 +203,9 @@ class ModelBuilder:
             constants.append(helper.make_tensor("row", self.element_type("int64"), [1], [-1]))
         body = helper.make_graph(nodes, "casts", inputs, outputs, constants)
         opsets = [helper.make_opsetid("", graph.opset)]
-        return helper.make_model(body, opset_imports=opsets, ir_version=self.ir_version(graph.opset))
+        return helper.make_model(
+            body, opset_imports=opsets, ir_version=self.ir_version(graph.opset)
+        )
 
     def chain_statement(self, chain: Chain, axes: Mapping[str, str]) -> str:
         """Return the statement that binds a script's ``model`` of one chain, as ``chains`` does.

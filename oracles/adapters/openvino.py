@@ -8,11 +8,14 @@ which it folds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from oracles.adapters.onnx_quantize_models import Node, Ranks, quantize_node, ranks_of
+from oracles.adapters.openvino_onnx import OnnxFrontEnd
 from oracles.adapters.refusals import load, require_plain, require_variant
 from oracles.adapters.script_text import PACK, UNPACK, bits_statement, print_loop
 from oracles.adapters.tensor_memory import patterns_in, tensor_memory
@@ -63,6 +66,9 @@ SETTINGS: Mapping[str, str | int] = {
     "EXECUTION_MODE_HINT": "ACCURACY",
 }
 
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+"""Names of tensors, each with its shape."""
+
 CHAIN_ROADS = ("compiled", "compiled,middle:output")
 CACHED_MODELS = 32
 
@@ -85,8 +91,14 @@ class OpenVino:
         self._variant = variant
         self.compiles_shapes = variant in ("cpu", "cpu-folded")
         self.chain_roads = CHAIN_ROADS if variant in ("cpu", "cpu-dynamic") else ()
-        self._core = self._openvino.Core() if variant else None
+        self._core = self._openvino.Core()
+        self._compiled_node = lru_cache(CACHED_MODELS)(self._compile_node)
         self._compiled = lru_cache(CACHED_MODELS)(self._compile)
+
+    @cached_property
+    def _front_end(self) -> OnnxFrontEnd:
+        # Casts need no onnx.
+        return OnnxFrontEnd(self._core)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one Convert."""
@@ -100,6 +112,16 @@ class OpenVino:
         else:
             self._prepared(case, x, y)()
         return patterns_in(memory, target, bits.size).reshape(bits.shape)
+
+    def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
+        """Answer a case with what the ONNX front end makes of one node."""
+        node = quantize_node(case, tensors)
+        inputs = {name: self._input(dtype, tensors[name]) for name, dtype in node.inputs}
+        for _, dtype in node.outputs:
+            self._type(dtype)
+        answers = self._run_node(node, tensors, inputs)
+        found = zip(node.outputs, answers, strict=True)
+        return {name: self._patterns(dtype, answer) for (name, dtype), answer in found}
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Answer chains with one Convert after another, all in one model."""
@@ -160,9 +182,7 @@ class OpenVino:
         entry = format_named(dtype)
         copy = self._openvino.Tensor(self._type(dtype), list(bits.shape))
         self._tensor(dtype, _content(entry, bits), bits.shape).copy_to(copy)
-        memory = tensor_memory(entry, bits.size)
-        copy.copy_to(self._tensor(dtype, memory, bits.shape))
-        return patterns_in(memory, entry, bits.size).reshape(bits.shape)
+        return self._patterns(dtype, copy)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on openvino, without this project."""
@@ -254,11 +274,70 @@ class OpenVino:
         request.start_async()
         self._or_unsupported(request.wait)
 
+    def _run_node(
+        self, node: Node, tensors: Mapping[str, Bits], inputs: Mapping[str, Any]
+    ) -> list[Any]:
+        """Run what the front end makes of a node, by the reference or by the CPU plugin."""
+        ranks = ranks_of(node, tensors)
+        if self._variant == "cpu-folded":
+            model = self._front_end.folded(node, ranks, tensors)
+            return self._outputs_of(self._request_to_folded(partial(self._compile_read, model)))
+        is_dynamic = self._variant == "cpu-dynamic"
+        shapes = () if is_dynamic else tuple((name, bits.shape) for name, bits in tensors.items())
+        if self._variant is None:
+            model = self._shaped(node, ranks, shapes)
+            answers = [self._openvino.Tensor(each.element_type, []) for each in model.outputs]
+            given = [inputs[each.get_any_name()] for each in model.inputs]
+            if not model.evaluate(answers, given):
+                raise Unsupported(f"openvino's reference does not evaluate this {node.operator}")
+            return answers
+        compiled = self._or_unsupported(partial(self._compiled_node, node, ranks, shapes))
+        request = compiled.create_infer_request()
+        for each in compiled.inputs:
+            request.set_tensor(each.get_any_name(), inputs[each.get_any_name()])
+        return self._outputs_of(request)
+
+    def _outputs_of(self, request: Any) -> list[Any]:
+        # ``infer`` swallows errors of a kernel, and leaves the output unchanged.
+        request.start_async()
+        self._or_unsupported(request.wait)
+        return list(request.output_tensors)
+
+    def _patterns(self, dtype: str, answer: Any) -> Bits:
+        """Copy the patterns out of a tensor in openvino's own memory."""
+        if answer.element_type != self._type(dtype):
+            raise TypeError(f"asked for {self._name(dtype)}, got {answer.element_type}")
+        entry, shape = format_named(dtype), tuple(answer.shape)
+        memory = tensor_memory(entry, prod(shape))
+        answer.copy_to(self._tensor(dtype, memory, shape))
+        return patterns_in(memory, entry, prod(shape)).reshape(shape)
+
+    def _compile_node(self, node: Node, ranks: Ranks, shapes: Shapes) -> Any:
+        return self._compile_read(self._shaped(node, ranks, shapes))
+
+    def _shaped(self, node: Node, ranks: Ranks, shapes: Shapes) -> Any:
+        """Return what the front end makes of a node, for these shapes or for any.
+
+        With any, the reference writes beyond its memory where tensors do not fit together.
+        """
+        model = self._front_end.model(node, ranks)
+        if shapes:
+            model = model.clone()
+            used = {each.get_any_name() for each in model.inputs}  # the front end drops others
+            model.reshape({name: list(shape) for name, shape in shapes if name in used})
+        return model
+
+    def _compile_read(self, model: Any) -> Any:
+        return self._core.compile_model(model, "CPU", dict(SETTINGS))
+
     def _folded(self, case: Case, x: Any) -> Any:
         """Return a request to a model whose Convert is folded, or raise Unsupported."""
         constant = self._openvino.op.Constant(x, shared_memory=False)
         convert = self._conversion(case, constant)
-        compiled = self._or_unsupported(partial(self._compile_model, [convert], []))
+        return self._request_to_folded(partial(self._compile_model, [convert], []))
+
+    def _request_to_folded(self, compile_model: Callable[[], Any]) -> Any:
+        compiled = self._or_unsupported(compile_model)
         layers = [
             (str(layer.get_rt_info()["layerType"].value), layer.get_output_element_type(0))
             for layer in compiled.get_runtime_model().get_ordered_ops()
@@ -305,9 +384,7 @@ class OpenVino:
         return self._compile_model([convert], [parameter])
 
     def _compile_model(self, results: list[Any], parameters: list[Any]) -> Any:
-        assert self._core is not None
-        model = self._openvino.Model(results, parameters, "cast")
-        return self._core.compile_model(model, "CPU", dict(SETTINGS))
+        return self._compile_read(self._openvino.Model(results, parameters, "cast"))
 
     def _or_unsupported(self, action: Callable[[], Any]) -> Any:
         """Run an action of the plugin; raise Unsupported if its error names a missing kernel."""
