@@ -20,10 +20,12 @@ from oracles.adapters.onnx_models import (
 from oracles.adapters.onnx_quantize_models import (
     Node,
     NodeModels,
-    Ranks,
+    Shapes,
     quantize_node,
-    ranks_of,
+    shapes_of,
+    without_lengths,
 )
+from oracles.adapters.quantize_scripts import print_patterns, results, tensor_statements
 from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import (
     NUMPY_DTYPES,
@@ -121,7 +123,7 @@ class Onnx:
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
         """Answer a case with a model of one QuantizeLinear, DequantizeLinear or the dynamic one."""
         node = quantize_node(case, tensors)
-        evaluator = self._node_evaluator(node, ranks_of(node, tensors))
+        evaluator = self._node_evaluator(node, without_lengths(shapes_of(node, tensors)))
         if isinstance(evaluator, Exception):
             raise evaluator.with_traceback(None)
         given = {name: tensors[name].view(self._dtype(dtype)) for name, dtype in node.inputs}
@@ -198,6 +200,27 @@ class Onnx:
             + evaluator_run(self._models, replace(case, target=chain.target), own)
         )
 
+    def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
+        """Return a script that runs one node on the evaluator, without this project."""
+        node = quantize_node(case, tensors)
+        given = ", ".join(
+            f'"{name}": {name}.view(dtype({self._models.element_type(dtype)}))'
+            for name, dtype in node.inputs
+        )
+        script = (
+            HEADER.format(version=self.version, case=case)
+            + tensor_statements(node, tensors, lambda _, bits: bits)
+            + self._nodes.statement(node, without_lengths(shapes_of(node, tensors)))
+            + CHECK
+            + "dtype = onnx.helper.tensor_dtype_to_np_dtype\n"
+            + f"{results(node)} = ReferenceEvaluator(model).run(None, {{{given}}})\n"
+        )
+        for name, dtype in node.outputs:
+            patterns = f'{name}.view("{format_named(dtype).storage}")'
+            masked = f"({patterns}{mask_expression(dtype)})" if mask_expression(dtype) else patterns
+            script += print_patterns(name, masked)
+        return script
+
     def _script(self, case: Case, graph: Graph, bits: Bits) -> str:
         shape = ", ".join(f"d{axis}" for axis in range(bits.ndim))
         return (
@@ -215,9 +238,9 @@ class Onnx:
             raise refusal.with_traceback(None)
         return self._evaluator_of(graph)
 
-    def _create_node_evaluator(self, node: Node, ranks: Ranks) -> Any:
+    def _create_node_evaluator(self, node: Node, shapes: Shapes) -> Any:
         """Return a node's evaluator, or the error with which it is refused."""
-        model = self._nodes.model(node, ranks, {})
+        model = self._nodes.model(node, shapes, {})
         try:
             self._onnx.checker.check_model(model, full_check=True)
             return self._reference.ReferenceEvaluator(model)

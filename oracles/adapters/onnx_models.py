@@ -247,8 +247,8 @@ class ModelBuilder:
         helper, output = self._helper, self._value(graph.output, graph.target, rank)
         body = helper.make_graph(self._nodes(graph), "one_node", inputs, [output])
         opsets = [helper.make_opsetid("", graph.opset)]
-        ir_version = self.ir_version(graph.opset)
-        return helper.make_model(body, opset_imports=opsets, ir_version=ir_version)
+        version = self.ir_version(graph.opset)
+        return helper.make_model(body, opset_imports=opsets, ir_version=version)
 
     def ir_version(self, opset: int) -> int:
         """Return the oldest IR version that models of an opset may have here."""

@@ -6,7 +6,7 @@ along which axis the scales lie. The values of the tensors are no part of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +30,8 @@ DEFAULT_CODES = "uint8"
 Typed = tuple[tuple[str, str], ...]
 """Names of tensors, each with its dtype."""
 
-Ranks = tuple[tuple[str, int], ...]
-"""Names of tensors, each with its rank."""
+Shapes = tuple[tuple[str, tuple[int | None, ...]], ...]
+"""Names of tensors, each with its shape; a dimension that is None may have any length."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,15 @@ def axis_attributes(
     return {}
 
 
-def ranks_of(node: Node, tensors: Mapping[str, Bits]) -> Ranks:
-    """Return the ranks of a node's tensors: y has that of x, other outputs are scalars."""
-    ranks = {name: tensors["x"].ndim if name == "y" else 0 for name, _ in node.outputs}
-    return tuple((ranks | {name: tensors[name].ndim for name, _ in node.inputs}).items())
+def shapes_of(node: Node, tensors: Mapping[str, Bits]) -> Shapes:
+    """Return the shapes of a node's tensors: y has that of x, other outputs are scalars."""
+    shapes = {name: tensors["x"].shape if name == "y" else () for name, _ in node.outputs}
+    return tuple((shapes | {name: tensors[name].shape for name, _ in node.inputs}).items())
+
+
+def without_lengths(shapes: Shapes) -> Shapes:
+    """Return shapes of the same ranks, whose dimensions may have any length."""
+    return tuple((name, (None,) * len(shape)) for name, shape in shapes)
 
 
 class NodeModels:
@@ -108,19 +113,19 @@ class NodeModels:
         self._helper = onnx.helper
         self._models = models
 
-    def model(self, node: Node, ranks: Ranks, constants: Mapping[str, Bits]) -> Any:
+    def model(self, node: Node, shapes: Shapes, constants: Mapping[str, Bits]) -> Any:
         """Return a node's model, whose inputs among the ``constants`` are initializers.
 
-        The tensors have the ranks, or any shape if there are none.
+        The tensors have the shapes, or any if there are none.
         """
-        helper, rank_of = self._helper, dict(ranks)
+        helper, shape_of = self._helper, dict(shapes)
 
         def values(tensors: Typed) -> list[Any]:
             return [
                 helper.make_tensor_value_info(
                     name,
                     self._models.element_type(dtype),
-                    [None] * rank_of[name] if ranks else None,
+                    shape_of.get(name),
                 )
                 for name, dtype in tensors
             ]
@@ -146,3 +151,44 @@ class NodeModels:
         opsets = [helper.make_opsetid("", node.opset)]
         version = self._models.ir_version(node.opset)
         return helper.make_model(body, opset_imports=opsets, ir_version=version)
+
+    def statement(self, node: Node, shapes: Shapes, constants: Sequence[str] = ()) -> str:
+        """Return the statement that binds a script's ``model``, as ``model`` builds it.
+
+        The constants must become initializers.
+        """
+        shape_of = dict(shapes)
+
+        def values(tensors: Typed) -> str:
+            return ", ".join(
+                f"{PARSED_NAMES.get(dtype, dtype)}{_parsed_shape(name, shape_of.get(name))} {name}"
+                for name, dtype in tensors
+            )
+
+        attributes = ", ".join(
+            f"{name} = {self._models.element_type(value) if isinstance(value, str) else value}"
+            for name, value in node.attributes
+        )
+        free = tuple(each for each in node.inputs if each[0] not in constants)
+        inputs, outputs = (
+            ", ".join(name for name, _ in each) for each in (node.inputs, node.outputs)
+        )
+        return (
+            f'model = onnx.parser.parse_model("""<ir_version: '
+            f"{self._models.ir_version(node.opset)}, "
+            f'opset_import: ["": {node.opset}]>\n'
+            f"one_node ({values(free)}) => ({values(node.outputs)})\n"
+            f"{{ {outputs} = {node.operator}"
+            f"{f'<{attributes}>' if attributes else ''}({inputs}) }}"
+            '""")\n'
+        )
+
+
+def _parsed_shape(name: str, shape: tuple[int | None, ...] | None) -> str:
+    """Return a shape in ONNX's text format; brackets without dimensions stand for any shape."""
+    if not shape:
+        return "[]" if shape is None else ""
+    lengths = (
+        f"{name}{axis}" if length is None else str(length) for axis, length in enumerate(shape)
+    )
+    return f"[{', '.join(lengths)}]"

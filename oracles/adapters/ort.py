@@ -19,7 +19,8 @@ from oracles.adapters.onnx_models import (
     cast_graph,
 )
 from oracles.adapters.onnx_quantize_models import Node, NodeModels, quantize_node
-from oracles.adapters.ort_scripts import header, initializer, is_raw, run, session
+from oracles.adapters.ort_scripts import header, initializer, is_raw, node_run, run, session
+from oracles.adapters.quantize_scripts import initializers, tensor_statements
 from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import NUMPY_DTYPES, bits_statement
 from oracles.adapters.tensor_memory import (
@@ -27,6 +28,7 @@ from oracles.adapters.tensor_memory import (
     ort_value_buffer,
     patterns_in,
     patterns_of_ort_value,
+    tensor_content,
     tensor_memory,
 )
 from oracles.bit_packing import is_packed
@@ -222,6 +224,20 @@ class Ort:
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a script that runs a bitcast on onnxruntime, without this project."""
         return self._script(case, bitcast_graph(case), bits)
+
+    def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
+        """Return a script that runs one node on onnxruntime, without this project."""
+        node, number_of = quantize_node(case, tensors), self._models.element_type
+        names = [name for name, _ in node.inputs] if self._folded else []
+        memory = tensor_content if self._folded else ort_value_buffer
+        return (
+            header(self.version, str(case), case.target)
+            + tensor_statements(node, tensors, memory)
+            + self._nodes.statement(node, (), names)
+            + (initializers(node, tensors, number_of) if self._folded else "")
+            + session(None, self._provider)  # by default onnxruntime folds constants
+            + node_run(node, tensors, number_of, is_constant=self._folded)
+        )
 
     def _script(self, case: Case, graph: Graph, bits: Bits) -> str:
         number = self._models.element_type(case.source)
