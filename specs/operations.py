@@ -8,6 +8,7 @@ from specs.bitcast_ruling import rule_bitcast
 from specs.cases import Case
 from specs.loader import Document, document_named
 from specs.model.document import Operation
+from specs.quantization_ruling import rule_quantization
 from specs.ruling import rule_case
 
 
@@ -24,6 +25,8 @@ def matching_rules(document: Document, case: Case) -> MatchingRules:
     if document.entry.bitcast is not None:
         bitcast = rule_bitcast(document, case)
         return MatchingRules((bitcast.rule,), bitcast.is_rejection)
+    if document.entry.quantization is not None:
+        return MatchingRules(rule_quantization(document, case).rules, is_rejection=False)
     ruling = rule_case(document, case)
     rules = dict.fromkeys(branch.rule for branch in ruling.branches)
     if ruling.answer_due is not None:

@@ -19,6 +19,13 @@ from specs.behaviors import reductions
 from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
 from specs.formats import formats
 from specs.model.page_lines import LineRange, Lines
+from specs.model.pointed_entry import PointedEntry
+from specs.model.quantization_entry import (
+    QuantizationEntry,
+    Step,
+    StepAnswers,
+    check_answers,
+)
 from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import (
     CODE_WORDS,
@@ -170,13 +177,6 @@ WordList = Annotated[
 Text = Annotated[str, Field(min_length=1)]
 
 
-class PointedEntry(StrictModel):
-    """A part of a document that can point at the lines of the page that it encodes."""
-
-    lines: Lines | None = None
-    """Empty (`none` in YAML) if its clause cites a source other than the page."""
-
-
 class OutcomeEntry(PointedEntry):
     """An outcome that needs more than a word: its own level or clause, or a choice of two."""
 
@@ -257,9 +257,19 @@ class RuleEntry(PointedEntry):
     when: dict[str, WordList]
     then: Cell | dict[InputClass, Cell] | None = None
     table: TableEntry | None = None
+    step: Step | None = None
+    gives: StepAnswers | None = None
     changed: ChangedCellsEntry | None = None
     conflict: list[ConflictEntry] = Field([])
     note: Text | None = None
+
+    @model_validator(mode="after")
+    def _answers_of_a_step(self) -> RuleEntry:
+        if (self.step is None) != (self.gives is None):
+            raise ValueError("`step` and `gives` require each other")
+        if self.step is not None and self.gives is not None:
+            check_answers(self.step, self.gives)
+        return self
 
 
 class TensorConditions(StrictModel):
@@ -449,6 +459,7 @@ class DocumentEntry(StrictModel):
     parameters: dict[Identifier, ParameterEntry] = Field({})
     receiver: ReceiverEntry | None = None
     bitcast: BitcastEntry | None = None
+    quantization: QuantizationEntry | None = None
     forms: dict[Identifier, FormEntry] = Field({})
     row_names: dict[Text, InputClass] = Field({}, alias="row-names")
     groups: dict[str, list[Dtype]] = Field({})

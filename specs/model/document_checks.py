@@ -5,7 +5,8 @@ Every check yields pairs of a location in the YAML file and a message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import get_args
 
 from specs.calls import FORM, MEMBER
 from specs.formats import Format, format_named, formats
@@ -33,10 +34,18 @@ from specs.model.document import (
     TensorConditions,
     VersionEntry,
 )
+from specs.model.quantization_entry import STEPS, Form
 from specs.model.yaml_source import Location
 from specs.suggestions import did_you_mean
 
 Errors = Iterator[tuple[Location, str]]
+QUANTIZATION_MODES: Mapping[str, tuple[str, ...]] = {
+    "scale": tuple(formats()),
+    "form": get_args(Form),
+    "saturate": ("1", "0"),
+    "precision": tuple(formats()),
+}
+"""The modes of cases of quantization that rules can ask about, with their values."""
 MACHINE_WORD = 64
 """The bits of the widest patterns that are kept as integers; wider ones are raw bytes."""
 
@@ -88,8 +97,8 @@ def _parameter_errors(
 
 def _rule_errors(entry: DocumentEntry, location: Location, rule: RuleEntry) -> Errors:
     yield from _condition_errors(entry, (*location, "when"), rule.when)
-    if (rule.then is None) == (rule.table is None):
-        yield location, "a rule needs either `then` or `table`, and not both"
+    if [rule.then, rule.table, rule.gives].count(None) != 2:
+        yield location, "a rule needs one of `then`, `table` and `gives`, and not more"
     if rule.table is not None:
         yield from _table_errors(entry, (*location, "table"), rule.table)
     if rule.changed is not None:
@@ -121,6 +130,7 @@ def _operation_errors(entry: DocumentEntry) -> Errors:
     if not is_bitcast and not entry.tensors:
         message = f"a {entry.operation} document needs rules under `tensors`"
         yield ("operation",), f"{message}, which say what happens to a tensor's shape"
+    yield from _step_errors(entry)
     for name, rule in entry.rules.items():
         location = ("rules", name, "then")
         for cell in _cells(rule.then):
@@ -132,6 +142,21 @@ def _operation_errors(entry: DocumentEntry) -> Errors:
         if is_bitcast and (rule.then is None or isinstance(rule.then, dict)):
             message = "the outcome of a bitcast is one word for all inputs: write `then: WORD`"
             yield ("rules", name), message
+
+
+def _step_errors(entry: DocumentEntry) -> Errors:
+    """Rules about steps in a document of another operation, or of a step that it has not."""
+    if (entry.operation in STEPS) != (entry.quantization is not None):
+        message = f"operations {', '.join(STEPS)} and a section `quantization` require each other"
+        yield ("operation",), f"{message}; add the one that is missing"
+    steps = STEPS.get(entry.operation, ())
+    for name, rule in entry.rules.items():
+        if rule.step is None and steps:
+            yield ("rules", name), f"a rule of {entry.operation} needs `step` and `gives`"
+        if rule.step is not None and rule.step not in steps:
+            known = f"; it has {', '.join(steps)}" if steps else ""
+            message = f"{entry.operation} has no step `{rule.step}`{known}"
+            yield ("rules", name, "step"), message
 
 
 def _cells(then: Cell | dict[str, Cell] | None) -> Iterator[Cell]:
@@ -219,6 +244,8 @@ def _condition_errors(
     }
     for name, parameter in entry.parameters.items():
         known[name] = (*parameter.values, ABSENT)
+    if entry.quantization is not None:
+        known |= {mode: (*values, ABSENT) for mode, values in QUANTIZATION_MODES.items()}
     if entry.receiver is not None:
         known |= {FORM: tuple(entry.forms), MEMBER: (*entry.receiver.members, ABSENT)}
     if entry.bitcast is not None:
