@@ -18,6 +18,7 @@ from oracles.adapters.onnx_models import (
     cast_graph,
 )
 from oracles.adapters.onnx_quantize_models import (
+    CLAIMS,
     Node,
     NodeModels,
     Shapes,
@@ -91,7 +92,7 @@ class Onnx:
     """Cast and BitCast by the evaluator, in a model of one node."""
 
     name = "onnx"
-    claims: tuple[str, ...] = ("onnx-cast", "onnx-bitcast")
+    claims: tuple[str, ...] = ("onnx-cast", "onnx-bitcast", *CLAIMS)
     chain_roads = ("evaluator",)
 
     def __init__(self, variant: str | None = None) -> None:
@@ -122,7 +123,7 @@ class Onnx:
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
         """Answer a case with a model of one QuantizeLinear, DequantizeLinear or the dynamic one."""
-        node = quantize_node(case, tensors)
+        node, tensors = quantize_node(case, tensors)
         evaluator = self._node_evaluator(node, without_lengths(shapes_of(node, tensors)))
         if isinstance(evaluator, Exception):
             raise evaluator.with_traceback(None)
@@ -202,7 +203,7 @@ class Onnx:
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
         """Return a script that runs one node on the evaluator, without this project."""
-        node = quantize_node(case, tensors)
+        node, tensors = quantize_node(case, tensors)
         given = ", ".join(
             f'"{name}": {name}.view(dtype({self._models.element_type(dtype)}))'
             for name, dtype in node.inputs

@@ -10,17 +10,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from oracles.adapters.onnx_models import PARSED_NAMES, ModelBuilder
+import numpy as np
+
+from oracles.adapters.onnx_models import LATEST, PARSED_NAMES, ModelBuilder
 from oracles.adapters.tensor_memory import initializer_content
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
+from specs.operations import operation_of
+from specs.quantization_cases import AXIS, BLOCK, FORM, PRECISION, SATURATE, SCALE
 
 OPERATORS: Mapping[str, str] = {
-    "onnx-quantize-linear": "QuantizeLinear",
-    "onnx-dequantize-linear": "DequantizeLinear",
-    "onnx-dynamic-quantize-linear": "DynamicQuantizeLinear",
+    "quantize": "QuantizeLinear",
+    "dequantize": "DequantizeLinear",
+    "dynamic-quantize": "DynamicQuantizeLinear",
 }
+"""By operation of a document, ONNX's operator."""
+
+CLAIMS = ("onnx-quantize-linear", "onnx-dequantize-linear", "onnx-dynamic-quantize-linear")
+"""The documents of these operators; cases of others are asked of the latest opset."""
+
 FIRST_OUTPUT_DTYPE = {"QuantizeLinear": 21, "DequantizeLinear": 23}
 """By operator, the first opset that has the attribute `output_dtype`."""
 
@@ -48,51 +57,51 @@ class Node:
     attributes: tuple[tuple[str, int | str], ...] = ()
 
 
-def quantize_node(case: Case, tensors: Mapping[str, Bits]) -> Node:
-    """Return the node of a case on tensors of these shapes."""
-    operator = OPERATORS.get(case.document)
+def quantize_node(case: Case, tensors: Mapping[str, Bits]) -> tuple[Node, Mapping[str, Bits]]:
+    """Return the node of a case, and its inputs as ONNX takes them."""
+    operator = OPERATORS.get(operation_of(case))
     if operator is None:
         raise Unsupported(f"ONNX has no operator for {case.document}")
-    opset, modes = int(case.version), dict(case.modes)
+    opset, modes = int(case.version) if case.document in CLAIMS else LATEST, dict(case.modes)
     if operator == "DynamicQuantizeLinear":
         outputs = (("y", case.target), ("scale", case.source), ("zero", case.target))
-        return Node(opset, operator, (("x", case.source),), outputs)
-    codes, floats = case.source, case.target
-    if operator == "QuantizeLinear":
-        codes, floats = floats, codes
-    dtypes = {"x": case.source, "scale": modes.get("scale", floats), "zero": codes}
+        return Node(opset, operator, (("x", case.source),), outputs), tensors
+    quantizes = operator == "QuantizeLinear"
+    codes, floats = (case.target, case.source)[:: 1 if quantizes else -1]
+    dtypes = {"x": case.source, "scale": modes.get(SCALE, floats), "zero": codes}
+    tensors = _as_onnx_takes_them(modes, tensors)
+    default = dtypes["scale"]
+    if quantizes:
+        default = codes if "zero" in tensors else DEFAULT_CODES
     attributes: dict[str, int | str] = {}
-    if "saturate" in modes:
-        attributes["saturate"] = int(modes["saturate"])
-    if "precision" in modes:
-        attributes["precision"] = modes["precision"]
-    given = dtypes["scale"] if operator == "DequantizeLinear" else DEFAULT_CODES
-    if operator == "QuantizeLinear" and "zero" in tensors:
-        given = codes
-    if case.target != given:
-        if opset < FIRST_OUTPUT_DTYPE[operator]:
-            raise Unsupported(f"{operator} of opset {opset} has no output_dtype")
-        attributes["output_dtype"] = case.target
-    attributes |= axis_attributes(modes, tensors["x"].shape, tensors["scale"].shape)
+    if case.target != default:
+        if opset >= FIRST_OUTPUT_DTYPE[operator]:
+            attributes["output_dtype"] = case.target
+        elif quantizes:
+            # In these opsets only a zero point says of which dtype the codes are.
+            scale = tensors["scale"]
+            tensors = {**tensors, "zero": np.zeros(scale.shape, format_named(codes).storage)}
+        else:
+            raise Unsupported(f"{operator} of opset {opset} gives floats of the scale's dtype")
+    if SATURATE in modes:
+        attributes["saturate"] = int(modes[SATURATE])
+    if PRECISION in modes:
+        attributes["precision"] = modes[PRECISION]
+    if modes.get(FORM) in ("axis", "block"):
+        attributes["axis"] = AXIS
+    if BLOCK in modes:
+        attributes["block_size"] = int(modes[BLOCK])
     inputs = tuple((name, dtype) for name, dtype in dtypes.items() if name in tensors)
-    return Node(opset, operator, inputs, (("y", case.target),), tuple(attributes.items()))
+    return Node(opset, operator, inputs, (("y", case.target),), tuple(attributes.items())), tensors
 
 
-def axis_attributes(
-    modes: Mapping[str, str], of_x: tuple[int, ...], of_scale: tuple[int, ...]
-) -> dict[str, int | str]:
-    """Return the attributes that say how scales lie along x: `axis`, and `block_size`."""
-    match modes.get("form", "tensor"):
-        case "axis":
-            # Where several axes have this length, the default one is meant.
-            fitting = [axis for axis, length in enumerate(of_x) if (length,) == of_scale]
-            return {"axis": 1 if 1 in fitting else fitting[0]}
-        case "block":
-            pairs = enumerate(zip(of_x, of_scale, strict=True))
-            axis, (length, count) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
-            size = int(modes["block"]) if "block" in modes else -(-length // count)
-            return {"axis": axis, "block_size": size}
-    return {}
+def _as_onnx_takes_them(
+    modes: Mapping[str, str], tensors: Mapping[str, Bits]
+) -> Mapping[str, Bits]:
+    """Return tensors whose scales along an axis, and their zero points, have one dimension."""
+    if modes.get(FORM) != "axis":
+        return tensors
+    return {name: bits if name == "x" else bits.reshape(-1) for name, bits in tensors.items()}
 
 
 def shapes_of(node: Node, tensors: Mapping[str, Bits]) -> Shapes:

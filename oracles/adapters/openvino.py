@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
-from oracles.adapters.onnx_quantize_models import quantize_node
+from oracles.adapters.onnx_quantize_models import CLAIMS, quantize_node
 from oracles.adapters.openvino_onnx import OnnxNodes
 from oracles.adapters.openvino_plugin import SETTINGS, Plugin
 from oracles.adapters.openvino_tensors import DTYPES, Tensors
@@ -43,7 +43,7 @@ class OpenVino:
     """Convert by openvino's reference, or (`cpu` and so on) by its CPU plugin."""
 
     name = "openvino"
-    claims: tuple[str, ...] = ("openvino-convert", LIKE)
+    claims: tuple[str, ...] = ("openvino-convert", LIKE, *CLAIMS)
 
     def __init__(self, variant: str | None = None) -> None:
         self._openvino: Any = load("openvino", "openvino")
@@ -78,7 +78,7 @@ class OpenVino:
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
         """Answer a case with what the ONNX front end makes of one node."""
-        return self._nodes.quantize(quantize_node(case, tensors), tensors)
+        return self._nodes.quantize(*quantize_node(case, tensors))
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Answer chains with one Convert after another, all in one model."""
@@ -192,7 +192,7 @@ class OpenVino:
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
         """Return a script that gives openvino an ONNX model of one node, without this project."""
         header = f"# openvino {self.version}: {case}\n"
-        return header + self._nodes.script(quantize_node(case, tensors), tensors)
+        return header + self._nodes.script(*quantize_node(case, tensors))
 
     def _tensors_of(self, asked: str, source: str, target: str, bits: Bits) -> str:
         """Return the beginning of a script, up to the tensors x and y."""

@@ -18,7 +18,7 @@ from oracles.adapters.onnx_models import (
     bitcast_graph,
     cast_graph,
 )
-from oracles.adapters.onnx_quantize_models import Node, NodeModels, quantize_node
+from oracles.adapters.onnx_quantize_models import CLAIMS, Node, NodeModels, quantize_node
 from oracles.adapters.ort_scripts import header, initializer, is_raw, node_run, run, session
 from oracles.adapters.quantize_scripts import initializers, tensor_statements
 from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
@@ -91,7 +91,7 @@ class Ort:
     """
 
     name = "ort"
-    claims: tuple[str, ...] = ("onnx-cast", "onnx-bitcast")
+    claims: tuple[str, ...] = ("onnx-cast", "onnx-bitcast", *CLAIMS)
 
     def __init__(self, variant: str | None = None) -> None:
         self._ort: Any = load("onnxruntime", "ort")
@@ -138,7 +138,7 @@ class Ort:
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
         """Answer a case with a model of one QuantizeLinear, DequantizeLinear or the dynamic one."""
         with self._refusals(*MISSING_KERNELS):
-            node = quantize_node(case, tensors)
+            node, tensors = quantize_node(case, tensors)
             session = self._node_session(node, tensors)
             binding = session.io_binding()
             for name, dtype in () if self._folded else node.inputs:
@@ -227,7 +227,8 @@ class Ort:
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
         """Return a script that runs one node on onnxruntime, without this project."""
-        node, number_of = quantize_node(case, tensors), self._models.element_type
+        node, tensors = quantize_node(case, tensors)
+        number_of = self._models.element_type
         names = [name for name, _ in node.inputs] if self._folded else []
         memory = tensor_content if self._folded else ort_value_buffer
         return (
