@@ -51,6 +51,9 @@ MISSING_CAST = ("annot cast", "expected number, got str", "between instances of 
 A text that cannot be parsed is a ValueError, and so stays an error.
 """
 
+MISSING_OPERATOR = "No implementation for operator"
+"""The sign that the evaluator lacks an operator, or a version of it."""
+
 HEADER = """\
 # onnx {version}: {case}
 import numpy as np
@@ -126,6 +129,8 @@ class Onnx:
         node, tensors = quantize_node(case, tensors)
         evaluator = self._node_evaluator(node, without_lengths(shapes_of(node, tensors)))
         if isinstance(evaluator, Exception):
+            if MISSING_OPERATOR in str(evaluator):
+                raise Unsupported(first_line(evaluator))
             raise evaluator.with_traceback(None)
         given = {name: tensors[name].view(self._dtype(dtype)) for name, dtype in node.inputs}
         with np.errstate(all="ignore"):

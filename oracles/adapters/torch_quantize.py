@@ -31,7 +31,13 @@ QUANTIZED: Mapping[str, str] = {"uint8": "quint8", "int8": "qint8", "int32": "qi
 DECOMPOSED = "torch.ao.quantization.fx._decomposed"
 """The module whose import registers the operations of exported graphs."""
 
-MISSING_DTYPES = ("only works on Float Tensor", "not implemented for", "Unsupported dtype")
+MISSING_DTYPES = (
+    "only works on Float Tensor",
+    "expects a Float Tensor",
+    "Expecting input to have dtype",
+    "Promotion for uint16",
+)
+"""Signs that torch lacks a dtype for one of the tensors."""
 
 
 class Parameters(NamedTuple):
