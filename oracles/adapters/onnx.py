@@ -127,7 +127,9 @@ class Onnx:
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
         """Answer a case with a model of one QuantizeLinear, DequantizeLinear or the dynamic one."""
         node, tensors = quantize_node(case, tensors)
-        evaluator = self._node_evaluator(node, without_lengths(shapes_of(node, tensors)))
+        evaluator = self._node_evaluator(
+            node, without_lengths(shapes_of(node, tensors), ("x", "y"))
+        )
         if isinstance(evaluator, Exception):
             if MISSING_OPERATOR in str(evaluator):
                 raise Unsupported(first_line(evaluator))
@@ -216,7 +218,7 @@ class Onnx:
         script = (
             HEADER.format(version=self.version, case=case)
             + tensor_statements(node, tensors, lambda _, bits: bits)
-            + self._nodes.statement(node, without_lengths(shapes_of(node, tensors)))
+            + self._nodes.statement(node, without_lengths(shapes_of(node, tensors), ("x", "y")))
             + CHECK
             + "dtype = onnx.helper.tensor_dtype_to_np_dtype\n"
             + f"{results(node)} = ReferenceEvaluator(model).run(None, {{{given}}})\n"

@@ -6,7 +6,7 @@ along which axis the scales lie. The values of the tensors are no part of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,9 +110,9 @@ def shapes_of(node: Node, tensors: Mapping[str, Bits]) -> Shapes:
     return tuple((shapes | {name: tensors[name].shape for name, _ in node.inputs}).items())
 
 
-def without_lengths(shapes: Shapes) -> Shapes:
-    """Return shapes of the same ranks, whose dimensions may have any length."""
-    return tuple((name, (None,) * len(shape)) for name, shape in shapes)
+def without_lengths(shapes: Shapes, names: Collection[str]) -> Shapes:
+    """Return the shapes, but those of some tensors with dimensions that may have any length."""
+    return tuple((name, (None,) * len(shape) if name in names else shape) for name, shape in shapes)
 
 
 class NodeModels:
