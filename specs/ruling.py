@@ -16,7 +16,14 @@ from specs.errors import CastigateError, DocumentError
 from specs.formats import Format, format_named
 from specs.house_choices import decided
 from specs.loader import Document, document_named
-from specs.model.document import ABSENT, Cell, ExampleEntry, RuleEntry, outcome_entry
+from specs.model.document import (
+    ABSENT,
+    FOLLOWED,
+    Cell,
+    ExampleEntry,
+    RuleEntry,
+    outcome_entry,
+)
 from specs.model.vocabulary import (
     INPUT_CLASSES,
     OTHERWISE,
@@ -66,9 +73,29 @@ def rule_case(document: Document, case: Case) -> Ruling:
         for name in version.rules_between(case.source, case.target)
         if version.matches((rule := document.entry.rules[name]).when, case)
     ]
+    if any(rule.then == FOLLOWED for _, rule in rules):
+        return _followed(document, case, rules)
     branches = list(_branches(version, case, target, rules))
     found = replace(_prove(document, case, branches), answer_due=_answer_due(document, case, rules))
     return found if document.house is None else decided(document.house, case, found)
+
+
+def _followed(document: Document, case: Case, rules: list[tuple[str, RuleEntry]]) -> Ruling:
+    """The ruling of the same cast in the document that a version follows, under one rule here."""
+    if len(rules) > 1:
+        names = " and ".join(name for name, _ in rules)
+        raise document.source.error(("rules", rules[1][0]), f"overlap: {case.id}: {names}")
+    name, rule = rules[0]
+    followed = str(document.entry.versions[case.version].follows)
+    other, _, version = followed.partition(":")
+    parameters = dict(edition(document_named(other), version).parameters())
+    modes = tuple(mode for mode in case.modes if mode[0] in parameters)
+    found = ruling(Case(other, version, case.source, case.target, modes))
+    branches = tuple(
+        replace(each, rule=name, clause=f"{rule.clause}: {followed}, {each.clause}")
+        for each in found.branches
+    )
+    return replace(found, branches=branches)
 
 
 def _answer_due(

@@ -8,9 +8,9 @@ costs a call. Where scales lie along an axis or in blocks, all of them are in on
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,8 @@ EXPONENT_SCALES = (-2, 0, -7, 3, -126, 127, 1, -1, 5, -24, -8)
 """The exponents of scales that are powers of two by their format."""
 TENSORS = 7
 """Scales of the form `tensor`, each in a request of its own."""
+SHORTEST = 2
+"""Elements of the last block of a row: so few that blocks of equal length would be shorter."""
 MOST_TIES = 40
 """Codes beside whose ties inputs are asked, where there are more codes."""
 SEED = 46
@@ -44,7 +46,8 @@ MOST_CODES = 1 << 10
 """Codes that are dequantized of a wide format."""
 
 
-class Given(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Given:
     """The tensors of one request, and each element's own scale and zero point."""
 
     tensors: dict[str, Bits]
@@ -52,15 +55,38 @@ class Given(NamedTuple):
     zeros: Bits | None
 
 
-def telling_requests(case: Case) -> tuple[Given, ...]:
-    """The requests by which a case of quantize or dequantize is judged."""
+def telling_requests(case: Case, *, has_whole: bool = True) -> tuple[Given, ...]:
+    """The requests by which a case of quantize or dequantize is judged.
+
+    If one ``has_whole``, it asks all patterns of a source of up to 16 bits.
+    """
+    return _requests(formula(case), case.mode[FORM], _keeps_ranks(case), has_whole)
+
+
+def tensors_of_element(case: Case, x: int, scale: int, zero: int | None) -> dict[str, Bits]:
+    """The tensors of a single element, in the form of its case."""
+    rules, form = formula(case), case.mode[FORM]
+    x_shape = {"tensor": (1,), "axis": (1, 1, 1), "block": (1, 1)}[form]
+    shape = x_shape
+    if not _keeps_ranks(case):
+        shape = {"tensor": (), "axis": (1,), "block": (1, 1)}[form]
+    tensors = {
+        "x": np.full(x_shape, x, rules.source.storage),
+        "scale": np.full(shape, scale, rules.scale.storage),
+    }
+    if zero is not None:
+        tensors["zero"] = np.full(shape, zero, zero_format(rules).storage)
+    return tensors
+
+
+def _keeps_ranks(case: Case) -> bool:
     entry = document_named(case.document).entry.quantization
     assert entry is not None
-    return _requests(formula(case), case.mode[FORM], entry.ranks == "kept")
+    return entry.ranks == "kept"
 
 
 @lru_cache(64)
-def _requests(rules: Formula, form: str, keeps_ranks: bool) -> tuple[Given, ...]:
+def _requests(rules: Formula, form: str, keeps_ranks: bool, has_whole: bool) -> tuple[Given, ...]:
     scales = telling_scales(rules.scale)
     zeros = telling_zeros(zero_format(rules))
     pairs = [(scale, zeros[number % len(zeros)]) for number, scale in enumerate(scales)]
@@ -69,7 +95,7 @@ def _requests(rules: Formula, form: str, keeps_ranks: bool) -> tuple[Given, ...]
             return (_along_axis(rules, pairs, keeps_ranks),)
         case "block":
             return (_in_blocks(rules, pairs, keeps_ranks),)
-    return tuple(_of_tensors(rules, pairs[:TENSORS], keeps_ranks))
+    return tuple(_of_tensors(rules, pairs[:TENSORS], keeps_ranks, has_whole))
 
 
 def zero_format(rules: Formula) -> Format:
@@ -78,12 +104,12 @@ def zero_format(rules: Formula) -> Format:
 
 
 def _of_tensors(
-    rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bool
+    rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bool, has_whole: bool
 ) -> Iterator[Given]:
     """One scale for each tensor; the first tensor has no zero point, if it can do without."""
     shape = (1,) if keeps_ranks else ()
     for number, (scale, zero) in enumerate(pairs):
-        x = telling_inputs(rules, scale, zero, is_whole=number == 1)
+        x = telling_inputs(rules, scale, zero, is_whole=has_whole and number == 1)
         tensors = {"x": x, "scale": np.full(shape, scale, rules.scale.storage)}
         scales = np.full(x.shape, scale, rules.scale.storage)
         if number == 0 and not keeps_ranks:
@@ -122,7 +148,7 @@ def _in_blocks(rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bo
     place = np.arange(height)[:, None]
     of_block = (np.arange(len(pairs)) + place) % len(pairs)
     x = values[of_block, place].reshape(height, -1)
-    length = x.shape[AXIS] - (0 if keeps_ranks else BLOCK_SIZE // 2)
+    length = x.shape[AXIS] - (0 if keeps_ranks else BLOCK_SIZE - SHORTEST)
     x = np.ascontiguousarray(x[:, :length])
     scale, zero = (each[of_block] for each in _columns(rules, pairs))
     spread = (np.repeat(each, BLOCK_SIZE, axis=AXIS)[:, :length] for each in (scale, zero))

@@ -29,15 +29,15 @@ class AllowedResult(NamedTuple):
     """What a formula allows for one element; nothing is said if it ``is_open``.
 
     ``codes`` are patterns, that of the reference first, and ``weaker`` those that only break a
-    recommendation. ``level`` is that of what any other pattern breaks, ``rules`` the rule at each
-    step.
+    recommendation. ``level`` is that of what any other pattern breaks. ``situations`` are those at
+    each step, on every path.
     """
 
     codes: tuple[int, ...]
     weaker: tuple[int, ...]
     is_open: bool
     level: Literal["required", "recommended"]
-    rules: tuple[tuple[Step, str], ...]
+    situations: tuple[tuple[Step, Situation], ...]
 
 
 class _Path(NamedTuple):
@@ -51,27 +51,26 @@ class _Trace:
 
     formula: Formula
     paths: list[_Path] = field(default_factory=list)
-    outcomes: list[tuple[Step, StepOutcome]] = field(default_factory=list)
+    situations: dict[tuple[Step, Situation], StepOutcome] = field(default_factory=dict)
 
     def take(self, step: Step, situation: Situation) -> StepOutcome:
         """Go one step, in one situation for all paths."""
         outcome = self.formula.outcome(step, situation)
-        self.outcomes.append((step, outcome))
+        self.situations[step, situation] = outcome
         return outcome
 
     @property
     def is_open(self) -> bool:
-        return any(outcome.is_open for _, outcome in self.outcomes)
+        return any(outcome.is_open for outcome in self.situations.values())
 
     def result(self, found: Sequence[tuple[int, bool]] = ()) -> AllowedResult:
         """What the steps allow: patterns, each with whether it is weak."""
         strong = tuple(dict.fromkeys(code for code, is_weak in found if not is_weak))
         weaker = dict.fromkeys(code for code, is_weak in found if is_weak and code not in strong)
-        levels = {outcome.level for _, outcome in self.outcomes}
+        levels = {outcome.level for outcome in self.situations.values()}
         level: Literal["required", "recommended"]
         level = "recommended" if "recommended" in levels else "required"
-        rules = tuple((step, outcome.rule) for step, outcome in self.outcomes)
-        return AllowedResult(strong, tuple(weaker), self.is_open, level, rules)
+        return AllowedResult(strong, tuple(weaker), self.is_open, level, tuple(self.situations))
 
 
 def quantized(formula: Formula, x: int, scale: int, zero: int | None) -> AllowedResult:

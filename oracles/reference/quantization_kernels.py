@@ -246,7 +246,7 @@ def _dequantized(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> E
         _add(found, codes, is_weak)
     for is_weak, here in neighbors:
         for way in (np.floor, np.ceil):
-            values = _rounded_by(way, target, product)
+            values = rounded_by(way, target, product)
             fine = here & (np.abs(values) <= _largest(target))
             codes = codes_of(target, np.where(fine, values, 0), negative)
             _add(found, np.where(fine, codes, NO_CODE), is_weak)
@@ -310,10 +310,10 @@ def codes_of(fmt: Format, values: Floats, negative: Mask) -> Codes:
 
 def nearest(fmt: Format, values: Floats) -> Floats:
     """Values rounded to a format, ties to even, as if the exponent had no upper end."""
-    return _rounded_by(np.rint, fmt, values)
+    return rounded_by(np.rint, fmt, values)
 
 
-def _rounded_by(way: Any, fmt: Format, values: Floats) -> Floats:
+def rounded_by(way: Any, fmt: Format, values: Floats) -> Floats:
     """Values rounded to multiples of a format's unit, in one way of rounding to an integer."""
     if fmt.is_integral:
         return np.asarray(way(values))

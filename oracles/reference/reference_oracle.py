@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.protocol import Bits, Bound, Returned, Tensor, Unsupported
-from oracles.reference import kernel_text
+from oracles.reference import kernel_text, quantization_answers
 from oracles.reference.bitcast_bits import by_integer, by_memory, fills_bytes
 from oracles.reference.call_dispatch import Decision, decide
 from oracles.reference.compiled_kernels import compiled
@@ -215,6 +215,10 @@ class Reference:
                 end = self.cast(step, end)
             ends.append(end)
         return ends
+
+    def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
+        """Quantize or dequantize by the kernels; zeros where the document leaves it open."""
+        return quantization_answers.quantize(case, tensors)
 
     def road(self, case: Case) -> str:
         """Describe what a ruling computes: cases with the same description get the same answers."""

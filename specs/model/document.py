@@ -46,6 +46,8 @@ SHAPE_WORDS = (
     f"append-ratio{BY_BITS}",
     f"drop-last{BY_BITS}",
 )
+FOLLOWED = "followed"
+"""The outcome word of a rule by which another document decides."""
 PLAIN_WORDS = (
     "value",
     "wrap",
@@ -55,6 +57,7 @@ PLAIN_WORDS = (
     "parses-to",
     "error",
     "answer",
+    FOLLOWED,
     "unspecified",
 )
 OUTCOME_WORDS = (
@@ -412,10 +415,12 @@ class VersionEntry(PointedEntry):
     """A version: its pairs and rules, or what it changes in the version that it extends.
 
     ``section`` is the range of the page about this version, if the page has one per version;
-    ``lines`` are those of its lists of types and attributes.
+    ``lines`` are those of its lists of types and attributes. ``follows`` is the version of another
+    document, `NAME:VERSION`, whose rules apply here by the outcome `followed`.
     """
 
     section: LineRange | None = None
+    follows: Text | None = None
     extends: Identifier | None = None
     from_: list[Dtype] | None = Field(None, alias="from")
     to: list[Dtype] | None = None

@@ -15,6 +15,7 @@ from specs.model.document import (
     BY_BITS,
     CLASS_WORDS,
     ELEMENTS,
+    FOLLOWED,
     HEX,
     KIND_WORDS,
     LAST_DIMENSIONS,
@@ -334,6 +335,9 @@ def _version_errors(
             yield (*location, "extends"), f"`{version.extends}` is not a version above this one"
     elif version.from_ is None or version.to is None:
         yield location, "a version without `extends` needs `from` and `to`"
+    if (version.follows is not None) != any(r.then == FOLLOWED for r in entry.rules.values()):
+        message = "a version's `follows` and a rule with `then: followed` require each other"
+        yield location, message
     if version.pairs is not None and version.pairs not in entry.pair_groups:
         message = f"unknown pair group `{version.pairs}`; define it under `pair-groups`"
         yield (*location, "pairs"), message
