@@ -95,7 +95,7 @@ class Onnx:
     """Cast and BitCast by the evaluator, in a model of one node."""
 
     name = "onnx"
-    claims: tuple[str, ...] = ("onnx-cast", "onnx-bitcast", *CLAIMS)
+    claims: tuple[str, ...] = ("onnx-cast", "onnx-cast-like", "onnx-bitcast", *CLAIMS)
     chain_roads = ("evaluator",)
 
     def __init__(self, variant: str | None = None) -> None:
@@ -127,9 +127,8 @@ class Onnx:
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
         """Answer a case with a model of one QuantizeLinear, DequantizeLinear or the dynamic one."""
         node, tensors = quantize_node(case, tensors)
-        evaluator = self._node_evaluator(
-            node, without_lengths(shapes_of(node, tensors), ("x", "y"))
-        )
+        shapes = without_lengths(node, shapes_of(node, tensors))
+        evaluator = self._node_evaluator(node, shapes)
         if isinstance(evaluator, Exception):
             if MISSING_OPERATOR in str(evaluator):
                 raise Unsupported(first_line(evaluator))
@@ -218,7 +217,7 @@ class Onnx:
         script = (
             HEADER.format(version=self.version, case=case)
             + tensor_statements(node, tensors, lambda _, bits: bits)
-            + self._nodes.statement(node, without_lengths(shapes_of(node, tensors), ("x", "y")))
+            + self._nodes.statement(node, without_lengths(node, shapes_of(node, tensors)))
             + CHECK
             + "dtype = onnx.helper.tensor_dtype_to_np_dtype\n"
             + f"{results(node)} = ReferenceEvaluator(model).run(None, {{{given}}})\n"

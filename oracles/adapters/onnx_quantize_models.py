@@ -6,7 +6,7 @@ along which axis the scales lie. The values of the tensors are no part of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,9 +110,18 @@ def shapes_of(node: Node, tensors: Mapping[str, Bits]) -> Shapes:
     return tuple((shapes | {name: tensors[name].shape for name, _ in node.inputs}).items())
 
 
-def without_lengths(shapes: Shapes, names: Collection[str]) -> Shapes:
-    """Return the shapes, but those of some tensors with dimensions that may have any length."""
-    return tuple((name, (None,) * len(shape) if name in names else shape) for name, shape in shapes)
+def without_lengths(node: Node, shapes: Shapes) -> Shapes:
+    """Return shapes in which x and y may have any lengths, but for the axis that scales lie on."""
+    axis = dict(node.attributes).get("axis")
+    return tuple(
+        (
+            name,
+            tuple(length if place == axis else None for place, length in enumerate(shape))
+            if name in ("x", "y")
+            else shape,
+        )
+        for name, shape in shapes
+    )
 
 
 class NodeModels:

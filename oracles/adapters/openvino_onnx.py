@@ -87,10 +87,10 @@ class OnnxNodes:
         """Return the shapes that a model has.
 
         With unknown lengths the reference would write beyond its memory where tensors do not fit
-        together. Scales are mostly constants in models, so their lengths are known on every road.
+        together. The front end needs to know how many scales there are.
         """
         shapes = shapes_of(node, tensors)
-        return without_lengths(shapes, ("x", "y")) if self._variant == "cpu-dynamic" else shapes
+        return without_lengths(node, shapes) if self._variant == "cpu-dynamic" else shapes
 
     def _compile(self, node: Node, shapes: Shapes) -> Any:
         return self._plugin.compile(self._model(node, shapes))

@@ -91,7 +91,7 @@ class Ort:
     """
 
     name = "ort"
-    claims: tuple[str, ...] = ("onnx-cast", "onnx-bitcast", *CLAIMS)
+    claims: tuple[str, ...] = ("onnx-cast", "onnx-cast-like", "onnx-bitcast", *CLAIMS)
 
     def __init__(self, variant: str | None = None) -> None:
         self._ort: Any = load("onnxruntime", "ort")

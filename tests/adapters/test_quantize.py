@@ -21,8 +21,8 @@ TORCH_ROADS = ("torch", "torch:decomposed")
 ROADS = (*ONNX_ROADS, *OPENVINO_ROADS, *TORCH_ROADS)
 PACKAGES = {"ort": "onnxruntime"}
 
-MOST_LINES = 18
-"""Lines of a script without comments: a folded node takes the most."""
+MOST_LINES = 19
+"""Lines of a script without comments: a folded node takes the most, others up to 15."""
 
 
 @pytest.fixture(scope="module", params=ROADS)
@@ -199,13 +199,11 @@ class TestBlocks:
         with built("openvino", variant) as oracle:
             x, scale = floats("float32", [[4, 8, 4, 8]]), floats("float32", [[1, 2]])
             case = quantize("float32", "uint8", form="block", block="2")
-            with pytest.raises(RuntimeError, match="broadcast"):
+            with pytest.raises(RuntimeError, match=r"fake_quantize|QuantizeLinear"):
                 oracle.quantize(case, {"x": x, "scale": scale})
 
 
-@pytest.mark.parametrize(
-    ("case", "tensors", "expected"), EXACT[:5], ids=lambda each: str(each)[:60]
-)
+@pytest.mark.parametrize(("case", "tensors", "expected"), EXACT[:5], ids=IDS[:5])
 def test_a_script_runs_alone_and_prints_the_answer(
     oracle: Any, case: Case, tensors: dict[str, Bits], expected: list[int], tmp_path: Any
 ) -> None:
