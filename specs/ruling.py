@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, lru_cache, partial
+from typing import TypeVar
 
 from specs.branches import AnswerDue, Branch, Ruling
 from specs.cases import Case
@@ -50,6 +51,7 @@ ANSWER = "answer"
 """The outcome word of a rule about the whole case: it requires an answer, so an error breaks it."""
 
 
+Renamed = TypeVar("Renamed", Branch, AnswerDue)
 RULINGS_KEPT = 512
 """Rulings that are remembered: cases come pair by pair, and each is asked for many times."""
 
@@ -91,11 +93,14 @@ def _followed(document: Document, case: Case, rules: list[tuple[str, RuleEntry]]
     parameters = dict(edition(document_named(other), version).parameters())
     modes = tuple(mode for mode in case.modes if mode[0] in parameters)
     found = ruling(Case(other, version, case.source, case.target, modes))
-    branches = tuple(
-        replace(each, rule=name, clause=f"{rule.clause}: {followed}, {each.clause}")
-        for each in found.branches
+
+    def named(part: Renamed) -> Renamed:
+        return replace(part, rule=name, clause=f"{rule.clause}: {followed}, {part.clause}")
+
+    branches = tuple(map(named, found.branches))
+    return replace(
+        found, branches=branches, answer_due=found.answer_due and named(found.answer_due)
     )
-    return replace(found, branches=branches)
 
 
 def _answer_due(
