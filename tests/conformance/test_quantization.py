@@ -216,6 +216,15 @@ PLANTED: list[tuple[str, str, Quantize]] = [
         ),
     ),
     ("wraps-codes", UNSIGNED, by(limit=lambda _, total: np.clip(total, -(2.0**62), 2.0**62))),
+    (
+        "overflows-in-int32",
+        TENSOR,
+        by(
+            limit=lambda case, total: np.clip(
+                np.where(np.abs(total) < 2.0**31, total, -(2.0**31)), *ends(case)
+            )
+        ),
+    ),
     ("leaves-out-lowest-codes", TENSOR, by(limit=lambda _, total: np.clip(total, -127, 127))),
     ("leaves-out-zero-points", UNSIGNED, by(add=lambda _, rounded, zero: rounded)),
     ("reads-zero-points-as-another-type", UNSIGNED, by(add=other_type)),
