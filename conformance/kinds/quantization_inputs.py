@@ -42,6 +42,8 @@ MOST_TIES = 40
 SEED = 46
 DRAWN = 96
 """Inputs that are drawn at random, about evenly among the codes."""
+BEYOND_INTEGERS = 2.0 ** np.array([31, 32, 63, 64])
+"""Quotients that the integers of processors lack, on the way to codes of fewer bits."""
 MOST_CODES = 1 << 10
 """Codes that are dequantized of a wide format."""
 
@@ -203,6 +205,9 @@ def telling_inputs(rules: Formula, scale: int, zero: int, *, is_whole: bool) -> 
     wanted = (_steps(rules.target) - offset) * factor
     drawn = np.random.default_rng(SEED).uniform(wanted.min(), wanted.max(), DRAWN)
     near = np.unique(np.concatenate([_beside(source, wanted), _beside(source, drawn)[:DRAWN]]))
+    if rules.target.is_integral:
+        beyond = np.concatenate([BEYOND_INTEGERS, -BEYOND_INTEGERS]) * factor
+        near = np.concatenate([near, _beside(source, beyond)])
     return np.unique(np.concatenate([near, _specials(source)])).astype(source.storage)
 
 

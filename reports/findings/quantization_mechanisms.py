@@ -19,6 +19,7 @@ SAYS: Mapping[str, str] = {
     "adds-zero-points-before-rounding": "adds the zero point before it rounds, not afterwards",
     "limits-before-zero-points": "limits codes to their range before it adds the zero point",
     "wraps-codes": "wraps codes that are out of range when it quantizes",
+    "overflows-in-int32": "converts quotients to int32, and those beyond its range to the smallest",
     "leaves-out-lowest-codes": "never gives the lowest code when it quantizes",
     "leaves-out-zero-points": "leaves out the zero point",
     "reads-zero-points-as-another-type": "reads a zero point as one of the other signedness",

@@ -32,7 +32,7 @@ from specs.quantization_ruling import Formula
 
 Rounding = Literal["even", "away", "up", "toward-zero", "down"]
 ZeroPoint = Literal["added", "before-rounding", "after-limits", "left-out", "other-sign", "scaled"]
-Ends = Literal["limited", "wrapped", "without-lowest", "other-saturate"]
+Ends = Literal["limited", "wrapped", "without-lowest", "other-saturate", "by-int32"]
 ROUNDINGS: Mapping[Rounding, Callable[[Floats], Floats]] = {
     "even": np.rint,
     "away": lambda values: np.copysign(np.floor(np.abs(values) + 0.5), values),
@@ -139,6 +139,7 @@ def _ways(rules: Formula, layouts: Layouts, names_precision: bool) -> Iterator[t
     yield "adds-zero-points-before-rounding", Way(zero="before-rounding")
     yield "limits-before-zero-points", Way(zero="after-limits")
     yield "wraps-codes", Way(ends="wrapped")
+    yield "overflows-in-int32", Way(ends="by-int32")
     if codes.is_signed:
         yield "leaves-out-lowest-codes", Way(ends="without-lowest")
 
@@ -184,6 +185,10 @@ def _quantized(
         total = np.clip(round_to(quotient), low, high) + offset
     else:
         total = round_to(quotient) + offset
+    if way.ends == "by-int32":
+        # Processors convert what an int32 lacks to the smallest one; then sums wrap.
+        whole = np.where(np.abs(round_to(quotient)) < 2.0**31, round_to(quotient), -(2.0**31))
+        total = np.mod(whole + offset + 2.0**31, 2.0**32) - 2.0**31
     if way.ends == "without-lowest":
         low += 1
     if way.ends == "wrapped" or way.zero == "after-limits":

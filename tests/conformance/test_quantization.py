@@ -123,6 +123,14 @@ def other_type(case: Case, rounded: Any, zero: Any) -> Any:
     )
 
 
+def in_int32(_: Case, rounded: Any, zero: Any) -> Any:
+    """Convert to int32 as processors do, where all that is out of range is the smallest."""
+    wide = rounded.astype(np.float64)
+    kept = np.where(np.abs(wide) < 2.0**31, wide, -(2.0**31)).astype(np.int32)
+    with np.errstate(over="ignore"):
+        return kept + zero.astype(np.int32)
+
+
 def with_other_modes(**changed: str) -> Quantize:
     """Answer as another case of the document does."""
 
@@ -216,6 +224,7 @@ PLANTED: list[tuple[str, str, Quantize]] = [
         ),
     ),
     ("wraps-codes", UNSIGNED, by(limit=lambda _, total: np.clip(total, -(2.0**62), 2.0**62))),
+    ("overflows-in-int32", TENSOR, by(add=in_int32)),
     ("leaves-out-lowest-codes", TENSOR, by(limit=lambda _, total: np.clip(total, -127, 127))),
     ("leaves-out-zero-points", UNSIGNED, by(add=lambda _, rounded, zero: rounded)),
     ("reads-zero-points-as-another-type", UNSIGNED, by(add=other_type)),
