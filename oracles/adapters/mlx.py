@@ -1,0 +1,61 @@
+"""mlx's ``quantize`` and ``dequantize`` in the modes mxfp4, mxfp8 and nvfp4, on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oracles.adapters.block_libraries import (
+    MX,
+    NVFP4,
+    PACK_LOW_FIRST,
+    UNPACK_LOW_FIRST,
+    BlockCase,
+    BlockLibrary,
+)
+
+VARIANTS: tuple[str, ...] = ()
+
+MODES: Mapping[tuple[str, str], tuple[str, str]] = {
+    (MX, "float4e2m1"): ("mxfp4", "nearest-log"),
+    (MX, "float8e4m3fn"): ("mxfp8", "nearest-log"),
+    (NVFP4, "float4e2m1"): ("nvfp4", "nearest-even"),
+}
+"""The mode and the only rule of its scales, by format and element."""
+STORAGE: Mapping[str, str] = {"float32": "uint32", "bfloat16": "uint16", "float16": "uint16"}
+FROM_LARGEST = "total = mx.array(global_bits.view(np.float32) * np.float32(448 * 6))"
+"""A global scale is given to mlx as the largest number of the tensor that it is made of."""
+
+
+class Mlx(BlockLibrary):
+    """Blocks by ``mlx.core.quantize``."""
+
+    name = "mlx"
+    distribution = "mlx"
+    extra = "mlx"
+    imports = "import mlx.core as mx\n"
+
+    def lines(self, asked: BlockCase) -> list[str]:
+        """Return the lines that call ``quantize`` or ``dequantize`` in a mode."""
+        mode, rule = MODES.get((asked.family, asked.element), ("", ""))
+        if not mode or asked.rule not in ("", rule):
+            raise self.declined(asked)
+        lines = [FROM_LARGEST] if asked.has_global else []
+        more = ", global_scale=total" if asked.has_global else ""
+        if asked.is_decoding:
+            storage = STORAGE[asked.number]
+            return [
+                *lines,
+                PACK_LOW_FIRST if asked.is_packed else "packed = bits",
+                "data, scale = mx.array(packed.view(np.uint32)), mx.array(scale_bits)",
+                f'y = mx.dequantize(data, scale, mode="{mode}"{more}, dtype=mx.{asked.number})',
+                f"assert y.dtype == mx.{asked.number}, y.dtype",
+                f"y = np.array(y.view(mx.{storage}))",
+            ]
+        codes = "packed" if asked.is_packed else "y"
+        return [
+            *lines,
+            f"x = mx.array(bits).view(mx.{asked.number})",
+            f'data, scale = mx.quantize(x, mode="{mode}"{more})',
+            f"{codes}, scale = np.array(data).view(np.uint8), np.array(scale)",
+            *([UNPACK_LOW_FIRST] if asked.is_packed else []),
+        ]
