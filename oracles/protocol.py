@@ -279,6 +279,35 @@ class WithReproduceChains(Protocol, metaclass=Capability):
 
 
 @runtime_checkable
+class WithQuantize(Protocol, metaclass=Capability):
+    """An oracle that quantizes and dequantizes: with a scale and zero point, or block by block."""
+
+    def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
+        """Do a case's operation to tensors, and return its results, all of them by name.
+
+        | operation | takes | returns |
+        |---|---|---|
+        | quantize, dequantize | ``x``, ``scale``, and ``zero`` if there is a zero point | ``y`` |
+        | dynamic-quantize | ``x`` | ``y``, ``scale``, ``zero`` |
+        | block-quantize | ``x``, and ``global`` if there is a global scale | ``y``, ``scale`` |
+        | block-dequantize | ``x``, ``scale``, and ``global`` | ``y`` |
+
+        Codes of less than a byte are in a byte each. Raises ``Unsupported`` for what the system
+        does not offer, and the system's own error for what it refuses.
+        """
+        ...
+
+
+@runtime_checkable
+class WithReproduceQuantize(Protocol, metaclass=Capability):
+    """An oracle that writes reproduction scripts of quantization."""
+
+    def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
+        """Write a self-contained script that shows the results for these tensors."""
+        ...
+
+
+@runtime_checkable
 class WithIdentity(Protocol, metaclass=Capability):
     """An oracle that can move bits into its own tensors and out again, for the smoke check."""
 
@@ -329,11 +358,13 @@ CAPABILITIES: Mapping[str, type[Any]] = {
     "call": WithCall,
     "chains": WithChains,
     "chain_roads": WithChains,
+    "quantize": WithQuantize,
     "identity": WithIdentity,
     "reproduce": WithReproduce,
     "reproduce_bitcast": WithReproduceBitcast,
     "reproduce_call": WithReproduceCall,
     "reproduce_chains": WithReproduceChains,
+    "reproduce_quantize": WithReproduceQuantize,
 }
 """The protocol of each optional member, for an oracle that forwards the members of another."""
 

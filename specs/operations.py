@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from specs.bitcast_ruling import rule_bitcast
 from specs.cases import Case
 from specs.loader import Document, document_named
+from specs.model.document import Operation
 from specs.ruling import rule_case
 
 
@@ -30,6 +31,16 @@ def matching_rules(document: Document, case: Case) -> MatchingRules:
     return MatchingRules(tuple(rules), ruling.is_rejection)
 
 
+def operation_of(case: Case) -> Operation:
+    """What a case of a shipped document does to its tensors."""
+    return document_named(case.document).entry.operation
+
+
+def is_cast(case: Case) -> bool:
+    """Whether a case is a cast, or a call that makes one: each element alone has a ruling."""
+    return operation_of(case) in ("cast", "call")
+
+
 def is_bitcast(case: Case) -> bool:
     """Whether a case of a shipped document is a bitcast: its shape is judged, not its values."""
-    return document_named(case.document).entry.bitcast is not None
+    return operation_of(case) == "bitcast"

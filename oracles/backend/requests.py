@@ -29,8 +29,8 @@ ANY_BYTE = 0xFF
 class MethodRequest:
     """What one method of an adapter is asked about a case.
 
-    The method gets the case, then the call if there is one, then the tensors: a single one as it
-    is, several by name. A backend without the ``method`` declines, and ``lacks`` says so. The
+    The method gets the case, then the call if there is one, then the tensors: one without a name as
+    it is, others by name. A backend without the ``method`` declines, and ``lacks`` says so. The
     method ``script`` writes a script that shows the answer.
     """
 
@@ -45,7 +45,7 @@ class MethodRequest:
 
     @property
     def tensors(self) -> Mapping[str, Bits]:
-        """The tensors that the method gets; a single one has no name."""
+        """The tensors that the method gets; of a cast or bitcast there is one, without a name."""
         return {}
 
     @property
@@ -160,6 +160,36 @@ class CastChains(MethodRequest):
             raise malformed(f"{len(answers)} answers to {len(self.inputs)} chains")
         pairs = zip(self.company.chains, self.inputs, answers, strict=True)
         return [checked(format_named(chain.target), *pair) for chain, *pair in pairs]
+
+
+@dataclass(frozen=True, eq=False)
+class Quantize(MethodRequest):
+    """Quantize or dequantize tensors. The reply holds the ``results`` that are asked for, by name.
+
+    They are named with the dtypes that they must have, and may have any shape.
+    """
+
+    given: Mapping[str, Bits]
+    results: Mapping[str, str]
+    method = "quantize"
+    lacks = "does not quantize"
+    script = "reproduce_quantize"
+
+    @property
+    def tensors(self) -> Mapping[str, Bits]:
+        """The tensors by name: values, scales, zero points."""
+        return self.given
+
+    def checked(self, answer: Any) -> dict[str, Bits]:
+        """Require patterns of each result's dtype."""
+        if not isinstance(answer, Mapping):
+            raise malformed(f"the answer is {type(answer).__name__}, not a mapping of tensors")
+        missing = [name for name in self.results if name not in answer]
+        if missing:
+            raise malformed(f"the answer has no tensor `{missing[0]}`")
+        return {
+            name: stored(format_named(dtype), answer[name]) for name, dtype in self.results.items()
+        }
 
 
 @dataclass(frozen=True, eq=False)

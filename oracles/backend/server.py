@@ -151,7 +151,7 @@ class Server:
             case _ if "call" in header:
                 answer = getattr(oracle, ask)(case, header["call"], arrays)
             case _:
-                answer = getattr(oracle, ask)(case, arrays[""])
+                answer = getattr(oracle, ask)(case, arrays.get("", arrays))
         return ENCODERS.get(ask, _encode_array)(answer)
 
     def _answer_many(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Answer:
@@ -333,6 +333,15 @@ def _encode_many(answers: Sequence[object]) -> Answer:
     return {"many": True}, {str(place): array for place, array in enumerate(answers)}  # type: ignore[misc]
 
 
+def _encode_named(answers: object) -> Answer:
+    if not isinstance(answers, Mapping):
+        return {"unsendable": _describe_type(answers)}, {}
+    for array in answers.values():
+        if not is_sendable(array):
+            return {"unsendable": _describe_type(array)}, {}
+    return {"many": True}, {str(name): array for name, array in answers.items()}
+
+
 def _describe_type(answer: object) -> str:
     if type(answer) is np.ndarray:
         return f"ndarray of {answer.dtype}"
@@ -346,6 +355,8 @@ ENCODERS: Mapping[str, Callable[[Any], Answer]] = {
     "reproduce_call": lambda text: ({"text": str(text)}, {}),
     "bitcast_shares_memory": lambda flag: ({"flag": bool(flag)}, {}),
     "reproduce_chains": lambda text: ({"text": str(text)}, {}),
+    "reproduce_quantize": lambda text: ({"text": str(text)}, {}),
+    "quantize": _encode_named,
     "call": _encode_returned,
     "chains": _encode_many,
 }

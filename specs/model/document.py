@@ -64,6 +64,11 @@ ABSENT = "absent"
 """The condition word that matches cases without the parameter."""
 LAYER_RUNS, RECEIVER_UNCHANGED, NOT_COPIED = "layer-runs", "receiver-unchanged", "not-copied"
 """The names under which verdicts report promises that are not about values."""
+Operation = Literal[
+    "cast", "call", "bitcast",
+    "quantize", "dequantize", "dynamic-quantize",
+    "block-quantize", "block-dequantize",
+]  # fmt: skip
 HEX = re.compile(r"0x[0-9a-f]+")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -438,7 +443,7 @@ class DocumentEntry(StrictModel):
 
     document: Identifier
     title: Text
-    operation: Literal["cast", "call", "bitcast"]
+    operation: Operation
     seed: Text
     scope: Literal["every-dtype", "own-dtypes"] = "every-dtype"
     parameters: dict[Identifier, ParameterEntry] = Field({})
