@@ -14,6 +14,7 @@ from itertools import groupby
 from conformance.kinds.asking import Ask, in_step
 from conformance.kinds.baseline import Baseline, NoBaseline
 from conformance.kinds.bitcast import judge_bitcast
+from conformance.kinds.blocks import judge_blocks
 from conformance.kinds.cast import Examined, conclude, examine, follow_all
 from conformance.kinds.chains import judge_chains
 from conformance.kinds.invariances import Invariances
@@ -24,7 +25,7 @@ from reports.case_patterns import CHAINS, INVARIANCES, VARIANTS
 from reports.judgement import Judgement
 from reports.run_store.answer_arrays import SharedArrays
 from specs.cases import Case
-from specs.operations import is_bitcast
+from specs.operations import is_bitcast, is_of_blocks
 
 
 def judge_pair(
@@ -100,4 +101,6 @@ def _examine(subject: Subject, case: Case) -> Ask[Examined | Judgement]:
         return broken
     if is_bitcast(case):
         return (yield from judge_bitcast(subject, case))
+    if is_of_blocks(case):
+        return (yield from judge_blocks(subject, case))
     return (yield from examine(subject, case))

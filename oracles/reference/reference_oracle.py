@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from oracles.protocol import Bits, Bound, Returned, Tensor, Unsupported
 from oracles.reference import kernel_text
 from oracles.reference.bitcast_bits import by_integer, by_memory, fills_bytes
+from oracles.reference.block_answers import answer_blocks
 from oracles.reference.call_dispatch import Decision, decide
 from oracles.reference.compiled_kernels import compiled
 from oracles.reference.expect_by_kernels import KernelExpectations
@@ -215,6 +216,10 @@ class Reference:
                 end = self.cast(step, end)
             ends.append(end)
         return ends
+
+    def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
+        """Quantize or dequantize by the definition of the case's document."""
+        return answer_blocks(case, tensors)
 
     def road(self, case: Case) -> str:
         """Describe what a ruling computes: cases with the same description get the same answers."""

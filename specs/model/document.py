@@ -18,7 +18,9 @@ from pydantic import (
 from specs.behaviors import reductions
 from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
 from specs.formats import formats
+from specs.model.block_entry import BlockAnswers, BlocksEntry
 from specs.model.page_lines import LineRange, Lines
+from specs.model.pointed_entry import PointedEntry
 from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import (
     CODE_WORDS,
@@ -170,13 +172,6 @@ WordList = Annotated[
 Text = Annotated[str, Field(min_length=1)]
 
 
-class PointedEntry(StrictModel):
-    """A part of a document that can point at the lines of the page that it encodes."""
-
-    lines: Lines | None = None
-    """Empty (`none` in YAML) if its clause cites a source other than the page."""
-
-
 class OutcomeEntry(PointedEntry):
     """An outcome that needs more than a word: its own level or clause, or a choice of two."""
 
@@ -257,6 +252,7 @@ class RuleEntry(PointedEntry):
     when: dict[str, WordList]
     then: Cell | dict[InputClass, Cell] | None = None
     table: TableEntry | None = None
+    blocks: BlockAnswers = Field({})
     changed: ChangedCellsEntry | None = None
     conflict: list[ConflictEntry] = Field([])
     note: Text | None = None
@@ -391,6 +387,8 @@ class ParameterEntry(PointedEntry):
     default: Identifier
     since: Identifier | None = None
     affects: dict[str, WordList]
+    only: dict[Identifier, dict[str, WordList]] = Field({})
+    """The pairs that have a value, if these are not all that the parameter affects."""
 
     @property
     def default_first(self) -> list[str]:
@@ -449,6 +447,7 @@ class DocumentEntry(StrictModel):
     parameters: dict[Identifier, ParameterEntry] = Field({})
     receiver: ReceiverEntry | None = None
     bitcast: BitcastEntry | None = None
+    blocks: BlocksEntry | None = None
     forms: dict[Identifier, FormEntry] = Field({})
     row_names: dict[Text, InputClass] = Field({}, alias="row-names")
     groups: dict[str, list[Dtype]] = Field({})

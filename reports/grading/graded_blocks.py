@@ -1,0 +1,121 @@
+"""What is right of the answer to one tensor of blocks: scales, and codes by the given scales.
+
+Codes are compared with those that the *given* scales imply. So a wrong scale is one fault, and not
+a wrong block of codes besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.protocol import Bits
+from oracles.reference.block_kernels import (
+    Blocks,
+    Floats,
+    allowed_codes,
+    codes,
+    decoded,
+    in_blocks,
+    products,
+    scales,
+)
+from specs.block_ruling import BlockRuling
+from specs.formats import Format
+
+X, SCALE, GLOBAL, Y = "x", "scale", "global", "y"
+"""The names of tensors and results."""
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class GradedBlocks:
+    """The answer to a tensor of blocks beside what the document allows; ``where`` names it."""
+
+    ruling: BlockRuling
+    tensors: Mapping[str, Bits]
+    results: Mapping[str, Bits]
+    where: str = ""
+
+    @property
+    def x(self) -> Bits:
+        """The numbers to quantize, or the codes to decode."""
+        return self.tensors[X]
+
+    @property
+    def scale(self) -> Bits:
+        """The scales that were given, as a result or beside the codes."""
+        return self.tensors[SCALE] if self.ruling.is_decoding else self.results[SCALE]
+
+    @cached_property
+    def global_scale(self) -> float:
+        """The global scale, 1 without one."""
+        return float(self.tensors[GLOBAL].view(np.float32)) if GLOBAL in self.tensors else 1.0
+
+    @cached_property
+    def expected(self) -> dict[str, Blocks]:
+        """The expected results by name: of codes, those that the given scales imply."""
+        if self.ruling.is_decoding:
+            return {Y: products(self.ruling, self.x, self.scale, self.global_scale)}
+        return {
+            SCALE: scales(self.ruling, self.x, self.global_scale),
+            Y: codes(self.ruling, self.x, self.scale, self.global_scale),
+        }
+
+    @cached_property
+    def wrong(self) -> dict[str, Mask]:
+        """The elements of each result that are not allowed."""
+        return {name: self._wrong(name, expected) for name, expected in self.expected.items()}
+
+    def _wrong(self, name: str, expected: Blocks) -> Mask:
+        result = self.results[name]
+        every = allowed_codes(self.ruling, expected) if name == Y else (expected.codes,)
+        wrong = ~expected.is_open
+        for allowed in every:
+            wrong &= result != allowed
+        if self.ruling.is_decoding:
+            wrong &= ~(is_nan(self.ruling.number, result) & is_nan(self.ruling.number, every[0]))
+        return wrong
+
+    @cached_property
+    def shape_fault(self) -> str:
+        """What is wrong with the results' shapes; empty if nothing is."""
+        *front, last = self.x.shape
+        wanted = {Y: self.x.shape, SCALE: (*front, -(-last // self.ruling.size))}
+        for name, result in self.results.items():
+            if result.shape != wanted[name]:
+                return f"`{name}` has shape {result.shape}, not {wanted[name]}"
+        return ""
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """The numbers to quantize, by block; the last block is filled up with zeros."""
+        return decoded(self.ruling.number, in_blocks(self.ruling.size, self.x))
+
+    @cached_property
+    def largest(self) -> Floats:
+        """The largest magnitude of each block; NaN of one with a NaN."""
+        with np.errstate(invalid="ignore"):
+            found: Floats = np.abs(self.numbers).max(axis=-1)
+        return found
+
+    def unblocked(self, blocks: NDArray[Any]) -> NDArray[Any]:
+        """Elements by block in the shape of the tensor, without what filled the last block up."""
+        return blocks.reshape(*self.x.shape[:-1], -1)[..., : self.x.shape[-1]]
+
+
+def magnitudes_of(number: Format, bits: Bits) -> Bits:
+    """Patterns of a float without their signs; they are ordered as the magnitudes are."""
+    found: Bits = bits & np.array(number.mask ^ number.sign_bit, bits.dtype)
+    return found
+
+
+def is_nan(number: Format, bits: Bits) -> Mask:
+    """Which patterns of a float with infinities are NaNs."""
+    found: Mask = magnitudes_of(number, bits) > number.infinity_code
+    return found
