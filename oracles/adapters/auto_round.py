@@ -44,6 +44,10 @@ class AutoRound(BlockLibrary):
         "import ml_dtypes\nimport torch\nfrom auto_round.data_type import QUANT_FUNC_WITH_DTYPE\n"
     )
 
+    def takes_ragged(self, asked: BlockCase) -> bool:
+        """Rows are filled up."""
+        return True
+
     def lines(self, asked: BlockCase) -> list[str]:
         """Return the lines that call a data type's function, and find the codes."""
         if asked.is_decoding:

@@ -92,7 +92,12 @@ class BlockLibrary(ABC):
     extra: ClassVar[str]
     imports: ClassVar[str]
     """The lines that import what calls need."""
-    claims: tuple[str, ...] = ()
+    claims: tuple[str, ...] = (
+        "mx-blocks",
+        "mx-blocks-decode",
+        "nvfp4-blocks",
+        "nvfp4-blocks-decode",
+    )
 
     def __init__(self, variant: str | None = None) -> None:
         self._imported: dict[str, Any] = {"np": np}
@@ -107,6 +112,10 @@ class BlockLibrary(ABC):
     def lines(self, asked: BlockCase) -> list[str]:
         """Return the lines that make the call; raise Unsupported if the library has none."""
 
+    def takes_ragged(self, asked: BlockCase) -> bool:
+        """Whether the last block of a row may be shorter than the others."""
+        return False
+
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Refuse the case: rounding one number is no function of such a library."""
         raise Unsupported(f"{self.distribution} makes blocks, and casts no tensor for itself")
@@ -114,6 +123,8 @@ class BlockLibrary(ABC):
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
         """Quantize numbers to codes and scales, or decode these."""
         asked = block_case(case)
+        if tensors["x"].shape[-1] % asked.size and not self.takes_ragged(asked):
+            raise Unsupported(f"{self.distribution} takes rows of whole blocks only")
         names = dict(self._imported)
         for name, array in _inputs(asked, tensors).items():
             names[name] = array.copy()  # some libraries write into what they get

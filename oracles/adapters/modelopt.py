@@ -48,6 +48,10 @@ class Modelopt(BlockLibrary):
         "from modelopt.torch.quantization.qtensor import MXFP4QTensor, MXFP8QTensor, NVFP4QTensor\n"
     )
 
+    def takes_ragged(self, asked: BlockCase) -> bool:
+        """Rows are filled up, but for MXFP4, and for NVFP4 on the way back."""
+        return not asked.is_packed or (asked.family == NVFP4 and not asked.is_decoding)
+
     def lines(self, asked: BlockCase) -> list[str]:
         """Return the lines that call a class's ``quantize`` or ``dequantize``."""
         tensor, rule = TENSORS.get((asked.family, asked.element), ("", ""))

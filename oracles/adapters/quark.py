@@ -36,6 +36,10 @@ class Quark(BlockLibrary):
         "from quark.torch.kernel.mx.triton import downcast_to_mxfp_torch, upcast_from_mxfp_torch\n"
     )
 
+    def takes_ragged(self, asked: BlockCase) -> bool:
+        """Rows are filled up; codes of four bits must be even in number."""
+        return not asked.is_packed
+
     def lines(self, asked: BlockCase) -> list[str]:
         """Return the lines that call ``downcast_to_mxfp_torch`` or its counterpart."""
         if asked.family != MX or asked.element not in ELEMENTS:

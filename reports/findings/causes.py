@@ -103,7 +103,7 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
     shapes: dict[str, set[Shape]] = {}
     for name, failure in zip(chosen, failures, strict=True):
         if not failure.cell.check:
-            shapes.setdefault(name, set()).add(shape_of(failure.cell.as_case) if name else ())
+            shapes.setdefault(name, set()).add(shape_of(failure.cell.as_case) if name in SHAPE_RULES else ())
     raised = {
         cause.name: (cause, says)
         for cell, _, problem in failures
