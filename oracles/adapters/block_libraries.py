@@ -42,7 +42,7 @@ UNPACK_LOW_FIRST = "y = np.stack([packed & 15, packed >> 4], axis=-1).reshape(le
 PACK_LOW_FIRST = "packed = bits[:, ::2] | bits[:, 1::2] << 4"
 """The first of two codes is in the lower bits."""
 
-FEW = 8
+FEW = 4
 """A script lists so many patterns that differ from the most frequent one, and no array of all."""
 
 
@@ -147,7 +147,7 @@ class BlockLibrary(ABC):
         printed = [f'print("{case.target}:", *map(hex, y.flat))']
         if not asked.is_decoding:
             printed = ['print("scales:", *map(hex, scale.flat))', *printed]
-        head = f"# {self.distribution} {self.version}: {case}\nimport numpy as np\n{self.imports}"
+        head = f"# {self.distribution} {self.version}: {case}\nimport numpy as np\n{self.imports}".rstrip()
         return "\n".join([head, *bindings, *self.lines(asked), *printed]) + "\n"
 
     def declined(self, asked: BlockCase) -> Unsupported:

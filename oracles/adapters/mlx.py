@@ -8,7 +8,6 @@ from oracles.adapters.block_libraries import (
     MX,
     NVFP4,
     PACK_LOW_FIRST,
-    UNPACK_LOW_FIRST,
     BlockCase,
     BlockLibrary,
 )
@@ -16,12 +15,19 @@ from oracles.adapters.block_libraries import (
 VARIANTS: tuple[str, ...] = ()
 
 MODES: Mapping[tuple[str, str], tuple[str, str]] = {
-    (MX, "float4e2m1"): ("mxfp4", "nearest-log"),
-    (MX, "float8e4m3fn"): ("mxfp8", "nearest-log"),
+    (MX, "float4e2m1"): ("mxfp4", "round-up"),
+    (MX, "float8e4m3fn"): ("mxfp8", "round-up"),
     (NVFP4, "float4e2m1"): ("nvfp4", "nearest-even"),
 }
 """The mode and the only rule of its scales, by format and element."""
 STORAGE: Mapping[str, str] = {"float32": "uint32", "bfloat16": "uint16", "float16": "uint16"}
+UNPACK = "y = np.stack([y & 15, y >> 4], axis=-1)"
+EVEN_NUMBER = (
+    "blocks = bits.reshape(-1, 16)  # it refuses an odd number of blocks",
+    "blocks = np.pad(blocks, [(0, len(blocks) % 2), (0, 0)])",
+)
+WITHOUT_ADDED = ("y, scale = y.ravel()[: bits.size], scale.ravel()[: bits.size // 16]",)
+"""NVFP4 blocks, to which one of zeros may be added."""
 FROM_LARGEST = "total = mx.array(global_bits.view(np.float32) * np.float32(448 * 6))"
 """A global scale is given to mlx as the largest number of the tensor that it is made of."""
 
@@ -48,14 +54,15 @@ class Mlx(BlockLibrary):
                 PACK_LOW_FIRST if asked.is_packed else "packed = bits",
                 "data, scale = mx.array(packed.view(np.uint32)), mx.array(scale_bits)",
                 f'y = mx.dequantize(data, scale, mode="{mode}"{more}, dtype=mx.{asked.number})',
-                f"assert y.dtype == mx.{asked.number}, y.dtype",
+                f'assert y.dtype == mx.{asked.number}, f"the result is {{y.dtype}}"',
                 f"y = np.array(y.view(mx.{storage}))",
             ]
-        codes = "packed" if asked.is_packed else "y"
+        lines += EVEN_NUMBER if asked.family == NVFP4 else ["blocks = bits"]
         return [
             *lines,
-            f"x = mx.array(bits).view(mx.{asked.number})",
+            f"x = mx.array(blocks).view(mx.{asked.number})",
             f'data, scale = mx.quantize(x, mode="{mode}"{more})',
-            f"{codes}, scale = np.array(data).view(np.uint8), np.array(scale)",
-            *([UNPACK_LOW_FIRST] if asked.is_packed else []),
+            "y, scale = np.array(data).view(np.uint8), np.array(scale)",
+            *([UNPACK] if asked.is_packed else []),
+            *(WITHOUT_ADDED if asked.family == NVFP4 else ()),
         ]
