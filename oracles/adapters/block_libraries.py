@@ -147,8 +147,9 @@ class BlockLibrary(ABC):
         printed = [f'print("{case.target}:", *map(hex, y.flat))']
         if not asked.is_decoding:
             printed = ['print("scales:", *map(hex, scale.flat))', *printed]
-        head = f"# {self.distribution} {self.version}: {case}\nimport numpy as np\n{self.imports}".rstrip()
-        return "\n".join([head, *bindings, *self.lines(asked), *printed]) + "\n"
+        comment = f"# {self.distribution} {self.version}: {case}"
+        head = [comment, "import numpy as np", self.imports.rstrip()]
+        return "\n".join([*head, *bindings, *self.lines(asked), *printed]) + "\n"
 
     def declined(self, asked: BlockCase) -> Unsupported:
         """Return the refusal of a case for which the library has no function."""

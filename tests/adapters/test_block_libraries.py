@@ -8,7 +8,6 @@ order. Libraries that are not installed are skipped; a stand-in shows that these
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from fractions import Fraction
 from importlib.util import find_spec
 from typing import Any
@@ -28,63 +27,19 @@ from oracles.reference.exact import Number, decode
 from oracles.registry import BUILTINS
 from specs.cases import Case
 from specs.formats import format_named
+from tests.adapters.block_offers import (
+    E2M1,
+    MX_ELEMENTS,
+    MX_OFFERS,
+    MX_RULES,
+    NVFP4_OFFERS,
+    NVFP4_RULES,
+    Offer,
+)
 from tests.adapters.common import onnx_case, run_script
 
-E4, E5, E2M3, E3M2, E2M1 = (
-    "float8e4m3fn", "float8e5m2", "float6e2m3", "float6e3m2", "float4e2m1",
-)  # fmt: skip
-MX_ELEMENTS = (E4, E5, E2M3, E3M2, E2M1, "int8")
-MX_RULES = (
-    "floor", "ceil", "round-up", "round-down", "even", "nearest", "nearest-log", "round-up-7.25",
-)  # fmt: skip
-NVFP4_RULES = ("round-up", "nearest-even", "nearest-away")
 BY_LARGEST = ("round-down", "nearest", "nearest-log", *NVFP4_RULES[1:])
 """Rules that give a scale of 1 to the largest value, and not to the largest power of two."""
-
-Offer = tuple[str, str, str]
-"""A dtype of numbers, one of elements and a rule; of decoding the rule is empty."""
-
-
-def offers(numbers: str, elements: str, rules: str) -> set[Offer]:
-    return {
-        (number, element, rule)
-        for number in numbers.split()
-        for element in elements.split()
-        for rule in rules.split(" ")
-    }
-
-
-ALL_NUMBERS = " ".join(NUMBERS)
-OF_TORCHAO = "float32 bfloat16"
-MX_OFFERS: Mapping[str, set[Offer]] = {
-    "torchao": offers(OF_TORCHAO, f"{E4} {E5} {E2M3} {E3M2} {E2M1}", " floor ceil round-up even"),
-    "gguf": offers("float32", E2M1, " floor") | offers("float16", E2M1, "floor"),
-    "compressed_tensors": (
-        offers(ALL_NUMBERS, f"{E2M1} {E2M3} {E4}", "even")
-        | offers("bfloat16", f"{E2M1} {E2M3} {E4}", "")
-    ),
-    "modelopt": offers(ALL_NUMBERS, f"{E2M1} {E4}", " round-up"),
-    "quark": (
-        offers(ALL_NUMBERS, f"{E2M1} {E4} {E5}", " round-up round-down")
-        | offers(ALL_NUMBERS, E2M1, "even")
-    ),
-    "auto_round": (
-        offers(ALL_NUMBERS, " ".join(MX_ELEMENTS), "floor round-up")
-        | offers(ALL_NUMBERS, E2M1, "round-up-7.25")
-    ),
-    "mlx": offers(ALL_NUMBERS, f"{E2M1} {E4}", " round-up"),
-}
-NVFP4_OFFERS: Mapping[str, set[Offer]] = {
-    "torchao": offers(OF_TORCHAO, E2M1, " nearest-even"),
-    "gguf": offers("float32", E2M1, ""),
-    "compressed_tensors": (
-        offers(ALL_NUMBERS, E2M1, "nearest-even") | offers("bfloat16", E2M1, "")
-    ),
-    "modelopt": offers(ALL_NUMBERS, E2M1, " nearest-even"),
-    "quark": set(),
-    "auto_round": offers(ALL_NUMBERS, E2M1, "nearest-even"),
-    "mlx": offers(ALL_NUMBERS, E2M1, " nearest-even"),
-}
 
 
 def library_class(name: str) -> type[BlockLibrary]:
