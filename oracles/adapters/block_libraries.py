@@ -205,10 +205,13 @@ def torch_inputs(asked: BlockCase, data: str = "torch.uint8") -> list[str]:
     ]
 
 
-def torch_results(asked: BlockCase) -> list[str]:
-    """Return the lines that bind ``y`` and ``scale`` to the patterns in ``data`` and ``scale``."""
+def torch_results(asked: BlockCase, named: tuple[str, str] = ("data", "scale")) -> list[str]:
+    """Return the lines that bind ``y`` and ``scale`` to the patterns of codes and scales."""
+    data, scale = named
     codes = "packed" if asked.is_packed else "y"
-    lines = [f"scale, {codes} = (each.view(torch.uint8).numpy() for each in (scale, data))"]
+    lines = [
+        f"scale, {codes} = (each.view(torch.uint8).numpy() for each in ({scale}, {data}))",
+    ]
     return [*lines, UNPACK_LOW_FIRST] if asked.is_packed else lines
 
 

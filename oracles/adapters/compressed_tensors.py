@@ -47,8 +47,7 @@ class CompressedTensors(BlockLibrary):
     imports = (
         "import torch\n"
         "from compressed_tensors.compressors import mxfp4, mxfp6, mxfp8, nvfp4\n"
-        "from compressed_tensors.quantization import preset_name_to_scheme\n"
-        "from compressed_tensors.quantization.utils import compute_dynamic_scales_and_zp\n"
+        "from compressed_tensors.quantization import preset_name_to_scheme, utils\n"
     )
 
     def lines(self, asked: BlockCase) -> list[str]:
@@ -78,10 +77,9 @@ class CompressedTensors(BlockLibrary):
         return [
             *lines,
             tensor_line("x", asked.number),
-            f"scale, _ = compute_dynamic_scales_and_zp(x, scheme.weights, None{given})",
+            f"scale, _ = utils.compute_dynamic_scales_and_zp(x, scheme.weights, None{given})",
             f'given = {{"weight": x, "weight_scale": scale{total}}}',
             f"made = {compressor}.compress(given, scheme)",
-            f'data, scale = made["{kept}"], made["weight_scale"]',
-            *torch_results(asked),
+            *torch_results(asked, (f'made["{kept}"]', 'made["weight_scale"]')),
             *(UNPACK_SIX if bits == 6 else ()),
         ]
