@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.openvino import DTYPES as OPENVINO_DTYPES
+from oracles.adapters.openvino_tensors import DTYPES as OPENVINO_DTYPES
 from oracles.adapters.refusals import first_line, load
 from oracles.adapters.tensor_memory import patterns_in, patterns_of_ort_value
 from oracles.containers.numpy_arrays import Arrays
