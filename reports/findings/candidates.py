@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from typing import get_args
 
 from reports.behaviors.closed_forms import applies_to, has_behaviors
+from reports.findings.codec_mechanisms import CODECS, codec_candidates
 from reports.findings.mechanisms import (
     ANOTHER_DTYPE,
     NEGATIVE,
@@ -65,6 +66,8 @@ def candidates(case: Case) -> Iterator[Mechanism]:
         if source.is_integral:
             yield LosesInnerZeros()
         return
+    if case.document == CODECS:
+        yield from codec_candidates(source, target)
     if target.has_signed_nan:
         yield NanSign()
     if target.is_integral and has_behaviors(source, target):
