@@ -1,4 +1,4 @@
-"""The answers of a codec: to all inputs as runs of equal ones, or to those that there is time for."""
+"""The answers of a codec: to all inputs as runs of equal ones, or to as many as time allows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.codec.c_program import CompileError, build, check_widths, symbol_hint
+from conformance.codec.c_program import WrongSignatureError, build, check_widths, symbol_hint
 from conformance.codec.process import (
     CodecFailedError,
     CodecProcess,
@@ -22,8 +22,8 @@ from conformance.codec.process import (
     python_command,
     seconds_of_children,
 )
-from conformance.codec.python_worker import BLOCK, FORMS
-from conformance.codec.signatures import signature_named, signatures
+from conformance.codec.python_worker import BLOCK, FORM_WORDS, FORMS, NOT_USED, asks_one_by_one
+from conformance.codec.signatures import Signature, signature_named, signatures
 from conformance.codec.target import CodecTarget
 from conformance.kinds.quick_inputs import few_patterns, quick_inputs
 from oracles.reference.breakpoints import distinct
@@ -61,7 +61,7 @@ class Answers:
     ``reason`` says why. ``seconds`` and ``processor_seconds`` are what asking took.
     """
 
-    spelled: str
+    called: Signature | str
     inputs: NDArray[Any]
     codes: NDArray[Any]
     is_whole: bool
@@ -70,6 +70,11 @@ class Answers:
     processor_seconds: float
     reason: str = ""
     drawn: int = 0
+
+    @property
+    def form(self) -> str:
+        """How the codec is called, in words."""
+        return self.called.text if isinstance(self.called, Signature) else FORM_WORDS[self.called]
 
     def of(self, inputs: NDArray[Any]) -> NDArray[Any]:
         """The answers to some inputs: any if all were asked, else those that were."""
@@ -81,7 +86,7 @@ class Answers:
 class _Ready:
     """A codec whose signature or form is known."""
 
-    spelled: str
+    called: Signature | str
     process: CodecProcess
     parts: int
 
@@ -122,6 +127,7 @@ def _ask_all(
     if rules.source.bits <= EXHAUSTIVE_BITS:
         inputs = np.arange(total, dtype=np.uint32)
         answers, _ = codec.process.answers(inputs)
+        _check_steady(target, rules, codec, inputs, answers)
         is_whole, asked, reason, drawn = True, total, "", 0
     else:
         reason, pace = _too_slow(codec, rules, jobs)
@@ -142,7 +148,7 @@ def _ask_all(
     source, answer = rules.source, rules.target
     _check_codes(target, rules, inputs, answers)
     return Answers(
-        codec.spelled,
+        codec.called,
         inputs.astype(source.storage),
         answers.astype(answer.storage),
         is_whole,
@@ -159,27 +165,25 @@ def _ready(
 ) -> _Ready:
     """The codec by the signature given, or by the one that fits best."""
     ways = [*_ways(target, rules, signature, seconds, folder)]
-    if signature is not None:
-        return ways[0]()
-    probes = few_patterns(rules.source.name, rules.target.name, PROBES).astype(np.uint32) if (
-        rules.source.bits > EXHAUSTIVE_BITS
-    ) else np.arange(0, 1 << rules.source.bits, max(1, (1 << rules.source.bits) // PROBES), np.uint32)
-    best: tuple[float, _Ready] | None = None
+    if signature is not None or target.kind == "header":
+        return _first_compiled(target, rules, ways)
+    probes = _probes(rules)
+    best: tuple[tuple[float, int], _Ready] | None = None
     failures: list[CastigateError] = []
     constant = ""
     for way in ways:
         try:
             codec = way()
             answers, _ = codec.process.answers(probes, probes.size)
-        except (CompileError, CodecFailedError) as error:
+        except CodecFailedError as error:
             failures.append(error)
             continue
         if (answers == answers[0]).all():
             constant = constant or rules.target.hexadecimal(int(answers[0]))
             continue
-        right = _share_right(rules, probes, answers)
-        if best is None or right > best[0]:
-            best = right, codec
+        merit = _share_right(rules, probes, answers), np.unique(answers).size
+        if best is None or merit > best[0]:
+            best = merit, codec
     if best is not None:
         return best[1]
     if constant:
@@ -187,8 +191,37 @@ def _ready(
             f"target `{target.text}` answers {constant} to every input, however it is called; "
             + ("name its type by --signature" if target.kind != "python" else "look at its type")
         )
-    # The failure that came last on the way to an answer says most.
-    raise next((each for each in failures if isinstance(each, CodecFailedError)), failures[0])
+    raise _most_telling(target, failures)
+
+
+def _first_compiled(target: CodecTarget, rules: Ruling, ways: list[Callable[[], _Ready]]) -> _Ready:
+    """The codec by the first signature that the compiler accepts: it knows the function's type."""
+    for way in ways:
+        try:
+            return way()
+        except WrongSignatureError as error:
+            if len(ways) == 1:
+                raise CastigateError(str(error)) from None
+    tried = ", ".join(each.text for each in signatures(rules.source, rules.target))
+    raise CastigateError(
+        f"target `{target.text}` fits none of {tried}; name its type by --signature"
+    )
+
+
+def _probes(rules: Ruling) -> Words:
+    """Inputs on which signatures are tried."""
+    count = 1 << rules.source.bits
+    if rules.source.bits <= EXHAUSTIVE_BITS:
+        return np.arange(0, count, max(1, count // PROBES)).astype(np.uint32)
+    return few_patterns(rules.source.name, rules.target.name, PROBES).astype(np.uint32)
+
+
+def _most_telling(target: CodecTarget, failures: list[CastigateError]) -> CastigateError:
+    """Why a codec could not be asked, by the way in which it most likely is to be called."""
+    if target.kind != "python":
+        return failures[0]
+    by_form = dict(zip(FORMS, failures, strict=True))
+    return by_form["number" if NOT_USED in str(by_form["torch"]) else "torch"]
 
 
 def _ways(
@@ -214,7 +247,7 @@ def _ways(
             own = folder / str(number)
             own.mkdir()
             program = build(target, each, source, answer, own)
-            return _Ready(each.text, CodecProcess((str(program),), C_BLOCK, seconds), C_PARTS)
+            return _Ready(each, CodecProcess((str(program),), C_BLOCK, seconds), C_PARTS)
 
         yield way
 
@@ -231,7 +264,7 @@ def _too_slow(codec: _Ready, rules: Ruling, jobs: int) -> tuple[str, float]:
     some = inputs[:: max(1, inputs.size // MEASURED)]
     _, seconds = codec.process.answers(some)
     pace = seconds / some.size
-    if codec.spelled in ("numpy", "torch", "numpy-bits"):
+    if isinstance(codec.called, str) and not asks_one_by_one(codec.called):
         whole = np.resize(inputs, BLOCK)
         pace = codec.process.answers(whole)[1] / whole.size
     processes = min(jobs, codec.parts)
@@ -296,7 +329,9 @@ def _input_words(rules: Ruling, code: int) -> str:
 
 def _failed(target: CodecTarget, rules: Ruling, error: CodecFailedError) -> str:
     """A codec's failure in words, with the input if that is known."""
-    where = f" for {_input_words(rules, error.place)}" if error.has_input and error.place >= 0 else ""
+    where = (
+        f" for {_input_words(rules, error.place)}" if error.has_input and error.place >= 0 else ""
+    )
     verb, _, rest = error.says.partition(" ")
     if verb == "raised":
         return f"target `{target.text}` raised{where} {rest}; a codec answers every input"

@@ -31,7 +31,9 @@ STRICT = """#pragma GCC diagnostic push
 #pragma GCC diagnostic error "-Wimplicit-function-declaration"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 """
-"""Around a call: the compiler refuses signatures by which numbers and patterns would be mixed up."""
+"""Around a call: the compiler refuses a signature by which it would convert what is given."""
+CONVERTED = (("double", "float32"), ("float", "bfloat16"))
+"""Types by which a single number of a narrower format is given, with its value."""
 LENIENT = "#pragma GCC diagnostic pop\n"
 LONGEST = 200
 UNKNOWN = re.compile("implicit declaration|undeclared|not declared|not a member")
@@ -39,14 +41,14 @@ UNKNOWN = re.compile("implicit declaration|undeclared|not declared|not a member"
 INCLUDED = ("stddef.h", "stdint.h", "stdbool.h", "string.h", "math.h", "dlfcn.h")
 
 
-class CompileError(CastigateError):
-    """The compiler refuses a codec, or the signature that is tried."""
+class WrongSignatureError(CastigateError):
+    """The compiler refuses the signature that is tried."""
 
 
 def build(
     target: CodecTarget, signature: Signature, source: Format, answer: Format, folder: Path
 ) -> Path:
-    """Compile a codec by a signature into a program; raise CompileError if that fails."""
+    """Compile a codec by a signature into a program; raise CastigateError if that fails."""
     compiler, flags = compiler_for(target)
     suffix = "cc" if target.is_cplusplus else "c"
     code, program = folder / f"codec.{suffix}", folder / "codec"
@@ -54,7 +56,7 @@ def build(
     command = [*compiler, *OPTIONS, *flags, "-o", str(program), str(code), "-ldl", "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
-        raise CompileError(_refusal(target, signature, done.stderr, compiler[0]))
+        raise _refusal(target, signature, done.stderr, code)
     return program
 
 
@@ -76,7 +78,8 @@ def program_text(target: CodecTarget, signature: Signature, source: Format, answ
     """The program: the codec, how it is asked by a signature, and the driver."""
     includes = "".join(f"#include <{name}>\n" for name in INCLUDED)
     types = f"typedef {source.storage}_t input_t;\ntypedef {answer.storage}_t answer_t;\n"
-    return f"{includes}{_codec(target, signature)}{types}{_ask(signature)}\n{DRIVER.read_text()}"
+    codec, ask = _codec(target, signature), _ask(target, signature, source)
+    return f"{includes}{codec}{types}{ask}\n{DRIVER.read_text()}"
 
 
 def _codec(target: CodecTarget, signature: Signature) -> str:
@@ -101,7 +104,7 @@ static int open_codec(void) {{
 """
 
 
-def _ask(signature: Signature) -> str:
+def _ask(target: CodecTarget, signature: Signature, source: Format) -> str:
     """The function that asks many inputs."""
     given, answer = signature.given, signature.answer
     if signature.count:
@@ -117,8 +120,8 @@ static void ask(const input_t *inputs, answer_t *answers, size_t count) {{
     is_number = int(is_floating(answer))
     kind = "number" if is_number else "pattern"
     return f"""
-static inline answer_t ask_one(input_t pattern) {{
-    {_argument(given)}
+{_not_of_numbers(target, signature)}static inline answer_t ask_one(input_t pattern) {{
+    {_argument(given, source)}
 {STRICT}    __typeof__(CODEC(given)) raw = CODEC(given);
 {LENIENT}    typedef char is_{kind}[(((__typeof__(raw))0.5 != 0) == {is_number}) ? 1 : -1];
     {answer} found = ({answer})raw;
@@ -132,7 +135,24 @@ static void ask(const input_t *inputs, answer_t *answers, size_t count) {{
 """
 
 
-def _argument(given: str) -> str:
+def _not_of_numbers(target: CodecTarget, signature: Signature) -> str:
+    """A check that a function for patterns takes no numbers, which C would convert them to.
+
+    A macro has no type, and C++ has other means to tell types apart.
+    """
+    if target.kind == "library" or target.is_cplusplus or is_floating(signature.given):
+        return ""
+    checks = "".join(
+        f"typedef char takes_patterns_{number}[__builtin_types_compatible_p(__typeof__(CODEC),"
+        f" __typeof__(CODEC(({signature.given})0))({number})) ? -1 : 1];\n"
+        for number in ("float", "double")
+    )
+    return f"#ifndef {target.function}\n{checks}#endif\n"
+
+
+def _argument(given: str, source: Format) -> str:
+    if given == "float" and source.name == "bfloat16":
+        return "uint32_t wide = (uint32_t)pattern << 16; float given; memcpy(&given, &wide, 4);"
     if given == "double":
         return "float single; memcpy(&single, &pattern, sizeof single); double given = single;"
     if is_floating(given):
@@ -152,7 +172,7 @@ def check_widths(signature: Signature, source: Format, answer: Format) -> None:
     """Raise CastigateError if a floating type of a signature is not of its format's width."""
     for name, form in ((signature.given, source), (signature.answer, answer)):
         bits = FLOATING.get(name, form.bits)
-        is_converted = name == "double" and form.name == "float32" and not signature.count
+        is_converted = not signature.count and (name, form.name) in CONVERTED
         if bits != form.bits and not is_converted:
             raise CastigateError(
                 f"--signature `{signature.text}`: `{name}` has {bits} bits, and {form.name} has"
@@ -176,10 +196,19 @@ def _quoted(path: str) -> str:
     return f'"{escaped}"'
 
 
-def _refusal(target: CodecTarget, signature: Signature, stderr: str, compiler: str) -> str:
+def _refusal(target: CodecTarget, signature: Signature, stderr: str, code: Path) -> CastigateError:
+    """Why the compiler refuses a program: no such function, a fault in its file, or its type."""
     lines = [line for line in stderr.splitlines() if "error" in line] or stderr.splitlines()
     if any(target.function in line and UNKNOWN.search(line) for line in lines):
-        return f"target `{target.text}`: {target.where} has no function `{target.function}`"
+        return CastigateError(
+            f"target `{target.text}`: {target.where} has no function `{target.function}`"
+        )
     said = plain_line(lines[0] if lines else "no reason given", LONGEST)
-    name = Path(compiler).name
-    return f"target `{target.text}`: {name} refuses it as {signature.text}: {said}"
+    if said.startswith(str(code)):
+        # Behind the place in the program, which is gone when the user reads this.
+        reason = said.partition("error: ")[2] or said
+        return WrongSignatureError(
+            f"--signature `{signature.text}`: the compiler refuses it for {target.function}:"
+            f" {reason}"
+        )
+    return CastigateError(f"target `{target.text}` does not compile: {said}")

@@ -1,7 +1,7 @@
 """Judges the answers of a codec as a cast's are judged, and finds what explains the wrong ones.
 
-Neither a codec's answers nor those allowed change often: both are runs of consecutive inputs. So all
-2^32 answers are compared where one of the two changes.
+Neither a codec's answers nor those allowed change often: both are runs of consecutive inputs. So
+all 2^32 answers are compared by looking where one of the two changes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reports.findings.find import find_findings
 from reports.findings.finding import Finding
 from reports.findings.judged_cells import cell_of
 from reports.grading.divergences import Failures, find_failures, wrong_values
-from reports.grading.failure_runs import MOST_RUNS, Runs
+from reports.grading.failure_runs import Runs
 from reports.grading.grades import rule_groups
 from reports.grading.staircase_grades import grade_by_staircase
 from reports.judgement import Judgement
@@ -148,12 +148,11 @@ def _joined(
     owner = np.cumsum(begins) - 1
     turns[1:] = np.cumsum(~is_single | (rises != slope[owner]))
     straight = (start == end) | (turns[end] == turns[start])
-    columns = (first[start], last[end], codes[start], codes[end], slope, straight)
-    shown = slice(MOST_RUNS)
     # It tells these runs from others of the same codec. That of a run in a store hashes each input.
     digest = blake2b(first.tobytes() + last.tobytes() + codes.tobytes(), digest_size=8).digest()
     checksum = int.from_bytes(digest, "little")
-    return Runs(start.size, *(column[shown] for column in columns), checksum=checksum)
+    columns = first[start], last[end], codes[start], codes[end], slope, straight
+    return Runs(start.size, *columns, checksum=checksum).listed
 
 
 def _simplest(

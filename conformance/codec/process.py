@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,7 +37,11 @@ Progress = Callable[[int], None]
 
 
 class CodecFailedError(CastigateError):
-    """A codec ended its process, raised an error, or did not come back."""
+    """A codec ended its process, raised an error, or did not come back.
+
+    ``place`` is where it was asked: the input if ``has_input`` (-1 if that does not matter), else
+    the first input of a block, or how many of a list came before.
+    """
 
     def __init__(self, says: str, place: int, *, has_input: bool = False) -> None:
         super().__init__(says)
@@ -73,7 +78,8 @@ class CodecProcess:
         try:
             self._list(near, 1)
         except CodecFailedError as error:
-            raise CodecFailedError(error.says, int(near[error.place]), has_input=True) from None
+            place = error.place if error.has_input else int(near[error.place])
+            raise CodecFailedError(error.says, place, has_input=True) from None
         raise CodecFailedError(error_among(near), int(near[0]), has_input=False)
 
     def sweep(
@@ -101,7 +107,9 @@ class CodecProcess:
                 stop.set()
                 for each in waiting:
                     each.cancel()
-                failed = [each.exception() for each in waiting if each.done() and not each.cancelled()]
+                failed = [
+                    each.exception() for each in waiting if each.done() and not each.cancelled()
+                ]
                 told = [error for error in failed if isinstance(error, CodecFailedError)]
                 if told:
                     raise self._located(min(told, key=lambda each: each.place)) from None
@@ -120,7 +128,9 @@ class CodecProcess:
             self.answers(block)
         except CodecFailedError as located:
             return located
-        return CodecFailedError(f"{error.says}, but not when asked again", error.place, has_input=True)
+        return CodecFailedError(
+            f"{error.says}, but not when asked again", error.place, has_input=True
+        )
 
     def _list(self, inputs: Words, step: int) -> tuple[Words, float]:
         with TemporaryDirectory(prefix="castigate-") as folder:
@@ -132,9 +142,7 @@ class CodecProcess:
             raise CastigateError(f"the codec ended its process after {answers.size:,} answers")
         return answers, seconds
 
-    def _sweep(
-        self, first: int, count: int, most: int, stop: Event, progress: Progress
-    ) -> Words:
+    def _sweep(self, first: int, count: int, most: int, stop: Event, progress: Progress) -> Words:
         with TemporaryDirectory(prefix="castigate-") as folder:
             out = Path(folder) / "answers"
             words = [str(first), str(count), str(most)]
@@ -184,10 +192,8 @@ class CodecProcess:
         first, count = swept
         told, last, since = first, STARTING, monotonic()
         while True:
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(POLL)
-            except subprocess.TimeoutExpired:
-                pass
             at = int(place[0])
             if at != STARTING and count:
                 progress(at - told)
@@ -214,7 +220,7 @@ class CodecProcess:
             return NotOpenedError(last)
         if code == RAISED:
             place_text, _, text = last.partition(" ")
-            return CodecFailedError(text, int(place_text), has_input=int(place_text) >= 0)
+            return CodecFailedError(text, int(place_text), has_input=True)
         if code < 0:
             return CodecFailedError(f"ended its process by {signal.Signals(-code).name}", place)
         what = "ended its process" if is_loaded else "ended its process while it was loaded,"

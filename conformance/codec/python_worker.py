@@ -1,6 +1,6 @@
 """Asks a codec written in Python: the counterpart of ``driver.c``, with the same files.
 
-    python -m conformance.codec.python_worker MODULE FUNCTION FORM SOURCE TARGET sweep|list …
+python -m conformance.codec.python_worker MODULE FUNCTION FORM SOURCE TARGET sweep|list …
 """
 
 from __future__ import annotations
@@ -21,13 +21,27 @@ from specs.formats import Format, format_named
 
 BLOCK = 1 << 16
 NOT_OPENED, MANY_RUNS, RAISED = 3, 4, 6
-FORMS = ("numpy", "torch", "number", "numpy-bits", "bits")
-"""How a function may take its inputs, and how they are tried: arrays, tensors, Python numbers."""
+FORM_WORDS = {
+    "numpy": "on numpy arrays",
+    "torch": "on torch tensors",
+    "number": "on Python numbers",
+    "numpy-bits": "on numpy arrays of patterns",
+    "bits": "on patterns as Python integers",
+}
+"""How a function may take its inputs, in words."""
+FORMS = tuple(FORM_WORDS)
+"""The forms in the order in which they are tried."""
+NOT_USED = "the module does not use torch"
 Ask = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 class WrongTypeError(Exception):
     """A function returns what is no answer."""
+
+
+def asks_one_by_one(form: str) -> bool:
+    """Whether a function takes one number at a time."""
+    return form in ("number", "bits")
 
 
 def main() -> None:
@@ -54,9 +68,7 @@ def main() -> None:
     place[1] = perf_counter_ns() - begin
 
 
-def _asked(
-    ask: Ask, blocks: Any, place: NDArray[np.uint64], first: int
-) -> Iterator[NDArray[Any]]:
+def _asked(ask: Ask, blocks: Any, place: NDArray[np.uint64], first: int) -> Iterator[NDArray[Any]]:
     """The answers to one block after another; an error ends the process, with the input."""
     at = first
     for block in blocks:
@@ -173,7 +185,7 @@ def _python_numbers(source: Format, bits: NDArray[Any]) -> list[Any]:
 def _tensor(source: Format, bits: NDArray[Any]) -> Any:
     torch = sys.modules.get("torch")
     if torch is None:
-        raise TypeError("torch is not used")
+        raise TypeError(NOT_USED)
     if source.name in ("float32", "float16", "bfloat16"):
         return torch.from_numpy(bits.copy()).view(getattr(torch, source.name))
     return torch.from_numpy(bits.copy())
@@ -185,7 +197,9 @@ def _from_torch(answer: Any) -> NDArray[Any]:
         raise WrongTypeError(f"returns a {type(answer).__name__} where a tensor is wanted")
     plain = answer.detach().cpu().contiguous()
     if plain.is_floating_point() and plain.dtype not in (torch.float32, torch.float64):
-        return np.asarray(plain.view({1: torch.uint8, 2: torch.uint16}[plain.element_size()]).numpy())
+        return np.asarray(
+            plain.view({1: torch.uint8, 2: torch.uint16}[plain.element_size()]).numpy()
+        )
     return np.asarray(plain.numpy())
 
 
@@ -217,7 +231,11 @@ def _pattern(answer: Any, target: Format) -> int:
     if isinstance(answer, bool) or not isinstance(answer, int | float | np.generic):
         raise WrongTypeError(f"returns a {type(answer).__name__} where {_wanted(target)} is wanted")
     if isinstance(answer, np.generic):
-        answer = answer.item() if answer.dtype.kind in "iuf" else int.from_bytes(answer.tobytes(), "little")
+        answer = (
+            answer.item()
+            if answer.dtype.kind in "iuf"
+            else int.from_bytes(answer.tobytes(), "little")
+        )
     if target.name in ("float32", "float16") and isinstance(answer, float):
         with np.errstate(over="ignore"):
             number = np.dtype(target.name).type(answer)
@@ -226,7 +244,7 @@ def _pattern(answer: Any, target: Format) -> int:
         raise WrongTypeError(f"returns a float where {_wanted(target)} is wanted")
     if not 0 <= answer <= np.iinfo(target.storage).max:
         raise WrongTypeError(f"returns {answer}, which is no code of {target.name}")
-    return answer
+    return int(answer)
 
 
 def _wanted(target: Format) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from specs.errors import CastigateError
 from specs.formats import Format
 
-NUMBERS = {"float32": ("float",), "float16": ("_Float16",)}
-"""The types that hold a number of a format as a number."""
+NUMBERS = {"float32": ("float", "double"), "float16": ("_Float16",), "bfloat16": ("float",)}
+"""The types that take a number of a format as a number."""
 FLOATING = {"float": 32, "double": 64, "_Float16": 16, "__fp16": 16, "__bf16": 16}
 """The floating types, and their bits."""
 INTEGERS = re.compile(
@@ -48,9 +48,10 @@ class Signature:
 
 def signatures(source: Format, target: Format) -> Iterator[Signature]:
     """The signatures to try, numbers before bit patterns and single ones before arrays."""
-    pairs = [(given, answer) for answer in _types(target) for given in _types(source)]
-    yield from (Signature(given, answer) for given, answer in pairs)
-    yield from (Signature(given, answer, "size_t") for given, answer in pairs)
+    for count in ("", "size_t"):
+        for answer in _types(target, is_exact=True):
+            for given in _types(source, is_exact=bool(count)):
+                yield Signature(given, answer, count)
 
 
 def signature_named(text: str) -> Signature:
@@ -88,5 +89,8 @@ def _type(words: str, text: str) -> str:
     raise CastigateError(f"--signature `{text}`: `{words}` is no type of a codec; use {types}")
 
 
-def _types(form: Format) -> tuple[str, ...]:
-    return (*NUMBERS.get(form.name, ()), f"{form.storage}_t")
+def _types(form: Format, *, is_exact: bool) -> list[str]:
+    """The types of a format's numbers and patterns; if exact, only those of its width."""
+    numbers = NUMBERS.get(form.name, ())
+    fitting = [each for each in numbers if not is_exact or FLOATING[each] == form.bits]
+    return [*fitting, f"{form.storage}_t"]

@@ -1,6 +1,6 @@
 """Faults that hand-written codecs of small floats have: what they answer, and on which inputs.
 
-Each is worked out from right answers, which are moved, scaled or cut as the faulty arithmetic does it.
+Each is worked out from right answers, which are moved, scaled or cut as faulty arithmetic does it.
 """
 
 from __future__ import annotations
@@ -120,22 +120,28 @@ class _Values(NamedTuple):
     def signs(self) -> NDArray[Any]:
         """The sign bit of each input, as that of an answer."""
         negative = self.inputs & _word(self.source, self.source.sign_bit)
-        return np.where(negative != 0, _word(self.target, self.target.sign_bit), 0).astype(
-            self.right.dtype
-        )
+        signs: NDArray[Any] = np.where(negative != 0, _word(self.target, self.target.sign_bit), 0)
+        return signs.astype(self.right.dtype)
 
     @property
     def zeros(self) -> NDArray[Any]:
         """A zero with the sign of each input, if the target has two."""
-        return self.signs * self.right.dtype.type(self.target.entry.zero == "signed")
+        has_two = self.target.entry.zero == "signed"
+        return self.signs if has_two else np.zeros_like(self.right)
 
     def magnitudes_in(self) -> NDArray[Any]:
         """The inputs without their signs."""
-        return self.inputs & _word(self.source, self.source.mask ^ self.source.sign_bit)
+        found: NDArray[Any] = self.inputs & _word(
+            self.source, self.source.mask ^ self.source.sign_bit
+        )
+        return found
 
     def magnitudes_out(self) -> NDArray[Any]:
         """The right answers without their signs."""
-        return self.right & _word(self.target, self.target.mask ^ self.target.sign_bit)
+        found: NDArray[Any] = self.right & _word(
+            self.target, self.target.mask ^ self.target.sign_bit
+        )
+        return found
 
     def are_numbers(self) -> NDArray[np.bool_]:
         """Which inputs are finite and not zero."""
@@ -146,7 +152,8 @@ class _Values(NamedTuple):
     def binades_lower(self, count: NDArray[Any]) -> NDArray[Any]:
         """The inputs divided by powers of two, as far as they are normal."""
         steps = count.astype(self.inputs.dtype) << _word(self.source, self.source.entry.mantissa)
-        return self.inputs - steps
+        found: NDArray[Any] = self.inputs - steps
+        return found
 
 
 def _word(form: Format, number: int) -> Any:
@@ -189,7 +196,7 @@ def _minus_zero_lost(values: _Values) -> Faulty:
 
 
 def _carry_lost(values: _Values) -> Faulty:
-    source, target = values.source, values.target
+    target = values.target
     mantissa, step = target.entry.mantissa, _word(target, 1 << target.entry.mantissa)
     # In the highest binade the next power of two is out of range: it is looked at half as large.
     is_high = values.magnitudes_in() >= _start_of_highest(values)

@@ -234,9 +234,7 @@ def predicted_failures(mechanism: Mechanism, case: Case, asked: AskedInputs) -> 
     return failures
 
 
-def _codec_answers(
-    mechanism: CodecFault | OtherBias, case: Case, inputs: NDArray[Any]
-) -> Faulty:
+def _codec_answers(mechanism: CodecFault | OtherBias, case: Case, inputs: NDArray[Any]) -> Faulty:
     """The answers of a codec with a fault."""
     rules = ruling(case)
     return codec_answers(

@@ -1,4 +1,4 @@
-"""The yardstick of codecs: its formats, and what it allows, by the definition and by the kernels."""
+"""The yardstick of codecs: its formats, and what it allows."""
 
 from __future__ import annotations
 
@@ -108,5 +108,5 @@ def test_what_a_format_lacks_is_open() -> None:
 
 
 def test_it_is_for_codecs() -> None:
-    with pytest.raises(CastigateError, match="use castigate codec$"):
+    with pytest.raises(CastigateError, match=r"use castigate codec$"):
         select(["small-floats"])

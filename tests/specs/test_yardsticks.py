@@ -60,6 +60,6 @@ def test_no_backend_is_judged_by_a_yardstick() -> None:
     assert "plain-cast" not in documents()
     assert document_named("plain-cast") is yardsticks()["plain-cast"]
     with pytest.raises(
-        CastigateError, match="is no document but a yardstick, .* use castigate chains plain-cast"
+        CastigateError, match=r"is no document but a yardstick, .* use castigate chains plain-cast"
     ):
         select(["plain-cast:wraps"])
