@@ -41,8 +41,10 @@ C_PARTS, PYTHON_PARTS = 16, 2
 """Parts of a sweep: a Python process takes longer to start."""
 MOST_RUNS = 1 << 18
 """Runs of equal answers in a part of a sweep; bfloat16 has 65,536 codes in all."""
-PROBES, MEASURED = 256, 4096
-"""Inputs on which signatures are tried, and on which the time of a call is measured."""
+PROBES = 256
+"""Inputs on which signatures are tried."""
+MEASURED, MANY = 1 << 12, 1 << 18
+"""Inputs on which the time of a call is measured, and of one that takes many at once."""
 LONGEST_SWEEP = 600.0
 """Seconds of a sweep that are not too long."""
 SAMPLE_SECONDS = 10.0
@@ -261,12 +263,10 @@ def _share_right(rules: Ruling, inputs: Words, answers: Words) -> float:
 def _too_slow(codec: _Ready, rules: Ruling, jobs: int) -> tuple[str, float]:
     """Why a sweep would take too long, if it would, and the seconds of one input."""
     inputs = quick_inputs(rules.source.name, rules.target.name, 0, 0).astype(np.uint32)
-    some = inputs[:: max(1, inputs.size // MEASURED)]
+    is_slow = isinstance(codec.called, str) and asks_one_by_one(codec.called)
+    some = np.resize(inputs[:: max(1, inputs.size // MEASURED)], MEASURED if is_slow else MANY)
     _, seconds = codec.process.answers(some)
     pace = seconds / some.size
-    if isinstance(codec.called, str) and not asks_one_by_one(codec.called):
-        whole = np.resize(inputs, BLOCK)
-        pace = codec.process.answers(whole)[1] / whole.size
     processes = min(jobs, codec.parts)
     whole_seconds = pace * (1 << rules.source.bits) / processes
     if whole_seconds <= LONGEST_SWEEP:

@@ -66,8 +66,8 @@ def candidates(case: Case) -> Iterator[Mechanism]:
         if source.is_integral:
             yield LosesInnerZeros()
         return
-    if case.document == CODECS:
-        yield from codec_candidates(source, target)
+    faults = [*codec_candidates(source, target)] if case.document == CODECS else []
+    yield from (fault for fault in faults if not fault.is_last_resort)
     if target.has_signed_nan:
         yield NanSign()
     if target.is_integral and has_behaviors(source, target):
@@ -93,6 +93,7 @@ def candidates(case: Case) -> Iterator[Mechanism]:
             yield OtherVersion(case.document, version)
     yield from (form for form in forms if not form.is_constant)
     yield from (each for each in _taken_for(source, target) if each.name != ANOTHER_DTYPE)
+    yield from (fault for fault in faults if fault.is_last_resort)
     if is_small(source) or (is_small(target) and target.entry.mantissa):
         yield MovesBits()
     if target.bits > BYTE:

@@ -56,6 +56,11 @@ class CodecFault:
     tells_where = True
 
     @property
+    def is_last_resort(self) -> bool:
+        """Whether mechanisms that say more are tried first."""
+        return self.name == "no-limit"
+
+    @property
     def says(self) -> str:
         return (ENCODING if self.encodes else DECODING)[self.name]
 
@@ -69,6 +74,7 @@ class OtherBias:
     encodes: bool
     tells_where = True
     name = "another-bias"
+    is_last_resort = False
 
     @property
     def says(self) -> str:

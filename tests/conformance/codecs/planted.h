@@ -65,8 +65,12 @@ ALWAYS uint32_t encode(uint32_t bits, format f, enum overflow overflow, enum fau
     /* The exponent of the number, of its last place, and of the last place of the result. */
     int exponent = (field ? field : 1) - 127, place = (exponent > 1 - f.bias ? exponent : 1 - f.bias) - f.mantissa;
     int drop = place - (exponent - 23);
-    if (drop > 40)
-        drop = 40;
+    if (drop > 24 + (fault == ROUNDS_UP) * 16) {
+        code = fault == ROUNDS_UP && whole;
+        return code ? (uint32_t)code | sign : f.nan == NEGATIVE_ZERO || fault == MINUS_ZERO_LOST ? 0 : sign;
+    }
+    if (exponent > (int)(largest >> f.mantissa) - f.bias + 1 && fault != NO_LIMIT)
+        return f.nan == NEGATIVE_ZERO && beyond == nan ? nan : beyond | sign;
     int is_subnormal = exponent < 1 - f.bias;
     if (drop <= 0) {
         code = whole << -drop;
