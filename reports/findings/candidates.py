@@ -191,11 +191,11 @@ def other_case(mechanism: Mechanism, case: Case) -> Case | None:
         case OtherVersion(_, version):
             return replace(case, version=version)
         case TakenFor(other=pair):
-            return _case_between(case, *pair)
+            return case_between(case, *pair)
     return None
 
 
-def _case_between(case: Case, source: str, target: str) -> Case | None:
+def case_between(case: Case, source: str, target: str) -> Case | None:
     """The case of another pair with the same mode, as far as that concerns the pair."""
     modes = _modes_between(case.document, case.version).get((source, target), ())
     same = (

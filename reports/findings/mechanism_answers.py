@@ -31,8 +31,8 @@ from reports.findings.bit_arithmetic import (
     subnormals,
     with_wrapped_shifts,
 )
-from reports.findings.candidates import other_case
-from reports.findings.codec_mechanisms import CodecFault, Faulty, OtherBias, codec_answers
+from reports.findings.candidates import case_between, other_case
+from reports.findings.codec_mechanisms import CODECS, CodecFault, Faulty, OtherBias, codec_answers
 from reports.findings.failing_inputs import Mask
 from reports.findings.mechanisms import (
     ClosedForm,
@@ -404,6 +404,9 @@ def _converted(case: Case, dtype: str, inputs: NDArray[Any]) -> NDArray[Any] | N
     if case.source == dtype:
         return inputs
     first = replace(case, target=dtype, modes=(), example=None)
+    if case.document == CODECS:
+        # Every pair that rounds has modes there; the codec rounds by those of the case.
+        first = case_between(case, case.source, dtype) or first
     return REFERENCE.cast(first, inputs) if answered_ruling(first) is not None else None
 
 

@@ -176,7 +176,7 @@ static inline uint8_t e8m0(float x) {
 /* Encoders with a fault. */
 ENCODES(subnormals_flushed, uint8_t, E4M3FN, SATURATE, FLUSHED)
 ENCODES(ties_away, uint8_t, E4M3FN, SATURATE, AWAY)
-ENCODES(truncates, uint8_t, E5M2, INF_BEYOND, TRUNCATED)
+ENCODES(truncates, uint8_t, E4M3FN, SATURATE, TRUNCATED)
 ENCODES(rounds_up, uint8_t, E4M3FN, SATURATE, ROUNDS_UP)
 ENCODES(carry_lost, uint8_t, E4M3FN, SATURATE, CARRY_LOST)
 ENCODES(saturates_early, uint8_t, E4M3FN, SATURATE, EARLY)
