@@ -197,7 +197,9 @@ def _specials_as_numbers(values: _Values) -> Faulty:
 
 
 def _minus_zero_lost(values: _Values) -> Faulty:
-    is_zero = (values.magnitudes_out() == 0) & (values.signs != 0)
+    target = values.target
+    # In a format with one zero, the pattern of -0 is a NaN.
+    is_zero = (values.right == target.sign_bit) & (target.entry.zero == "signed")
     return Faulty(np.zeros_like(values.right), is_zero)
 
 
