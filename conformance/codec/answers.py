@@ -43,6 +43,8 @@ MOST_RUNS = 1 << 18
 """Runs of equal answers in a part of a sweep; bfloat16 has 65,536 codes in all."""
 PROBES = 256
 """Inputs on which signatures are tried."""
+FITTING = 0.5
+"""The share of right answers by which a way to call a codec is the right one."""
 MEASURED, MANY = 1 << 12, 1 << 18
 """Inputs on which the time of a call is measured, and of one that takes many at once."""
 LONGEST_SWEEP = 600.0
@@ -172,6 +174,7 @@ def _ready(
     probes = _probes(rules)
     best: tuple[tuple[float, int], _Ready] | None = None
     failures: list[CastigateError] = []
+    likely: CodecFailedError | None = None
     constant = ""
     for way in ways:
         try:
@@ -179,6 +182,8 @@ def _ready(
             answers, _ = codec.process.answers(probes, probes.size)
         except CodecFailedError as error:
             failures.append(error)
+            if likely is None and _fits(codec, rules):
+                likely = error
             continue
         if (answers == answers[0]).all():
             constant = constant or rules.target.hexadecimal(int(answers[0]))
@@ -186,6 +191,8 @@ def _ready(
         merit = _share_right(rules, probes, answers), np.unique(answers).size
         if best is None or merit > best[0]:
             best = merit, codec
+    if likely is not None and (best is None or best[0][0] < FITTING):
+        raise likely
     if best is not None:
         return best[1]
     if constant:
@@ -194,6 +201,18 @@ def _ready(
             + ("name its type by --signature" if target.kind != "python" else "look at its type")
         )
     raise _most_telling(target, failures)
+
+
+def _fits(codec: _Ready, rules: Ruling) -> bool:
+    """Whether a codec that fails for some inputs is right for most powers of two."""
+    source = rules.source
+    one, step = source.one_code, 1 << source.entry.mantissa
+    inputs = np.array([0, one - step, one, one + step, one | source.sign_bit]).astype(np.uint32)
+    try:
+        answers, _ = codec.process.answers(inputs)
+    except CodecFailedError:
+        return False
+    return _share_right(rules, np.sort(inputs), answers[np.argsort(inputs)]) > FITTING
 
 
 def _first_compiled(target: CodecTarget, rules: Ruling, ways: list[Callable[[], _Ready]]) -> _Ready:

@@ -60,7 +60,8 @@ def signature_named(text: str) -> Signature:
     if match is None:
         raise CastigateError(f"--signature `{text}` is no type of a function; write {SHOWN}")
     returned = match[1]
-    arguments = [" ".join(each.replace("*", " * ").split()) for each in match[2].split(",")]
+    spaced = [" ".join(each.replace("*", " * ").split()) for each in match[2].split(",")]
+    arguments = [re.sub(r"\* \w+$", "*", each) for each in spaced]
     found: Signature | None = None
     match arguments:
         case [given] if "*" not in given:

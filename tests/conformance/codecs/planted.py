@@ -18,7 +18,7 @@ def e4m3fn(x: float) -> int:
         return sign | 0x7F
     if magnitude > 448:
         return sign | 0x7E
-    exponent = max(math.frexp(magnitude)[1] - 1, -6)
+    exponent = max(math.frexp(magnitude)[1] - 1, -6) if magnitude else -6
     multiple = round(math.ldexp(magnitude, 3 - exponent))
     return sign | min(multiple + ((exponent + 6) << 3), 0x7E)
 
