@@ -23,6 +23,7 @@ NEAR_BIASES = (1, -1, 2, -2)
 
 Fault = Literal[
     "subnormals-become-zero",
+    "below-normal-becomes-zero",
     "subnormals-as-normal",
     "specials-as-numbers",
     "minus-zero-lost",
@@ -32,6 +33,7 @@ Fault = Literal[
 ]
 ENCODING: Mapping[Fault, str] = {
     "subnormals-become-zero": "makes subnormal results zero",
+    "below-normal-becomes-zero": "makes numbers below the smallest normal one zero",
     "minus-zero-lost": "loses the sign of -0",
     "carry-lost": "loses the carry where a mantissa rounds up to the next power of two",
     "saturates-early": "never gives the largest value: it saturates one step too early",
@@ -178,6 +180,14 @@ def _subnormals_become_zero(values: _Values) -> Faulty:
     return Faulty(values.zeros, (magnitudes != 0) & (magnitudes < least) & values.are_numbers())
 
 
+def _below_normal_becomes_zero(values: _Values) -> Faulty:
+    """As above, but before rounding: what rounds up to the smallest normal number is zero, too."""
+    source, target = values.source, values.target
+    field = target.lowest_exponent + source.entry.bias
+    below = values.magnitudes_in() < max(field, 0) << source.entry.mantissa
+    return Faulty(values.zeros, below & values.are_numbers())
+
+
 def _subnormals_as_normal(values: _Values) -> Faulty:
     source, target = values.source, values.target
     concerned = (values.magnitudes_in() < 1 << source.entry.mantissa) & values.are_numbers()
@@ -268,6 +278,7 @@ def _with_bias(values: _Values, difference: int, encodes: bool) -> Faulty:
 
 FAULTS: Mapping[Fault, Callable[[_Values], Faulty]] = {
     "subnormals-become-zero": _subnormals_become_zero,
+    "below-normal-becomes-zero": _below_normal_becomes_zero,
     "subnormals-as-normal": _subnormals_as_normal,
     "specials-as-numbers": _specials_as_numbers,
     "minus-zero-lost": _minus_zero_lost,

@@ -50,6 +50,7 @@ PLANTED = (
         ("subnormals-become-zero",),
         thread="ROCm/rocm-libraries#11325",
     ),
+    Planted("below_normal_flushed", "e4m3fn", ("below-normal-becomes-zero",)),
     Planted(
         "half_flushed",
         "float16",

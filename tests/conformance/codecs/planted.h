@@ -29,7 +29,7 @@ enum overflow { SATURATE, NAN_BEYOND, INF_BEYOND };
 enum fault {
     SOUND, FLUSHED, AWAY, TRUNCATED, CARRY_LOST, EARLY, NAN_IS_INF, NAN_IS_MAX, NAN_IS_ZERO, MINUS_ZERO_LOST,
     NAN_SIGN_LOST, WITHOUT_LOW_BITS, LOW_PAYLOAD_IS_INF, SIGN_LOST, SMALLEST_AWAY, SUBNORMAL_TRUNCATED, INF_IS_NAN,
-    SUBNORMAL_AS_NORMAL, NAN_AS_NUMBER, LAST_BINADE_IS_INF, NAN_IS_MINUS_ZERO, ROUNDS_UP, NO_LIMIT, INF_IS_ZERO
+    SUBNORMAL_AS_NORMAL, NAN_AS_NUMBER, LAST_BINADE_IS_INF, NAN_IS_MINUS_ZERO, ROUNDS_UP, NO_LIMIT, INF_IS_ZERO, BELOW_NORMAL
 };
 
 ALWAYS uint32_t encode(uint32_t bits, format f, enum overflow overflow, enum fault fault) {
@@ -71,6 +71,8 @@ ALWAYS uint32_t encode(uint32_t bits, format f, enum overflow overflow, enum fau
     }
     if (exponent > (int)(largest >> f.mantissa) - f.bias + 1 && fault != NO_LIMIT)
         return f.nan == NEGATIVE_ZERO && beyond == nan ? nan : beyond | sign;
+    if (fault == BELOW_NORMAL && exponent < 1 - f.bias)
+        return sign;
     int is_subnormal = exponent < 1 - f.bias;
     if (drop <= 0) {
         code = whole << -drop;
@@ -175,6 +177,7 @@ static inline uint8_t e8m0(float x) {
 
 /* Encoders with a fault. */
 ENCODES(subnormals_flushed, uint8_t, E4M3FN, SATURATE, FLUSHED)
+ENCODES(below_normal_flushed, uint8_t, E4M3FN, SATURATE, BELOW_NORMAL)
 ENCODES(ties_away, uint8_t, E4M3FN, SATURATE, AWAY)
 ENCODES(truncates, uint8_t, E4M3FN, SATURATE, TRUNCATED)
 ENCODES(rounds_up, uint8_t, E4M3FN, SATURATE, ROUNDS_UP)
