@@ -97,6 +97,20 @@ def test_sound_encoders_conform(name: str) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize(
+    ("name", "form", "overflow"),
+    [("e8m0", "e8m0", "saturate"), ("f16", "float16", "inf"), ("bf16", "bfloat16", "inf")],
+)
+def test_sound_encoders_of_wide_ranges_conform_on_a_sample(
+    name: str, form: str, overflow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("conformance.codec.answers.LONGEST_SWEEP", 0.0)
+    monkeypatch.setattr("conformance.codec.answers.SAMPLE_SECONDS", 1e-2)
+    code, output = run(f"c:{HEADER}:{name}", "--format", form, "--overflow", overflow)
+    assert code == 0, output
+
+
+@needs_compiler
 @pytest.mark.parametrize("name", ["e4m3fn", "e4m3fnuz", "e5m2", "ue5m3", "e2m1", "f16"])
 def test_sound_decoders_conform(name: str) -> None:
     options = ("--format", name, "--direction", "decode")

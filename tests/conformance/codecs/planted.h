@@ -169,8 +169,8 @@ static inline uint8_t e8m0(float x) {
     if (bits > 0x7f800000)
         return 0xff;
     if (bits >= 0x7f400000)
-        return bits == 0x7f800000 || bits >= 0x7f400000 ? 0xfe : 0;
-    if (bits < 0x400000)
+        return 0xfe;
+    if (bits < 0x600000) /* 1.5 * 2^-127 is a subnormal float32 */
         return 0;
     return (uint8_t)((bits + 0x400000) >> 23);
 }
@@ -210,7 +210,7 @@ static inline uint8_t rounds_twice(float x) {
 
 static inline uint8_t e8m0_smallest_is_nan(float x) {
     uint32_t bits = pattern(x);
-    return bits <= 0x400000 ? 0xff : e8m0(x);
+    return bits < 0x400000 ? 0xff : e8m0(x);
 }
 
 /* Decoders: sound, and with a fault. */
