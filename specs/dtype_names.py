@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from specs.errors import CastigateError
-from specs.formats import FORMATS_FILE, SPELLINGS, formats
+from specs.formats import FORMATS_FILE, SMALL_FLOATS_FILE, SPELLINGS, every_format, formats
 from specs.model.yaml_source import read_yaml
 from specs.suggestions import closest
 
@@ -23,7 +23,7 @@ def dtypes_spelled(word: str) -> list[str]:
 
 def dtype_spelled(word: str) -> str:
     """The dtype that a word means; raise an error that names the choices if it is not one."""
-    if word in formats():
+    if word in every_format():
         return word
     match dtypes_spelled(word):
         case [name]:
@@ -44,13 +44,16 @@ def _plain(word: str) -> str:
 
 @cache
 def _spellings() -> dict[str, tuple[str, ...]]:
-    """The dtypes of each spelling; a name of formats.yaml means itself alone."""
-    table = read_yaml(FORMATS_FILE).data[SPELLINGS]
+    """The dtypes of each spelling; the name of a dtype means itself alone."""
+    files = (FORMATS_FILE, SMALL_FLOATS_FILE)
+    table = {
+        name: words for file in files for name, words in read_yaml(file).data[SPELLINGS].items()
+    }
     found: dict[str, tuple[str, ...]] = {}
-    for name in formats():
+    for name in every_format():
         for spelling in table.get(name, ()):
             found[spelling] = (*found.get(spelling, ()), name)
-    return found | {name: (name,) for name in formats()}
+    return found | {name: (name,) for name in every_format()}
 
 
 def _either(names: list[str]) -> str:

@@ -10,7 +10,7 @@ from itertools import product
 from specs.bitcast_shapes import condition_words, format_shape, shapes_between, widths_of
 from specs.calls import FORM, MEMBER, SHAPE
 from specs.cases import Case
-from specs.formats import Format, format_named, formats
+from specs.formats import Format, every_format, format_named, formats
 from specs.house_choices import choice_for
 from specs.loader import Document
 from specs.model.document import ABSENT, BitcastEntry, ParameterEntry, TableEntry
@@ -130,7 +130,7 @@ class Edition:
     @cache  # noqa: B019 (editions live as long as their documents)
     def _dtypes(self, words: tuple[str, ...]) -> frozenset[str]:
         """The dtypes that words of `from` or `to` name."""
-        known = formats().values()
+        known = every_format().values()
         return frozenset(fmt.name for fmt in known if any(self._names(word, fmt) for word in words))
 
     def _names(self, word: str, fmt: Format) -> bool:

@@ -14,6 +14,7 @@ from specs.model.strict_model import StrictModel
 from specs.model.yaml_source import read_yaml
 
 FORMATS_FILE = Path(__file__).with_name("formats.yaml")
+SMALL_FLOATS_FILE = Path(__file__).with_name("small_floats.yaml")
 SPELLINGS = "spellings"
 """The key of the file that lists further spellings; ``dtype_names.py`` reads them."""
 EXHAUSTIVE_BITS = 16
@@ -170,8 +171,18 @@ class Format:
 
 @cache
 def formats() -> dict[str, Format]:
-    """All formats by name, in the order of the file."""
-    file = read_yaml(FORMATS_FILE)
+    """The dtypes of documents by name, in the order of the file."""
+    return _read(FORMATS_FILE)
+
+
+@cache
+def every_format() -> dict[str, Format]:
+    """The dtypes of documents, and the small floats of codecs, which no framework has."""
+    return formats() | _read(SMALL_FLOATS_FILE)
+
+
+def _read(path: Path) -> dict[str, Format]:
+    file = read_yaml(path)
     result: dict[str, Format] = {}
     for name, fields in file.data.items():
         if name == SPELLINGS:
@@ -187,7 +198,7 @@ def formats() -> dict[str, Format]:
 def format_named(name: str) -> Format:
     """The format of this name; raise CastigateError with the list of dtypes if unknown."""
     try:
-        return formats()[name]
+        return every_format()[name]
     except KeyError:
         known = ", ".join(formats())
         raise CastigateError(f"unknown dtype `{name}`; the dtypes are {known}") from None

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from specs.cases import JOINT
 from specs.errors import CastigateError
-from specs.formats import FORMATS_FILE
+from specs.formats import FORMATS_FILE, SMALL_FLOATS_FILE
 from specs.house_rules import HouseRules, known_rules
 from specs.model.document import DocumentEntry
 from specs.model.document_checks import document_errors
@@ -26,7 +26,9 @@ from specs.suggestions import did_you_mean
 
 DOCUMENTS = Path(__file__).with_name("documents")
 YARDSTICKS = Path(__file__).with_name("yardsticks")
-"""Rules without a page. Chains are judged by them, and backends are not."""
+"""Rules without a page. Chains and codecs are judged by them, and backends are not."""
+YARDSTICK_COMMANDS = {"small-floats": "codec"}
+"""The commands that judge by a yardstick, where it is not for chains."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def check_cached_documents(names: Iterable[str]) -> None:
     Any program of the same user can write to the cache.
     """
     sources = {document_named(name.partition(":")[0]).source.path for name in names}
-    for path in (FORMATS_FILE, *sorted(sources)):
+    for path in (FORMATS_FILE, SMALL_FLOATS_FILE, *sorted(sources)):
         _check_cached(path)
 
 
@@ -171,8 +173,8 @@ def document_and_version(
     name, colon, version = word.partition(":")
     if name in yardsticks() and not takes_yardsticks:
         raise CastigateError(
-            f"{name} is no document but a yardstick of chains, by which no backend is judged; use"
-            f" castigate chains {name}"
+            f"{name} is no document but a yardstick, by which no backend is judged; use"
+            f" castigate {YARDSTICK_COMMANDS.get(name, f'chains {name}')}"
         )
     if not colon:
         return document_named(name), None

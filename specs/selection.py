@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from specs.cases import JOINT, Case
 from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
-from specs.formats import formats
+from specs.formats import every_format, formats
 from specs.house_rules import HouseRules, rules_named
 from specs.loader import document_and_version, document_named, documents
 from specs.suggestions import closest, did_you_mean
@@ -29,7 +29,7 @@ def _selected(names: tuple[str, ...]) -> list[Case]:
 
 
 def _pair_by_pair(cases: Iterable[Case]) -> list[Case]:
-    order = {name: index for index, name in enumerate(formats())}
+    order = {name: index for index, name in enumerate(every_format())}
     return sorted(cases, key=lambda case: (order[case.source], order[case.target]))
 
 

@@ -153,7 +153,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
 """Reasons, and the commands that are not run for each."""
 
 FENCE = re.compile(r"^```(\w*)$")
-FILE_NAME = re.compile(r"`([\w-]+\.(?:jsonl|py|yaml))`:$")
+FILE_NAME = re.compile(r"`([\w-]+\.(?:h|jsonl|py|yaml))`:$")
 
 
 def name_of(path: Path) -> str:

@@ -52,6 +52,7 @@ COMMANDS = {
     "verify": "verify_command",
     "inputs": "inputs_command",
     "judge": "judge_command",
+    "codec": "codec_command",
     "mutants": "mutants_command",
 }
 """The commands in the order of ``--help``, and what the module of each command exports."""

@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from typing import get_args
 
 from reports.behaviors.closed_forms import applies_to, has_behaviors
+from reports.findings.codec_mechanisms import CODECS, codec_candidates
 from reports.findings.mechanisms import (
     ANOTHER_DTYPE,
     NEGATIVE,
@@ -65,6 +66,8 @@ def candidates(case: Case) -> Iterator[Mechanism]:
         if source.is_integral:
             yield LosesInnerZeros()
         return
+    faults = [*codec_candidates(source, target)] if case.document == CODECS else []
+    yield from (fault for fault in faults if not fault.is_last_resort)
     if target.has_signed_nan:
         yield NanSign()
     if target.is_integral and has_behaviors(source, target):
@@ -90,6 +93,7 @@ def candidates(case: Case) -> Iterator[Mechanism]:
             yield OtherVersion(case.document, version)
     yield from (form for form in forms if not form.is_constant)
     yield from (each for each in _taken_for(source, target) if each.name != ANOTHER_DTYPE)
+    yield from (fault for fault in faults if fault.is_last_resort)
     if is_small(source) or (is_small(target) and target.entry.mantissa):
         yield MovesBits()
     if target.bits > BYTE:
@@ -187,11 +191,11 @@ def other_case(mechanism: Mechanism, case: Case) -> Case | None:
         case OtherVersion(_, version):
             return replace(case, version=version)
         case TakenFor(other=pair):
-            return _case_between(case, *pair)
+            return case_between(case, *pair)
     return None
 
 
-def _case_between(case: Case, source: str, target: str) -> Case | None:
+def case_between(case: Case, source: str, target: str) -> Case | None:
     """The case of another pair with the same mode, as far as that concerns the pair."""
     modes = _modes_between(case.document, case.version).get((source, target), ())
     same = (

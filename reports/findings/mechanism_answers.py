@@ -31,7 +31,8 @@ from reports.findings.bit_arithmetic import (
     subnormals,
     with_wrapped_shifts,
 )
-from reports.findings.candidates import other_case
+from reports.findings.candidates import case_between, other_case
+from reports.findings.codec_mechanisms import CODECS, CodecFault, Faulty, OtherBias, codec_answers
 from reports.findings.failing_inputs import Mask
 from reports.findings.mechanisms import (
     ClosedForm,
@@ -61,6 +62,7 @@ from specs.branches import Ruling, rounded_otherwise
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.model.vocabulary import Rounding
+from specs.ruling import ruling
 
 REFERENCE = Reference()
 """One for all cases: it keeps its answers to all patterns of narrow dtypes."""
@@ -122,6 +124,9 @@ def explained(
                 return np.zeros(inputs.shape, bool)
             codes, affected = flawed
             return affected & _equal(target, codes, answers)
+        case CodecFault() | OtherBias():
+            faulty = _codec_answers(mechanism, case, inputs)
+            return faulty.concerned & _equal(target, faulty.codes, answers)
         case Exponent():
             plain = np.array([_without_exponent(each) for each in answers], object)
             return _allowed(case, inputs, plain, level)
@@ -200,6 +205,8 @@ def predicted_failures(mechanism: Mechanism, case: Case, asked: AskedInputs) -> 
             if flawed is None:
                 return None
             codes, defined = flawed
+        case CodecFault() | OtherBias():
+            codes, defined = _codec_answers(mechanism, case, inputs)
         case ReversedBytes(of):
             read = inputs.byteswap() if of == "inputs" else inputs
             codes = REFERENCE.cast(_without_example(case), read)
@@ -225,6 +232,19 @@ def predicted_failures(mechanism: Mechanism, case: Case, asked: AskedInputs) -> 
         grade_answers(rules, some, expected_of(rules, some), codes[defined]) != ALLOWED
     )
     return failures
+
+
+def _codec_answers(mechanism: CodecFault | OtherBias, case: Case, inputs: NDArray[Any]) -> Faulty:
+    """The answers of a codec with a fault."""
+    rules = ruling(case)
+    return codec_answers(
+        mechanism,
+        rules.source,
+        rules.target,
+        inputs,
+        lambda given: REFERENCE.cast(case, given),
+        lambda given: _rounded(rules, "toward-zero", given),
+    )
 
 
 def _rounded(rules: Ruling, rounding: Rounding, inputs: NDArray[Any]) -> NDArray[Any]:
@@ -384,6 +404,9 @@ def _converted(case: Case, dtype: str, inputs: NDArray[Any]) -> NDArray[Any] | N
     if case.source == dtype:
         return inputs
     first = replace(case, target=dtype, modes=(), example=None)
+    if case.document == CODECS:
+        # Every pair that rounds has modes there; the codec rounds by those of the case.
+        first = case_between(case, case.source, dtype) or first
     return REFERENCE.cast(first, inputs) if answered_ruling(first) is not None else None
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from reports.findings.codec_mechanisms import CodecFault, OtherBias
 from specs.behaviors import Answer, behaviors
 from specs.formats import Format, format_named
 from specs.model.vocabulary import Rounding
@@ -66,6 +67,10 @@ ROUNDING_WORDS: Mapping[Rounding, str] = {
 }
 
 
+ROUND = "round"
+"""A parameter whose values are roundings, as `small-floats` has it."""
+
+
 @dataclass(frozen=True)
 class IgnoresLowBits:
     """Reads its inputs without their lowest bits, so that they decide nothing."""
@@ -115,6 +120,9 @@ class OtherMode:
 
     @property
     def says(self) -> str:
+        for rounding, words in ROUNDING_WORDS.items():
+            if (self.parameter, self.value) == (ROUND, rounding):
+                return words
         return f"answers as with {self.parameter} = {self.value} where it has another value"
 
 
@@ -439,6 +447,8 @@ Mechanism = (
     | ConvertsAsC
     | ReversedBytes
     | Flawed
+    | CodecFault
+    | OtherBias
 )
 
 

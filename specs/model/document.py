@@ -17,7 +17,7 @@ from pydantic import (
 
 from specs.behaviors import reductions
 from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
-from specs.formats import formats
+from specs.formats import every_format, formats
 from specs.model.block_entry import BlockAnswers, BlocksEntry
 from specs.model.page_lines import LineRange, Lines
 from specs.model.pointed_entry import PointedEntry
@@ -105,7 +105,7 @@ def _check_outcome_word(word: str) -> str:
 
 
 def _check_dtype(word: str) -> str:
-    if word not in formats():
+    if word not in every_format():
         raise ValueError(f"unknown dtype `{word}`; the dtypes are {', '.join(formats())}")
     return word
 
@@ -148,7 +148,9 @@ def _as_text(value: object) -> object:
 
 
 Dtype = Annotated[
-    str, AfterValidator(_check_dtype), WithJsonSchema({"type": "string", "enum": list(formats())})
+    str,
+    AfterValidator(_check_dtype),
+    WithJsonSchema({"type": "string", "enum": list(every_format())}),
 ]
 Word = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=str | int)]
 Identifier = Annotated[Word, AfterValidator(_check_identifier)]

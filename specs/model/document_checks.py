@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import get_args
 
 from specs.calls import FORM, MEMBER
-from specs.formats import Format, format_named, formats
+from specs.formats import Format, every_format, format_named
 from specs.model.document import (
     ABSENT,
     BY_BITS,
@@ -66,7 +66,7 @@ def document_errors(entry: DocumentEntry) -> Errors:
     for name, example in entry.examples.items():
         yield from _example_errors(entry, ("examples", name), example)
     for section, names, reserved in (
-        ("groups", entry.groups, (*formats(), *KIND_WORDS)),
+        ("groups", entry.groups, (*every_format(), *KIND_WORDS)),
         ("pair-groups", entry.pair_groups, PAIR_WORDS),
     ):
         for name in names:
@@ -248,7 +248,7 @@ def _has_worked_patterns(fmt: Format) -> bool:
 def _condition_errors(
     entry: DocumentEntry, location: Location, conditions: dict[str, list[str]]
 ) -> Errors:
-    types = (*formats(), *entry.groups, *KIND_WORDS)
+    types = (*every_format(), *entry.groups, *KIND_WORDS)
     pairs = (*PAIR_WORDS, *entry.pair_groups)
     known: dict[str, tuple[str, ...]] = {
         "from": types,
@@ -280,7 +280,9 @@ def _table_errors(entry: DocumentEntry, location: Location, table: TableEntry) -
         if name != "to" and name not in entry.parameters:
             yield (*location, "columns"), f"`{name}` is neither `to` nor a parameter"
             return
-        known.append(tuple(formats()) if name == "to" else tuple(entry.parameters[name].values))
+        known.append(
+            tuple(every_format()) if name == "to" else tuple(entry.parameters[name].values)
+        )
     for column in table.x:
         if len(column) != len(table.columns):
             yield (

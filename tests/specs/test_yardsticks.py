@@ -59,5 +59,7 @@ def test_what_becomes_of_a_float_out_of_range(
 def test_no_backend_is_judged_by_a_yardstick() -> None:
     assert "plain-cast" not in documents()
     assert document_named("plain-cast") is yardsticks()["plain-cast"]
-    with pytest.raises(CastigateError, match="is no document but a yardstick of chains"):
+    with pytest.raises(
+        CastigateError, match=r"is no document but a yardstick, .* use castigate chains plain-cast"
+    ):
         select(["plain-cast:wraps"])

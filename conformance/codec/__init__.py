@@ -1,0 +1,1 @@
+"""Codecs: functions of one's own that encode small floats, or decode them, judged on all inputs."""
