@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import get_args
 
 from specs.calls import FORM, MEMBER
-from specs.formats import Format, every_format, format_named
+from specs.formats import Format, every_format, format_named, formats
 from specs.model.document import (
     ABSENT,
     BY_BITS,
