@@ -279,6 +279,35 @@ class WithReproduceChains(Protocol, metaclass=Capability):
 
 
 @runtime_checkable
+class WithContainers(Protocol, metaclass=Capability):
+    """A party that writes tensors into containers and reads them back, as its case names them."""
+
+    def write_container(self, case: Case, bits: Bits) -> Bits:
+        """Return the bytes that it writes of an array in this memory layout.
+
+        Raises ``Unsupported``, or the system's own error, for what it does not write.
+        """
+        ...
+
+    def read_container(self, case: Case, content: Bits) -> Tensor:
+        """Return the tensor that it reads, with the dtype that it takes it for."""
+        ...
+
+
+@runtime_checkable
+class WithReproduceContainers(Protocol, metaclass=Capability):
+    """A party that writes reproduction scripts; an empty text stands for none."""
+
+    def reproduce_write(self, case: Case) -> str:
+        """Return the statements that bind ``content`` to what is written of ``bits``."""
+        ...
+
+    def reproduce_read(self, case: Case) -> str:
+        """Return the statements that bind ``y`` to what is read of ``content``."""
+        ...
+
+
+@runtime_checkable
 class WithQuantize(Protocol, metaclass=Capability):
     """An oracle that quantizes and dequantizes: with a scale and zero point, or block by block."""
 
@@ -358,6 +387,10 @@ CAPABILITIES: Mapping[str, type[Any]] = {
     "call": WithCall,
     "chains": WithChains,
     "chain_roads": WithChains,
+    "write_container": WithContainers,
+    "read_container": WithContainers,
+    "reproduce_write": WithReproduceContainers,
+    "reproduce_read": WithReproduceContainers,
     "quantize": WithQuantize,
     "identity": WithIdentity,
     "reproduce": WithReproduce,

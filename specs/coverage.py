@@ -49,6 +49,7 @@ KINDS: dict[str, Kind] = {
     "receiver": "section",
     "bitcast": "section",
     "quantization": "section",
+    "blocks": "section",
 }
 """The kind of part that each top-level key of a document contains, or is as a whole."""
 

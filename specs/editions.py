@@ -226,7 +226,11 @@ class Edition:
         for source, target in self.pairs():
             pair = Case(name, self.version, source, target)
             parameter_modes = [
-                [(key, value) for value in parameter.default_first]
+                [
+                    (key, value)
+                    for value in parameter.default_first
+                    if self.matches(parameter.only.get(value, {}), pair)
+                ]
                 for key, parameter in self.parameters()
                 if self.matches(parameter.affects, pair)
             ]

@@ -64,8 +64,15 @@ def ruling(case: Case) -> Ruling:
 
 def rule_case(document: Document, case: Case) -> Ruling:
     """Resolve a case; raise DocumentError if its rules leave a gap, overlap, or are impossible."""
-    if document.entry.bitcast is not None:
-        raise CastigateError(f"{case.id} is a bitcast; run `castigate explain` to see its result")
+    match document.entry.operation:
+        case "cast" | "call":
+            pass
+        case "bitcast":
+            message = f"{case.id} is a bitcast; run `castigate explain` to see its result"
+            raise CastigateError(message)
+        case operation:
+            message = f"{case.id} is no cast: it asks to {operation} tensors and their scales"
+            raise CastigateError(f"{message}; use castigate run or pytest conformance")
     version = edition(document, case.version)
     if case.example is not None:
         return _example(document.entry.examples[case.example], case)

@@ -44,6 +44,7 @@ DOCS = ROOT / "docs"
 GENERATED = {
     "proof.md",
     "behaviors_whole.md",
+    "containers_found.md",
     "docket.md",
     "exact_counts.md",
     "mutants.md",
@@ -84,6 +85,8 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
     ),
     "takes minutes": (
         "castigate nightly --out DIR",
+        "python -m tests.proof.test_quantization_model 1000000",
+        "castigate run --backend ort --document onnx-quantize-linear:25 --out RUN",
         "castigate export onnx --out ALL",
         "castigate gate --backend ort --policy mine.yaml --out DIR",
         "castigate gate --backend ort --policy mine.yaml --sign key.pem --out SIGNED",

@@ -14,6 +14,7 @@ from itertools import groupby
 from conformance.kinds.asking import Ask, in_step
 from conformance.kinds.baseline import Baseline, NoBaseline
 from conformance.kinds.bitcast import judge_bitcast
+from conformance.kinds.blocks import judge_blocks
 from conformance.kinds.cast import Examined, conclude, examine, follow_all
 from conformance.kinds.chains import judge_chains
 from conformance.kinds.invariances import Invariances
@@ -26,7 +27,7 @@ from reports.judgement import Judgement
 from reports.run_store.answer_arrays import SharedArrays
 from specs.cases import Case
 from specs.model.quantization_entry import STEPS
-from specs.operations import is_bitcast, operation_of
+from specs.operations import is_bitcast, is_of_blocks, operation_of
 
 
 def judge_pair(
@@ -104,4 +105,6 @@ def _examine(subject: Subject, case: Case) -> Ask[Examined | Judgement]:
         return (yield from judge_bitcast(subject, case))
     if operation_of(case) in STEPS:
         return (yield from judge_quantization(subject, case))
+    if is_of_blocks(case):
+        return (yield from judge_blocks(subject, case))
     return (yield from examine(subject, case))

@@ -58,7 +58,8 @@ def quick_tasks(backend: str, backends: Iterable[str], cases: Iterable[Case]) ->
     first = first_variant(backends, backend)
     for (source, target), group in groupby(cases, key=lambda case: (case.source, case.target)):
         asked = tuple(group)
-        checks = pair_checks(f"{source}/{target}", first) if any(map(is_cast, asked)) else ()
+        has_casts = any(map(is_cast, asked))
+        checks = pair_checks(f"{source}/{target}", first) if has_casts else ()
         yield Task(f"{backend}/quick/{source}-{target}", asked, checks, among=asked)
 
 

@@ -126,7 +126,7 @@ class Client:
         own = {name: self._own(bits) for name, bits in request.tensors.items()}
         if request.made is not None:
             return method(case, request.made, own)
-        return method(case, own.get("", own))
+        return method(case, own.get("", own)) if own else method(case)
 
     def _method(self, request: Request) -> Callable[..., Any] | None:
         """Return the oracle's method that a request names; one that is None does not count."""

@@ -169,7 +169,7 @@ class IsolatedOracle:
         return partial(self._bisected, partial(self._ask, "bound", case), bits)
 
     def _forward(self, method: str, case: Case, *more: Any) -> Any:
-        """Call a method with a tensor, with tensors by name, or with a call and its members."""
+        """Call a method with a tensor, tensors by name, a call and its members, or nothing."""
         request: dict[str, Any] = {"ask": method, "case": encode_case(case)}
         arrays: Mapping[str, Bits] = {}
         match more:

@@ -102,7 +102,7 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
     chosen = [max(names, key=lambda name: counts[name], default="") for names in followed]
     shapes: dict[str, set[Shape]] = {}
     for name, failure in zip(chosen, failures, strict=True):
-        if name in SHAPE_RULES:
+        if name in SHAPE_RULES and not failure.cell.check:
             shapes.setdefault(name, set()).add(shape_of(failure.cell.as_case))
     raised = {
         cause.name: (cause, says)

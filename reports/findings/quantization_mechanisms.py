@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from reports.findings import block_mechanisms
+
 SAYS: Mapping[str, str] = {
     "multiplies-by-the-reciprocal": "multiplies by 1/scale instead of dividing by the scale",
     "rounds-half-away": "rounds ties away from zero when it quantizes",
@@ -43,4 +45,4 @@ JOINT = "+"
 
 def says(name: str) -> str:
     """The sentence of a finding."""
-    return ", and ".join(SAYS[each] for each in name.split(JOINT))
+    return block_mechanisms.says(name) or ", and ".join(SAYS[each] for each in name.split(JOINT))

@@ -18,6 +18,7 @@ from pydantic import (
 from specs.behaviors import reductions
 from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
 from specs.formats import formats
+from specs.model.block_entry import BlockAnswers, BlocksEntry
 from specs.model.page_lines import LineRange, Lines
 from specs.model.pointed_entry import PointedEntry
 from specs.model.quantization_entry import (
@@ -262,6 +263,7 @@ class RuleEntry(PointedEntry):
     table: TableEntry | None = None
     step: Step | None = None
     gives: StepAnswers | None = None
+    blocks: BlockAnswers = Field({})
     changed: ChangedCellsEntry | None = None
     conflict: list[ConflictEntry] = Field([])
     note: Text | None = None
@@ -404,6 +406,8 @@ class ParameterEntry(PointedEntry):
     default: Identifier
     since: Identifier | None = None
     affects: dict[str, WordList]
+    only: dict[Identifier, dict[str, WordList]] = Field({})
+    """The pairs that have a value, if these are not all that the parameter affects."""
 
     @property
     def default_first(self) -> list[str]:
@@ -465,6 +469,7 @@ class DocumentEntry(StrictModel):
     receiver: ReceiverEntry | None = None
     bitcast: BitcastEntry | None = None
     quantization: QuantizationEntry | None = None
+    blocks: BlocksEntry | None = None
     forms: dict[Identifier, FormEntry] = Field({})
     row_names: dict[Text, InputClass] = Field({}, alias="row-names")
     groups: dict[str, list[Dtype]] = Field({})

@@ -91,6 +91,10 @@ def _parameter_errors(
     if parameter.default not in parameter.values:
         message = f"default `{parameter.default}` is not one of the parameter's `values`"
         yield (*location, "default"), message
+    for value, conditions in parameter.only.items():
+        if value not in parameter.values:
+            yield (*location, "only"), _unknown("value", value, parameter.values)
+        yield from _condition_errors(entry, (*location, "only", value), conditions)
     if parameter.since is not None and parameter.since not in entry.versions:
         yield (*location, "since"), _unknown_version(entry, parameter.since)
     yield from _condition_errors(entry, (*location, "affects"), parameter.affects)
@@ -98,8 +102,8 @@ def _parameter_errors(
 
 def _rule_errors(entry: DocumentEntry, location: Location, rule: RuleEntry) -> Errors:
     yield from _condition_errors(entry, (*location, "when"), rule.when)
-    if [rule.then, rule.table, rule.gives].count(None) != 2:
-        yield location, "a rule needs one of `then`, `table` and `gives`, and not more"
+    if [rule.then, rule.table, rule.gives, rule.blocks or None].count(None) != 3:
+        yield location, "a rule needs one of `then`, `table`, `gives` and `blocks`, and not more"
     if rule.table is not None:
         yield from _table_errors(entry, (*location, "table"), rule.table)
     if rule.changed is not None:
@@ -128,7 +132,15 @@ def _operation_errors(entry: DocumentEntry) -> Errors:
         yield ("operation",), f"{message}; add the one that is missing"
     if is_bitcast and entry.tensors:
         yield ("operation",), "a bitcast document has no rules under `tensors`; delete them"
-    if not is_bitcast and not entry.tensors:
+    is_of_blocks = entry.operation in ("block-quantize", "block-dequantize")
+    if is_of_blocks != (entry.blocks is not None):
+        message = f"`operation: {entry.operation}` and a section `blocks`"
+        yield ("operation",), f"{message} do not go together; a document of blocks has both"
+    for name, rule in entry.rules.items():
+        if is_of_blocks != bool(rule.blocks):
+            message = "rules of blocks say `blocks`, and no other rules do"
+            yield ("rules", name), message
+    if not is_bitcast and not is_of_blocks and not entry.tensors:
         message = f"a {entry.operation} document needs rules under `tensors`"
         yield ("operation",), f"{message}, which say what happens to a tensor's shape"
     yield from _step_errors(entry)
