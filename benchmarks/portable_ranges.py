@@ -13,6 +13,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +104,14 @@ def by_tensorflow(x: Any, target: str) -> Any:
     return tf.cast(tf.constant(x), dtype).numpy()
 
 
+def by_paddle(x: Any, target: str) -> Any:
+    """Paddle: Tensor.cast."""
+    import paddle
+
+    y = paddle.to_tensor(x).cast(getattr(paddle, target.replace("8e", "8_e")))
+    return np.from_dlpack(y.view(paddle.uint8) if "8e" in target else y)
+
+
 def by_openvino(x: Any, target: str) -> Any:
     """OpenVINO: the reference of one Convert."""
     import openvino as ov
@@ -152,6 +163,7 @@ CASTS: dict[str, Cast] = {
     "onnx": by_onnx,
     "jax": by_jax,
     "tensorflow": by_tensorflow,
+    "paddle": by_paddle,
     "openvino": by_openvino,
     "tvm": by_tvm,
     "wasmtime": by_wasmtime,
@@ -180,9 +192,16 @@ def bits_of(answers: Any, target: str) -> Any:
     return np.where(nan, np.iinfo(bits.dtype).max, bits)
 
 
+@cache
+def process_of(name: str) -> ProcessPoolExecutor:
+    """A process of a framework's own: some of them cannot live in one."""
+    return ProcessPoolExecutor(1, get_context("spawn"))
+
+
 def agree(names: list[str], x: Any, target: str) -> Any:
     """Which of some floats all frameworks give the same bits for."""
-    first, *others = (bits_of(CASTS[name](x, target), target) for name in names)
+    made = [process_of(name).submit(CASTS[name], x, target) for name in names]
+    first, *others = (bits_of(each.result(), target) for each in made)
     return np.logical_and.reduce([first == each for each in others])
 
 

@@ -279,6 +279,64 @@ class WithReproduceChains(Protocol, metaclass=Capability):
 
 
 @runtime_checkable
+class WithContainers(Protocol, metaclass=Capability):
+    """A party that writes tensors into containers and reads them back, as its case names them."""
+
+    def write_container(self, case: Case, bits: Bits) -> Bits:
+        """Return the bytes that it writes of an array in this memory layout.
+
+        Raises ``Unsupported``, or the system's own error, for what it does not write.
+        """
+        ...
+
+    def read_container(self, case: Case, content: Bits) -> Tensor:
+        """Return the tensor that it reads, with the dtype that it takes it for."""
+        ...
+
+
+@runtime_checkable
+class WithReproduceContainers(Protocol, metaclass=Capability):
+    """A party that writes reproduction scripts; an empty text stands for none."""
+
+    def reproduce_write(self, case: Case) -> str:
+        """Return the statements that bind ``content`` to what is written of ``bits``."""
+        ...
+
+    def reproduce_read(self, case: Case) -> str:
+        """Return the statements that bind ``y`` to what is read of ``content``."""
+        ...
+
+
+@runtime_checkable
+class WithQuantize(Protocol, metaclass=Capability):
+    """An oracle that quantizes and dequantizes: with a scale and zero point, or block by block."""
+
+    def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
+        """Do a case's operation to tensors, and return its results, all of them by name.
+
+        | operation | takes | returns |
+        |---|---|---|
+        | quantize, dequantize | ``x``, ``scale``, and ``zero`` if there is a zero point | ``y`` |
+        | dynamic-quantize | ``x`` | ``y``, ``scale``, ``zero`` |
+        | block-quantize | ``x``, and ``global`` if there is a global scale | ``y``, ``scale`` |
+        | block-dequantize | ``x``, ``scale``, and ``global`` | ``y`` |
+
+        Codes of less than a byte are in a byte each. Raises ``Unsupported`` for what the system
+        does not offer, and the system's own error for what it refuses.
+        """
+        ...
+
+
+@runtime_checkable
+class WithReproduceQuantize(Protocol, metaclass=Capability):
+    """An oracle that writes reproduction scripts of quantization."""
+
+    def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
+        """Write a self-contained script that shows the results for these tensors."""
+        ...
+
+
+@runtime_checkable
 class WithIdentity(Protocol, metaclass=Capability):
     """An oracle that can move bits into its own tensors and out again, for the smoke check."""
 
@@ -329,11 +387,17 @@ CAPABILITIES: Mapping[str, type[Any]] = {
     "call": WithCall,
     "chains": WithChains,
     "chain_roads": WithChains,
+    "write_container": WithContainers,
+    "read_container": WithContainers,
+    "reproduce_write": WithReproduceContainers,
+    "reproduce_read": WithReproduceContainers,
+    "quantize": WithQuantize,
     "identity": WithIdentity,
     "reproduce": WithReproduce,
     "reproduce_bitcast": WithReproduceBitcast,
     "reproduce_call": WithReproduceCall,
     "reproduce_chains": WithReproduceChains,
+    "reproduce_quantize": WithReproduceQuantize,
 }
 """The protocol of each optional member, for an oracle that forwards the members of another."""
 

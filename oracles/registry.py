@@ -84,8 +84,8 @@ class Builtin:
     """Whether a process that has imported the package, and not used it, may be forked."""
     executable: str | None = None
     """The program that it starts, which must be on the PATH."""
-    rewrites: bool = False
-    """Whether it rewrites graphs, and casts nothing itself, so that no night asks it unnamed."""
+    casts: bool = True
+    """Whether it casts tensors itself; no night asks one unnamed that does not."""
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -97,7 +97,12 @@ ADAPTERS = "oracles.adapters"
 
 
 def _optimizer(attribute: str, package: str, extra: str = "optimizers") -> Builtin:
-    return Builtin(f"{ADAPTERS}.onnx_optimizers", attribute, package, extra, rewrites=True)
+    return Builtin(f"{ADAPTERS}.onnx_optimizers", attribute, package, extra, casts=False)
+
+
+def _block_library(name: str, attribute: str) -> Builtin:
+    extra = name.replace("_", "-")
+    return Builtin(f"{ADAPTERS}.{name}", attribute, name, extra, casts=False)
 
 
 BUILTINS: dict[str, Builtin] = {
@@ -124,6 +129,13 @@ BUILTINS: dict[str, Builtin] = {
     "onnxsim": _optimizer("Onnxsim", "onnxsim"),
     "onnxscript": _optimizer("Onnxscript", "onnxscript"),
     "ort_offline": _optimizer("OrtOffline", "onnxruntime", "ort"),
+    "torchao": _block_library("torchao", "Torchao"),
+    "gguf": _block_library("gguf", "Gguf"),
+    "compressed_tensors": _block_library("compressed_tensors", "CompressedTensors"),
+    "modelopt": _block_library("modelopt", "Modelopt"),
+    "quark": _block_library("quark", "Quark"),
+    "auto_round": _block_library("auto_round", "AutoRound"),
+    "mlx": _block_library("mlx", "Mlx"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }
@@ -312,7 +324,7 @@ def installed_frameworks() -> Iterator[str]:
     """Yield the installed backends that make casts themselves, and were installed for that."""
     for name in installed():
         builtin = BUILTINS.get(name)
-        if builtin is None or not (builtin.rewrites or builtin.executable):
+        if builtin is None or (builtin.casts and not builtin.executable):
             yield name
 
 

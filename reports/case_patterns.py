@@ -12,9 +12,11 @@ from functools import cache
 from itertools import permutations, product
 from math import prod
 
+from specs.cases import JOINT
 from specs.chains import chains_of, lossy
 from specs.editions import editions
 from specs.errors import CastigateError
+from specs.house_rules import known_rules
 from specs.loader import documents
 from specs.plain_text import plain_line
 
@@ -142,7 +144,7 @@ def ids_of(document: str) -> dict[str, None]:
 def _pair_names() -> Iterator[str]:
     """The names of the dtype pairs that some document casts."""
     for document in documents():
-        if documents()[document].entry.bitcast is None:
+        if documents()[document].entry.operation in ("cast", "call"):
             for source, target in _ids_by_pair(document):
                 yield f"{INVARIANCES}/{source}/{target}"
 
@@ -155,9 +157,11 @@ def _chain_names() -> Iterator[str]:
                 yield f"{CHAINS}/{chain.id}"
 
 
-def all_ids() -> list[str]:
-    """Every case of every document, and every dtype pair."""
-    return [name for document in (*documents(), INVARIANCES) for name in ids_of(document)]
+def all_ids(rules: str = "") -> list[str]:
+    """Every case of every document, and every dtype pair; or all cases with some house rules."""
+    ruled = known_rules()[rules].entry.documents if rules else ()
+    with_rules = [f"{document}{JOINT}{rules}" for document in ruled]
+    return [name for each in with_rules or (*documents(), INVARIANCES) for name in ids_of(each)]
 
 
 def can_be_listed(name: str) -> bool:

@@ -23,6 +23,7 @@ from reports.problems import (
     WrongElement,
     WrongForm,
     WrongInChain,
+    WrongQuantized,
     WrongShape,
     WrongValues,
 )
@@ -79,6 +80,10 @@ def words(problem: Problem) -> str:
                 f"{number} of {inputs} inputs answer otherwise than on {road}, the simplest"
                 f" {problem.given}: {problem.there} there, {problem.here} here"
             )
+        case WrongQuantized(given=given, got=got, allowed=allowed):
+            count = f"{problem.wrong:,} of {problem.inputs:,} inputs"
+            named = "" if problem.tensor == "y" else f"{problem.tensor} "
+            return f"{given} gives {named}{got}, not {' or '.join(allowed)}; {count}"
         case WrongInChain():
             return _chain_words(problem)
         case NotRefused(but=but, given=None):

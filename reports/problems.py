@@ -142,6 +142,27 @@ class WrongInChain:
 
 
 @dataclass(frozen=True)
+class WrongQuantized:
+    """Elements of a result of quantization, or of a scale, that are not what a rule allows.
+
+    ``given`` is the simplest of them in words, with its scale and zero point or its block, and
+    ``tensor`` the result's name. ``wrong`` of the ``inputs`` asked are wrong. ``followed`` are the
+    mechanisms that give all of the case's answers.
+    """
+
+    rule: str
+    clause: str
+    level: str
+    tensor: str
+    given: str
+    got: str
+    allowed: tuple[str, ...]
+    wrong: int
+    inputs: int
+    followed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class NotRefused:
     """A backend returns something where a document wants an error, of a class if it names one.
 
@@ -236,6 +257,7 @@ Fault = (
     | ChangesWithLayout
     | DiffersFromVariant
     | WrongInChain
+    | WrongQuantized
     | NotRefused
     | BrokenPromise
     | Refused
@@ -255,6 +277,7 @@ KINDS: Mapping[str, type[Any]] = {
         ChangesWithLayout,
         DiffersFromVariant,
         WrongInChain,
+        WrongQuantized,
         NotRefused,
         BrokenPromise,
         Refused,

@@ -166,8 +166,7 @@ def _may_stand(case: Case) -> bool:
 
 def has_chains(document: str) -> bool:
     """Whether a document is about casts, whose results can be cast again."""
-    entry = document_named(document).entry
-    return entry.bitcast is None and entry.receiver is None
+    return document_named(document).entry.operation == "cast"
 
 
 def is_listed(case: Case) -> bool:

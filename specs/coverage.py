@@ -20,8 +20,9 @@ from specs.calls import FORM
 from specs.editions import edition
 from specs.errors import DocumentError
 from specs.loader import DOCUMENTS, Document, document_named, load_document
-from specs.model.document import ConflictEntry, NamedTestsEntry, PointedEntry, PromiseEntry
+from specs.model.document import ConflictEntry, NamedTestsEntry, PromiseEntry
 from specs.model.page_lines import Alignment, Page, Span, align, page_beside
+from specs.model.pointed_entry import PointedEntry
 from specs.model.yaml_source import Location
 
 SECTION = "section"
@@ -47,6 +48,8 @@ KINDS: dict[str, Kind] = {
     "versions": "version",
     "receiver": "section",
     "bitcast": "section",
+    "quantization": "section",
+    "blocks": "section",
 }
 """The kind of part that each top-level key of a document contains, or is as a whole."""
 

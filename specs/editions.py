@@ -15,6 +15,7 @@ from specs.house_choices import choice_for
 from specs.loader import Document
 from specs.model.document import ABSENT, BitcastEntry, ParameterEntry, TableEntry
 from specs.pair_conditions import is_exact, rounds
+from specs.quantization_cases import combinations
 
 SHAPE_CONDITIONS = ("width", "rank", "last", "last-by-bits", "elements")
 """The conditions of rules of bitcasts, which ``condition_words`` answers."""
@@ -218,10 +219,18 @@ class Edition:
         if self.document.entry.bitcast is not None:
             yield from self._bitcast_cases(self.document.entry.bitcast)
             return
+        if self.document.entry.quantization is not None:
+            for dtypes, own in combinations(self.document.entry, self.version, self.listed):
+                yield Case(name, self.version, *dtypes, own)
+            return
         for source, target in self.pairs():
             pair = Case(name, self.version, source, target)
             parameter_modes = [
-                [(key, value) for value in parameter.default_first]
+                [
+                    (key, value)
+                    for value in parameter.default_first
+                    if self.matches(parameter.only.get(value, {}), pair)
+                ]
                 for key, parameter in self.parameters()
                 if self.matches(parameter.affects, pair)
             ]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from specs.bitcast_ruling import rule_bitcast
+from specs.block_ruling import rule_blocks
 from specs.cases import Case
 from specs.loader import Document, document_named
+from specs.model.document import Operation
+from specs.quantization_ruling import rule_quantization
 from specs.ruling import rule_case
 
 
@@ -23,6 +26,11 @@ def matching_rules(document: Document, case: Case) -> MatchingRules:
     if document.entry.bitcast is not None:
         bitcast = rule_bitcast(document, case)
         return MatchingRules((bitcast.rule,), bitcast.is_rejection)
+    if document.entry.quantization is not None:
+        return MatchingRules(rule_quantization(document, case).rules, is_rejection=False)
+    if document.entry.blocks is not None:
+        answers = rule_blocks(document, case).answers.values()
+        return MatchingRules(tuple(dict.fromkeys(each.rule for each in answers)), False)
     ruling = rule_case(document, case)
     rules = dict.fromkeys(branch.rule for branch in ruling.branches)
     if ruling.answer_due is not None:
@@ -30,6 +38,21 @@ def matching_rules(document: Document, case: Case) -> MatchingRules:
     return MatchingRules(tuple(rules), ruling.is_rejection)
 
 
+def operation_of(case: Case) -> Operation:
+    """What a case of a shipped document does to its tensors."""
+    return document_named(case.document).entry.operation
+
+
+def is_cast(case: Case) -> bool:
+    """Whether a case is a cast, or a call that makes one: each element alone has a ruling."""
+    return operation_of(case) in ("cast", "call")
+
+
+def is_of_blocks(case: Case) -> bool:
+    """Whether a case quantizes or dequantizes blocks that share a scale."""
+    return operation_of(case) in ("block-quantize", "block-dequantize")
+
+
 def is_bitcast(case: Case) -> bool:
     """Whether a case of a shipped document is a bitcast: its shape is judged, not its values."""
-    return document_named(case.document).entry.bitcast is not None
+    return operation_of(case) == "bitcast"

@@ -20,7 +20,7 @@ from specs.cases import Case
 from specs.dtype_names import dtype_spelled, dtypes_spelled
 from specs.errors import CastigateError
 from specs.loader import documents
-from specs.operations import is_bitcast
+from specs.operations import is_bitcast, is_cast
 from specs.outcomes import Anything
 from specs.ruling import ruling
 from specs.selection import case_named, cases_of_pair
@@ -128,7 +128,7 @@ def _of_all_documents(source_word: str, more: Sequence[str]) -> list[Case]:
         first_of_version = []
         for version in _newest_first(name):
             for case in cases_of_pair(name, version, source, target):
-                if not is_bitcast(case) and set(more[1:]) <= set(case.id.split("/")[3:]):
+                if is_cast(case) and set(more[1:]) <= set(case.id.split("/")[3:]):
                     first_of_version.append(case)
                     break
         telling = filter(_tells_values, first_of_version)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, lru_cache, partial
+from typing import TypeVar
 
 from specs.branches import AnswerDue, Branch, Ruling
 from specs.cases import Case
@@ -16,7 +17,14 @@ from specs.errors import CastigateError, DocumentError
 from specs.formats import Format, format_named
 from specs.house_choices import decided
 from specs.loader import Document, document_named
-from specs.model.document import ABSENT, Cell, ExampleEntry, RuleEntry, outcome_entry
+from specs.model.document import (
+    ABSENT,
+    FOLLOWED,
+    Cell,
+    ExampleEntry,
+    RuleEntry,
+    outcome_entry,
+)
 from specs.model.vocabulary import (
     INPUT_CLASSES,
     OTHERWISE,
@@ -43,6 +51,7 @@ ANSWER = "answer"
 """The outcome word of a rule about the whole case: it requires an answer, so an error breaks it."""
 
 
+Renamed = TypeVar("Renamed", Branch, AnswerDue)
 RULINGS_KEPT = 512
 """Rulings that are remembered: cases come pair by pair, and each is asked for many times."""
 
@@ -55,8 +64,15 @@ def ruling(case: Case) -> Ruling:
 
 def rule_case(document: Document, case: Case) -> Ruling:
     """Resolve a case; raise DocumentError if its rules leave a gap, overlap, or are impossible."""
-    if document.entry.bitcast is not None:
-        raise CastigateError(f"{case.id} is a bitcast; run `castigate explain` to see its result")
+    match document.entry.operation:
+        case "cast" | "call":
+            pass
+        case "bitcast":
+            message = f"{case.id} is a bitcast; run `castigate explain` to see its result"
+            raise CastigateError(message)
+        case operation:
+            message = f"{case.id} is no cast: it asks to {operation} tensors and their scales"
+            raise CastigateError(f"{message}; use castigate run or pytest conformance")
     version = edition(document, case.version)
     if case.example is not None:
         return _example(document.entry.examples[case.example], case)
@@ -66,9 +82,32 @@ def rule_case(document: Document, case: Case) -> Ruling:
         for name in version.rules_between(case.source, case.target)
         if version.matches((rule := document.entry.rules[name]).when, case)
     ]
+    if any(rule.then == FOLLOWED for _, rule in rules):
+        return _followed(document, case, rules)
     branches = list(_branches(version, case, target, rules))
     found = replace(_prove(document, case, branches), answer_due=_answer_due(document, case, rules))
     return found if document.house is None else decided(document.house, case, found)
+
+
+def _followed(document: Document, case: Case, rules: list[tuple[str, RuleEntry]]) -> Ruling:
+    """The ruling of the same cast in the document that a version follows, under one rule here."""
+    if len(rules) > 1:
+        names = " and ".join(name for name, _ in rules)
+        raise document.source.error(("rules", rules[1][0]), f"overlap: {case.id}: {names}")
+    name, rule = rules[0]
+    followed = str(document.entry.versions[case.version].follows)
+    other, _, version = followed.partition(":")
+    parameters = dict(edition(document_named(other), version).parameters())
+    modes = tuple(mode for mode in case.modes if mode[0] in parameters)
+    found = ruling(Case(other, version, case.source, case.target, modes))
+
+    def named(part: Renamed) -> Renamed:
+        return replace(part, rule=name, clause=f"{rule.clause}: {followed}, {part.clause}")
+
+    branches = tuple(map(named, found.branches))
+    return replace(
+        found, branches=branches, answer_due=found.answer_due and named(found.answer_due)
+    )
 
 
 def _answer_due(

@@ -19,7 +19,7 @@ from oracles.registry import BUILTINS, third_party
 from oracles.smoke_check import check_dtypes
 from specs.errors import CastigateError
 
-OPERATIONS = ("cast", "bitcast", "call", "chains", "sweep")
+OPERATIONS = ("cast", "bitcast", "call", "chains", "quantize", "sweep")
 WIDTH = 96
 
 

@@ -24,11 +24,16 @@ from conformance.exchange.explanation import (
     explain_lines,
 )
 from conformance.exchange.pair_comparison import most_telling, pair_lines
+from conformance.exchange.quantization_explanation import (
+    explain_quantization,
+    quantization_lines,
+)
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close, load_isolated
 from specs.chains import chain_named, is_chain
 from specs.errors import CastigateError
-from specs.operations import is_bitcast
+from specs.model.quantization_entry import STEPS
+from specs.operations import is_bitcast, operation_of
 from specs.questions import read_question
 from specs.selection import decided_by
 
@@ -59,6 +64,13 @@ def explain_command(
         ),
     ],
     backend: BackendOption = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(metavar="SCALE", help="The scale, where the document is one of quantization."),
+    ] = None,
+    zero: Annotated[
+        str | None, typer.Option(metavar="ZERO", help="The zero point, if there is one.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     rules: RulesOption = None,
     python: PythonOption = None,
@@ -83,24 +95,32 @@ def explain_command(
             bits = bitcast_bits(case, inputs)
             _show(explain_bitcast(case, bits, backends), explain_bitcast_lines, as_json)
             return
+        if operation_of(case) in STEPS:
+            explained = explain_quantization(case, inputs, scale, zero, backends)
+            _show(explained, partial(quantization_lines, case), as_json)
+            return
+        if scale is not None or zero is not None:
+            raise CastigateError(
+                f"--scale and --zero are for documents of quantization; {case.document} is none"
+            )
         if not inputs:
             asked = shlex.join(words)
             raise CastigateError(
                 f"`{asked}` needs inputs of {case.source}; write castigate explain {asked} INPUT…"
             )
         # All inputs are read before the first is shown: a wrong one leaves nothing on stdout.
-        explained = [[explain(each, text, backends) for each in cases] for text in inputs]
-        for of_input in explained:
+        found = [[explain(each, text, backends) for each in cases] for text in inputs]
+        for of_input in found:
             if is_open and not as_json:
                 typer.echo("\n".join(pair_lines(cases, of_input, backends)))
             else:
                 for each, shown in zip(cases, of_input, strict=True):
                     _show(shown, partial(explain_lines, each), as_json)
         if not is_open and not as_json:
-            broken = (each["rule"] for each, *_ in explained)
+            broken = (each["rule"] for each, *_ in found)
             typer.echo("".join(f"{line}\n" for line in conflict_lines(case, broken)), nl=False)
         if is_open and not as_json:
-            told = most_telling(cases, explained[0])
+            told = most_telling(cases, found[0])
             named = [f"--backend={name}" for name in backend or ()]
             command = shlex.join(["castigate", "explain", told.id, inputs[0], *named])
             typer.echo(f"the rule and its clause: {command}")

@@ -36,6 +36,7 @@ COMMANDS = {
     "chains": "chains_command",
     "docket": "docket_command",
     "portable": "portable_command",
+    "containers": "containers_command",
     "backends": "backends_command",
     "selftest": "selftest_command",
     "run": "run_command",

@@ -21,6 +21,8 @@ from conformance.commands.options import (
 )
 from conformance.commands.report import describe_report
 from conformance.commands.run import how_to_resume, print_screens
+from conformance.exchange.container_store import store as store_containers
+from conformance.exchange.container_survey import survey
 from conformance.running.kept_parts import KeptParts
 from conformance.running.nights import Nights
 from conformance.running.progress import progress_reporter
@@ -54,6 +56,10 @@ def nightly_command(
     document: DocumentOption = None,
     tier: TierOption = TierChoice.quick,
     chains: ChainsOption = False,
+    containers: Annotated[
+        bool,
+        typer.Option("--containers", help="Also ask all installed parties what containers change."),
+    ] = False,
     jobs: JobsOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -85,6 +91,9 @@ def nightly_command(
             progress.begin_phase("writing the tables and finding causes")
             ledgers = None if no_ledger else RunLedgers(store.record)
             totals = finish_run(store, ledgers=ledgers)
+            if containers:
+                progress.begin_phase("writing and reading containers")
+                store_containers(folder, survey(timeout=timeout))
             progress.begin_phase("writing the report")
             report = nights.render(lambda line: progress.say(f"castigate: {line}"))
             progress.begin_phase("")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from conformance.commands.options import parse_folder
+from conformance.exchange.container_store import stored_tables
 from conformance.exchange.docket_of_run import docket_rows
 from conformance.exchange.portable_matrix import portings
 from reports.findings.changes import CHANGES
@@ -44,7 +45,7 @@ def report_command(
     files = {name: file for name, file in outputs if file is not None}
     for file in files.values():
         file_to_write(file)  # Raises an error before anything is written.
-    report = write_site(runs, out, docket_rows, portings)
+    report = write_site(runs, out, docket_rows, portings, stored_tables)
     for name, file in files.items():
         write_output(report, name, file)
     typer.echo(f"{folder_at(out).display_path('index.html')}: {describe_report(report)}")

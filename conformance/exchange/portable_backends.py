@@ -20,11 +20,10 @@ from oracles.protocol import Bits
 from oracles.registry import Backend
 from reports.grading.allowed_answers import Expectations, grade_answers
 from reports.grading.grades import NOT_ALLOWED
-from specs.case_calls import receiver_of
 from specs.cases import Case
 from specs.formats import format_named
 from specs.loader import document_and_version, documents
-from specs.operations import is_bitcast
+from specs.operations import operation_of
 from specs.ruling import ruling
 from specs.selection import cases_of_pair
 
@@ -102,7 +101,7 @@ def case_between(document: str, version: str, source: str, target: str) -> Case 
     Bitcasts and calls are no cases of values.
     """
     for case in cases_of_pair(document, version, source, target):
-        if is_bitcast(case) or receiver_of(case.document) is not None or case.example is not None:
+        if operation_of(case) != "cast" or case.example is not None:
             return None
         rules = ruling(case)
         if not rules.is_rejection and not rules.refused_branches:

@@ -27,7 +27,7 @@ from specs.branches import Branch, Ruling
 from specs.case_calls import receiver_of
 from specs.cases import Case
 from specs.loader import document_named
-from specs.operations import is_bitcast
+from specs.operations import is_cast
 from specs.outcomes import Anything, Nan
 from specs.ruling import ruling
 
@@ -109,7 +109,7 @@ def candidates(subject: Subject, cases: Sequence[Case], *, calls: bool) -> list[
     asked = [
         case
         for case in cases
-        if not is_bitcast(case)
+        if is_cast(case)
         and case.example is None
         and (receiver_of(case.document) is not None) == calls
         and not ruling(case).is_rejection

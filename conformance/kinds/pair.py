@@ -14,9 +14,11 @@ from itertools import groupby
 from conformance.kinds.asking import Ask, in_step
 from conformance.kinds.baseline import Baseline, NoBaseline
 from conformance.kinds.bitcast import judge_bitcast
+from conformance.kinds.blocks import judge_blocks
 from conformance.kinds.cast import Examined, conclude, examine, follow_all
 from conformance.kinds.chains import judge_chains
 from conformance.kinds.invariances import Invariances
+from conformance.kinds.quantization import judge_quantization
 from conformance.kinds.subject import Subject
 from conformance.kinds.variants import judge_variants
 from conformance.kinds.verdicts import broken_adapter
@@ -24,7 +26,8 @@ from reports.case_patterns import CHAINS, INVARIANCES, VARIANTS
 from reports.judgement import Judgement
 from reports.run_store.answer_arrays import SharedArrays
 from specs.cases import Case
-from specs.operations import is_bitcast
+from specs.model.quantization_entry import STEPS
+from specs.operations import is_bitcast, is_of_blocks, operation_of
 
 
 def judge_pair(
@@ -100,4 +103,8 @@ def _examine(subject: Subject, case: Case) -> Ask[Examined | Judgement]:
         return broken
     if is_bitcast(case):
         return (yield from judge_bitcast(subject, case))
+    if operation_of(case) in STEPS:
+        return (yield from judge_quantization(subject, case))
+    if is_of_blocks(case):
+        return (yield from judge_blocks(subject, case))
     return (yield from examine(subject, case))

@@ -11,7 +11,7 @@ from conformance.kinds.call import ask_values, value_request
 from conformance.kinds.subject import Subject
 from oracles.adapters.script_text import UNEVEN
 from oracles.backend.replies import Answered, Raised, described
-from oracles.backend.requests import Bitcast, Script
+from oracles.backend.requests import Bitcast, Quantize, Script
 from oracles.protocol import Bits
 from reports.grading.divergences import datum_of
 from reports.problems import Datum
@@ -38,6 +38,16 @@ def script(subject: Subject, case: Case, bits: Bits, answer: Datum | None = None
             return plain_text(text or command)
         case Raised(error) if command:
             return plain_text(f"{command}\n# the adapter's own script failed: {described(error)}")
+    return ""
+
+
+def script_of(subject: Subject, shown: Quantize) -> Ask[str]:
+    """Return the adapter's script for a request; empty if it has none or nobody would see it."""
+    if subject.settings.hides_unclaimed and not subject.claims(shown.case):
+        return ""
+    match (yield from ask(Script(shown))):
+        case Answered(text):
+            return plain_text(text)
     return ""
 
 

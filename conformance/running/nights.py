@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, count
 
+from conformance.exchange.container_store import stored_tables
 from conformance.exchange.docket_of_run import docket_rows
 from conformance.exchange.portable_matrix import portings
 from reports.findings.report import Report
@@ -57,7 +58,7 @@ class Nights:
         runs = list(self._complete(warn))[-PAST:]
         if not runs:
             raise CastigateError(f"{self.runs} holds no complete run; there is nothing to report")
-        report = write_site(runs, self.report, docket_rows, portings)
+        report = write_site(runs, self.report, docket_rows, portings, stored_tables)
         for name in RENDERERS:
             write_output(report, name, self.folder.display_path(name))
         return report

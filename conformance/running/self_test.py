@@ -40,7 +40,7 @@ from specs.cases import Case
 from specs.editions import edition
 from specs.formats import Format, format_named, formats
 from specs.loader import document_named, documents
-from specs.operations import is_bitcast
+from specs.operations import is_bitcast, is_cast
 from specs.ruling import ruling
 from specs.selection import select
 
@@ -244,7 +244,7 @@ class SelfTest:
             forms = format_named(case.source), format_named(case.target)
             if not all(form.is_numeric and form.name in self._dtypes for form in forms):
                 continue
-            if is_bitcast(case) or case.example is not None or ruling(case).is_rejection:
+            if not is_cast(case) or case.example is not None or ruling(case).is_rejection:
                 continue
             inputs = sample_patterns(forms[0])[:16]
             found = attempt(partial(self._cast, case, inputs))

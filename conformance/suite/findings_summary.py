@@ -14,9 +14,11 @@ from reports.findings.find import FindingsSearch
 from reports.findings.finding import KINDS, Finding
 from reports.findings.finding_text import counted, findings_lines
 from reports.judgement import Judgement
+from reports.ledger.ledger_file import ledger_of
 from reports.ledger.listing import KnownFinding, LedgerComparison
 from reports.outputs.last_screen import findings_screens, last_screen
 from reports.verdicts import FAILING
+from specs.cases import JOINT
 
 
 class FindingsSummary:
@@ -32,7 +34,7 @@ class FindingsSummary:
         self._versions = versions
         self._ledgers = ledgers
         self._known: defaultdict[str, list[Sequence[str]]] = defaultdict(list)
-        """For each backend the findings of each failing case that is as its ledger lists it."""
+        """For each ledger the findings of each failing case that is as its ledger lists it."""
         self._has_others = False
 
     @cached_property
@@ -45,7 +47,8 @@ class FindingsSummary:
         if judgement.verdict not in FAILING:
             return
         if compared is not None and compared.status == "known" and compared.findings:
-            self._known[judgement.backend].append(compared.findings)
+            ledger = ledger_of(judgement.backend, judgement.check or judgement.case)
+            self._known[ledger].append(compared.findings)
             return
         self._has_others = True
         cell = self._failures.cell(judgement)
@@ -68,21 +71,21 @@ class FindingsSummary:
             yield from self._known_lines()
         elif is_verbose:
             yield from findings_lines(self.findings, self._versions)
-        elif self._ledgers.used.keys() != self._versions.keys():
-            without = {
-                name: found
-                for name, found in self.findings.items()
-                if name not in self._ledgers.used
-            }
-            yield from last_screen(list(findings_screens(without, self._versions)))
+        else:
+            lacking = [name for name in self._ledgers.names if name not in self._ledgers.used]
+            without = {each.partition(JOINT)[0] for each in lacking}
+            if without:
+                found = {name: own for name, own in self.findings.items() if name in without}
+                yield from last_screen(list(findings_screens(found, self._versions)))
 
     def _known_lines(self) -> Iterator[str]:
-        """The findings by the ledgers' own words: a heading per backend, two lines per finding."""
-        for backend, cases in self._known.items():
+        """The findings by the ledgers' own words: a heading per ledger, two lines per finding."""
+        for ledger, cases in self._known.items():
             counts = Counter(name for names in cases for name in names)
-            known = self._ledgers.used[backend].findings
+            known = self._ledgers.used[ledger].findings
+            version = self._versions[ledger.partition(JOINT)[0]]
             yield (
-                f"{backend} {self._versions[backend]}: {counted(len(counts), 'finding')}, "
+                f"{ledger} {version}: {counted(len(counts), 'finding')}, "
                 f"{counted(len(cases), 'failing case')}, all as the ledger lists them"
             )
             ranked = [

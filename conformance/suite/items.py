@@ -110,7 +110,7 @@ class JudgedItem(pytest.Item):
         if compared is not None:
             status = compared.status
             if status != "known":
-                note = complaint(self.backend, compared)
+                note = complaint(self.backend, self.name, compared)
             elif excuses:
                 return Ending("xfailed", excuse(self, self.backend, compared))
         match judgement.verdict:

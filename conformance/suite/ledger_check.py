@@ -10,7 +10,7 @@ from conformance.suite.judging import JudgedBackend, documents_asked_for
 from reports.case_patterns import can_be_listed, is_chain_check
 from reports.judgement import Judgement
 from reports.ledger.breaches import Breach, breaches
-from reports.ledger.ledger_file import load_ledger, path_of
+from reports.ledger.ledger_file import ledger_of, load_ledger, path_of, update_command
 from reports.ledger.listing import (
     AppliedLedger,
     InputOptions,
@@ -19,9 +19,9 @@ from reports.ledger.listing import (
     LedgerStatus,
     compare_with_listings,
 )
-from reports.ledger.news import update_command
-from specs.cases import Case
+from specs.cases import JOINT, Case
 from specs.errors import CastigateError
+from specs.selection import house_rules_for
 
 LEDGER = "castigate-ledger"
 """The property of a report that holds an item's record for the ledger."""
@@ -29,7 +29,6 @@ LEDGERS = pytest.StashKey["Ledgers"]()
 INPUT_OPTIONS = ("--tier", "--seed", "--max-examples")
 SELECTING_OPTIONS = {
     "document": "--document",
-    "rules": "--rules",
     "keyword": "-k",
     "markexpr": "-m",
     "deselect": "--deselect",
@@ -40,10 +39,17 @@ SELECTING_OPTIONS = {
 
 
 class Ledgers:
-    """The ledgers of a run's backends, and whether they are used, ignored or rewritten."""
+    """The ledgers of a run's backends, and whether they are used, ignored or rewritten.
 
-    def __init__(self, config: pytest.Config, names: list[str]) -> None:
-        self.names = names
+    A backend has one for the documents, and one for each set of house rules.
+    """
+
+    def __init__(self, config: pytest.Config, backends: list[str]) -> None:
+        words = config.getoption("--rules")
+        rules = [f"{JOINT}{house_rules_for(word).name}" for word in words]
+        # What house rules alone are for is judged by them alone.
+        kinds = [*(() if rules and not config.getoption("--document") else ("",)), *rules]
+        self.names = [f"{backend}{kind}" for backend in backends for kind in kinds]
         self.updating = bool(config.getoption("--update-ledger"))
         self.input_options = InputOptions(*map(config.getoption, INPUT_OPTIONS))
         self.documents = {word.partition(":")[0] for word in documents_asked_for(config)}
@@ -56,7 +62,7 @@ class Ledgers:
                     "--no-ledger and --update-ledger exclude each other; leave one out"
                 )
         else:
-            loaded = {name: load_ledger(name) for name in names}
+            loaded = {name: load_ledger(name) for name in self.names}
             self.ledgers = {name: ledger for name, ledger in loaded.items() if ledger is not None}
         if self.updating:
             self._require_whole_run(config)
@@ -80,8 +86,8 @@ class Ledgers:
         for name in self.names:
             if path_of(name) is None:
                 raise CastigateError(
-                    f"backend `{name}` can have no ledger: only a plain name has one, "
-                    "with or without a variant"
+                    f"backend `{name.partition(JOINT)[0]}` can have no ledger: only a plain name "
+                    "has one, with or without a variant"
                 )
             ledger = self.ledgers.get(name)
             lists_chains = ledger is not None and any(map(is_chain_check, ledger.listings))
@@ -96,7 +102,7 @@ class Ledgers:
                 )
 
     def applied(self, name: str, version: str) -> AppliedLedger | None:
-        """The ledger of a backend as it is used for a version; None if it has none in use."""
+        """A ledger as it is used for a version of its backend; None if it is not in use."""
         ledger = self.used.get(name)
         return ledger.applied_to(version, exactly=self.exactly) if ledger is not None else None
 
@@ -106,7 +112,7 @@ class Ledgers:
         """Compare an item's breaches with the ledger; None if there is nothing to compare."""
         if self.updating:
             return LedgerComparison("known", "goes into the ledger") if found else None
-        applied = self.applied(backend.name, backend.version)
+        applied = self.applied(ledger_of(backend.name, name), backend.version)
         listed = applied.at(name) if applied is not None else []
         if self.only_required:
             listed = [each for each in listed if each.breach.verdict != "deviates"]
@@ -123,15 +129,16 @@ def compared_with_ledger(
 ) -> LedgerComparison | None:
     """Compare an item's breaches with its backend's ledger, and record them for the controller."""
     ledgers = item.config.stash[LEDGERS]
-    is_without = backend.name not in ledgers.used and not ledgers.updating
-    if is_without or not can_be_listed(item.name):
+    ledger = ledger_of(backend.name, item.name)
+    known = ledgers.names if ledgers.updating else ledgers.used
+    if ledger not in known or not can_be_listed(item.name):
         return None
     found = list(breaches(case, judgement))
     compared = ledgers.compare(backend, item.name, case, found, judgement.verdict)
     if compared is None and not ledgers.updating:
         return None
     record: dict[str, Any] = {
-        "backend": backend.name,
+        "ledger": ledger,
         "item": item.name,
         "standing": compared.status if compared is not None else "",
         "breaches": [str(breach) for breach in found],
@@ -145,19 +152,20 @@ def compared_with_ledger(
 def excuse(item: pytest.Item, backend: JudgedBackend, compared: LedgerComparison) -> str:
     """Say by which findings an item's breaches are known."""
     ledgers = item.config.stash[LEDGERS]
-    applied = ledgers.applied(backend.name, backend.version)
+    applied = ledgers.applied(ledger_of(backend.name, item.name), backend.version)
     links = applied.links(compared.findings) if applied is not None else []
     return f"known: {', '.join([compared.message, *links])}"
 
 
-def complaint(backend: JudgedBackend, compared: LedgerComparison) -> str:
+def complaint(backend: JudgedBackend, name: str, compared: LedgerComparison) -> str:
     """Say how an item's breaches differ from what its backend's ledger lists."""
-    return f"\n  ledger    {compared.message}; {_advice(backend.name, compared.status)}"
+    advice = _advice(ledger_of(backend.name, name), compared.status)
+    return f"\n  ledger    {compared.message}; {advice}"
 
 
-def _advice(backend: str, word: LedgerStatus) -> str:
+def _advice(ledger: str, word: LedgerStatus) -> str:
     """Advise the user about an item that differs from the ledger."""
-    update = update_command(backend)
+    update = update_command(ledger)
     match word:
         case "stale":
             return f"if the backend is mended, {update} removes the entry"

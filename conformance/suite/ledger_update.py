@@ -16,6 +16,7 @@ from reports.ledger.listing import Ledger, LedgerComparison
 from reports.ledger.news import BackendNews
 from reports.ledger.update import update_ledger, write_ledger
 from reports.outputs.last_screen import ROWS, last_screen
+from specs.cases import JOINT
 from specs.errors import CastigateError
 
 
@@ -51,7 +52,7 @@ class LedgerUpdate:
         if name not in self.ledgers.used:
             yield f"not used; it was written with {ledger.options}"
             return
-        applied = self.ledgers.applied(name, self.versions[name])
+        applied = self.ledgers.applied(name, self._version_of(name))
         assert applied is not None
         used, others = applied.counted()
         if applied.base == applied.version:
@@ -67,19 +68,22 @@ class LedgerUpdate:
             return
         for name, record in report.user_properties:
             if name == LEDGER and isinstance(record, dict):
-                backend, word = record["backend"], record["standing"]
+                ledger, word = record["ledger"], record["standing"]
                 if word:
                     told = record["message"], tuple(record["findings"])
-                    self._news_of(backend).add(record["item"], LedgerComparison(word, *told))
+                    self._news_of(ledger).add(record["item"], LedgerComparison(word, *told))
                 found = [parse_breach(text) for text in record["breaches"]]
-                self.found[backend][record["item"]] = found
+                self.found[ledger][record["item"]] = found
 
-    def _news_of(self, backend: str) -> BackendNews:
-        if backend not in self.news:
-            version = self.versions[backend]
-            applied = self.ledgers.applied(backend, version)
-            self.news[backend] = BackendNews(backend, version, applied)
-        return self.news[backend]
+    def _version_of(self, ledger: str) -> str:
+        return self.versions[ledger.partition(JOINT)[0]]
+
+    def _news_of(self, ledger: str) -> BackendNews:
+        if ledger not in self.news:
+            version = self._version_of(ledger)
+            applied = self.ledgers.applied(ledger, version)
+            self.news[ledger] = BackendNews(ledger, version, applied)
+        return self.news[ledger]
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -95,8 +99,8 @@ class LedgerUpdate:
 
     def _require_all_cases(self) -> None:
         """Raise if a case of any backend was not judged."""
-        cases = all_ids()
         for name, found in self.found.items():
+            cases = all_ids(name.partition(JOINT)[2])
             missing = sum(case not in found for case in cases)
             if missing:
                 raise CastigateError(
@@ -108,9 +112,9 @@ class LedgerUpdate:
     def _update(self, name: str) -> str:
         """Rewrite a backend's ledger, or remove it if it lists nothing; return what was done."""
         breached = {case: found for case, found in self.found[name].items() if found}
-        version, path = self.versions[name], path_of(name)
+        version, path = self._version_of(name), path_of(name)
         before = self.ledgers.ledgers.get(name)
-        findings = self.summary.findings.get(name, ())
+        findings = self.summary.findings.get(name.partition(JOINT)[0], ())
         options = self.ledgers.input_options
         ledger = update_ledger(before, name, version, options, breached, findings)
         assert path is not None
@@ -130,7 +134,10 @@ class LedgerUpdate:
         terminalreporter.section("ledger")
         if not self.ledgers.updating:
             findings = self.summary.findings if self._has_news() else {}
-            screens = [each.screen(findings.get(name, ())) for name, each in self.news.items()]
+            screens = [
+                each.screen(findings.get(name.partition(JOINT)[0], ()))
+                for name, each in self.news.items()
+            ]
             is_verbose = terminalreporter.config.get_verbosity() > 0
             for line in last_screen(screens, None if is_verbose else ROWS):
                 terminalreporter.write_line(line)

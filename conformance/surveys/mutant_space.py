@@ -51,7 +51,7 @@ from specs.cases import Case
 from specs.editions import editions
 from specs.formats import EXHAUSTIVE_BITS, format_named
 from specs.loader import documents
-from specs.operations import is_bitcast
+from specs.operations import is_bitcast, is_cast
 from specs.selection import select
 from specs.tensor_rules import tensor_rule
 
@@ -126,7 +126,7 @@ def _casts() -> tuple[Case, ...]:
     return tuple(
         case
         for case in select(())
-        if not is_bitcast(case)
+        if is_cast(case)
         and case.example is None
         and all(format_named(name).kind != "complex" for name in (case.source, case.target))
     )

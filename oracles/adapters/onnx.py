@@ -17,6 +17,16 @@ from oracles.adapters.onnx_models import (
     bitcast_graph,
     cast_graph,
 )
+from oracles.adapters.onnx_quantize_models import (
+    CLAIMS,
+    Node,
+    NodeModels,
+    Shapes,
+    quantize_node,
+    shapes_of,
+    without_lengths,
+)
+from oracles.adapters.quantize_scripts import print_patterns, results, tensor_statements
 from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import (
     NUMPY_DTYPES,
@@ -40,6 +50,9 @@ MISSING_CAST = ("annot cast", "expected number, got str", "between instances of 
 
 A text that cannot be parsed is a ValueError, and so stays an error.
 """
+
+MISSING_OPERATOR = "No implementation for operator"
+"""The sign that the evaluator lacks an operator, or a version of it."""
 
 HEADER = """\
 # onnx {version}: {case}
@@ -82,7 +95,7 @@ class Onnx:
     """Cast and BitCast by the evaluator, in a model of one node."""
 
     name = "onnx"
-    claims: tuple[str, ...] = ("onnx-cast", "onnx-bitcast")
+    claims: tuple[str, ...] = ("onnx-cast", "onnx-cast-like", "onnx-bitcast", *CLAIMS)
     chain_roads = ("evaluator",)
 
     def __init__(self, variant: str | None = None) -> None:
@@ -91,7 +104,9 @@ class Onnx:
         require_variant(self.name, variant, VARIANTS)
         self.version = str(self._onnx.__version__)
         self._models = ModelBuilder(self._onnx)
+        self._nodes = NodeModels(self._onnx, self._models)
         self._refusal = lru_cache(CACHED_MODELS)(self._check)
+        self._node_evaluator = lru_cache(CACHED_MODELS)(self._create_node_evaluator)
         self._evaluator_of = lru_cache(CACHED_MODELS)(self._create_evaluator)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
@@ -108,6 +123,21 @@ class Onnx:
             if not any(sign in reason for sign in MISSING_CAST):
                 raise
             raise Unsupported(reason) from None
+
+    def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
+        """Answer a case with a model of one QuantizeLinear, DequantizeLinear or the dynamic one."""
+        node, tensors = quantize_node(case, tensors)
+        shapes = without_lengths(node, shapes_of(node, tensors))
+        evaluator = self._node_evaluator(node, shapes)
+        if isinstance(evaluator, Exception):
+            if MISSING_OPERATOR in str(evaluator):
+                raise Unsupported(first_line(evaluator))
+            raise evaluator.with_traceback(None)
+        given = {name: tensors[name].view(self._dtype(dtype)) for name, dtype in node.inputs}
+        with np.errstate(all="ignore"):
+            found = evaluator.run(None, given)
+        answers = zip(node.outputs, found, strict=True)
+        return {name: self._codes(dtype, y).copy() for (name, dtype), y in answers}
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Answer chains by one model, in which each has its own input and output."""
@@ -177,6 +207,27 @@ class Onnx:
             + evaluator_run(self._models, replace(case, target=chain.target), own)
         )
 
+    def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
+        """Return a script that runs one node on the evaluator, without this project."""
+        node, tensors = quantize_node(case, tensors)
+        given = ", ".join(
+            f'"{name}": {name}.view(dtype({self._models.element_type(dtype)}))'
+            for name, dtype in node.inputs
+        )
+        script = (
+            HEADER.format(version=self.version, case=case)
+            + tensor_statements(node, tensors, lambda _, bits: bits)
+            + self._nodes.statement(node, without_lengths(node, shapes_of(node, tensors)))
+            + CHECK
+            + "dtype = onnx.helper.tensor_dtype_to_np_dtype\n"
+            + f"{results(node)} = ReferenceEvaluator(model).run(None, {{{given}}})\n"
+        )
+        for name, dtype in node.outputs:
+            patterns = f'{name}.view("{format_named(dtype).storage}")'
+            masked = f"({patterns}{mask_expression(dtype)})" if mask_expression(dtype) else patterns
+            script += print_patterns(name, masked)
+        return script
+
     def _script(self, case: Case, graph: Graph, bits: Bits) -> str:
         shape = ", ".join(f"d{axis}" for axis in range(bits.ndim))
         return (
@@ -193,6 +244,15 @@ class Onnx:
         if refusal is not None:
             raise refusal.with_traceback(None)
         return self._evaluator_of(graph)
+
+    def _create_node_evaluator(self, node: Node, shapes: Shapes) -> Any:
+        """Return a node's evaluator, or the error with which it is refused."""
+        model = self._nodes.model(node, shapes, {})
+        try:
+            self._onnx.checker.check_model(model, full_check=True)
+            return self._reference.ReferenceEvaluator(model)
+        except Exception as refusal:
+            return refusal
 
     def _check(self, graph: Graph, rank: int) -> Exception | None:
         """Return the error with which the checker refuses a model."""

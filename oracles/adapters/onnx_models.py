@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from oracles.adapters.tensor_memory import initializer_content
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
@@ -21,6 +23,12 @@ FIRST_BITCAST = 26
 
 FIRST_NUMBERED = 6
 """The first opset whose Cast takes `to` as a number."""
+
+CAST_OPERATORS = {"onnx-cast": "Cast", "onnx-cast-like": "CastLike"}
+"""By document, the operator that answers its cases; those of others are answered by Cast."""
+
+LIKE = "like"
+"""The second input of CastLike, an initializer of the target's dtype."""
 
 FIRST_FREE_INITIALIZER = 4
 """The first IR version in which an initializer need not be a graph input too."""
@@ -53,10 +61,16 @@ class Graph:
         return "y" if self.operator else "x"
 
     @property
+    def inputs(self) -> list[str]:
+        """The names of the node's inputs."""
+        return ["x", LIKE] if self.operator == "CastLike" else ["x"]
+
+    @property
     def road(self) -> str:
         """The graph in one line; cases with the same graph have the same model."""
         modes = "".join(f", {name}={value}" for name, value in self.modes)
-        return f"opset {self.opset}, {self.source}->{self.target}{modes}"
+        operator = f"{self.operator}, " if self.operator == "CastLike" else ""
+        return f"{operator}opset {self.opset}, {self.source}->{self.target}{modes}"
 
     @property
     def attributes(self) -> dict[str, int | str]:
@@ -66,9 +80,10 @@ class Graph:
 
 def cast_graph(case: Case) -> Graph:
     """Return the graph of a case: its opset, its dtypes, and the parameters that Cast has."""
-    opset = int(case.version) if case.document == "onnx-cast" else LATEST
+    operator = CAST_OPERATORS.get(case.document)
+    opset = LATEST if operator is None else int(case.version)
     modes = tuple(item for item in case.modes if item[0] in ("saturate", "round_mode"))
-    return Graph(opset, case.source, case.target, "Cast", modes)
+    return Graph(opset, case.source, case.target, operator or "Cast", modes)
 
 
 def bitcast_graph(case: Case) -> Graph:
@@ -155,10 +170,23 @@ class ModelBuilder:
             for name, value in self._attributes(graph).items()
         )
         return (
-            f'model = onnx.parser.parse_model("""<ir_version: {self._ir_version(graph)}, '
+            f'model = onnx.parser.parse_model("""<ir_version: {self.ir_version(graph.opset)}, '
             f'opset_import: ["": {graph.opset}]>\n'
             f"one_node ({f'{source} x' if has_input else ''}) => ({target} y)\n"
-            f'{{ y = {graph.operator}<{attributes}>(x) }}""")\n'
+            f"{{ y = {graph.operator}{f'<{attributes}>' if attributes else ''}"
+            f'({", ".join(graph.inputs)}) }}""")\n' + self._constant_statement(graph)
+        )
+
+    def _constant_statement(self, graph: Graph) -> str:
+        if LIKE not in graph.inputs:
+            return ""
+        content = _content_of_like(graph)
+        field = "raw_data" if isinstance(content, bytes) else "string_data"
+        value = f"bytes({len(content)})" if isinstance(content, bytes) else content
+        number = self.element_type(graph.target)
+        return (
+            f'model.graph.initializer.add(name="{LIKE}", data_type={number}, dims=[1], '
+            f"{field}={value})\n"
         )
 
     def chains(
@@ -203,7 +231,9 @@ class ModelBuilder:
             constants.append(helper.make_tensor("row", self.element_type("int64"), [1], [-1]))
         body = helper.make_graph(nodes, "casts", inputs, outputs, constants)
         opsets = [helper.make_opsetid("", graph.opset)]
-        return helper.make_model(body, opset_imports=opsets, ir_version=self._ir_version(graph))
+        return helper.make_model(
+            body, opset_imports=opsets, ir_version=self.ir_version(graph.opset)
+        )
 
     def chain_statement(self, chain: Chain, axes: Mapping[str, str]) -> str:
         """Return the statement that binds a script's ``model`` of one chain, as ``chains`` does.
@@ -231,7 +261,7 @@ class ModelBuilder:
         given_x = "" if axes.get("input") == "constant" else source
         body = "\n  ".join(lines)
         return (
-            f'model = onnx.parser.parse_model("""<ir_version: {self._ir_version(graph)}, '
+            f'model = onnx.parser.parse_model("""<ir_version: {self.ir_version(graph.opset)}, '
             f'opset_import: ["": {graph.opset}]>\n'
             f"casts ({given_x}) => ({', '.join(outputs)}) {{\n  {body}\n}}"
             '""")\n'
@@ -243,13 +273,15 @@ class ModelBuilder:
 
     def _model(self, graph: Graph, rank: int | None, *, inputs: list[Any]) -> Any:
         helper, output = self._helper, self._value(graph.output, graph.target, rank)
-        body = helper.make_graph(self._nodes(graph), "one_node", inputs, [output])
+        nodes, constants = self._nodes(graph), self._constants(graph)
+        body = helper.make_graph(nodes, "one_node", inputs, [output], constants)
         opsets = [helper.make_opsetid("", graph.opset)]
-        ir_version = self._ir_version(graph)
-        return helper.make_model(body, opset_imports=opsets, ir_version=ir_version)
+        version = self.ir_version(graph.opset)
+        return helper.make_model(body, opset_imports=opsets, ir_version=version)
 
-    def _ir_version(self, graph: Graph) -> int:
-        opsets = [self._helper.make_opsetid("", graph.opset)]
+    def ir_version(self, opset: int) -> int:
+        """Return the oldest IR version that models of an opset may have here."""
+        opsets = [self._helper.make_opsetid("", opset)]
         oldest = int(self._helper.find_min_ir_version_for(opsets, ignore_unknown=True))
         return max(FIRST_FREE_INITIALIZER, oldest)
 
@@ -257,7 +289,13 @@ class ModelBuilder:
         if graph.operator is None:
             return []
         attributes = self._attributes(graph)
-        return [self._helper.make_node(graph.operator, ["x"], ["y"], **attributes)]
+        return [self._helper.make_node(graph.operator, graph.inputs, ["y"], **attributes)]
+
+    def _constants(self, graph: Graph) -> list[Any]:
+        """Return the initializers that a node needs besides x: for CastLike one of the target."""
+        if LIKE not in graph.inputs:
+            return []
+        return [self.tensor(LIKE, graph.target, (1,), _content_of_like(graph))]
 
     def _attributes(self, graph: Graph) -> dict[str, int | str]:
         """Return the node's attributes; Cast and BitCast have `to`."""
@@ -266,6 +304,15 @@ class ModelBuilder:
         is_numbered = graph.opset >= FIRST_NUMBERED
         to = self.element_type(graph.target) if is_numbered else element_name(graph.target)
         return {"to": to} | graph.attributes
+
+
+def _content_of_like(graph: Graph) -> bytes | list[bytes]:
+    """Return an initializer's content: a zero of the target's dtype, or an empty text."""
+    entry = format_named(graph.target)
+    is_text = entry.kind == "text"
+    return initializer_content(
+        entry, np.array([""], "O") if is_text else np.zeros(1, entry.storage)
+    )
 
 
 def _copied(model: Any) -> Any:

@@ -8,20 +8,22 @@ which it folds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
-import numpy as np
-
+from oracles.adapters.onnx_quantize_models import CLAIMS, quantize_node
+from oracles.adapters.openvino_onnx import OnnxNodes
+from oracles.adapters.openvino_plugin import SETTINGS, Plugin
+from oracles.adapters.openvino_tensors import DTYPES, Tensors
 from oracles.adapters.refusals import load, require_plain, require_variant
 from oracles.adapters.script_text import PACK, UNPACK, bits_statement, print_loop
 from oracles.adapters.tensor_memory import patterns_in, tensor_memory
-from oracles.bit_packing import is_packed, pack
+from oracles.bit_packing import is_packed
 from oracles.huge_pages import in_huge_pages
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.chains import Company
-from specs.formats import Format, format_named
+from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ("cpu", "cpu-dynamic", "cpu-folded")
 """The CPU plugin has one kernel for static shapes (`cpu`), another for dynamic (`cpu-dynamic`).
@@ -30,51 +32,18 @@ It folds constants when it compiles (`cpu-folded`). openvino's pass ``ConstantFo
 variant: it calls the reference, which is the adapter without a variant.
 """
 
-DTYPES: Mapping[str, str] = {
-    "float64": "f64",
-    "float32": "f32",
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float8e4m3fn": "f8e4m3",
-    "float8e5m2": "f8e5m2",
-    "float8e8m0": "f8e8m0",
-    "float4e2m1": "f4e2m1",
-    "int64": "i64",
-    "int32": "i32",
-    "int16": "i16",
-    "int8": "i8",
-    "int4": "i4",
-    "uint64": "u64",
-    "uint32": "u32",
-    "uint16": "u16",
-    "uint8": "u8",
-    "uint4": "u4",
-    "uint2": "u2",
-    "bool": "boolean",
-}
-"""The types that Convert takes; openvino has strings, too, but converts none."""
-
 LIKE = "openvino-convert-like"
 """The document whose cases are made by ConvertLike, all others by Convert."""
 
-SETTINGS: Mapping[str, str | int] = {
-    "INFERENCE_NUM_THREADS": 1,
-    # By default the plugin may compute in bfloat16, depending on the machine.
-    "EXECUTION_MODE_HINT": "ACCURACY",
-}
-
 CHAIN_ROADS = ("compiled", "compiled,middle:output")
 CACHED_MODELS = 32
-
-MISSING_KERNELS = ("can't convert from", "unsupported src_prc")
-"""Signs of a missing kernel, in one of the many lines of the CPU plugin's error."""
 
 
 class OpenVino:
     """Convert by openvino's reference, or (`cpu` and so on) by its CPU plugin."""
 
     name = "openvino"
-    claims: tuple[str, ...] = ("openvino-convert", LIKE)
+    claims: tuple[str, ...] = ("openvino-convert", LIKE, *CLAIMS)
 
     def __init__(self, variant: str | None = None) -> None:
         self._openvino: Any = load("openvino", "openvino")
@@ -85,48 +54,57 @@ class OpenVino:
         self._variant = variant
         self.compiles_shapes = variant in ("cpu", "cpu-folded")
         self.chain_roads = CHAIN_ROADS if variant in ("cpu", "cpu-dynamic") else ()
-        self._core = self._openvino.Core() if variant else None
+        self._plugin = Plugin(self._openvino)
+        self._tensors = Tensors(self._openvino)
         self._compiled = lru_cache(CACHED_MODELS)(self._compile)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one Convert."""
         require_plain(case, "openvino's Convert")
         target = format_named(case.target)
-        x = self._input(case.source, bits)
+        x = self._tensors.of_patterns(case.source, bits)
         memory = tensor_memory(target, bits.size)
-        y = self._tensor(case.target, memory, bits.shape)
+        y = self._tensors.of_memory(case.target, memory, bits.shape)
         if self._variant == "cpu-folded":
             self._run(self._folded(case, x), y)
         else:
             self._prepared(case, x, y)()
         return patterns_in(memory, target, bits.size).reshape(bits.shape)
 
+    @cached_property
+    def _nodes(self) -> OnnxNodes:
+        # Casts need no onnx.
+        return OnnxNodes(self._openvino, self._tensors, self._plugin, self._variant)
+
+    def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
+        """Answer a case with what the ONNX front end makes of one node."""
+        return self._nodes.quantize(*quantize_node(case, tensors))
+
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Answer chains with one Convert after another, all in one model."""
         parameters, ends, middles, inputs = [], [], [], []
         for chain, own in zip(company.chains, bits.values(), strict=True):
             length = -1 if self._variant == "cpu-dynamic" else own.size
-            node = self._operators.parameter([length], self._type(chain.source))
+            node = self._operators.parameter([length], self._tensors.type(chain.source))
             parameters.append(node)
-            inputs.append(self._input(chain.source, own))
+            inputs.append(self._tensors.of_patterns(chain.source, own))
             for step in chain.steps:
                 require_plain(step, "openvino's Convert")
                 node = self._conversion(step, node)
                 middles.append(node)
             ends.append(middles.pop())
         shown = middles if company.road == CHAIN_ROADS[1] else []
-        compiled = self._or_unsupported(partial(self._compile_model, [*ends, *shown], parameters))
+        model = self._openvino.Model([*ends, *shown], parameters, "cast")
+        compiled = self._plugin.compile(model)
         request = compiled.create_infer_request()
         answers = []
         for number, (chain, x) in enumerate(zip(company.chains, inputs, strict=True)):
             target = format_named(chain.target)
             answers.append(tensor_memory(target, x.size))
             request.set_input_tensor(number, x)
-            y = self._tensor(chain.target, answers[-1], tuple(x.shape))
+            y = self._tensors.of_memory(chain.target, answers[-1], tuple(x.shape))
             request.set_output_tensor(number, y)
-        # ``infer`` swallows errors of a kernel, and leaves the output unchanged.
-        request.start_async()
-        self._or_unsupported(request.wait)
+        self._plugin.run(request)
         found = zip(company.chains, answers, inputs, strict=True)
         return [patterns_in(own, format_named(chain.target), x.size) for chain, own, x in found]
 
@@ -134,7 +112,7 @@ class OpenVino:
         """Return the pair, and the operation if it is ConvertLike: neither has parameters."""
         require_plain(case, "openvino's Convert")
         for dtype in (case.source, case.target):
-            self._type(dtype)
+            self._tensors.type(dtype)
         pair = f"{case.source}->{case.target}"
         return f"ConvertLike, {pair}" if case.document == LIKE else pair
 
@@ -145,9 +123,9 @@ class OpenVino:
         is_read_in_place = bits.flags.c_contiguous and bits.flags.aligned
         if is_packed(source) or not is_read_in_place or self._variant == "cpu-folded":
             return partial(self.cast, case, bits)
-        x = self._tensor(case.source, bits, bits.shape)
+        x = self._tensors.of_memory(case.source, bits, bits.shape)
         memory = tensor_memory(target, count, in_huge_pages)
-        run = self._prepared(case, x, self._tensor(case.target, memory, bits.shape))
+        run = self._prepared(case, x, self._tensors.of_memory(case.target, memory, bits.shape))
 
         def call() -> Bits:
             run()
@@ -157,16 +135,16 @@ class OpenVino:
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
         """Copy a tensor of the dtype into one in openvino's own memory, and that one back."""
-        entry = format_named(dtype)
-        copy = self._openvino.Tensor(self._type(dtype), list(bits.shape))
-        self._tensor(dtype, _content(entry, bits), bits.shape).copy_to(copy)
-        memory = tensor_memory(entry, bits.size)
-        copy.copy_to(self._tensor(dtype, memory, bits.shape))
-        return patterns_in(memory, entry, bits.size).reshape(bits.shape)
+        copy = self._openvino.Tensor(self._tensors.type(dtype), list(bits.shape))
+        self._tensors.of_patterns(dtype, bits).copy_to(copy)
+        return self._tensors.patterns(dtype, copy)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on openvino, without this project."""
-        types = {"source": self._name(case.source), "target": self._name(case.target)}
+        types = {
+            "source": self._tensors.name(case.source),
+            "target": self._tensors.name(case.target),
+        }
         is_folded = self._variant == "cpu-folded" or self._folds_itself(case)
         script = self._tensors_of(str(case), case.source, case.target, bits)
         length = "-1" if self._variant == "cpu-dynamic" else "len(bits)"
@@ -188,10 +166,10 @@ class OpenVino:
         """Return a script that makes one chain on openvino's CPU plugin, without this project."""
         [chain], [own] = company.chains, [*bits.values()]
         length = "-1" if self._variant == "cpu-dynamic" else "len(bits)"
-        source = self._name(chain.source)
+        source = self._tensors.name(chain.source)
         steps = [
             f"step{number} = opset15.convert({f'step{number - 1}' if number else 'operand'},"
-            f" ov.Type.{self._name(step.target)})\n"
+            f" ov.Type.{self._tensors.name(step.target)})\n"
             for number, step in enumerate(chain.steps)
         ]
         last = len(steps) - 1
@@ -211,6 +189,11 @@ class OpenVino:
             + print_loop(chain.source, chain.target)
         )
 
+    def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
+        """Return a script that gives openvino an ONNX model of one node, without this project."""
+        header = f"# openvino {self.version}: {case}\n"
+        return header + self._nodes.script(*quantize_node(case, tensors))
+
     def _tensors_of(self, asked: str, source: str, target: str, bits: Bits) -> str:
         """Return the beginning of a script, up to the tensors x and y."""
         given, answer = format_named(source), format_named(target)
@@ -223,8 +206,8 @@ class OpenVino:
                 size=f"-(-len(bits) * {answer.bits} // 8)" if is_packed(answer) else "len(bits)",
                 storage=answer.storage,
                 content="packed" if is_packed(given) else "bits",
-                source=self._name(source),
-                target=self._name(target),
+                source=self._tensors.name(source),
+                target=self._tensors.name(target),
             )
         )
 
@@ -250,25 +233,13 @@ class OpenVino:
 
     def _run(self, request: Any, y: Any) -> None:
         request.set_output_tensor(y)
-        # ``infer`` swallows errors of a kernel, and leaves the output unchanged.
-        request.start_async()
-        self._or_unsupported(request.wait)
+        self._plugin.run(request)
 
     def _folded(self, case: Case, x: Any) -> Any:
         """Return a request to a model whose Convert is folded, or raise Unsupported."""
         constant = self._openvino.op.Constant(x, shared_memory=False)
         convert = self._conversion(case, constant)
-        compiled = self._or_unsupported(partial(self._compile_model, [convert], []))
-        layers = [
-            (str(layer.get_rt_info()["layerType"].value), layer.get_output_element_type(0))
-            for layer in compiled.get_runtime_model().get_ordered_ops()
-        ]
-        # The plugin carries 64-bit integers in 32 bits, and widens what it has folded.
-        widened = (("Const", self._openvino.Type.i32), ("Convert", self._openvino.Type.i64))
-        kinds = [kind for kind, _ in layers]
-        if kinds != ["Const", "Output"] and tuple(layers[:-1]) != widened:
-            raise Unsupported(f"openvino did not fold this, but left {', '.join(kinds)}")
-        return compiled.create_infer_request()
+        return self._plugin.request_to_folded(self._openvino.Model([convert], [], "cast"))
 
     def _evaluation(self, case: Case, x: Any, y: Any) -> Callable[[], None]:
         _, convert = self._graph(case, self._openvino.PartialShape.dynamic())
@@ -297,55 +268,23 @@ class OpenVino:
 
     def _request(self, case: Case, shape: tuple[int, ...]) -> Any:
         shape = (-1,) * len(shape) if self._variant == "cpu-dynamic" else shape
-        compile_model = partial(self._compiled, _kernel_of(case), shape)
-        return self._or_unsupported(compile_model).create_infer_request()
+        return self._compiled(_kernel_of(case), shape).create_infer_request()
 
     def _compile(self, case: Case, shape: tuple[int, ...]) -> Any:
         parameter, convert = self._graph(case, list(shape))
-        return self._compile_model([convert], [parameter])
-
-    def _compile_model(self, results: list[Any], parameters: list[Any]) -> Any:
-        assert self._core is not None
-        model = self._openvino.Model(results, parameters, "cast")
-        return self._core.compile_model(model, "CPU", dict(SETTINGS))
-
-    def _or_unsupported(self, action: Callable[[], Any]) -> Any:
-        """Run an action of the plugin; raise Unsupported if its error names a missing kernel."""
-        try:
-            return action()
-        except RuntimeError as error:
-            for line in str(error).splitlines():
-                if any(sign in line for sign in MISSING_KERNELS):
-                    raise Unsupported(line) from None
-            raise
+        return self._plugin.compile(self._openvino.Model([convert], [parameter], "cast"))
 
     def _graph(self, case: Case, shape: Any) -> tuple[Any, Any]:
-        parameter = self._operators.parameter(shape, self._type(case.source))
+        parameter = self._operators.parameter(shape, self._tensors.type(case.source))
         return parameter, self._conversion(case, parameter)
 
     def _conversion(self, case: Case, operand: Any) -> Any:
         """Return the node that converts an operand, by the operation that the case is about."""
-        target = self._type(case.target)
+        target = self._tensors.type(case.target)
         if case.document != LIKE:
             return self._operators.convert(operand, target)
         like = self._openvino.op.Constant(target, self._openvino.Shape([1]), [0])
         return self._operators.convert_like(operand, like)
-
-    def _tensor(self, dtype: str, memory: Bits, shape: tuple[int, ...]) -> Any:
-        # openvino uses this memory, and checks neither its size nor its alignment.
-        return self._openvino.Tensor(memory, list(shape), self._type(dtype))
-
-    def _input(self, dtype: str, bits: Bits) -> Any:
-        return self._tensor(dtype, _content(format_named(dtype), bits), bits.shape)
-
-    def _type(self, dtype: str) -> Any:
-        return getattr(self._openvino.Type, self._name(dtype))
-
-    def _name(self, dtype: str) -> str:
-        name = DTYPES.get(dtype)
-        if name is None or not hasattr(self._openvino.Type, name):
-            raise Unsupported(f"openvino has no dtype castable as {dtype}")
-        return name
 
 
 def _kernel_of(case: Case) -> Case:
@@ -357,11 +296,6 @@ def _kernel_of(case: Case) -> Case:
 def _not_converted(case: Case) -> Unsupported:
     pair = f"{DTYPES[case.source]} to {DTYPES[case.target]}"
     return Unsupported(f"openvino's reference does not convert {pair}")
-
-
-def _content(entry: Format, bits: Bits) -> Bits:
-    """Return the memory of a tensor of these codes: packed, low bits first, if below a byte."""
-    return pack(bits, entry.bits) if is_packed(entry) else np.require(bits, requirements=["C", "A"])
 
 
 HEADER = """\

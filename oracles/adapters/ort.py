@@ -18,7 +18,9 @@ from oracles.adapters.onnx_models import (
     bitcast_graph,
     cast_graph,
 )
-from oracles.adapters.ort_scripts import header, initializer, is_raw, run, session
+from oracles.adapters.onnx_quantize_models import CLAIMS, Node, NodeModels, quantize_node
+from oracles.adapters.ort_scripts import header, initializer, is_raw, node_run, run, session
+from oracles.adapters.quantize_scripts import initializers, tensor_statements
 from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import NUMPY_DTYPES, bits_statement
 from oracles.adapters.tensor_memory import (
@@ -26,6 +28,7 @@ from oracles.adapters.tensor_memory import (
     ort_value_buffer,
     patterns_in,
     patterns_of_ort_value,
+    tensor_content,
     tensor_memory,
 )
 from oracles.bit_packing import is_packed
@@ -88,7 +91,7 @@ class Ort:
     """
 
     name = "ort"
-    claims: tuple[str, ...] = ("onnx-cast", "onnx-bitcast")
+    claims: tuple[str, ...] = ("onnx-cast", "onnx-cast-like", "onnx-bitcast", *CLAIMS)
 
     def __init__(self, variant: str | None = None) -> None:
         self._ort: Any = load("onnxruntime", "ort")
@@ -96,6 +99,7 @@ class Ort:
         self._onnx: Any = load("onnx", "ort")
         self.version = str(self._ort.__version__)
         self._models = ModelBuilder(self._onnx)
+        self._nodes = NodeModels(self._onnx, self._models)
         available = self._ort.get_available_providers()
         providers = {name.removesuffix("ExecutionProvider").lower(): name for name in available}
         require_variant(self.name, variant, tuple(dict.fromkeys((*VARIANTS, *providers))))
@@ -106,6 +110,7 @@ class Ort:
             raise Unsupported(self._no_device("has no CUDA execution provider"))
         self.chain_roads = () if self._folded else CHAIN_ROADS
         self._session_or_refusal = lru_cache(CACHED_SESSIONS)(self._try_session)
+        self._session_of_node = lru_cache(CACHED_SESSIONS)(self._try_node)
         if variant == "cuda":
             self._session(Graph(LATEST, "float32", "float32", operator=None))
 
@@ -130,6 +135,23 @@ class Ort:
         require_plain(case, "onnxruntime's Cast")
         return self._models.road(case)
 
+    def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
+        """Answer a case with a model of one QuantizeLinear, DequantizeLinear or the dynamic one."""
+        with self._refusals(*MISSING_KERNELS):
+            node, tensors = quantize_node(case, tensors)
+            session = self._node_session(node, tensors)
+            binding = session.io_binding()
+            for name, dtype in () if self._folded else node.inputs:
+                binding.bind_ortvalue_input(name, self._ort_value(dtype, tensors[name]))
+            for name, _ in node.outputs:
+                binding.bind_output(name)
+            session.run_with_iobinding(binding)
+            found = zip(node.outputs, binding.get_outputs(), strict=True)
+            return {
+                name: patterns_of_ort_value(format_named(dtype), value)
+                for (name, dtype), value in found
+            }
+
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Answer chains by one model, in which each has its own input and output."""
         axes = axes_of(company)
@@ -140,11 +162,7 @@ class Ort:
             binding = session.io_binding()
             for number, (chain, own) in enumerate(zip(company.chains, inputs, strict=True)):
                 if axes.get("input") != "constant":
-                    value = self._ort.OrtValue.ortvalue_from_numpy_with_onnx_type(
-                        ort_value_buffer(format_named(chain.source), own),
-                        self._models.element_type(chain.source),
-                    )
-                    binding.bind_ortvalue_input(f"x{number}", value)
+                    binding.bind_ortvalue_input(f"x{number}", self._ort_value(chain.source, own))
                 binding.bind_output(f"y{number}")
             session.run_with_iobinding(binding)
             ends = zip(company.chains, binding.get_outputs(), strict=True)
@@ -207,6 +225,21 @@ class Ort:
         """Return a script that runs a bitcast on onnxruntime, without this project."""
         return self._script(case, bitcast_graph(case), bits)
 
+    def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
+        """Return a script that runs one node on onnxruntime, without this project."""
+        node, tensors = quantize_node(case, tensors)
+        number_of = self._models.element_type
+        names = [name for name, _ in node.inputs] if self._folded else []
+        memory = tensor_content if self._folded else ort_value_buffer
+        return (
+            header(self.version, str(case), case.target)
+            + tensor_statements(node, tensors, memory)
+            + self._nodes.statement(node, (), names)
+            + (initializers(node, tensors, number_of) if self._folded else "")
+            + session(None, self._provider)  # by default onnxruntime folds constants
+            + node_run(node, tensors, number_of, is_constant=self._folded)
+        )
+
     def _script(self, case: Case, graph: Graph, bits: Bits) -> str:
         number = self._models.element_type(case.source)
         # A session takes texts, but then it gives no dtype that numpy lacks.
@@ -247,10 +280,7 @@ class Ort:
         if self._takes_constant(graph.source):
             session, ort_value = self._session_with_constant(graph, bits), None
         else:
-            session, source = self._session(graph), format_named(graph.source)
-            ort_value = self._ort.OrtValue.ortvalue_from_numpy_with_onnx_type(
-                ort_value_buffer(source, bits), self._models.element_type(graph.source)
-            )
+            session, ort_value = self._session(graph), self._ort_value(graph.source, bits)
         # A binding takes a quarter of the time that ``run_with_ort_values`` does.
         binding = session.io_binding()
         if ort_value is not None:
@@ -259,6 +289,11 @@ class Ort:
         session.run_with_iobinding(binding)
         (answer,) = binding.get_outputs()
         return patterns_of_ort_value(format_named(graph.target), answer)
+
+    def _ort_value(self, dtype: str, bits: Bits) -> Any:
+        return self._ort.OrtValue.ortvalue_from_numpy_with_onnx_type(
+            ort_value_buffer(format_named(dtype), bits), self._models.element_type(dtype)
+        )
 
     def _answer_in_numpy(self, graph: Graph, bits: Bits) -> Bits:
         """Answer where numpy has both dtypes, in half the time that a binding takes.
@@ -280,20 +315,38 @@ class Ort:
 
     def _try_session(self, graph: Graph) -> Any:
         """Create a session, or return its error, which is kept: a refusal costs as much as ten."""
+        return self._opened_or_refused(self._models.with_input(graph, rank=None))
+
+    def _opened_or_refused(self, model: Any) -> Any:
         states = self._states
         try:
-            return self._open(self._models.with_input(graph, rank=None), self._options())
+            return self._open(model, self._options())
         except (states.NotImplemented, states.Fail, states.InvalidGraph) as refusal:
             return refusal
+
+    def _node_session(self, node: Node, tensors: Mapping[str, Bits]) -> Any:
+        """Return the session of a node, in which its tensors are constants if they are folded."""
+        if self._folded:
+            return self._open_folded(self._nodes.model(node, (), tensors), node.operator)
+        found = self._session_of_node(node)
+        if isinstance(found, Exception):
+            raise found.with_traceback(None)
+        return found
+
+    def _try_node(self, node: Node) -> Any:
+        return self._opened_or_refused(self._nodes.model(node, (), {}))
 
     def _session_with_constant(self, graph: Graph, bits: Bits) -> Any:
         content = initializer_content(format_named(graph.source), bits)
         model = self._models.with_constant(graph, bits.shape, content)
         if not self._folded:
             return self._open(model, self._options())
+        return self._open_folded(model, str(graph.operator))
+
+    def _open_folded(self, model: Any, operator: str) -> Any:
         session, left = self._open_optimized(model, "basic")
         if left.graph.node:
-            raise Unsupported(f"onnxruntime did not fold this {graph.operator} at load")
+            raise Unsupported(f"onnxruntime did not fold this {operator} at load")
         return session
 
     def optimized(self, model: Any, level: str) -> Any:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
+from oracles.adapters.onnx_quantize_models import Node
+from oracles.adapters.quantize_scripts import patterns_expression, print_patterns, results
 from oracles.adapters.script_text import (
     NUMPY_DTYPES,
     PACK,
@@ -44,6 +48,11 @@ ORT_VALUE = "x = ort.OrtValue.ortvalue_from_numpy_with_onnx_type({array}, {numbe
 
 PADDED = """\
 padded = np.resize(packed, bits.shape)  # the tensor takes its shape from the array
+"""
+
+TENSORS = """\
+tensor = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
+given = {{{given}}}
 """
 
 RAW = "raw = ctypes.string_at(y.data_ptr(), y.tensor_size_in_bytes())\n"
@@ -119,6 +128,28 @@ def _from_memory(dtype: str, bits: Bits) -> tuple[str, str]:
     if _needs_packing(dtype, bits):
         return RAW + UNPACK.format(bits=entry.bits), f"answers{shaped}"
     return RAW, f'np.frombuffer(raw, "{entry.storage}"){mask_expression(dtype)}{shaped}'
+
+
+def node_run(
+    node: Node,
+    tensors: Mapping[str, Bits],
+    number_of: Callable[[str], int],
+    *,
+    is_constant: bool,
+) -> str:
+    """Return the statements that run the session on a node's inputs and print its results."""
+    given = [f'"{name}": tensor({name}, {number_of(dtype)})' for name, dtype in node.inputs]
+    feed = "{}" if is_constant else "given"
+    statements = "" if is_constant else TENSORS.format(given=", ".join(given))
+    statements += f"{results(node)} = session.run_with_ort_values(None, {feed})\n"
+    for name, dtype in node.outputs:
+        patterns = f'{name}.numpy().view("{format_named(dtype).storage}")'
+        if is_raw(dtype):
+            statements += RAW
+            memory, count = 'np.frombuffer(raw, "uint8")', tensors["x"].size
+            patterns = patterns_expression(dtype, memory, count)
+        statements += print_patterns(name, patterns)
+    return statements
 
 
 def is_raw(dtype: str) -> bool:

@@ -36,8 +36,12 @@ def load(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        advice = f"{error.name} is missing: pip install 'castigate[{extra}]'"
-        raise NotInstalled(advice) from error
+        raise not_installed(error, extra) from error
+
+
+def not_installed(error: ModuleNotFoundError, extra: str) -> NotInstalled:
+    """Return the error that says how to install what is missing."""
+    return NotInstalled(f"{error.name} is missing: pip install 'castigate[{extra}]'")
 
 
 def require_variant(oracle: str, variant: str | None, known: tuple[str, ...]) -> None:

@@ -39,8 +39,8 @@ answers = np.packbits(stream.reshape(-1, {bits}), axis=1, bitorder="little").rav
 """Statements that unpack the memory ``raw`` into ``answers``, one code per byte."""
 
 
-def bits_statement(dtype: str, bits: Bits) -> str:
-    """Return the statement that binds ``bits`` to an array of these patterns."""
+def bits_statement(dtype: str, bits: Bits, name: str = "bits") -> str:
+    """Return the statement that binds a name to an array of these patterns."""
     storage = format_named(dtype).storage
     match storage:
         case "O":
@@ -53,10 +53,10 @@ def bits_statement(dtype: str, bits: Bits) -> str:
             end = f"np.{storage})"
             elements = [format_named(dtype).hexadecimal(code) for code in bits.ravel().tolist()]
     if len(elements) == UNEVEN and len(set(elements)) == 1:
-        return f"bits = np.full({UNEVEN}, {elements[0]}, {end}"
+        return f"{name} = np.full({UNEVEN}, {elements[0]}, {end}"
     if bits.ndim != 1:
         end += f".reshape({bits.shape})"
-    line = f"bits = np.array([{', '.join(elements)}], {end}"
+    line = f"{name} = np.array([{', '.join(elements)}], {end}"
     if len(line) <= WIDTH:
         return line
     if storage == "O":
@@ -68,7 +68,7 @@ def bits_statement(dtype: str, bits: Bits) -> str:
             )
             + "\n"
         )
-    return f"bits = np.array([\n{body}], {end}"
+    return f"{name} = np.array([\n{body}], {end}"
 
 
 def print_loop(source: str, target: str, answers: str = "answers") -> str:

@@ -23,11 +23,16 @@ def ort_value_buffer(source: Format, bits: Bits) -> Bits:
     return buffer
 
 
+def tensor_content(entry: Format, bits: Bits) -> Bits:
+    """Return the memory of a tensor of these codes: packed, low bits first, if below a byte."""
+    return pack(bits, entry.bits) if is_packed(entry) else np.require(bits, requirements=["C", "A"])
+
+
 def initializer_content(source: Format, bits: Bits) -> bytes | list[bytes]:
     """Return an initializer's content: encoded texts, or the raw bytes of the patterns."""
     if source.kind == "text":
         return [text.encode() for text in bits.ravel()]
-    return (pack(bits, source.bits) if is_packed(source) else bits).tobytes()
+    return tensor_content(source, bits).tobytes()
 
 
 def patterns_of_ort_value(target: Format, value: Any) -> Bits:

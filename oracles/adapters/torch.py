@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from operator import methodcaller
 from typing import Any
 
@@ -17,6 +17,7 @@ from oracles.adapters.torch_calls import Calls
 from oracles.adapters.torch_chains import chain_roads, chain_statement, ends_of
 from oracles.adapters.torch_compile import Compiler, Function
 from oracles.adapters.torch_device import DeviceSweep, require_device
+from oracles.adapters.torch_quantize import Quantizer
 from oracles.adapters.torch_tensors import DTYPES, PAIRED, VIEWED, Tensors, shares_memory
 from oracles.huge_pages import in_huge_pages
 from oracles.protocol import Bits, Bound, DeviceSwept, Returned, Unsupported
@@ -25,7 +26,10 @@ from specs.cases import Case
 from specs.chains import Company
 from specs.formats import format_named
 
-VARIANTS: tuple[str, ...] = ("view", "compile", "threads", "cuda")
+VARIANTS: tuple[str, ...] = ("view", "compile", "threads", "cuda", "decomposed")
+
+ALONE = {"view": "bitcasts alone", "decomposed": "quantization alone"}
+"""What variants offer that do not cast."""
 
 HEADER = """\
 # torch {version}: {case}
@@ -42,6 +46,8 @@ CAST_STATEMENTS = {
 
 class Torch:
     """A cast by ``to``, a bitcast by ``view``; `compile` compiles both, `view` has only bitcasts.
+
+    `decomposed` quantizes alone, by the operations that exported graphs have.
 
     `threads` uses torch's default number of threads; the other variants use one. `cuda` has its
     tensors on a CUDA device.
@@ -75,6 +81,21 @@ class Torch:
         self._require_cast(case)
         return self._answer("to", case, bits)
 
+    def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
+        """Quantize by `quantize_per_tensor` or `quantize_per_channel`."""
+        return self._quantizer.quantize(case, tensors)
+
+    def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
+        """Return a script that quantizes by torch, without this project."""
+        header = HEADER.format(version=self.version, case=case).rstrip() + "\n"
+        return header + self._quantizer.statements(case, tensors)
+
+    @cached_property
+    def _quantizer(self) -> Quantizer:
+        if self._variant not in (None, "threads", "decomposed"):
+            raise Unsupported(f"torch:{self._variant} does not quantize; torch does")
+        return Quantizer(self._torch, self._tensors, decomposed=self._variant == "decomposed")
+
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Answer chains with one ``to`` after another, all in one function."""
         paths = []
@@ -96,6 +117,8 @@ class Torch:
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one ``view``, which scales the last dimension."""
         require_plain(case, "Tensor.view")
+        if self._variant == "decomposed":
+            raise Unsupported("torch:decomposed offers quantization alone; torch casts")
         for dtype in (case.source, case.target):
             self._tensors.viewable(dtype)
         return self._answer("view", case, bits)
@@ -218,8 +241,8 @@ class Torch:
 
     def _require_cast(self, case: Case) -> None:
         require_plain(case, "Tensor.to")
-        if self._variant == "view":
-            raise Unsupported("torch:view offers bitcasts alone; torch casts")
+        if self._variant in ALONE:
+            raise Unsupported(f"torch:{self._variant} offers {ALONE[self._variant]}; torch casts")
         for dtype in (case.source, case.target):
             self._tensors.castable(dtype)
 

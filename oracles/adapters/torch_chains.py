@@ -21,7 +21,7 @@ def chain_roads(variant: str | None) -> tuple[str, ...]:
     match variant:
         case "compile":
             return COMPILED, EMULATED
-        case "view":
+        case "view" | "decomposed":
             return ()
     return (EAGER,)
 

@@ -124,7 +124,9 @@ class Client:
         if isinstance(request, CastAtOnce):
             return method(case, request.each, request.beside)
         own = {name: self._own(bits) for name, bits in request.tensors.items()}
-        return method(case, own[""]) if request.made is None else method(case, request.made, own)
+        if request.made is not None:
+            return method(case, request.made, own)
+        return method(case, own.get("", own)) if own else method(case)
 
     def _method(self, request: Request) -> Callable[..., Any] | None:
         """Return the oracle's method that a request names; one that is None does not count."""

@@ -13,6 +13,7 @@ from oracles.backend.backend_supervisor import BackendSupervisor
 from oracles.backend.crash_bisect import CrashBisector
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.message_codec import (
+    OPTIONAL_METHODS,
     OracleDescription,
     encode_batch,
     encode_call,
@@ -36,7 +37,7 @@ SWEEP_BYTES = 1 << 22
 """Bytes of the answers to one request in a sweep."""
 BISECTED = {"call"}
 """Methods whose crash is searched for in a part of the tensor; it answers element by element."""
-SCRIPTS = {"reproduce", "reproduce_bitcast", "reproduce_call", "reproduce_chains"}
+SCRIPTS = {name for name in OPTIONAL_METHODS if name.startswith("reproduce")}
 """Methods on which no verdict depends."""
 MAX_LOST_MESSAGES = 3
 """After so many messages that ended the process, every request is sent alone."""
@@ -168,12 +169,14 @@ class IsolatedOracle:
         return partial(self._bisected, partial(self._ask, "bound", case), bits)
 
     def _forward(self, method: str, case: Case, *more: Any) -> Any:
-        """Call a method of the oracle; ``more`` is a tensor, a call and its members, or nothing."""
+        """Call a method with a tensor, tensors by name, a call and its members, or nothing."""
         request: dict[str, Any] = {"ask": method, "case": encode_case(case)}
         arrays: Mapping[str, Bits] = {}
         match more:
             case [Call() | Company() as call, members]:
                 request["call"], arrays = encode_call(call), members
+            case [Mapping() as tensors]:
+                arrays = tensors
             case [bits]:
                 arrays = {"": bits}
         if method in SCRIPTS:

@@ -30,7 +30,7 @@ from oracles.backend.remote_errors import decode_error, unsendable_answer
 from oracles.backend.shared_memory import SharedMemory
 from oracles.backend.startup_notice import startup_notice
 from oracles.backend.supervised_process import ProcessFailed, SupervisedProcess
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Tensor
 from oracles.tensor_batch import BatchAnswers
 from specs.errors import CastigateError
 from specs.release import VERSION
@@ -151,6 +151,9 @@ def _decode_answer(
             return arrays
         if request["ask"] == "casts":
             return _decode_batch_answers(request["batch"]["shapes"], header["count"], arrays[""])
+        if "tensor" in header:
+            dtype, device = header["tensor"]
+            return Tensor(str(dtype), str(device), arrays[""])
         if "text" in header:
             return str(header["text"])
         if "flag" in header:

@@ -13,8 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from oracles.backend.replies import checked, malformed, stored
-from oracles.protocol import Bits, Returned
+from oracles.protocol import Bits, Returned, Tensor
 from oracles.tensor_batch import TensorBatch
 from specs.calls import Call
 from specs.cases import Case
@@ -29,8 +31,8 @@ ANY_BYTE = 0xFF
 class MethodRequest:
     """What one method of an adapter is asked about a case.
 
-    The method gets the case, then the call if there is one, then the tensors: a single one as it
-    is, several by name. A backend without the ``method`` declines, and ``lacks`` says so. The
+    The method gets the case, then the call if there is one, then the tensors: one without a name as
+    it is, others by name. A backend without the ``method`` declines, and ``lacks`` says so. The
     method ``script`` writes a script that shows the answer.
     """
 
@@ -45,7 +47,7 @@ class MethodRequest:
 
     @property
     def tensors(self) -> Mapping[str, Bits]:
-        """The tensors that the method gets; a single one has no name."""
+        """The tensors that the method gets; of a cast or bitcast there is one, without a name."""
         return {}
 
     @property
@@ -163,6 +165,36 @@ class CastChains(MethodRequest):
 
 
 @dataclass(frozen=True, eq=False)
+class Quantize(MethodRequest):
+    """Quantize or dequantize tensors. The reply holds the ``results`` that are asked for, by name.
+
+    They are named with the dtypes that they must have, and may have any shape.
+    """
+
+    given: Mapping[str, Bits]
+    results: Mapping[str, str]
+    method = "quantize"
+    lacks = "does not quantize"
+    script = "reproduce_quantize"
+
+    @property
+    def tensors(self) -> Mapping[str, Bits]:
+        """The tensors by name: values, scales, zero points."""
+        return self.given
+
+    def checked(self, answer: Any) -> dict[str, Bits]:
+        """Require patterns of each result's dtype."""
+        if not isinstance(answer, Mapping):
+            raise malformed(f"the answer is {type(answer).__name__}, not a mapping of tensors")
+        missing = [name for name in self.results if name not in answer]
+        if missing:
+            raise malformed(f"the answer has no tensor `{missing[0]}`")
+        return {
+            name: stored(format_named(dtype), answer[name]) for name, dtype in self.results.items()
+        }
+
+
+@dataclass(frozen=True, eq=False)
 class CastBatch(MethodRequest):
     """Cast many tensors, each by a call of its own.
 
@@ -192,6 +224,46 @@ class CastAtOnce(MethodRequest):
     beside: Case | None = None
     method = "cast_at_once"
     lacks = "is asked by one thread only"
+
+
+class WriteContainer(AboutTensor):
+    """Write one tensor into a container, in its own memory layout. The reply holds the bytes."""
+
+    method = "write_container"
+    lacks = "writes no containers"
+
+    def checked(self, answer: Any) -> Bits:
+        """Require bytes."""
+        if not isinstance(answer, np.ndarray) or answer.dtype != np.uint8 or answer.ndim != 1:
+            raise malformed("the answer is no row of bytes")
+        return answer
+
+
+class ReadContainer(AboutTensor):
+    """Read the tensor in a container's bytes. The reply holds it with its dtype."""
+
+    method = "read_container"
+    lacks = "reads no containers"
+
+    def checked(self, answer: Any) -> Tensor:
+        """Require a tensor."""
+        if not isinstance(answer, Tensor):
+            raise malformed(f"the answer is {type(answer).__name__}, not a Tensor")
+        return answer
+
+
+class WriteStatements(MethodRequest):
+    """Write the statements of a script that writes a container. The reply holds the text."""
+
+    method = "reproduce_write"
+    lacks = "writes no script of this"
+
+
+class ReadStatements(MethodRequest):
+    """Write the statements of a script that reads a container. The reply holds the text."""
+
+    method = "reproduce_read"
+    lacks = "writes no script of this"
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,6 +53,7 @@ from oracles.protocol import (
     Bits,
     Returned,
     Swept,
+    Tensor,
     Unsupported,
     WithBitcastRoad,
     WithRoad,
@@ -151,7 +152,8 @@ class Server:
             case _ if "call" in header:
                 answer = getattr(oracle, ask)(case, header["call"], arrays)
             case _:
-                answer = getattr(oracle, ask)(case, arrays[""])
+                given = (arrays.get("", arrays),) if arrays else ()
+                answer = getattr(oracle, ask)(case, *given)
         return ENCODERS.get(ask, _encode_array)(answer)
 
     def _answer_many(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Answer:
@@ -333,6 +335,21 @@ def _encode_many(answers: Sequence[object]) -> Answer:
     return {"many": True}, {str(place): array for place, array in enumerate(answers)}  # type: ignore[misc]
 
 
+def _encode_tensor(found: object) -> Answer:
+    if not isinstance(found, Tensor) or not is_sendable(found.bits):
+        return {"unsendable": _describe_type(getattr(found, "bits", found))}, {}
+    return {"tensor": [str(found.dtype), str(found.device)]}, {"": found.bits}
+
+
+def _encode_named(answers: object) -> Answer:
+    if not isinstance(answers, Mapping):
+        return {"unsendable": _describe_type(answers)}, {}
+    for array in answers.values():
+        if not is_sendable(array):
+            return {"unsendable": _describe_type(array)}, {}
+    return {"many": True}, {str(name): array for name, array in answers.items()}
+
+
 def _describe_type(answer: object) -> str:
     if type(answer) is np.ndarray:
         return f"ndarray of {answer.dtype}"
@@ -346,8 +363,13 @@ ENCODERS: Mapping[str, Callable[[Any], Answer]] = {
     "reproduce_call": lambda text: ({"text": str(text)}, {}),
     "bitcast_shares_memory": lambda flag: ({"flag": bool(flag)}, {}),
     "reproduce_chains": lambda text: ({"text": str(text)}, {}),
+    "reproduce_quantize": lambda text: ({"text": str(text)}, {}),
+    "quantize": _encode_named,
     "call": _encode_returned,
     "chains": _encode_many,
+    "read_container": _encode_tensor,
+    "reproduce_write": lambda text: ({"text": str(text)}, {}),
+    "reproduce_read": lambda text: ({"text": str(text)}, {}),
 }
 """How the answers of a method are encoded, unless they are arrays."""
 

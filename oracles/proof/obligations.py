@@ -14,7 +14,7 @@ from specs.editions import editions
 from specs.formats import Format
 from specs.loader import documents
 from specs.model.vocabulary import Rounding
-from specs.operations import is_bitcast
+from specs.operations import is_cast
 from specs.ruling import ruling
 
 
@@ -51,7 +51,7 @@ def _rulings() -> Iterator[tuple[str, Ruling]]:
     for document in documents().values():
         for edition in editions(document):
             for case in edition.cases():
-                if case.example is not None or is_bitcast(case):
+                if case.example is not None or not is_cast(case):
                     continue
                 rules = ruling(case)
                 numeric = rules.source.is_numeric and rules.target.is_numeric

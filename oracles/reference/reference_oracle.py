@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.protocol import Bits, Bound, Returned, Tensor, Unsupported
-from oracles.reference import kernel_text
+from oracles.reference import kernel_text, quantization_answers
 from oracles.reference.bitcast_bits import by_integer, by_memory, fills_bytes
+from oracles.reference.block_answers import answer_blocks
 from oracles.reference.call_dispatch import Decision, decide
 from oracles.reference.compiled_kernels import compiled
 from oracles.reference.expect_by_kernels import KernelExpectations
@@ -26,6 +27,7 @@ from specs.case_calls import case_of_member, member_of
 from specs.cases import Case
 from specs.chains import Company
 from specs.formats import format_named
+from specs.operations import is_of_blocks
 from specs.outcomes import Nan
 from specs.release import VERSION
 from specs.ruling import ruling
@@ -215,6 +217,12 @@ class Reference:
                 end = self.cast(step, end)
             ends.append(end)
         return ends
+
+    def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
+        """Quantize or dequantize by the kernels; zeros where the document leaves it open."""
+        if is_of_blocks(case):
+            return answer_blocks(case, tensors)
+        return quantization_answers.quantize(case, tensors)
 
     def road(self, case: Case) -> str:
         """Describe what a ruling computes: cases with the same description get the same answers."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from reports import case_patterns
-from reports.findings import chain_mechanisms
+from reports.findings import chain_mechanisms, quantization_mechanisms
 from reports.findings.bitcast_mechanisms import BIT_MECHANISMS
 from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import Kind
@@ -27,6 +27,7 @@ from reports.problems import (
     WrongElement,
     WrongForm,
     WrongInChain,
+    WrongQuantized,
     WrongShape,
 )
 from specs.bitcast_shapes import shape_of
@@ -101,8 +102,8 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
     chosen = [max(names, key=lambda name: counts[name], default="") for names in followed]
     shapes: dict[str, set[Shape]] = {}
     for name, failure in zip(chosen, failures, strict=True):
-        if not failure.cell.check:
-            shapes.setdefault(name, set()).add(shape_of(failure.cell.as_case) if name else ())
+        if name in SHAPE_RULES and not failure.cell.check:
+            shapes.setdefault(name, set()).add(shape_of(failure.cell.as_case))
     raised = {
         cause.name: (cause, says)
         for cell, _, problem in failures
@@ -112,6 +113,8 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
     for each, name in zip(failures, chosen, strict=True):
         if isinstance(each.problem, WrongInChain):
             yield _cause_of_chain(name)
+        elif isinstance(each.problem, WrongQuantized):
+            yield _cause_of_quantized(name)
         elif each.cell.check:
             yield _cause_of_check(each, raised)
         elif name in SHAPE_RULES:
@@ -126,7 +129,7 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
 def _followed(failure: Failure) -> Sequence[str]:
     """What explains a bitcast: rules of its shape between widths, or mechanisms of its bits."""
     cell, _, problem = failure
-    if isinstance(problem, WrongInChain):
+    if isinstance(problem, WrongInChain | WrongQuantized):
         return problem.followed
     if not is_bitcast(cell.as_case):
         return ()
@@ -204,6 +207,13 @@ def _cause_of_chain(mechanism: str) -> tuple[Cause, str]:
         return Cause("wrong value", mechanism), chain_mechanisms.says(mechanism)
     cause = Cause("wrong value", "changes-in-company")
     return cause, "gives other values for casts in one program than for each of them alone"
+
+
+def _cause_of_quantized(mechanism: str) -> tuple[Cause, str]:
+    """The cause of wrong codes, scales or values."""
+    if mechanism:
+        return Cause("wrong value", mechanism), quantization_mechanisms.says(mechanism)
+    return Cause("wrong value", "quantizes-otherwise"), "quantizes to other values"
 
 
 def _cause_of_check(failure: Failure, raised: Mapping[str, tuple[Cause, str]]) -> tuple[Cause, str]:

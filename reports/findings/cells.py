@@ -9,7 +9,7 @@ from reports.findings.failing_inputs import FailingInputs
 from reports.problems import Died, Problem, Unoffered
 from reports.verdicts import NO_ANSWER, NOT_RUN
 from specs.cases import Case
-from specs.operations import is_bitcast
+from specs.operations import is_cast
 
 CellKey = tuple[str, str]
 """A backend's name, and the id of a case or the name of a check."""
@@ -110,7 +110,7 @@ class Cell:
     @property
     def must_have_inputs(self) -> bool:
         """Whether a good verdict needs inputs; a bitcast may be rejected, or have no elements."""
-        return not is_bitcast(self.as_case)
+        return is_cast(self.as_case)
 
     @property
     def is_answered(self) -> bool:

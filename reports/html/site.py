@@ -15,6 +15,10 @@ from reports.findings.report import Report, read_report
 from reports.findings.verdict_signs import CHANGE_SIGNS, SIGNS_AND_MEANINGS, percentage
 from reports.html.behaviors import behaviors_by_family
 from reports.html.case_details import case_details
+from reports.html.containers import CLASSES as CONTAINER_CLASSES
+from reports.html.containers import MEANINGS as CONTAINER_MEANINGS
+from reports.html.containers import SIGNS as CONTAINER_SIGNS
+from reports.html.containers import ContainerTable, Tables
 from reports.html.docket import DocketRow, DocketRows
 from reports.html.document_page import (
     cited_lines,
@@ -30,6 +34,7 @@ from reports.html.open_points import open_points
 from reports.html.page_data import data_file, index_data, open_answers_data
 from reports.html.portability import CLASSES, MEANINGS, Porting, Portings
 from reports.html.portability import SIGNS as PORTABILITY_SIGNS
+from reports.html.quantization import quantization_pages
 from reports.html.replace_report import check_output_folder, replace_report
 from reports.html.trend import trends
 from reports.verdicts import VERDICTS, WRONG
@@ -48,25 +53,31 @@ def write_site(
     out: str | os.PathLike[str],
     docket_rows: DocketRows | None = None,
     portings: Portings | None = None,
+    container_tables: Tables | None = None,
 ) -> Report:
     """Write the report of some runs, oldest first, and replace an older report in the folder.
 
     ``docket_rows`` decides public threads by the last run, ``portings`` compares each two of its
-    backends; without them there are no pages of these.
+    backends, ``container_tables`` returns what was stored of containers; without them there are no
+    pages of these.
     """
     folder = check_output_folder(os.fspath(out))
     report = read_report(runs)
     rows = docket_rows(runs[-1]) if docket_rows is not None else ()
     compared = portings(runs[-1]) if portings is not None else ()
-    replace_report(folder, lambda: _files(report, rows, compared))
+    held = container_tables(runs[-1]) if container_tables is not None else ()
+    replace_report(folder, lambda: _files(report, rows, compared, held))
     return report
 
 
 def _files(
-    report: Report, rows: Sequence[DocketRow], compared: Sequence[Porting]
+    report: Report,
+    rows: Sequence[DocketRow],
+    compared: Sequence[Porting],
+    held: Sequence[ContainerTable],
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the path and the content of each file of the report."""
-    for name, text in _pages(report, rows, compared):
+    for name, text in _pages(report, rows, compared, held):
         yield name, plain_text(text).encode()
     for file in sorted(STATIC.iterdir()):
         yield f"static/{file.name}", file.read_bytes()
@@ -77,7 +88,10 @@ def _files(
 
 
 def _pages(
-    report: Report, rows: Sequence[DocketRow], compared: Sequence[Porting]
+    report: Report,
+    rows: Sequence[DocketRow],
+    compared: Sequence[Porting],
+    held: Sequence[ContainerTable],
 ) -> Iterator[tuple[str, str]]:
     """Yield the file name and the text of each page."""
     environment = Environment(
@@ -88,6 +102,7 @@ def _pages(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    quantization = list(quantization_pages(report))
     environment.globals |= {
         "report": report,
         "percentage": percentage,
@@ -104,6 +119,11 @@ def _pages(
         "finding_kinds": SIGNS,
         "docket": Counter(each.verdict for each in rows),
         "portings": compared,
+        "quantization": quantization,
+        "container_tables": held,
+        "container_signs": CONTAINER_SIGNS,
+        "container_classes": CONTAINER_CLASSES,
+        "container_meanings": CONTAINER_MEANINGS,
         "portability_signs": PORTABILITY_SIGNS,
         "portability_classes": CLASSES,
         "portability_meanings": MEANINGS,
@@ -117,8 +137,12 @@ def _pages(
     yield "layouts.html", page("layouts.html", groups=list(layout_checks(report)))
     yield "trend.html", page("trend.html", trends=trends(report), wrong_verdicts=WRONG)
     yield "open.html", page("open.html", points=list(open_points(report)))
+    for each in quantization:
+        yield f"{each.name}.html", page("quantization.html", page=each)
     if compared:
         yield "portability.html", page("portability.html")
+    if held:
+        yield "containers.html", page("containers.html")
     if rows:
         asked = {cell.case for cell in report.cells.values()}
         yield "docket.html", page("docket.html", rows=rows, asked=asked)
@@ -128,5 +152,5 @@ def _pages(
         yield f"{operation}s.html", page("use.html", operation=operation)
     for file, variables in finding_pages(report):
         yield file, page("finding.html", **variables)
-    for each in document_pages(report):
-        yield document_page_file(each.document.name), page("document.html", page=each)
+    for shown in document_pages(report):
+        yield document_page_file(shown.document.name), page("document.html", page=shown)

@@ -9,13 +9,15 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from reports.case_patterns import expand
+from reports.case_patterns import document_of, expand
 from reports.findings.finding import Kind
 from reports.ledger.breaches import parse_breach
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.version_spans import Span, public_version, version_order
 from reports.run_store.record import Examples, Seed
+from specs.cases import JOINT
 from specs.errors import CastigateError
+from specs.house_rules import known_rules, shipped_rules
 from specs.model.document import Text
 from specs.model.strict_model import StrictModel
 from specs.model.yaml_source import Location, YamlFile, explain_validation_error, read_yaml
@@ -60,21 +62,46 @@ class LedgerFile(StrictModel):
     findings: list[FindingEntry]
 
 
-def path_of(backend: str) -> Path | None:
-    """The path of a backend's ledger, whether it exists or not; None if it cannot have one."""
+def ledger_of(backend: str, case: str = "") -> str:
+    """The name of the ledger that lists a backend's case: with house rules, one of their own.
+
+    >>> ledger_of("ort", "onnx-cast+java:25/float32/int32")
+    'ort+java'
+    """
+    _, joint, rules = document_of(case).partition(JOINT)
+    return f"{backend}{joint}{rules}"
+
+
+def path_of(name: str) -> Path | None:
+    """The path of a ledger, whether it exists or not; None if its backend cannot have one.
+
+    A ledger of house rules that users wrote lies beside the file of these.
+    """
+    backend, _, rules = name.partition(JOINT)
     if not BACKEND_NAME.fullmatch(backend):
         return None
-    return FOLDER / f"{backend.replace(':', '.')}.yaml"
+    is_own = rules in known_rules() and rules not in shipped_rules()
+    folder = known_rules()[rules].source.path.parent if is_own else FOLDER
+    return folder / f"{name.replace(':', '.')}.yaml"
 
 
-def load_ledger(backend: str) -> Ledger | None:
-    """The ledger of a backend, if it has one; raise an error with file and line if it is wrong."""
-    path = path_of(backend)
+def update_command(name: str) -> str:
+    """The command that records in a ledger what its backend does now."""
+    backend, joint, rules = name.partition(JOINT)
+    if joint and rules not in shipped_rules() and rules in known_rules():
+        rules = str(known_rules()[rules].source.path)
+    by_rules = f" --rules={rules}" if joint else ""
+    return f"pytest --pyargs conformance --backend={backend}{by_rules} --update-ledger"
+
+
+def load_ledger(name: str) -> Ledger | None:
+    """The ledger of a name, if there is one; raise an error with file and line if it is wrong."""
+    path = path_of(name)
     if path is None or not path.is_file():
         return None
     ledger = read_ledger(path)
-    if ledger.backend != backend:
-        raise CastigateError(f"{path}:1: this is the ledger of {ledger.backend}, not of {backend}")
+    if ledger.backend != name:
+        raise CastigateError(f"{path}:1: this is the ledger of {ledger.backend}, not of {name}")
     return ledger
 
 

@@ -48,6 +48,8 @@ class InputOptions:
 class Ledger:
     """The known findings of one backend by name, and its known breaches by case.
 
+    With house rules, ``backend`` is the backend and their name: ``ort+java``.
+
     ``versions`` are those with which it was made, the earliest first. A version that is not among
     them has no entries of its own: the ones of the nearest apply.
     """

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import changes_words, counted, extent_words
+from reports.ledger.ledger_file import update_command
 from reports.ledger.listing import AppliedLedger, LedgerComparison, LedgerStatus
 from reports.outputs.last_screen import BackendScreen
 
@@ -148,8 +149,3 @@ class BackendNews:
                 return "since its ledger"
             case AppliedLedger(base=base):
                 return f"since {base}"
-
-
-def update_command(backend: str) -> str:
-    """The command that records what a backend does now."""
-    return f"pytest --pyargs conformance --backend={backend} --update-ledger"

@@ -15,14 +15,14 @@ from reports.case_patterns import compress, natural_order
 from reports.findings.finding import KINDS, UNEXPLAINED, Finding
 from reports.findings.finding_text import example_words, shortened
 from reports.ledger.breaches import Breach
-from reports.ledger.ledger_file import SEPARATOR
+from reports.ledger.ledger_file import SEPARATOR, update_command
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.version_spans import Span, public_version, version_order
 from reports.run_store.storage import folder_at
 
 HEAD = """\
 # What {0} is known to get wrong; all of it must show, and nothing else may.
-# Rewritten by: pytest --pyargs conformance --backend={0} --update-ledger
+# Rewritten by: {1}
 """
 LONGEST_EXAMPLE = 120
 """Characters of an example."""
@@ -103,7 +103,7 @@ def write_ledger(path: Path, ledger: Ledger) -> int:
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     out = StringIO()
     yaml.dump(content, out)
-    text = HEAD.format(ledger.backend) + out.getvalue()
+    text = HEAD.format(ledger.backend, update_command(ledger.backend)) + out.getvalue()
     folder = folder_at(str(path.parent))
     folder.write(path.name, text.encode(), "nothing has changed; the folder must be writable")
     return len(entries)

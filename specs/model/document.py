@@ -18,7 +18,15 @@ from pydantic import (
 from specs.behaviors import reductions
 from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
 from specs.formats import every_format, formats
+from specs.model.block_entry import BlockAnswers, BlocksEntry
 from specs.model.page_lines import LineRange, Lines
+from specs.model.pointed_entry import PointedEntry
+from specs.model.quantization_entry import (
+    QuantizationEntry,
+    Step,
+    StepAnswers,
+    check_answers,
+)
 from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import (
     CODE_WORDS,
@@ -39,6 +47,8 @@ SHAPE_WORDS = (
     f"append-ratio{BY_BITS}",
     f"drop-last{BY_BITS}",
 )
+FOLLOWED = "followed"
+"""The outcome word of a rule by which another document decides."""
 PLAIN_WORDS = (
     "value",
     "wrap",
@@ -48,6 +58,7 @@ PLAIN_WORDS = (
     "parses-to",
     "error",
     "answer",
+    FOLLOWED,
     "unspecified",
 )
 OUTCOME_WORDS = (
@@ -64,6 +75,11 @@ ABSENT = "absent"
 """The condition word that matches cases without the parameter."""
 LAYER_RUNS, RECEIVER_UNCHANGED, NOT_COPIED = "layer-runs", "receiver-unchanged", "not-copied"
 """The names under which verdicts report promises that are not about values."""
+Operation = Literal[
+    "cast", "call", "bitcast",
+    "quantize", "dequantize", "dynamic-quantize",
+    "block-quantize", "block-dequantize",
+]  # fmt: skip
 HEX = re.compile(r"0x[0-9a-f]+")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -167,13 +183,6 @@ WordList = Annotated[
 Text = Annotated[str, Field(min_length=1)]
 
 
-class PointedEntry(StrictModel):
-    """A part of a document that can point at the lines of the page that it encodes."""
-
-    lines: Lines | None = None
-    """Empty (`none` in YAML) if its clause cites a source other than the page."""
-
-
 class OutcomeEntry(PointedEntry):
     """An outcome that needs more than a word: its own level or clause, or a choice of two."""
 
@@ -254,9 +263,20 @@ class RuleEntry(PointedEntry):
     when: dict[str, WordList]
     then: Cell | dict[InputClass, Cell] | None = None
     table: TableEntry | None = None
+    step: Step | None = None
+    gives: StepAnswers | None = None
+    blocks: BlockAnswers = Field({})
     changed: ChangedCellsEntry | None = None
     conflict: list[ConflictEntry] = Field([])
     note: Text | None = None
+
+    @model_validator(mode="after")
+    def _answers_of_a_step(self) -> RuleEntry:
+        if (self.step is None) != (self.gives is None):
+            raise ValueError("`step` and `gives` require each other")
+        if self.step is not None and self.gives is not None:
+            check_answers(self.step, self.gives)
+        return self
 
 
 class TensorConditions(StrictModel):
@@ -388,6 +408,8 @@ class ParameterEntry(PointedEntry):
     default: Identifier
     since: Identifier | None = None
     affects: dict[str, WordList]
+    only: dict[Identifier, dict[str, WordList]] = Field({})
+    """The pairs that have a value, if these are not all that the parameter affects."""
 
     @property
     def default_first(self) -> list[str]:
@@ -399,10 +421,12 @@ class VersionEntry(PointedEntry):
     """A version: its pairs and rules, or what it changes in the version that it extends.
 
     ``section`` is the range of the page about this version, if the page has one per version;
-    ``lines`` are those of its lists of types and attributes.
+    ``lines`` are those of its lists of types and attributes. ``follows`` is the version of another
+    document, `NAME:VERSION`, whose rules apply here by the outcome `followed`.
     """
 
     section: LineRange | None = None
+    follows: Text | None = None
     extends: Identifier | None = None
     from_: list[Dtype] | None = Field(None, alias="from")
     to: list[Dtype] | None = None
@@ -440,12 +464,14 @@ class DocumentEntry(StrictModel):
 
     document: Identifier
     title: Text
-    operation: Literal["cast", "call", "bitcast"]
+    operation: Operation
     seed: Text
     scope: Literal["every-dtype", "own-dtypes"] = "every-dtype"
     parameters: dict[Identifier, ParameterEntry] = Field({})
     receiver: ReceiverEntry | None = None
     bitcast: BitcastEntry | None = None
+    quantization: QuantizationEntry | None = None
+    blocks: BlocksEntry | None = None
     forms: dict[Identifier, FormEntry] = Field({})
     row_names: dict[Text, InputClass] = Field({}, alias="row-names")
     groups: dict[str, list[Dtype]] = Field({})

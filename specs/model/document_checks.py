@@ -5,15 +5,17 @@ Every check yields pairs of a location in the YAML file and a message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import get_args
 
 from specs.calls import FORM, MEMBER
-from specs.formats import Format, every_format, format_named
+from specs.formats import Format, every_format, format_named, formats
 from specs.model.document import (
     ABSENT,
     BY_BITS,
     CLASS_WORDS,
     ELEMENTS,
+    FOLLOWED,
     HEX,
     KIND_WORDS,
     LAST_DIMENSIONS,
@@ -33,10 +35,18 @@ from specs.model.document import (
     TensorConditions,
     VersionEntry,
 )
+from specs.model.quantization_entry import STEPS, Form
 from specs.model.yaml_source import Location
 from specs.suggestions import did_you_mean
 
 Errors = Iterator[tuple[Location, str]]
+QUANTIZATION_MODES: Mapping[str, tuple[str, ...]] = {
+    "scale": tuple(formats()),
+    "form": get_args(Form),
+    "saturate": ("1", "0"),
+    "precision": tuple(formats()),
+}
+"""The modes of cases of quantization that rules can ask about, with their values."""
 MACHINE_WORD = 64
 """The bits of the widest patterns that are kept as integers; wider ones are raw bytes."""
 
@@ -81,6 +91,10 @@ def _parameter_errors(
     if parameter.default not in parameter.values:
         message = f"default `{parameter.default}` is not one of the parameter's `values`"
         yield (*location, "default"), message
+    for value, conditions in parameter.only.items():
+        if value not in parameter.values:
+            yield (*location, "only"), _unknown("value", value, parameter.values)
+        yield from _condition_errors(entry, (*location, "only", value), conditions)
     if parameter.since is not None and parameter.since not in entry.versions:
         yield (*location, "since"), _unknown_version(entry, parameter.since)
     yield from _condition_errors(entry, (*location, "affects"), parameter.affects)
@@ -88,8 +102,8 @@ def _parameter_errors(
 
 def _rule_errors(entry: DocumentEntry, location: Location, rule: RuleEntry) -> Errors:
     yield from _condition_errors(entry, (*location, "when"), rule.when)
-    if (rule.then is None) == (rule.table is None):
-        yield location, "a rule needs either `then` or `table`, and not both"
+    if [rule.then, rule.table, rule.gives, rule.blocks or None].count(None) != 3:
+        yield location, "a rule needs one of `then`, `table`, `gives` and `blocks`, and not more"
     if rule.table is not None:
         yield from _table_errors(entry, (*location, "table"), rule.table)
     if rule.changed is not None:
@@ -118,9 +132,18 @@ def _operation_errors(entry: DocumentEntry) -> Errors:
         yield ("operation",), f"{message}; add the one that is missing"
     if is_bitcast and entry.tensors:
         yield ("operation",), "a bitcast document has no rules under `tensors`; delete them"
-    if not is_bitcast and not entry.tensors:
+    is_of_blocks = entry.operation in ("block-quantize", "block-dequantize")
+    if is_of_blocks != (entry.blocks is not None):
+        message = f"`operation: {entry.operation}` and a section `blocks`"
+        yield ("operation",), f"{message} do not go together; a document of blocks has both"
+    for name, rule in entry.rules.items():
+        if is_of_blocks != bool(rule.blocks):
+            message = "rules of blocks say `blocks`, and no other rules do"
+            yield ("rules", name), message
+    if not is_bitcast and not is_of_blocks and not entry.tensors:
         message = f"a {entry.operation} document needs rules under `tensors`"
         yield ("operation",), f"{message}, which say what happens to a tensor's shape"
+    yield from _step_errors(entry)
     for name, rule in entry.rules.items():
         location = ("rules", name, "then")
         for cell in _cells(rule.then):
@@ -132,6 +155,21 @@ def _operation_errors(entry: DocumentEntry) -> Errors:
         if is_bitcast and (rule.then is None or isinstance(rule.then, dict)):
             message = "the outcome of a bitcast is one word for all inputs: write `then: WORD`"
             yield ("rules", name), message
+
+
+def _step_errors(entry: DocumentEntry) -> Errors:
+    """Rules about steps in a document of another operation, or of a step that it has not."""
+    if (entry.operation in STEPS) != (entry.quantization is not None):
+        message = f"operations {', '.join(STEPS)} and a section `quantization` require each other"
+        yield ("operation",), f"{message}; add the one that is missing"
+    steps = STEPS.get(entry.operation, ())
+    for name, rule in entry.rules.items():
+        if rule.step is None and steps:
+            yield ("rules", name), f"a rule of {entry.operation} needs `step` and `gives`"
+        if rule.step is not None and rule.step not in steps:
+            known = f"; it has {', '.join(steps)}" if steps else ""
+            message = f"{entry.operation} has no step `{rule.step}`{known}"
+            yield ("rules", name, "step"), message
 
 
 def _cells(then: Cell | dict[str, Cell] | None) -> Iterator[Cell]:
@@ -219,6 +257,8 @@ def _condition_errors(
     }
     for name, parameter in entry.parameters.items():
         known[name] = (*parameter.values, ABSENT)
+    if entry.quantization is not None:
+        known |= {mode: (*values, ABSENT) for mode, values in QUANTIZATION_MODES.items()}
     if entry.receiver is not None:
         known |= {FORM: tuple(entry.forms), MEMBER: (*entry.receiver.members, ABSENT)}
     if entry.bitcast is not None:
@@ -309,6 +349,9 @@ def _version_errors(
             yield (*location, "extends"), f"`{version.extends}` is not a version above this one"
     elif version.from_ is None or version.to is None:
         yield location, "a version without `extends` needs `from` and `to`"
+    if (version.follows is not None) != any(r.then == FOLLOWED for r in entry.rules.values()):
+        message = "a version's `follows` and a rule with `then: followed` require each other"
+        yield location, message
     if version.pairs is not None and version.pairs not in entry.pair_groups:
         message = f"unknown pair group `{version.pairs}`; define it under `pair-groups`"
         yield (*location, "pairs"), message

@@ -27,6 +27,7 @@ from specs.cases import Case
 from specs.editions import editions
 from specs.formats import format_named, formats
 from specs.loader import documents
+from tests.adapters.block_offers import MX_OFFERS
 from tests.adapters.common import (
     assert_follows_its_buffer,
     assert_moves_any_layout,
@@ -575,5 +576,6 @@ def test_every_backend_has_roads_in_the_contract() -> None:
     others |= {
         each.name or each.package for each in onnx_optimizers.REWRITERS
     }  # in test_onnx_optimizers.py
+    others |= MX_OFFERS.keys()  # in test_block_libraries.py
     assert covered == BUILTINS.keys() - others
     assert set(formats()) == ALL

@@ -92,7 +92,7 @@ class TestErrors:
             raise RuntimeError("Exception from somewhere:\nout of luck")
 
         with pytest.raises(RuntimeError, match="out of luck"):
-            make("openvino", "cpu")._or_unsupported(fail)
+            make("openvino", "cpu")._plugin._or_unsupported(fail)
 
 
 class TestModels:
@@ -127,13 +127,13 @@ class TestFolding:
         self, roads: list[Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         models = []
-        real = roads[1]._compile_model
+        real = roads[1]._plugin.compile
 
-        def recorded(*request: Any) -> Any:
-            models.append(real(*request).get_runtime_model())
-            return real(*request)
+        def recorded(model: Any) -> Any:
+            models.append(real(model).get_runtime_model())
+            return real(model)
 
-        monkeypatch.setattr(roads[1], "_compile_model", recorded)
+        monkeypatch.setattr(roads[1]._plugin, "compile", recorded)
         for target in ("int16", "int64"):
             roads[1].cast(onnx_case("float32", target), bits_of("float32", [0x3FC00000, 0]))
         layers = [

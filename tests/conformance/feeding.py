@@ -51,7 +51,9 @@ def answering(**methods: Callable[..., Any]) -> Answer:
         if request.method not in methods:
             return Declined(f"planted has no {request.method}")
         tensors = request.tensors
-        given = [*tensors.values()] if request.made is None else [request.made, tensors]
+        given = [tensors.get("", tensors)] if tensors else []
+        if request.made is not None:
+            given = [request.made, tensors]
         return attempt(partial(methods[request.method], request.case, *given))
 
     return answer

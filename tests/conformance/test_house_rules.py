@@ -122,16 +122,6 @@ def test_pytest_judges_by_house_rules(ours: Path) -> None:
     assert "onnx-cast+ours:25/float32/int8" in done.stdout
 
 
-def test_a_ledger_is_not_rewritten_by_house_rules_alone() -> None:
-    command = (
-        sys.executable, "-m", "pytest", "conformance", "-q", "-p", "no:cacheprovider",
-        "--backend=reference", "--rules=java", "--update-ledger",
-    )  # fmt: skip
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 4
-    assert "--update-ledger needs a whole run; leave out --rules" in done.stdout + done.stderr
-
-
 def test_rules_says_who_obeys_and_in_which_regions_not(ours: Path) -> None:
     ours.write_text(RULES.replace("to: int8}", "to: [int8, uint8, uint4]}"))
     backends = [f"--backend={each}" for each in (RIGHT, PLANTED, "reference", "numpy")]

@@ -18,7 +18,7 @@ from oracles.reference.reference_oracle import Reference, RejectedError
 from reports.grading.divergences import datum_of
 from specs.cases import Case
 from specs.formats import Format, format_named
-from specs.operations import is_bitcast
+from specs.operations import is_cast
 from specs.ruling import ruling
 from specs.selection import case_named, select
 
@@ -80,7 +80,7 @@ def test_the_references_own_answers_break_nothing(document: str, stride: int) ->
 
 
 def is_flippable(case: Case) -> bool:
-    if is_bitcast(case):
+    if not is_cast(case):
         return False
     rules = ruling(case)
     return (

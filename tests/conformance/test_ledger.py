@@ -354,3 +354,50 @@ def test_an_unreadable_ledger_is_one_line(listed: Bench) -> None:
 def test_a_backend_named_by_path_can_have_no_ledger(bench: Bench) -> None:
     code, output = bench.suite("", UPDATE, backend=f"{DATA / 'ledgered.py'}:Planted")
     assert (code, "can have no ledger: only a plain name has one" in output) == (USAGE, True)
+
+
+RULES = """\
+rules: ours
+title: Ours
+text: "a page of ours"
+documents: [small]
+choices:
+  nan-is-zero:
+    clause: "line 1"
+    when: {from: float, to: int8}
+    then: {nan: zero}
+"""
+
+
+def test_house_rules_have_a_ledger_of_their_own_beside_them(bench: Bench) -> None:
+    rules, ledger = bench.folder / "ours.yaml", bench.folder / "ledgered.Planted+ours.yaml"
+    rules.write_text(RULES)
+    by_rules = f"--rules={rules}"
+    code, output = bench.suite("opened", by_rules)
+    assert code == FAILED, output
+    code, output = bench.suite("opened", by_rules, UPDATE)
+    assert code == PASSED, output
+    assert f"{ledger}: 1 findings, 2 cases of {NAME}+ours 1.0" in output
+    assert f"--backend={NAME} --rules={rules} {UPDATE}" in ledger.read_text().replace("\n", " ")
+    assert not bench.ledger.exists()
+    code, output = bench.suite("opened", by_rules)
+    assert code == PASSED, output
+    assert f"castigate: ledger of {NAME}+ours: 2 cases listed for 1.0" in output
+    code, output = bench.suite("", by_rules)
+    assert code == FAILED, output
+    assert f"pytest --pyargs conformance --backend={NAME} --rules={rules} {UPDATE}" in output
+    # Open answers are no entries of the ledger of the document itself.
+    code, output = bench.suite("opened")
+    assert code == PASSED, output
+    assert "ours" not in output
+
+
+def test_documents_and_house_rules_use_a_ledger_each(listed: Bench) -> None:
+    rules = listed.folder / "ours.yaml"
+    rules.write_text(RULES)
+    by_rules = f"--rules={rules}"
+    assert listed.suite("four saturated", by_rules, UPDATE)[0] == PASSED
+    code, output = listed.suite("four saturated", "--document=small", by_rules)
+    assert code == PASSED, output
+    assert f"castigate: ledger of {NAME}: 4 cases listed for 1.0" in output
+    assert f"castigate: ledger of {NAME}+ours: " in output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
@@ -13,6 +14,7 @@ import pytest
 
 from conformance.exchange.docket_of_run import docket_rows
 from conformance.exchange.portable_matrix import portings
+from reports.html.containers import ContainerCell, ContainerFault, ContainerTable
 from reports.html.site import write_site
 from specs.editions import edition
 from specs.loader import documents
@@ -41,6 +43,7 @@ PAGES = (
     "pair.html#float32/float8e4m3fn",
     "docket.html",
     "portability.html",
+    "containers.html",
 )
 pytestmark = [
     pytest.mark.browser,
@@ -50,6 +53,14 @@ pytestmark = [
 ]
 
 
+def planted_tables(run: str) -> tuple[ContainerTable, ...]:
+    counts = Counter({"identical": 2, "partly refused": 1, "changed": 1, "refused": 3})
+    cell = ContainerCell("floats", "numpy", "text", counts, "bfloat16 changes")
+    script = "import numpy as np\nprint(np.arange(8, dtype=np.int16)[::2].tobytes().hex())\n"
+    fault = ContainerFault("npy: numpy writes: the dtype becomes V2", "bfloat16", "read V2", script)
+    return (ContainerTable("npy", ("text",), (cell,), (fault,)),)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("browsed")
@@ -57,7 +68,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> str:
         planted_run(folder / "before"),
         planted_run(folder / "now", one_cell("ort", HALF, violated("ort", HALF)), after=1),
     ]
-    write_site(runs, folder / "site", docket_rows, portings)
+    write_site(runs, folder / "site", docket_rows, portings, planted_tables)
     return (folder / "site").as_uri()
 
 

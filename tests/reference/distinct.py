@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from functools import cache
 
 from specs.branches import Ruling
-from specs.operations import is_bitcast
+from specs.operations import is_cast
 from specs.ruling import ruling
 from specs.selection import select
 
@@ -34,7 +34,7 @@ def text_rulings() -> dict[str, Ruling]:
 def _rulings_of_numbers() -> dict[str, Ruling]:
     first: dict[Hashable, tuple[str, Ruling]] = {}
     for case in select([]):
-        if case.example is None and not is_bitcast(case):
+        if case.example is None and is_cast(case):
             rules = ruling(case)
             if rules.source.is_numeric:
                 first.setdefault(rules.meaning, (case.id, rules))

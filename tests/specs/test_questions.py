@@ -72,7 +72,6 @@ QUESTIONS = {
     "onnx-cast/float32/e8m0/round_mode:down": "onnx-cast:25/float32/float8e8m0/saturate:1/"
     "round_mode:down",
     "pypto-cast/fp32/fp16": "pypto-cast:0.2/float32/float16/mode:CAST_NONE",
-    "float32 str": "onnx-cast:25/float32/string",
     "onnx-bitcast/int8/u8": "onnx-bitcast:26/int8/uint8/shape:scalar",
 }
 
@@ -82,6 +81,12 @@ def test_a_question_names_its_case(asked: str, case: str) -> None:
     found = read_question([*asked.split(), "nan", "-inf"])
     assert [each.id for each in found.cases] == [case]
     assert found.inputs == ["nan", "-inf"]
+
+
+def test_two_dtypes_alone_are_asked_of_all_documents() -> None:
+    found = read_question(["float32", "str", "nan"])
+    ids = [f"{each}:25/float32/string" for each in ("onnx-cast", "onnx-cast-like")]
+    assert [each.id for each in found.cases] == ids
 
 
 AS_PEOPLE_ASK = """\

@@ -20,7 +20,7 @@ from specs.ruling import ruling
 EDITIONS = [
     edition
     for document in documents().values()
-    if document.entry.bitcast is None
+    if document.entry.operation in ("cast", "call")
     for edition in editions(document)
 ]
 NARROW = [fmt for fmt in formats().values() if fmt.is_numeric and fmt.bits <= 8]

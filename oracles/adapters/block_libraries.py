@@ -1,0 +1,225 @@
+"""What the adapters of libraries of block formats share.
+
+Such a library quantizes by a function of its own, which takes a tensor and returns packed codes and
+scales. An adapter writes the call down as the lines of a script. These lines are what it executes,
+and what a reproduction script shows, so a script makes the call that was judged.
+
+The lines find the patterns of the input in ``bits``, an array of rows. They find those of scales in
+``scale_bits`` and the global scale in ``global_bits``, where a case has these. They bind ``y``
+to the patterns of the result, and ``scale`` to those of the scales if they quantize.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oracles.adapters.refusals import not_installed, require_variant
+from oracles.adapters.script_text import bits_statement
+from oracles.protocol import Bits, Unsupported
+from specs.cases import Case
+from specs.formats import format_named
+
+MX, NVFP4 = "MX", "NVFP4"
+FAMILIES: Mapping[int, str] = {32: MX, 16: NVFP4}
+"""The formats of blocks by the number of elements that share a scale."""
+SCALES: Mapping[str, str] = {MX: "float8e8m0", NVFP4: "float8e4m3fn"}
+"""The dtypes of their scales."""
+NUMBERS = ("float32", "bfloat16", "float16")
+"""The dtypes of numbers that blocks are made of."""
+
+TORCH_CARRIERS: Mapping[str, str] = {"float32": "int32", "bfloat16": "int16", "float16": "int16"}
+"""The integers of the same size by which torch and numpy exchange bits."""
+
+UNPACK_LOW_FIRST = "y = np.stack([packed & 15, packed >> 4], axis=-1).reshape(len(bits), -1)"
+PACK_LOW_FIRST = "packed = bits[:, ::2] | bits[:, 1::2] << 4"
+"""The first of two codes is in the lower bits."""
+
+FEW = 4
+"""A script lists so many patterns that differ from the most frequent one, and no array of all."""
+
+
+@dataclass(frozen=True)
+class BlockCase:
+    """What a case of blocks asks: ``number`` and ``element`` are dtypes, whichever is the source.
+
+    ``rule`` names how scales are found; it is empty if the case decodes.
+    """
+
+    family: str
+    number: str
+    element: str
+    rule: str
+    size: int
+    has_global: bool
+
+    @property
+    def is_decoding(self) -> bool:
+        """Whether numbers are made of codes and scales."""
+        return not self.rule
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether libraries pack two elements into a byte."""
+        return format_named(self.element).bits == 4
+
+
+def block_case(case: Case) -> BlockCase:
+    """Read a case of blocks; raise Unsupported if it is about anything else."""
+    size = int(case.mode.get("block", "0"))
+    family = FAMILIES.get(size)
+    is_decoding = case.target in NUMBERS
+    number, element = (case.source, case.target)[:: -1 if is_decoding else 1]
+    rule = case.mode.get("rule", "")
+    if family is None or number not in NUMBERS or bool(rule) == is_decoding:
+        raise Unsupported("a library of block formats makes blocks of 32 or 16 elements only")
+    return BlockCase(family, number, element, rule, size, case.mode.get("global") == "given")
+
+
+class BlockLibrary(ABC):
+    """Quantizes blocks and decodes them by one call of a library; it casts nothing."""
+
+    name: str
+    distribution: ClassVar[str]
+    """The name of the package on the index."""
+    extra: ClassVar[str]
+    imports: ClassVar[str]
+    """The lines that import what calls need."""
+    claims: tuple[str, ...] = (
+        "mx-blocks",
+        "mx-blocks-decode",
+        "nvfp4-blocks",
+        "nvfp4-blocks-decode",
+    )
+
+    def __init__(self, variant: str | None = None) -> None:
+        self._imported: dict[str, Any] = {"np": np}
+        try:
+            exec(self.imports, self._imported)
+        except ModuleNotFoundError as error:
+            raise not_installed(error, self.extra) from error
+        require_variant(self.name, variant, ())
+        self.version = version(self.distribution)
+
+    @abstractmethod
+    def lines(self, asked: BlockCase) -> list[str]:
+        """Return the lines that make the call; raise Unsupported if the library has none."""
+
+    def takes_ragged(self, asked: BlockCase) -> bool:
+        """Whether the last block of a row may be shorter than the others."""
+        return False
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Refuse the case: rounding one number is no function of such a library."""
+        raise Unsupported(f"{self.distribution} makes blocks, and casts no tensor for itself")
+
+    def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
+        """Quantize numbers to codes and scales, or decode these."""
+        asked = block_case(case)
+        if tensors["x"].shape[-1] % asked.size and not self.takes_ragged(asked):
+            raise Unsupported(f"{self.distribution} takes rows of whole blocks only")
+        names = dict(self._imported)
+        for name, array in _inputs(asked, tensors).items():
+            names[name] = array.copy()  # some libraries write into what they get
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            exec("\n".join(self.lines(asked)), names)
+        shape = tensors["x"].shape
+        if asked.is_decoding:
+            return {"y": names["y"].reshape(shape)}
+        codes = names["y"].reshape(*shape[:-1], -1)[..., : shape[-1]]  # some libraries pad rows
+        return {"y": codes, "scale": names["scale"].reshape(*shape[:-1], -1)}
+
+    def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
+        """Return a script that makes the call, without this project."""
+        asked = block_case(case)
+        dtypes = {"bits": case.source, "scale_bits": SCALES[asked.family], "global_bits": "float32"}
+        bindings = [
+            _binding(name, dtypes[name], array) for name, array in _inputs(asked, tensors).items()
+        ]
+        printed = [f'print("{case.target}:", *map(hex, y.flat))']
+        if not asked.is_decoding:
+            printed = ['print("scales:", *map(hex, scale.flat))', *printed]
+        comment = f"# {self.distribution} {self.version}: {case}"
+        head = [comment, "import numpy as np", self.imports.rstrip()]
+        return "\n".join([*head, *bindings, *self.lines(asked), *printed]) + "\n"
+
+    def declined(self, asked: BlockCase) -> Unsupported:
+        """Return the refusal of a case for which the library has no function."""
+        doing = "decodes no" if asked.is_decoding else "makes no"
+        rule = f" by the rule {asked.rule}" if asked.rule else ""
+        what = f"{asked.family} blocks of {asked.element}"
+        return Unsupported(f"{self.distribution} {doing} {what} and {asked.number}{rule}")
+
+
+def _inputs(asked: BlockCase, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
+    """The arrays that the lines of a call find, by name, as rows."""
+    x = tensors["x"]
+    inputs: dict[str, Bits] = {"bits": x.reshape(-1, x.shape[-1])}
+    if asked.is_decoding:
+        inputs["scale_bits"] = tensors["scale"].reshape(len(inputs["bits"]), -1)
+    if asked.has_global:
+        inputs["global_bits"] = tensors["global"].reshape(1)
+    return inputs
+
+
+def _binding(name: str, dtype: str, bits: Bits) -> str:
+    """Return the lines that bind a name to an array, of which most patterns may be the same."""
+    patterns = bits.ravel().tolist()
+    usual, _ = Counter(patterns).most_common(1)[0]
+    others = [place for place, pattern in enumerate(patterns) if pattern != usual]
+    if len(patterns) <= FEW or len(others) > FEW:
+        return bits_statement(dtype, bits).replace("bits", name, 1)
+    text = format_named(dtype).hexadecimal
+    lines = [f"{name} = np.full({bits.shape}, {text(usual)}, np.{bits.dtype})"]
+    if others:
+        values = ", ".join(text(patterns[place]) for place in others)
+        lines.append(f"{name}.flat[{others}] = [{values}]")
+    return "\n".join(lines)
+
+
+def tensor_line(name: str, dtype: str, source: str = "bits") -> str:
+    """Return the line that binds a name to a torch tensor of numbers."""
+    return (
+        f"{name} = torch.from_numpy({source}.view(np.{TORCH_CARRIERS[dtype]})).view(torch.{dtype})"
+    )
+
+
+def torch_inputs(asked: BlockCase, data: str = "torch.uint8") -> list[str]:
+    """Return the lines that bind ``data`` and ``scale`` to torch tensors of codes and scales.
+
+    ``data`` has two codes of four bits in a byte, or is viewed as another dtype.
+    """
+    scale = "torch.uint8" if asked.family == MX else "torch.float8_e4m3fn"
+    return [
+        PACK_LOW_FIRST if asked.is_packed else "packed = bits",
+        f"data = torch.from_numpy(packed).view({data})",
+        f"scale = torch.from_numpy(scale_bits).view({scale})",
+    ]
+
+
+def torch_results(asked: BlockCase, named: tuple[str, str] = ("data", "scale")) -> list[str]:
+    """Return the lines that bind ``y`` and ``scale`` to the patterns of codes and scales."""
+    data, scale = named
+    codes = "packed" if asked.is_packed else "y"
+    lines = [
+        f"scale, {codes} = (each.view(torch.uint8).numpy() for each in ({scale}, {data}))",
+    ]
+    return [*lines, UNPACK_LOW_FIRST] if asked.is_packed else lines
+
+
+def numbers_line(dtype: str) -> str:
+    """Return the line that replaces the torch tensor ``y`` of numbers by its patterns."""
+    carrier = TORCH_CARRIERS[dtype]
+    return f"y = y.contiguous().view(torch.{carrier}).numpy().view(np.u{carrier})"
+
+
+GLOBAL_TENSOR = tensor_line("total", "float32", "global_bits")
+"""Binds ``total`` to the global scale, a torch tensor of one element."""

@@ -1,0 +1,212 @@
+"""ONNX models of one QuantizeLinear, DequantizeLinear or DynamicQuantizeLinear.
+
+A model depends on the case and on how its tensors are shaped: whether there is a zero point, and
+along which axis the scales lie. The values of the tensors are no part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oracles.adapters.onnx_models import LATEST, PARSED_NAMES, ModelBuilder
+from oracles.adapters.tensor_memory import initializer_content
+from oracles.protocol import Bits, Unsupported
+from specs.cases import Case
+from specs.formats import format_named
+from specs.operations import operation_of
+from specs.quantization_cases import AXIS, BLOCK, FORM, PRECISION, SATURATE, SCALE
+
+OPERATORS: Mapping[str, str] = {
+    "quantize": "QuantizeLinear",
+    "dequantize": "DequantizeLinear",
+    "dynamic-quantize": "DynamicQuantizeLinear",
+}
+"""By operation of a document, ONNX's operator."""
+
+CLAIMS = ("onnx-quantize-linear", "onnx-dequantize-linear", "onnx-dynamic-quantize-linear")
+"""The documents of these operators; cases of others are asked of the latest opset."""
+
+FIRST_OUTPUT_DTYPE = {"QuantizeLinear": 21, "DequantizeLinear": 23}
+"""By operator, the first opset that has the attribute `output_dtype`."""
+
+DEFAULT_CODES = "uint8"
+"""The dtype of QuantizeLinear's codes if neither a zero point nor `output_dtype` names one."""
+
+Typed = tuple[tuple[str, str], ...]
+"""Names of tensors, each with its dtype."""
+
+Shapes = tuple[tuple[str, tuple[int | None, ...]], ...]
+"""Names of tensors, each with its shape; a dimension that is None may have any length."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node of an opset: its operator, its attributes, and its tensors by name.
+
+    The value of an attribute that is a dtype is the dtype's name.
+    """
+
+    opset: int
+    operator: str
+    inputs: Typed
+    outputs: Typed
+    attributes: tuple[tuple[str, int | str], ...] = ()
+
+
+def quantize_node(case: Case, tensors: Mapping[str, Bits]) -> tuple[Node, Mapping[str, Bits]]:
+    """Return the node of a case, and its inputs as ONNX takes them."""
+    operator = OPERATORS.get(operation_of(case))
+    if operator is None:
+        raise Unsupported(f"ONNX has no operator for {case.document}")
+    opset, modes = int(case.version) if case.document in CLAIMS else LATEST, dict(case.modes)
+    if operator == "DynamicQuantizeLinear":
+        outputs = (("y", case.target), ("scale", case.source), ("zero", case.target))
+        return Node(opset, operator, (("x", case.source),), outputs), tensors
+    quantizes = operator == "QuantizeLinear"
+    codes, floats = (case.target, case.source)[:: 1 if quantizes else -1]
+    dtypes = {"x": case.source, "scale": modes.get(SCALE, floats), "zero": codes}
+    tensors = _as_onnx_takes_them(modes, tensors)
+    default = dtypes["scale"]
+    if quantizes:
+        default = codes if "zero" in tensors else DEFAULT_CODES
+    attributes: dict[str, int | str] = {}
+    if case.target != default:
+        if opset >= FIRST_OUTPUT_DTYPE[operator]:
+            attributes["output_dtype"] = case.target
+        elif quantizes:
+            # In these opsets only a zero point says of which dtype the codes are.
+            scale = tensors["scale"]
+            tensors = {**tensors, "zero": np.zeros(scale.shape, format_named(codes).storage)}
+        else:
+            raise Unsupported(f"{operator} of opset {opset} gives floats of the scale's dtype")
+    if SATURATE in modes:
+        attributes["saturate"] = int(modes[SATURATE])
+    if PRECISION in modes:
+        attributes["precision"] = modes[PRECISION]
+    if modes.get(FORM) in ("axis", "block"):
+        attributes["axis"] = AXIS
+    if BLOCK in modes:
+        attributes["block_size"] = int(modes[BLOCK])
+    inputs = tuple((name, dtype) for name, dtype in dtypes.items() if name in tensors)
+    return Node(opset, operator, inputs, (("y", case.target),), tuple(attributes.items())), tensors
+
+
+def _as_onnx_takes_them(
+    modes: Mapping[str, str], tensors: Mapping[str, Bits]
+) -> Mapping[str, Bits]:
+    """Return tensors whose scales along an axis, and their zero points, have one dimension."""
+    if modes.get(FORM) != "axis":
+        return tensors
+    return {name: bits if name == "x" else bits.reshape(-1) for name, bits in tensors.items()}
+
+
+def shapes_of(node: Node, tensors: Mapping[str, Bits]) -> Shapes:
+    """Return the shapes of a node's tensors: y has that of x, other outputs are scalars."""
+    shapes = {name: tensors["x"].shape if name == "y" else () for name, _ in node.outputs}
+    return tuple((shapes | {name: tensors[name].shape for name, _ in node.inputs}).items())
+
+
+def without_lengths(node: Node, shapes: Shapes) -> Shapes:
+    """Return shapes in which x and y may have any lengths, but for the axis that scales lie on."""
+    axis = dict(node.attributes).get("axis")
+    return tuple(
+        (
+            name,
+            tuple(length if place == axis else None for place, length in enumerate(shape))
+            if name in ("x", "y")
+            else shape,
+        )
+        for name, shape in shapes
+    )
+
+
+class NodeModels:
+    """Builds the models of nodes with an onnx package, by the builder of casts."""
+
+    def __init__(self, onnx: Any, models: ModelBuilder) -> None:
+        self._helper = onnx.helper
+        self._models = models
+
+    def model(self, node: Node, shapes: Shapes, constants: Mapping[str, Bits]) -> Any:
+        """Return a node's model, whose inputs among the ``constants`` are initializers.
+
+        The tensors have the shapes, or any if there are none.
+        """
+        helper, shape_of = self._helper, dict(shapes)
+
+        def values(tensors: Typed) -> list[Any]:
+            return [
+                helper.make_tensor_value_info(
+                    name,
+                    self._models.element_type(dtype),
+                    shape_of.get(name),
+                )
+                for name, dtype in tensors
+            ]
+
+        attributes = {
+            name: self._models.element_type(value) if isinstance(value, str) else value
+            for name, value in node.attributes
+        }
+        inputs, outputs = ([name for name, _ in each] for each in (node.inputs, node.outputs))
+        made = helper.make_node(node.operator, inputs, outputs, **attributes)
+        content = [
+            self._models.tensor(
+                name,
+                dtype,
+                constants[name].shape,
+                initializer_content(format_named(dtype), constants[name]),
+            )
+            for name, dtype in node.inputs
+            if name in constants
+        ]
+        free = tuple(each for each in node.inputs if each[0] not in constants)
+        body = helper.make_graph([made], "one_node", values(free), values(node.outputs), content)
+        opsets = [helper.make_opsetid("", node.opset)]
+        version = self._models.ir_version(node.opset)
+        return helper.make_model(body, opset_imports=opsets, ir_version=version)
+
+    def statement(self, node: Node, shapes: Shapes, constants: Sequence[str] = ()) -> str:
+        """Return the statement that binds a script's ``model``, as ``model`` builds it.
+
+        The constants must become initializers.
+        """
+        shape_of = dict(shapes)
+
+        def values(tensors: Typed) -> str:
+            return ", ".join(
+                f"{PARSED_NAMES.get(dtype, dtype)}{_parsed_shape(name, shape_of.get(name))} {name}"
+                for name, dtype in tensors
+            )
+
+        attributes = ", ".join(
+            f"{name} = {self._models.element_type(value) if isinstance(value, str) else value}"
+            for name, value in node.attributes
+        )
+        free = tuple(each for each in node.inputs if each[0] not in constants)
+        inputs, outputs = (
+            ", ".join(name for name, _ in each) for each in (node.inputs, node.outputs)
+        )
+        return (
+            f'model = onnx.parser.parse_model("""<ir_version: '
+            f"{self._models.ir_version(node.opset)}, "
+            f'opset_import: ["": {node.opset}]>\n'
+            f"one_node ({values(free)}) => ({values(node.outputs)})\n"
+            f"{{ {outputs} = {node.operator}"
+            f"{f'<{attributes}>' if attributes else ''}({inputs}) }}"
+            '""")\n'
+        )
+
+
+def _parsed_shape(name: str, shape: tuple[int | None, ...] | None) -> str:
+    """Return a shape in ONNX's text format; brackets without dimensions stand for any shape."""
+    if not shape:
+        return "[]" if shape is None else ""
+    lengths = (
+        f"{name}{axis}" if length is None else str(length) for axis, length in enumerate(shape)
+    )
+    return f"[{', '.join(lengths)}]"

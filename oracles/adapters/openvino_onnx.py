@@ -1,0 +1,161 @@
+"""openvino's ONNX front end: it reads a model of one node, and makes several of its own of it.
+
+A QuantizeLinear to integers becomes a FakeQuantize and a Convert, one to an 8-bit float a Divide,
+a FakeConvert and a Convert, and a DequantizeLinear a Subtract and a Multiply. What the front end
+makes is then evaluated by the reference, or compiled or folded by the CPU plugin, as a Convert is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from oracles.adapters.onnx_models import ModelBuilder
+from oracles.adapters.onnx_quantize_models import (
+    Node,
+    NodeModels,
+    Shapes,
+    shapes_of,
+    without_lengths,
+)
+from oracles.adapters.openvino_plugin import SETTINGS, Plugin
+from oracles.adapters.openvino_tensors import Tensors
+from oracles.adapters.quantize_scripts import (
+    initializers,
+    patterns_expression,
+    print_patterns,
+    tensor_statements,
+)
+from oracles.adapters.refusals import load
+from oracles.adapters.tensor_memory import tensor_content
+from oracles.protocol import Bits, Unsupported
+
+CACHED_MODELS = 32
+
+MISSING_DTYPES = ("Unsupported data type", "Bad format for f8 conversion type")
+"""Signs that the front end lacks a dtype, in one of the many lines of its error."""
+
+
+class OnnxNodes:
+    """Runs models of one ONNX node by openvino, on the road of the adapter's variant."""
+
+    def __init__(
+        self, openvino: Any, tensors: Tensors, plugin: Plugin, variant: str | None
+    ) -> None:
+        onnx: Any = load("onnx", "openvino")
+        self._openvino = openvino
+        self._tensors = tensors
+        self._plugin = plugin
+        self._variant = variant
+        self._numbers = ModelBuilder(onnx)
+        self._nodes = NodeModels(onnx, self._numbers)
+        self._model = lru_cache(CACHED_MODELS)(self._read)
+        self._compiled = lru_cache(CACHED_MODELS)(self._compile)
+
+    def quantize(self, node: Node, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
+        """Return a node's results."""
+        inputs = {
+            name: self._tensors.of_patterns(dtype, tensors[name]) for name, dtype in node.inputs
+        }
+        for _, dtype in node.outputs:
+            self._tensors.type(dtype)
+        answers = zip(node.outputs, self._run(node, tensors, inputs), strict=True)
+        return {name: self._tensors.patterns(dtype, answer) for (name, dtype), answer in answers}
+
+    def _run(self, node: Node, tensors: Mapping[str, Bits], inputs: Mapping[str, Any]) -> list[Any]:
+        if self._variant == "cpu-folded":
+            model = self._read(node, shapes_of(node, tensors), tensors)
+            request = self._plugin.request_to_folded(model)
+            self._plugin.run(request)
+            return list(request.output_tensors)
+        shapes = self._shapes(node, tensors)
+        if self._variant is None:
+            model = self._model(node, shapes)
+            answers = [self._openvino.Tensor(each.element_type, []) for each in model.outputs]
+            if not model.evaluate(answers, [inputs[name] for name in _names(model)]):
+                raise Unsupported(f"openvino's reference does not evaluate this {node.operator}")
+            return answers
+        compiled = self._compiled(node, shapes)
+        request = compiled.create_infer_request()
+        for name in _names(compiled):
+            request.set_tensor(name, inputs[name])
+        self._plugin.run(request)
+        return list(request.output_tensors)
+
+    def _shapes(self, node: Node, tensors: Mapping[str, Bits]) -> Shapes:
+        """Return the shapes that a model has.
+
+        With unknown lengths the reference would write beyond its memory where tensors do not fit
+        together. The front end needs to know how many scales there are.
+        """
+        shapes = shapes_of(node, tensors)
+        return without_lengths(node, shapes) if self._variant == "cpu-dynamic" else shapes
+
+    def _compile(self, node: Node, shapes: Shapes) -> Any:
+        return self._plugin.compile(self._model(node, shapes))
+
+    def _read(self, node: Node, shapes: Shapes, constants: Mapping[str, Bits] | None = None) -> Any:
+        """Return what the front end makes of a node, whose inputs may be constants."""
+        model = self._nodes.model(node, shapes, constants or {})
+        try:
+            return self._plugin.core.read_model(model.SerializeToString())
+        except RuntimeError as error:
+            for line in str(error).splitlines():
+                if any(sign in line for sign in MISSING_DTYPES):
+                    raise Unsupported(line) from None
+            raise
+
+    def script(self, node: Node, tensors: Mapping[str, Bits]) -> str:
+        """Return a script that runs a node and prints its results; its header is to be added."""
+        is_folded, shapes = self._variant == "cpu-folded", self._shapes(node, tensors)
+        dtypes = dict(node.inputs)
+        constants = tuple(dtypes) if is_folded else ()
+        script = IMPORTS + tensor_statements(node, tensors, tensor_content)
+        script += self._nodes.statement(node, shapes, constants)
+        given = {}
+        if is_folded:
+            script += initializers(node, tensors, self._numbers.element_type)
+        else:
+            for name in _names(self._model(node, shapes)):
+                shape, type_name = list(tensors[name].shape), self._tensors.name(dtypes[name])
+                given[name] = f"ov.Tensor({name}, {shape}, ov.Type.{type_name})"
+        script += READ
+        if self._variant is None:
+            script += EVALUATE.format(given=", ".join(given.values()))
+        else:
+            named = ", ".join(f'"{name}": {tensor}' for name, tensor in given.items())
+            settings = repr(dict(SETTINGS)).replace("'", '"')
+            script += RUN.format(settings=settings, given=named)
+        for number, (name, dtype) in enumerate(node.outputs):
+            count = tensors["x"].size if name == "y" else 1
+            patterns = patterns_expression(dtype, f"answers[{number}].data", count)
+            script += print_patterns(name, patterns)
+        return script
+
+
+def _names(model: Any) -> list[str]:
+    """Return the names of a model's inputs: the front end drops those that it does not use."""
+    return [str(each.get_any_name()) for each in model.inputs]
+
+
+IMPORTS = """\
+import numpy as np
+import onnx.parser
+import openvino as ov
+
+"""
+
+READ = "model = ov.Core().read_model(model.SerializeToString())\n"
+
+EVALUATE = """\
+answers = [ov.Tensor(each.element_type, []) for each in model.outputs]
+model.evaluate(answers, [{given}])
+"""
+
+RUN = """\
+request = ov.Core().compile_model(model, "CPU", {settings}).create_infer_request()
+request.start_async({{{given}}})
+request.wait()
+answers = request.output_tensors
+"""

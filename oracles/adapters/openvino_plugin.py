@@ -1,0 +1,63 @@
+"""openvino's CPU plugin: it compiles models, folds their constants, and runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from oracles.protocol import Unsupported
+
+SETTINGS: Mapping[str, str | int] = {
+    "INFERENCE_NUM_THREADS": 1,
+    # By default the plugin may compute in bfloat16, depending on the machine.
+    "EXECUTION_MODE_HINT": "ACCURACY",
+}
+
+MISSING_KERNELS = ("can't convert from", "unsupported src_prc")
+"""Signs of a missing kernel, in one of the many lines of the CPU plugin's error."""
+
+
+class Plugin:
+    """Compiles and runs models of openvino on the CPU."""
+
+    def __init__(self, openvino: Any) -> None:
+        self._openvino = openvino
+        self.core = openvino.Core()
+
+    def compile(self, model: Any) -> Any:
+        """Return the compiled model; raise Unsupported if the plugin lacks a kernel."""
+        return self._or_unsupported(lambda: self.core.compile_model(model, "CPU", dict(SETTINGS)))
+
+    def request_to_folded(self, model: Any) -> Any:
+        """Return a request to a model of constants; raise Unsupported if something is left of it.
+
+        It is one whose node the plugin has folded.
+        """
+        compiled = self.compile(model)
+        layers = [
+            (str(layer.get_rt_info()["layerType"].value), layer.get_output_element_type(0))
+            for layer in compiled.get_runtime_model().get_ordered_ops()
+        ]
+        # The plugin carries 64-bit integers in 32 bits, and widens what it has folded.
+        widened = (("Const", self._openvino.Type.i32), ("Convert", self._openvino.Type.i64))
+        kinds = [kind for kind, _ in layers]
+        if set(kinds) != {"Const", "Output"} and tuple(layers[:-1]) != widened:
+            raise Unsupported(f"openvino did not fold this, but left {', '.join(kinds)}")
+        return compiled.create_infer_request()
+
+    def run(self, request: Any) -> None:
+        """Run a request; raise Unsupported if the plugin lacks a kernel."""
+        # ``infer`` swallows errors of a kernel, and leaves the output unchanged.
+        request.start_async()
+        self._or_unsupported(request.wait)
+
+    @staticmethod
+    def _or_unsupported(action: Callable[[], Any]) -> Any:
+        """Run an action of the plugin; raise Unsupported if its error names a missing kernel."""
+        try:
+            return action()
+        except RuntimeError as error:
+            for line in str(error).splitlines():
+                if any(sign in line for sign in MISSING_KERNELS):
+                    raise Unsupported(line) from None
+            raise

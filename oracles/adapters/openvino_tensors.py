@@ -1,0 +1,71 @@
+"""openvino's tensors made of bit patterns and read as bit patterns, and openvino's types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+from oracles.adapters.tensor_memory import patterns_in, tensor_content, tensor_memory
+from oracles.protocol import Bits, Unsupported
+from specs.formats import format_named
+
+DTYPES: Mapping[str, str] = {
+    "float64": "f64",
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float8e4m3fn": "f8e4m3",
+    "float8e5m2": "f8e5m2",
+    "float8e8m0": "f8e8m0",
+    "float4e2m1": "f4e2m1",
+    "int64": "i64",
+    "int32": "i32",
+    "int16": "i16",
+    "int8": "i8",
+    "int4": "i4",
+    "uint64": "u64",
+    "uint32": "u32",
+    "uint16": "u16",
+    "uint8": "u8",
+    "uint4": "u4",
+    "uint2": "u2",
+    "bool": "boolean",
+}
+"""The types that Convert takes; openvino has strings, too, but converts none."""
+
+
+class Tensors:
+    """Converts between patterns and openvino's tensors."""
+
+    def __init__(self, openvino: Any) -> None:
+        self._openvino = openvino
+
+    def of_memory(self, dtype: str, memory: Bits, shape: tuple[int, ...]) -> Any:
+        """Return a tensor in this memory."""
+        # openvino uses this memory, and checks neither its size nor its alignment.
+        return self._openvino.Tensor(memory, list(shape), self.type(dtype))
+
+    def of_patterns(self, dtype: str, bits: Bits) -> Any:
+        """Return a tensor of these patterns, in their own memory where openvino can read it."""
+        return self.of_memory(dtype, tensor_content(format_named(dtype), bits), bits.shape)
+
+    def patterns(self, dtype: str, tensor: Any) -> Bits:
+        """Copy the patterns out of a tensor, which must have the dtype."""
+        if tensor.element_type != self.type(dtype):
+            raise TypeError(f"asked for {self.name(dtype)}, got {tensor.element_type}")
+        entry, shape = format_named(dtype), tuple(tensor.shape)
+        memory = tensor_memory(entry, prod(shape))
+        tensor.copy_to(self.of_memory(dtype, memory, shape))
+        return patterns_in(memory, entry, prod(shape)).reshape(shape)
+
+    def type(self, dtype: str) -> Any:
+        """Return openvino's type of a dtype; raise Unsupported if there is none."""
+        return getattr(self._openvino.Type, self.name(dtype))
+
+    def name(self, dtype: str) -> str:
+        """Return the name of openvino's type of a dtype; raise Unsupported if there is none."""
+        name = DTYPES.get(dtype)
+        if name is None or not hasattr(self._openvino.Type, name):
+            raise Unsupported(f"openvino has no dtype castable as {dtype}")
+        return name

@@ -1,0 +1,186 @@
+"""torch's quantization of tensors: `quantize_per_tensor` and `quantize_per_channel`.
+
+Their docstrings speak of a quantization formula and state none. So torch claims no document of
+quantization, and its codes are compared with those of documents that do. The variant `decomposed`
+makes the operations of the same names that exported graphs have (`quantized_decomposed`), which
+also dequantize, take 16-bit floats, and limit codes to fewer bits than their dtype has.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oracles.adapters.refusals import first_line
+from oracles.adapters.script_text import bits_statement
+from oracles.adapters.torch_tensors import DTYPES, Tensors
+from oracles.bit_packing import is_packed
+from oracles.protocol import Bits, Unsupported
+from specs.cases import Case
+from specs.formats import Format, format_named
+from specs.operations import operation_of
+from specs.quantization_cases import AXIS, FORM, PRECISION, SCALE
+
+QUANTIZED: Mapping[str, str] = {"uint8": "quint8", "int8": "qint8", "int32": "qint32"}
+"""By the dtype of codes, torch's quantized dtype."""
+
+DECOMPOSED = "torch.ao.quantization.fx._decomposed"
+"""The module whose import registers the operations of exported graphs."""
+
+MISSING_DTYPES = (
+    "only works on Float Tensor",
+    "expects a Float Tensor",
+    "Expecting input to have dtype",
+    "Promotion for uint16",
+)
+"""Signs that torch lacks a dtype for one of the tensors."""
+
+
+class Parameters(NamedTuple):
+    """What a case asks for, as torch takes it."""
+
+    operation: str
+    is_per_channel: bool
+    codes: str
+    """The dtype of a tensor of codes; those of fewer bits are in the 8-bit dtype of their sign."""
+    limits: tuple[int, int]
+
+
+class Quantizer:
+    """Quantizes by torch, or by the operations of exported graphs if it is ``decomposed``."""
+
+    def __init__(self, torch: Any, tensors: Tensors, *, decomposed: bool) -> None:
+        self._torch = torch
+        self._tensors = tensors
+        self._decomposed = decomposed
+        if decomposed:
+            importlib.import_module(DECOMPOSED)
+
+    def quantize(self, case: Case, given: Mapping[str, Bits]) -> dict[str, Bits]:
+        """Return the codes or values of a case."""
+        parameters = self._parameters(case)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return {"y": self._answer(case, parameters, given)}
+            except (RuntimeError, AssertionError, ValueError) as error:
+                if not any(sign in str(error) for sign in MISSING_DTYPES):
+                    raise
+                raise Unsupported(first_line(error)) from None
+
+    def _parameters(self, case: Case) -> Parameters:
+        modes, operation = dict(case.modes), operation_of(case)
+        if operation not in ("quantize", "dequantize"):
+            raise Unsupported(f"torch has no operation {operation}")
+        if operation == "dequantize" and not self._decomposed:
+            raise Unsupported("torch dequantizes only what it has quantized, torch:decomposed all")
+        if PRECISION in modes:
+            raise Unsupported("torch's quantization takes no precision")
+        if modes[FORM] == "block":
+            raise Unsupported("torch quantizes no blocks")
+        if modes[SCALE] not in ("float32", "float16", "bfloat16"):
+            raise Unsupported(f"torch's scales are floats, not {modes[SCALE]}")
+        codes = case.target if operation == "quantize" else case.source
+        entry, carrier = format_named(codes), codes
+        if not self._decomposed and codes not in QUANTIZED:
+            raise Unsupported(f"torch has no quantized dtype for {codes}")
+        if entry.kind != "integer":
+            raise Unsupported(f"torch's quantization has no codes of {codes}")
+        if is_packed(entry):
+            carrier = "int8" if entry.is_signed else "uint8"
+        return Parameters(operation, modes[FORM] == "axis", carrier, _limits(entry))
+
+    def _answer(self, case: Case, parameters: Parameters, given: Mapping[str, Bits]) -> Bits:
+        torch, x = self._torch, given["x"]
+        scale, zero = self._scales(case, given), self._zeros(case, given)
+        if parameters.operation == "dequantize":
+            codes = _widened(case.source, parameters.codes, x)
+            call = self._call(parameters, scale, zero, parameters.codes)
+            out = getattr(torch, DTYPES[case.target])
+            answer = call(self._tensors.tensor(parameters.codes, codes), out_dtype=out)
+            return self._tensors.bits(case.target, answer).copy()
+        dtype = parameters.codes if self._decomposed else QUANTIZED[parameters.codes]
+        answer = self._call(parameters, scale, zero, dtype)(self._tensors.tensor(case.source, x))
+        answer = answer if self._decomposed else answer.int_repr()
+        patterns = self._tensors.bits(parameters.codes, answer)
+        entry = format_named(case.target)
+        return patterns & np.uint8(entry.mask) if is_packed(entry) else patterns.copy()
+
+    def _call(self, parameters: Parameters, scale: Any, zero: Any, dtype: str) -> Any:
+        """Return a function of the tensor that is quantized or dequantized."""
+        torch, kind = self._torch, "channel" if parameters.is_per_channel else "tensor"
+        axis = (AXIS,) if parameters.is_per_channel else ()
+        owner = torch.ops.quantized_decomposed if self._decomposed else torch
+        function = getattr(owner, f"{parameters.operation}_per_{kind}")
+        limits = parameters.limits if self._decomposed else ()
+        arguments = (scale, zero, *axis, *limits, getattr(torch, dtype))
+        return lambda x, **more: function(x, *arguments, **more)
+
+    def _scales(self, case: Case, given: Mapping[str, Bits]) -> Any:
+        scales = self._tensors.tensor(dict(case.modes)[SCALE], given["scale"]).flatten()
+        return scales.float() if dict(case.modes)[FORM] == "axis" else scales.double().item()
+
+    def _zeros(self, case: Case, given: Mapping[str, Bits]) -> Any:
+        """Return the zero point, which is 0 where none is given, or those along the axis."""
+        codes = case.target if operation_of(case) == "quantize" else case.source
+        zeros = np.zeros(given["scale"].size, np.int64)
+        if "zero" in given:
+            zeros = _integers(format_named(codes), given["zero"]).ravel()
+        is_per_channel = dict(case.modes)[FORM] == "axis"
+        return self._torch.from_numpy(zeros.copy()) if is_per_channel else int(zeros[0])
+
+    def statements(self, case: Case, given: Mapping[str, Bits]) -> str:
+        """Return the statements of a script that prints the answer."""
+        parameters = self._parameters(case)
+        modes, quantizes = dict(case.modes), parameters.operation == "quantize"
+        source = case.source if quantizes else parameters.codes
+        x = given["x"] if quantizes else _widened(case.source, parameters.codes, given["x"])
+        scale, zero = self._scales(case, given), self._zeros(case, given)
+        kind = "channel" if parameters.is_per_channel else "tensor"
+        if parameters.is_per_channel:
+            scale, zero = f"torch.tensor({scale.tolist()})", f"torch.tensor({zero.tolist()})"
+        arguments = [f"{scale}", f"{zero}", *([str(AXIS)] if modes[FORM] == "axis" else [])]
+        dtype = parameters.codes if self._decomposed else QUANTIZED[parameters.codes]
+        if self._decomposed:
+            arguments += map(str, parameters.limits)
+        arguments.append(f"torch.{dtype}")
+        if not quantizes:
+            arguments.append(f"out_dtype=torch.{DTYPES[case.target]}")
+        owner = "torch.ops.quantized_decomposed" if self._decomposed else "torch"
+        result = case.target if not quantizes else parameters.codes
+        answer = "y" if self._decomposed else "y.int_repr()"
+        mask = f" & {format_named(case.target).mask:#x}" if quantizes else ""
+        return (
+            (f"import {DECOMPOSED}\n\n" if self._decomposed else "\n")
+            + f"{bits_statement(source, x, 'x')}\n"
+            + f"x = torch.from_numpy(x).view(torch.{DTYPES[source]})\n"
+            + f"y = {owner}.{parameters.operation}_per_{kind}(\n"
+            + f"    x, {', '.join(arguments)}\n"
+            + ")\n"
+            + f"answers = {answer}.view(torch.{format_named(result).storage}).numpy(){mask}\n"
+            + 'print("y:", *map(hex, answers.ravel()))\n'
+        )
+
+
+def _limits(entry: Format) -> tuple[int, int]:
+    """Return the ends of an integer format."""
+    low = -(1 << (entry.bits - 1)) if entry.is_signed else 0
+    return low, low + entry.mask
+
+
+def _integers(entry: Format, bits: Bits) -> Any:
+    """Return the values of integer codes."""
+    values = bits.astype(np.int64)
+    return np.where(values > _limits(entry)[1], values - (1 << entry.bits), values)
+
+
+def _widened(dtype: str, carrier: str, bits: Bits) -> Bits:
+    """Return integer codes in the storage of a dtype of at least as many bits."""
+    if dtype == carrier:
+        return bits
+    storage = format_named(carrier).storage
+    return np.asarray(_integers(format_named(dtype), bits).astype(carrier).view(storage))

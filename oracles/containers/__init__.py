@@ -1,0 +1,1 @@
+"""Writers and readers of the containers in which tensors travel: files, messages and DLPack."""

@@ -1,0 +1,124 @@
+"""TensorFlow and paddle, whose tensors travel as safetensors and by DLPack."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oracles.adapters.paddle_tensors import Tensors, load_paddle
+from oracles.adapters.refusals import first_line, load
+from oracles.adapters.tensorflow import ENVIRONMENT
+from oracles.containers.dlpack_memory import Exporter, exported, of_capsule
+from oracles.containers.numpy_arrays import Arrays
+from oracles.containers.party import BIG, Party, Road, tensor
+from oracles.containers.safetensors_files import safetensors_road
+from oracles.protocol import Bits, Tensor, Unsupported
+from specs.cases import Case
+from specs.formats import formats
+
+TF_MAKE = "import ml_dtypes, tensorflow as tf\nx = tf.constant(bits.view({dtype}))\n"
+PADDLE_MAKE = "import ml_dtypes, paddle\nx = paddle.to_tensor(bits.view({dtype}))\n"
+NO_ORDER = "{} has no tensors of the other byte order"
+
+
+class TensorFlowParty(Party):
+    """Eager tensors on the CPU."""
+
+    name = "tensorflow"
+
+    def __init__(self) -> None:
+        os.environ.update(ENVIRONMENT)
+        self._tf: Any = load("tensorflow", "tensorflow")
+        self._arrays = Arrays()
+        self.version = str(self._tf.__version__)
+        super().__init__()
+
+    def roads(self) -> Mapping[str, Road]:
+        """Return safetensors and DLPack."""
+        return {
+            "safetensors": safetensors_road(
+                "tensorflow", self._made, self._read, TF_MAKE, "y = y.numpy()\n"
+            ),
+            "dlpack": Road(
+                self._export,
+                self._import,
+                TF_MAKE + "content = x\n",
+                "import tensorflow as tf\n"
+                "y = tf.experimental.dlpack.from_dlpack(content.__dlpack__()).numpy()\n",
+            ),
+        }
+
+    def dtype_expression(self, dtype: str) -> str:
+        """Return how a script writes a dtype."""
+        return self._arrays.expression(dtype)
+
+    def _made(self, case: Case, bits: Bits) -> Any:
+        if BIG in case.modes:
+            raise Unsupported(NO_ORDER.format("TensorFlow"))
+        try:
+            return self._tf.constant(self._arrays.array(case, bits))
+        except (TypeError, ValueError) as error:
+            raise Unsupported(first_line(error)) from None
+
+    def _read(self, found: Any) -> Tensor:
+        return self._arrays.read(found.numpy())
+
+    def _export(self, case: Case, bits: Bits) -> bytes:
+        return of_capsule(self._tf.experimental.dlpack.to_dlpack(self._made(case, bits)))
+
+    def _import(self, case: Case, content: bytes) -> Tensor:
+        exporter = Exporter(content)
+        found = self._tf.experimental.dlpack.from_dlpack(exporter.__dlpack__())
+        return self._arrays.read(found.numpy().copy())
+
+
+class PaddleParty(Party):
+    """Dynamic tensors on the CPU."""
+
+    name = "paddle"
+
+    def __init__(self) -> None:
+        self._paddle: Any = load_paddle()
+        self._tensors = Tensors(self._paddle)
+        self.version = str(self._paddle.__version__)
+        super().__init__()
+
+    def roads(self) -> Mapping[str, Road]:
+        """Return safetensors and DLPack."""
+        return {
+            "safetensors": safetensors_road(
+                "paddle", self._made, self._read, PADDLE_MAKE, "y = y.numpy()\n"
+            ),
+            "dlpack": Road(
+                self._export,
+                self._import,
+                PADDLE_MAKE + "content = x\n",
+                "import paddle\ny = paddle.from_dlpack(content).clone().numpy()\n",
+            ),
+        }
+
+    def dtype_expression(self, dtype: str) -> str:
+        """Return how a script writes a dtype."""
+        return f"np.{dtype}" if dtype != "bfloat16" else "ml_dtypes.bfloat16"
+
+    def _made(self, case: Case, bits: Bits) -> Any:
+        if BIG in case.modes:
+            raise Unsupported(NO_ORDER.format("paddle"))
+        self._tensors.dtype(case.source)
+        return self._tensors.tensor(case.source, np.ascontiguousarray(bits).reshape(bits.shape))
+
+    def _read(self, found: Any) -> Tensor:
+        dtype = self._tensors.name(found)
+        if dtype not in formats():
+            raise ValueError(f"the tensor has the dtype {dtype}")
+        return tensor(dtype, self._tensors.bits(dtype, found.contiguous()).copy())
+
+    def _export(self, case: Case, bits: Bits) -> bytes:
+        return exported(self._made(case, bits))
+
+    def _import(self, case: Case, content: bytes) -> Tensor:
+        exporter = Exporter(content)
+        return self._read(self._paddle.from_dlpack(exporter).clone())

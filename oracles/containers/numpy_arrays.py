@@ -1,0 +1,52 @@
+"""What parties share whose tensors are numpy arrays, with dtypes of numpy or of ml_dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oracles.adapters.ml_dtypes import ML_DTYPES, MlDtypes
+from oracles.adapters.numpy import Numpy
+from oracles.adapters.numpy_arrays import NumpyArrays
+from oracles.containers.party import BIG, big_endian, tensor
+from oracles.protocol import Bits, NotInstalled, Tensor
+from specs.cases import Case
+
+NAMES = {numpy_name: name for name, numpy_name in ML_DTYPES.items()}
+
+
+class Arrays:
+    """Makes arrays of patterns, and reads the patterns of arrays."""
+
+    def __init__(self) -> None:
+        self._adapter: NumpyArrays
+        try:
+            self._adapter = MlDtypes()
+        except NotInstalled:
+            self._adapter = Numpy()
+        self.version = self._adapter.version
+
+    def array(self, case: Case, bits: Bits) -> Bits:
+        """Return an array of the case's dtype, in the layout of the bits and in its byte order."""
+        dtype = self._adapter.dtype(case.source)
+        if BIG in case.modes:
+            return big_endian(bits, dtype)
+        return bits.view(dtype)
+
+    def read(self, array: Any) -> Tensor:
+        """Return what an array holds; one of the other byte order has the same patterns."""
+        found = np.asarray(array)
+        if found.dtype.kind != "V" and not found.dtype.isnative:
+            found = found.byteswap().view(found.dtype.newbyteorder())
+        return tensor(self.name(found.dtype), found)
+
+    def name(self, dtype: np.dtype[Any]) -> str:
+        """Return the project's name of a dtype, or numpy's own for one that is none of ours."""
+        if dtype.kind == "V" and dtype.name not in NAMES:
+            return dtype.str[1:]
+        return NAMES.get(dtype.name, dtype.name)
+
+    def expression(self, dtype: str) -> str:
+        """Return how a script writes a dtype."""
+        return self._adapter.expression(dtype)

@@ -1,0 +1,130 @@
+"""A party writes tensors into containers and reads them back.
+
+A container is named by what the bytes are (`npy`, `onnx-raw`), not by who wrote them. A party is an
+oracle that casts nothing, so that it runs in a process of its own as any backend does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oracles.bit_packing import is_packed
+from oracles.protocol import Bits, Tensor, Unsupported
+from specs.cases import Case
+from specs.formats import formats
+
+DOCUMENT = "containers"
+"""What stands for the document in the case of a container: reading back gives what was written."""
+HOST = "cpu"
+BIG = ("order", "big")
+"""The mode of a case whose array lies in memory with the highest byte first."""
+
+
+def container_case(container: str, dtype: str, *, is_big: bool = False) -> Case:
+    """Return the case of a container and a dtype, whose array may have the other byte order."""
+    return Case(DOCUMENT, container, dtype, dtype, (BIG,) if is_big else ())
+
+
+@dataclass(frozen=True)
+class Road:
+    """How a party writes a container, and how it reads one; either may be missing.
+
+    The scripts are statements: one binds ``content`` to what is written of ``bits``, the other
+    binds ``y`` to what is read, as a numpy array.
+    """
+
+    write: Callable[[Case, Bits], bytes] | None = None
+    read: Callable[[Case, bytes], Tensor] | None = None
+    write_script: str = ""
+    read_script: str = ""
+
+
+class Party:
+    """Dispatches to the roads of a subclass, by the container that a case names."""
+
+    name: str
+    version: str
+    claims: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self._roads = self.roads()
+
+    def roads(self) -> Mapping[str, Road]:
+        """Return the containers that this party writes or reads."""
+        raise NotImplementedError
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Refuse: a party only writes and reads."""
+        raise Unsupported(f"{self.name} casts nothing: it writes and reads containers")
+
+    def write_container(self, case: Case, bits: Bits) -> Bits:
+        """Return what the party writes of these patterns, in their own memory layout."""
+        write = self._road(case).write
+        if write is None:
+            raise Unsupported(f"{self.name} writes no {case.version}")
+        return np.frombuffer(bytes(write(case, bits)), np.uint8)
+
+    def read_container(self, case: Case, content: Bits) -> Tensor:
+        """Return the tensor that the party reads, with the dtype that it takes it for."""
+        read = self._road(case).read
+        if read is None:
+            raise Unsupported(f"{self.name} reads no {case.version}")
+        return read(case, content.tobytes())
+
+    def reproduce_write(self, case: Case) -> str:
+        """Return the statements that write ``bits``; empty if there are none."""
+        return self._script(case, self._road(case).write_script)
+
+    def reproduce_read(self, case: Case) -> str:
+        """Return the statements that read ``content``; empty if there are none."""
+        return self._script(case, self._road(case).read_script)
+
+    def dtype_expression(self, dtype: str) -> str:
+        """Return how a script of this party writes a dtype."""
+        return dtype
+
+    def _script(self, case: Case, script: str) -> str:
+        dtype = self.dtype_expression(case.source)
+        if BIG in case.modes:
+            dtype = f'np.dtype({dtype}).newbyteorder(">")'
+        return script.format(dtype=dtype)
+
+    def _road(self, case: Case) -> Road:
+        road = self._roads.get(case.version)
+        if road is None:
+            raise Unsupported(f"{self.name} has no {case.version}")
+        return road
+
+
+def tensor(dtype: str, bits: Any) -> Tensor:
+    """Return what was read: patterns in their storage, or raw bytes of a dtype that is not ours."""
+    array = np.asarray(bits)
+    entry = formats().get(dtype)
+    storage = f"uint{8 * array.dtype.itemsize}" if entry is None else entry.storage
+    codes = np.ascontiguousarray(array).reshape(array.shape)
+    codes = codes.view(storage) if codes.size else np.empty(codes.shape, storage)
+    if entry is not None and is_packed(entry):
+        codes = np.asarray(codes & np.uint8(entry.mask))
+    return Tensor(dtype, HOST, codes)
+
+
+def big_endian(bits: Bits, dtype: np.dtype[Any]) -> Bits:
+    """Return an array of a dtype in the other byte order, of the same patterns."""
+    if dtype.itemsize == 1:
+        raise Unsupported("an element of one byte has no byte order")
+    swapped = dtype.newbyteorder(">")
+    if swapped == dtype or swapped.byteorder not in ">":
+        raise Unsupported(f"numpy has no {dtype.name} in the other byte order")
+    parts = f"uint{4 * dtype.itemsize}" if dtype.kind == "c" else f"uint{8 * dtype.itemsize}"
+    halves = bits.view(parts) if dtype.kind != "c" else _halves(bits, parts)
+    array: Bits = halves.byteswap().view(swapped)
+    return array.reshape(bits.shape)
+
+
+def _halves(bits: Bits, parts: str) -> Bits:
+    """Return the real and imaginary parts side by side."""
+    return np.ascontiguousarray(bits).reshape(*bits.shape, 1).view(parts)

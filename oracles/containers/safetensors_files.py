@@ -1,0 +1,47 @@
+"""The road of the safetensors package, which has a module for each framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from oracles.adapters.refusals import load
+from oracles.containers.party import Road
+from oracles.protocol import Bits, NotInstalled, Tensor, Unsupported
+from specs.cases import Case
+
+EXTRA = "containers"
+
+
+def safetensors_road(
+    framework: str,
+    make: Callable[[Case, Bits], Any],
+    read: Callable[[Any], Tensor],
+    make_script: str,
+    read_script: str = "",
+) -> Road:
+    """Return the road by `save` and `load` of a framework's module."""
+    module = f"safetensors.{framework}"
+    return Road(
+        partial(_save, module, make),
+        partial(_load, module, read),
+        f'{make_script}import {module}\ncontent = {module}.save({{{{"x": x}}}})\n',
+        f'import {module}\ny = {module}.load(content)["x"]\n{read_script}',
+    )
+
+
+def _save(module: str, make: Callable[[Case, Bits], Any], case: Case, bits: Bits) -> bytes:
+    content: bytes = _module(module).save({"x": make(case, bits)})
+    return content
+
+
+def _load(module: str, read: Callable[[Any], Tensor], case: Case, content: bytes) -> Tensor:
+    return read(_module(module).load(content)["x"])
+
+
+def _module(name: str) -> Any:
+    try:
+        return load(name, EXTRA)
+    except NotInstalled as error:
+        raise Unsupported(str(error)) from None

@@ -1,0 +1,103 @@
+"""torch: safetensors, `torch.save`, DLPack, and pairs of float4 codes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oracles.adapters.refusals import first_line, load
+from oracles.adapters.torch_tensors import PAIRED, VIEWED, Tensors
+from oracles.containers.dlpack_memory import Exporter, exported
+from oracles.containers.party import BIG, Party, Road, tensor
+from oracles.containers.safetensors_files import safetensors_road
+from oracles.protocol import Bits, Tensor, Unsupported
+from specs.cases import Case
+from specs.formats import formats
+
+MAKE = "import torch\nx = torch.from_numpy(bits).view(torch.{dtype})\n"
+SHOW = "print(y.dtype, tuple(y.shape))\ny = y.contiguous().view(-1).view(torch.uint8).numpy()\n"
+
+
+class TorchParty(Party):
+    """torch's own tensors on the CPU."""
+
+    name = "torch"
+
+    def __init__(self) -> None:
+        self._torch: Any = load("torch", "torch")
+        self._tensors = Tensors(self._torch)
+        self.version = str(self._torch.__version__)
+        super().__init__()
+
+    def roads(self) -> Mapping[str, Road]:
+        """Return safetensors, torch's own files, DLPack and packed rows."""
+        return {
+            "safetensors": safetensors_road("torch", self._made, self._read, MAKE, SHOW),
+            "torch-save": Road(
+                self._save,
+                self._load,
+                "import io\n"
+                + MAKE
+                + "file = io.BytesIO()\ntorch.save(x, file)\ncontent = file.getvalue()\n",
+                "import io, torch\ny = torch.load(io.BytesIO(content))\n" + SHOW,
+            ),
+            "dlpack": Road(
+                self._export,
+                self._import,
+                MAKE + "content = x\n",
+                "import torch\ny = torch.from_dlpack(content)\n" + SHOW,
+            ),
+            "packed-low-first": Road(self._pack, self._unpack),
+        }
+
+    def dtype_expression(self, dtype: str) -> str:
+        """Return torch's name of a dtype."""
+        return VIEWED.get(dtype, dtype)
+
+    def _made(self, case: Case, bits: Bits) -> Any:
+        if BIG in case.modes:
+            raise Unsupported("torch has no tensors of the other byte order")
+        return self._tensors.tensor(case.source, bits)
+
+    def _read(self, found: Any) -> Tensor:
+        dtype = self._tensors.name(found.dtype)
+        if dtype not in formats():
+            return tensor(dtype, found.view(self._torch.uint8).numpy().copy())
+        return tensor(dtype, self._tensors.bits(dtype, found.contiguous()).copy())
+
+    def _save(self, case: Case, bits: Bits) -> bytes:
+        file = io.BytesIO()
+        self._torch.save(self._made(case, bits), file)
+        return file.getvalue()
+
+    def _load(self, case: Case, content: bytes) -> Tensor:
+        return self._read(self._torch.load(io.BytesIO(content), weights_only=True))
+
+    def _export(self, case: Case, bits: Bits) -> bytes:
+        try:
+            return exported(self._made(case, bits))
+        except (BufferError, RuntimeError) as error:
+            if "support" not in str(error):
+                raise
+            raise Unsupported(first_line(error)) from None
+
+    def _import(self, case: Case, content: bytes) -> Tensor:
+        exporter = Exporter(content)
+        return self._read(self._torch.from_dlpack(exporter).clone())
+
+    def _pack(self, case: Case, bits: Bits) -> bytes:
+        """Return the bytes of the only packed dtype that torch has, after the row's length."""
+        if case.source not in PAIRED or bits.ndim != 1:
+            raise Unsupported("torch packs rows of float4e2m1 only")
+        pairs: Bits = self._made(case, bits).view(self._torch.uint8).numpy()
+        return len(bits).to_bytes(8, "little") + pairs.tobytes()
+
+    def _unpack(self, case: Case, content: bytes) -> Tensor:
+        count = int.from_bytes(content[:8], "little")
+        if case.source not in PAIRED or count % 2:
+            raise Unsupported("torch packs pairs of float4e2m1 only")
+        packed = np.frombuffer(content[8:], np.uint8).copy()
+        return self._read(self._torch.from_numpy(packed).view(self._torch.float4_e2m1fn_x2))

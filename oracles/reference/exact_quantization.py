@@ -1,0 +1,348 @@
+"""The definition of quantization: one element at a time, in fractions.
+
+An element goes through the steps of its formula. Where a rule allows several words, it goes on
+along several paths, each with a value of its own; one is weak if the rule recommends another. This
+module shares no code with ``quantization_kernels``, so that an error in one of them shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, floor
+from typing import Literal, NamedTuple
+
+from oracles.reference.exact import Infinity, NotANumber, Number, decode, encode
+from specs.formats import Format
+from specs.model.quantization_entry import Situation, Step, StepWord
+from specs.outcomes import Exactly
+from specs.pair_conditions import value_of
+from specs.quantization_ruling import Formula, StepOutcome
+
+Value = Fraction | Literal["inf", "-inf", "nan"]
+ANY_NAN = -1
+"""In the place of a pattern: every NaN of the target is allowed."""
+
+
+class AllowedResult(NamedTuple):
+    """What a formula allows for one element; nothing is said if it ``is_open``.
+
+    ``codes`` are patterns, that of the reference first, and ``weaker`` those that only break a
+    recommendation. ``level`` is that of what any other pattern breaks. ``situations`` are those at
+    each step, on every path.
+    """
+
+    codes: tuple[int, ...]
+    weaker: tuple[int, ...]
+    is_open: bool
+    level: Literal["required", "recommended"]
+    situations: tuple[tuple[Step, Situation], ...]
+
+
+class _Path(NamedTuple):
+    value: Value
+    is_weak: bool
+
+
+@dataclass
+class _Trace:
+    """The steps that an element has gone, and the paths that it is on."""
+
+    formula: Formula
+    paths: list[_Path] = field(default_factory=list)
+    situations: dict[tuple[Step, Situation], StepOutcome] = field(default_factory=dict)
+
+    def take(self, step: Step, situation: Situation) -> StepOutcome:
+        """Go one step, in one situation for all paths."""
+        outcome = self.formula.outcome(step, situation)
+        self.situations[step, situation] = outcome
+        return outcome
+
+    @property
+    def is_open(self) -> bool:
+        return any(outcome.is_open for outcome in self.situations.values())
+
+    def result(self, found: Sequence[tuple[int, bool]] = ()) -> AllowedResult:
+        """What the steps allow: patterns, each with whether it is weak."""
+        strong = tuple(dict.fromkeys(code for code, is_weak in found if not is_weak))
+        weaker = dict.fromkeys(code for code, is_weak in found if is_weak and code not in strong)
+        levels = {outcome.level for outcome in self.situations.values()}
+        level: Literal["required", "recommended"]
+        level = "recommended" if "recommended" in levels else "required"
+        return AllowedResult(strong, tuple(weaker), self.is_open, level, tuple(self.situations))
+
+
+def quantized(formula: Formula, x: int, scale: int, zero: int | None) -> AllowedResult:
+    """What QuantizeLinear may make of one element; its patterns, its scale's and zero point's."""
+    trace = _Trace(formula)
+    divisor = _value(formula.scale, scale)
+    if "scale" in formula.outcomes and trace.take("scale", _kind_of_scale(divisor)).is_open:
+        return trace.result()
+    assert isinstance(divisor, Fraction)
+    _divide(trace, _value(formula.source, x), divisor)
+    if trace.is_open:
+        return trace.result()
+    trace.paths = [_Path(_rounded(trace, path.value), path.is_weak) for path in trace.paths]
+    _add(trace, zero)
+    return trace.result() if trace.is_open else trace.result([*_saturated(trace)])
+
+
+def dequantized(formula: Formula, x: int, scale: int, zero: int | None) -> AllowedResult:
+    """What DequantizeLinear may make of one code; its pattern, its scale's and zero point's."""
+    trace = _Trace(formula)
+    code, factor = _value(formula.source, x), _value(formula.scale, scale)
+    trace.take("scale", _kind_of_scale(factor))
+    trace.take("input", "finite" if isinstance(code, Fraction) else _special(code))
+    offset = Fraction(0) if zero is None else _value(formula.source, zero)
+    trace.take("difference", "none" if zero is None else "other" if offset else "zero")
+    if trace.is_open:
+        return trace.result()
+    assert isinstance(code, Fraction)
+    assert isinstance(offset, Fraction)
+    assert isinstance(factor, Fraction)
+    target, difference = formula.target, code - offset
+    product = difference * factor
+    rounded = nearest(target, difference) * nearest(target, factor)
+    situation = _fits(target, product, rounded, (difference, factor))
+    outcome = trace.take("product", situation)
+    if trace.is_open:
+        return trace.result()
+    found: list[tuple[int, bool]] = []
+    for word in outcome.words:
+        for value, is_negative in _words_of_product(target, word, product, rounded):
+            codes = [_code(target, value, is_negative)]
+            if product == 0 and target.sign_bit:
+                codes = [0, target.sign_bit]
+            found += [(each, outcome.is_weak(word)) for each in codes]
+    return trace.result(found)
+
+
+def _words_of_product(
+    target: Format, word: StepWord, product: Fraction, rounded: Fraction
+) -> Iterator[tuple[Fraction, bool]]:
+    """The values that a word allows for a product, each with its sign, which a zero has too."""
+    is_negative = product < 0
+    match word:
+        case "value" | "nearest-even":
+            yield nearest(target, product), is_negative
+        case "of-rounded-operands":
+            yield nearest(target, rounded), is_negative
+        case "neighbor":
+            unit = _unit(target, product)
+            for multiple in (floor(product / unit), ceil(product / unit)):
+                if abs(multiple * unit) <= _largest(target):
+                    yield multiple * unit, is_negative
+
+
+def dynamic_scale(formula: Formula, xs: Sequence[int]) -> AllowedResult:
+    """What the scale of a dynamic quantization of some values may be."""
+    trace = _Trace(formula)
+    values = [_value(formula.source, x) for x in xs]
+    finite = [value for value in values if isinstance(value, Fraction)]
+    if len(finite) < len(values):
+        trace.take("range", "nan" if "nan" in values else "infinite")
+        return trace.result()
+    width = max(*finite, Fraction(0)) - min(*finite, Fraction(0))
+    if width == 0:
+        trace.take("range", "zero")
+        return trace.result()
+    fmt = formula.scale
+    of_rounded = nearest(fmt, width)
+    if of_rounded > _largest(fmt):
+        trace.take("range", "out-of-range")
+        return trace.result()
+    trace.take("range", "finite")
+    steps = Fraction(formula.target.max_code)
+    exact, rounded = width / steps, of_rounded / steps
+    is_exact = _has(fmt, exact) and width == of_rounded
+    outcome = trace.take("dynamic-scale", "exact" if is_exact else "inexact")
+    return trace.result(
+        [
+            (_code(fmt, value, is_negative), outcome.is_weak(word))
+            for word in outcome.words
+            for value, is_negative in _words_of_product(fmt, word, exact, rounded)
+        ]
+    )
+
+
+def dynamic_zero_point(formula: Formula, xs: Sequence[int], scale: int) -> AllowedResult:
+    """What the zero point may be, by the scale that was answered, which is positive."""
+    trace = _Trace(formula)
+    divisor = _value(formula.scale, scale)
+    assert isinstance(divisor, Fraction)
+    values = [_value(formula.source, x) for x in xs]
+    smallest = min(value for value in (*values, Fraction(0)) if isinstance(value, Fraction))
+    found = []
+    for quotient in (smallest / divisor, nearest(formula.precision, smallest / divisor)):
+        limited = min(max(-quotient, Fraction(0)), Fraction(formula.target.max_code))
+        trace.take("dynamic-zero-point", "fraction" if limited.denominator > 1 else "whole")
+        found.append((round(limited), False))
+    return trace.result(found)
+
+
+def nearest(fmt: Format, value: Fraction) -> Fraction:
+    """The multiple of the format's unit that is nearest to a value, of two the even one.
+
+    As if the exponent had no upper end.
+    """
+    unit = _unit(fmt, value)
+    return round(value / unit) * unit
+
+
+def _unit(fmt: Format, value: Fraction) -> Fraction:
+    """The distance between the format's values at a value's magnitude."""
+    if fmt.is_integral or value == 0:
+        return Fraction(1)
+    magnitude = abs(value)
+    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    if Fraction(2) ** exponent > magnitude:
+        exponent -= 1
+    return Fraction(2) ** (max(exponent, fmt.lowest_exponent) - fmt.entry.mantissa)
+
+
+def _value(fmt: Format, code: int) -> Value:
+    match decode(fmt, code):
+        case Number(sign, significand, exponent):
+            return Fraction(-significand if sign else significand) * Fraction(2) ** exponent
+        case Infinity(sign):
+            return "-inf" if sign else "inf"
+        case NotANumber():
+            return "nan"
+
+
+def _special(value: Value) -> Situation:
+    return "nan" if value == "nan" else "infinite"
+
+
+def _kind_of_scale(scale: Value) -> Situation:
+    if not isinstance(scale, Fraction):
+        return _special(scale)
+    return "zero" if scale == 0 else "negative" if scale < 0 else "positive"
+
+
+def _largest(fmt: Format) -> Fraction:
+    return value_of(fmt, fmt.max_code)
+
+
+def _lowest(fmt: Format) -> Fraction:
+    return value_of(fmt, fmt.lowest_code)
+
+
+def _is_within(fmt: Format, value: Fraction) -> bool:
+    """Whether a value lies between a format's ends, after it is rounded."""
+    return _lowest(fmt) <= nearest(fmt, value) <= _largest(fmt)
+
+
+def _has(fmt: Format, value: Fraction) -> bool:
+    """Whether a format has exactly this value."""
+    if value == 0:
+        return fmt.has_zero
+    return _is_within(fmt, value) and nearest(fmt, value) == value
+
+
+def _fits(
+    fmt: Format, result: Fraction, of_rounded: Fraction | None, operands: Sequence[Fraction]
+) -> Situation:
+    """Whether a format has a result and its operands, rounds one of them, or leaves one out.
+
+    An operand is left out, too, if it is rounded to zero.
+    """
+    if fmt.is_signed or fmt.is_integral:
+        shrunk = any(each != 0 and nearest(fmt, each) == 0 for each in operands[1:])
+        if (
+            shrunk
+            or of_rounded is None
+            or not all(_is_within(fmt, each) for each in (result, of_rounded, *operands))
+        ):
+            return "out-of-range"
+    return "exact" if all(_has(fmt, each) for each in (result, *operands)) else "inexact"
+
+
+def _divide(trace: _Trace, x: Value, divisor: Fraction) -> None:
+    """The step of the quotient."""
+    if not isinstance(x, Fraction):
+        outcome = trace.take("quotient", _special(x))
+        trace.paths = [_Path(x, outcome.is_weak(word)) for word in outcome.words]
+        return
+    fmt = trace.formula.precision
+    quotient, rounded_divisor = x / divisor, nearest(fmt, divisor)
+    rounded = nearest(fmt, x) / rounded_divisor if rounded_divisor else None
+    outcome = trace.take("quotient", _fits(fmt, quotient, rounded, (x, divisor)))
+    for word in outcome.words:
+        value = quotient
+        if word == "nearest-even":
+            value = nearest(fmt, quotient)
+        if word == "of-rounded-operands":
+            assert rounded is not None
+            value = nearest(fmt, rounded)
+        trace.paths.append(_Path(value, outcome.is_weak(word)))
+
+
+def _rounded(trace: _Trace, value: Value) -> Value:
+    """The step of rounding to an integer, which a float target leaves out."""
+    if not isinstance(value, Fraction):
+        return value
+    outcome = trace.take("rounding", "whole" if value.denominator == 1 else "fraction")
+    return Fraction(round(value)) if outcome.best == "nearest-even" else value
+
+
+def _add(trace: _Trace, zero: int | None) -> None:
+    """The step of the zero point."""
+    target = trace.formula.target
+    offset = Fraction(0) if zero is None else _value(target, zero)
+    outcome = trace.take("zero-point", "none" if zero is None else "other" if offset else "zero")
+    if outcome.is_open or not offset:
+        return
+    assert isinstance(offset, Fraction)
+    trace.paths = [
+        _Path(path.value + offset if isinstance(path.value, Fraction) else path.value, path.is_weak)
+        for path in trace.paths
+    ]
+
+
+def _saturated(trace: _Trace) -> Iterator[tuple[int, bool]]:
+    """The step of the ends: patterns of the target, each with whether it is weak."""
+    target = trace.formula.target
+    for path in trace.paths:
+        value = path.value
+        is_negative = value == "-inf" or (isinstance(value, Fraction) and value < 0)
+        situation: Situation
+        if isinstance(value, Fraction):
+            situation = "in-range" if _is_within(target, value) else "out-of-range"
+        else:
+            situation = _special(value)
+        outcome = trace.take("saturation", situation)
+        for word in outcome.words:
+            is_weak = path.is_weak or outcome.is_weak(word)
+            for code in _end(trace.formula, word, value, situation, is_negative):
+                yield code, is_weak
+
+
+def _end(
+    formula: Formula, word: StepWord, value: Value, situation: Situation, is_negative: bool
+) -> Iterator[int]:
+    """The patterns that a word allows at the end."""
+    target = formula.target
+    match word:
+        case "saturated":
+            yield target.lowest_code if is_negative else target.max_code
+        case "max":
+            yield target.max_code
+        case "cast":
+            special = formula.cast_of(situation, is_negative=is_negative)
+            yield special.code if isinstance(special, Exactly) else ANY_NAN
+        case _:
+            assert isinstance(value, Fraction)
+            yield _code(target, nearest(target, value), is_negative)
+            if value == 0 and target.entry.zero == "signed":
+                yield target.sign_bit
+
+
+def _code(fmt: Format, value: Fraction, is_negative: bool) -> int:
+    """The pattern of a value that a format has; a zero has the sign given."""
+    unit = _unit(fmt, value)
+    multiple = abs(value / unit)
+    assert multiple.denominator == 1, f"{fmt.name} does not have {value}"
+    exponent = unit.numerator.bit_length() - unit.denominator.bit_length()
+    return encode(fmt, int(is_negative), int(multiple), exponent)

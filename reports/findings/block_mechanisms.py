@@ -1,0 +1,22 @@
+"""What a library may have done with blocks: what a finding says of each mechanism."""
+
+from __future__ import annotations
+
+from reports.findings import (
+    block_code_mechanisms,
+    block_product_mechanisms,
+    block_scale_mechanisms,
+)
+
+BESIDE_OTHERS = "changes-blocks-beside-others"
+
+
+def says(name: str) -> str:
+    """The sentence of a finding; empty if the name is no mechanism of blocks."""
+    if name == BESIDE_OTHERS:
+        return "gives a block another answer beside other blocks than alone"
+    return (
+        block_scale_mechanisms.says(name)
+        or block_code_mechanisms.says(name)
+        or block_product_mechanisms.says(name)
+    )

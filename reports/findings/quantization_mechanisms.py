@@ -1,0 +1,48 @@
+"""What a system may have done in place of a document's quantization, in words.
+
+The judges of quantization and of blocks try these mechanisms, and keep the names of those that give
+every answer of a case. Here is what a finding says of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reports.findings import block_mechanisms
+
+SAYS: Mapping[str, str] = {
+    "multiplies-by-the-reciprocal": "multiplies by 1/scale instead of dividing by the scale",
+    "rounds-half-away": "rounds ties away from zero when it quantizes",
+    "rounds-half-up": "rounds ties up when it quantizes",
+    "truncates-quotients": "truncates the quotient when it quantizes",
+    "rounds-quotients-down": "rounds the quotient down when it quantizes",
+    "adds-zero-points-before-rounding": "adds the zero point before it rounds, not afterwards",
+    "limits-before-zero-points": "limits codes to their range before it adds the zero point",
+    "wraps-codes": "wraps codes that are out of range when it quantizes",
+    "overflows-in-int32": "converts quotients to int32, and those beyond its range to the smallest",
+    "leaves-out-lowest-codes": "never gives the lowest code when it quantizes",
+    "leaves-out-zero-points": "leaves out the zero point",
+    "reads-zero-points-as-another-type": "reads a zero point as one of the other signedness",
+    "ignores-saturate": "ignores `saturate` when it quantizes",
+    "ignores-precision": "ignores `precision` when it quantizes",
+    "treats-subnormal-scales-as-zero": "treats subnormal scales as zero",
+    "wraps-differences": "wraps the difference of code and zero point when it dequantizes",
+    "scales-zero-points-alone": "multiplies code and zero point by the scale before it subtracts",
+    "truncates-products": "truncates the product when it dequantizes",
+    "takes-another-axis": "takes the scales along another axis",
+    "takes-one-scale": "takes the first scale for all elements",
+    "takes-blocks-of-another-size": "takes blocks of another size",
+    "repeats-scales-in-turn": "repeats the row of scales instead of each scale in its block",
+    **{
+        f"{verb}-in-{precision}": f"{verb} in {precision}, not in the precision that is due"
+        for verb in ("divides", "multiplies")
+        for precision in ("float64", "float32", "float16", "bfloat16")
+    },
+}
+JOINT = "+"
+"""Joins the names of two mechanisms that explain answers together."""
+
+
+def says(name: str) -> str:
+    """The sentence of a finding."""
+    return block_mechanisms.says(name) or ", and ".join(SAYS[each] for each in name.split(JOINT))

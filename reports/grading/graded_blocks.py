@@ -1,0 +1,173 @@
+"""What is right of the answer to one tensor of blocks: scales, and codes by the given scales.
+
+Codes are compared with those that the *given* scales imply. So a wrong scale is one fault, and not
+a wrong block of codes besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.protocol import Bits
+from oracles.reference.block_kernels import (
+    QUESTIONS,
+    Blocks,
+    Floats,
+    allowed_codes,
+    codes,
+    decoded,
+    in_blocks,
+    products,
+    scales,
+)
+from specs.block_ruling import BlockRuling
+from specs.formats import Format
+
+X, SCALE, GLOBAL, Y = "x", "scale", "global", "y"
+"""The names of tensors and results."""
+LARGE_BINADES = 2
+"""The powers of two below infinity among which numbers are extreme."""
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the elements of a result: of one rule, extreme or not, with a code of zero or not.
+
+    None takes all.
+    """
+
+    rule: str | None = None
+    is_extreme: bool | None = None
+    is_zero: bool | None = None
+
+
+@dataclass(frozen=True)
+class GradedBlocks:
+    """The answer to a tensor of blocks beside what the document allows; ``where`` names it."""
+
+    ruling: BlockRuling
+    tensors: Mapping[str, Bits]
+    results: Mapping[str, Bits]
+    where: str = ""
+
+    @property
+    def x(self) -> Bits:
+        """The numbers to quantize, or the codes to decode."""
+        return self.tensors[X]
+
+    @property
+    def scale(self) -> Bits:
+        """The scales that were given, as a result or beside the codes."""
+        return self.tensors[SCALE] if self.ruling.is_decoding else self.results[SCALE]
+
+    @cached_property
+    def global_scale(self) -> float:
+        """The global scale, 1 without one."""
+        return float(self.tensors[GLOBAL].view(np.float32)) if GLOBAL in self.tensors else 1.0
+
+    @cached_property
+    def expected(self) -> dict[str, Blocks]:
+        """The expected results by name: of codes, those that the given scales imply."""
+        if self.ruling.is_decoding:
+            return {Y: products(self.ruling, self.x, self.scale, self.global_scale)}
+        return {
+            SCALE: scales(self.ruling, self.x, self.global_scale),
+            Y: codes(self.ruling, self.x, self.scale, self.global_scale),
+        }
+
+    @cached_property
+    def wrong(self) -> dict[str, Mask]:
+        """The elements of each result that are not allowed."""
+        return {name: self._wrong(name, expected) for name, expected in self.expected.items()}
+
+    def _wrong(self, name: str, expected: Blocks) -> Mask:
+        result = self.results[name]
+        every = allowed_codes(self.ruling, expected) if name == Y else (expected.codes,)
+        wrong = ~expected.is_open
+        for allowed in every:
+            wrong &= result != allowed
+        if self.ruling.is_decoding:
+            wrong &= ~(is_nan(self.ruling.number, result) & is_nan(self.ruling.number, every[0]))
+        return wrong
+
+    def graded(self, result: str, part: Part = Part()) -> Mask:
+        """The elements of a result that are not open, as far as they belong to a part."""
+        expected = self.expected[result]
+        found = ~expected.is_open
+        if part.rule is not None:
+            answers = self.ruling.answers
+            of_rule = [each in answers and answers[each].rule == part.rule for each in QUESTIONS]
+            found &= np.array(of_rule)[expected.asked]
+        if part.is_extreme is not None:
+            found &= self.extreme == part.is_extreme
+        if part.is_zero is not None:
+            found &= self.zero == part.is_zero
+        return found
+
+    @cached_property
+    def extreme(self) -> Mask:
+        """Which elements are very small or large, or have the smallest or largest scale.
+
+        There numbers are flushed, clamped or overflow: what is wrong has reasons of its own.
+        """
+        at_ends = (self.scale == 0) | (self.scale == self.ruling.scale.max_code)
+        found: Mask = self.unblocked(np.repeat(at_ends, self.ruling.size, axis=-1))
+        if self.ruling.is_decoding:
+            return found
+        number = self.ruling.number
+        magnitudes = magnitudes_of(number, self.x)
+        binade = 1 << number.entry.mantissa
+        is_small = (magnitudes > 0) & (magnitudes < binade)
+        return found | is_small | (magnitudes >= number.infinity_code - LARGE_BINADES * binade)
+
+    @cached_property
+    def zero(self) -> Mask:
+        """The elements whose code is zero, of either sign, as it should be or as it is decoded."""
+        codes = self.x if self.ruling.is_decoding else self.expected[Y].codes
+        found: Mask = codes & np.array(self.ruling.element.max_code, codes.dtype) == 0
+        return found
+
+    @cached_property
+    def shape_fault(self) -> str:
+        """What is wrong with the results' shapes; empty if nothing is."""
+        *front, last = self.x.shape
+        wanted = {Y: self.x.shape, SCALE: (*front, -(-last // self.ruling.size))}
+        for name, result in self.results.items():
+            if result.shape != wanted[name]:
+                return f"`{name}` has shape {result.shape}, not {wanted[name]}"
+        return ""
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """The numbers to quantize, by block; the last block is filled up with zeros."""
+        return decoded(self.ruling.number, in_blocks(self.ruling.size, self.x))
+
+    @cached_property
+    def largest(self) -> Floats:
+        """The largest magnitude of each block; NaN of one with a NaN."""
+        with np.errstate(invalid="ignore"):
+            found: Floats = np.abs(self.numbers).max(axis=-1)
+        return found
+
+    def unblocked(self, blocks: NDArray[Any]) -> NDArray[Any]:
+        """Elements by block in the shape of the tensor, without what filled the last block up."""
+        return blocks.reshape(*self.x.shape[:-1], -1)[..., : self.x.shape[-1]]
+
+
+def magnitudes_of(number: Format, bits: Bits) -> Bits:
+    """Patterns of a float without their signs; they are ordered as the magnitudes are."""
+    found: Bits = bits & np.array(number.mask ^ number.sign_bit, bits.dtype)
+    return found
+
+
+def is_nan(number: Format, bits: Bits) -> Mask:
+    """Which patterns of a float with infinities are NaNs."""
+    found: Mask = magnitudes_of(number, bits) > number.infinity_code
+    return found

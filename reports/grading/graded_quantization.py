@@ -1,0 +1,146 @@
+"""Answers to a quantization, element by element: right, not recommended, or not allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.protocol import Bits
+from oracles.reference import exact_quantization
+from oracles.reference.exact_quantization import AllowedResult
+from oracles.reference.quantization_kernels import ANY_NAN, NO_CODE, ExpectedCodes, expect
+from reports.counterexample.drawing import datum_with_value
+from reports.grading.allowed_answers import is_nan
+from specs.formats import Format
+from specs.model.quantization_entry import Step
+from specs.quantization_ruling import Formula
+
+EXACT_SAMPLE = 8
+"""Elements of a request by which the reference is judged, which answers with the kernels."""
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Elements:
+    """Elements in a row, each with its own scale and zero point, if there are zero points."""
+
+    x: Bits
+    scale: Bits
+    zero: Bits | None
+
+    def at(self, where: NDArray[np.intp]) -> Elements:
+        """Some of the elements."""
+        zero = None if self.zero is None else self.zero[where]
+        return Elements(self.x[where], self.scale[where], zero)
+
+    def __iter__(self) -> Iterator[tuple[int, int, int | None]]:
+        zeros = [None] * self.x.size if self.zero is None else self.zero.tolist()
+        return zip(self.x.tolist(), self.scale.tolist(), zeros, strict=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Graded:
+    """Where the answers to some elements are wrong, by level, and which are open."""
+
+    is_required: Mask
+    is_recommended: Mask
+    is_open: Mask
+
+    @property
+    def is_wrong(self) -> Mask:
+        """Where anything is broken."""
+        return self.is_required | self.is_recommended
+
+
+def grade(rules: Formula, expected: ExpectedCodes, answers: Bits) -> Graded:
+    """Grade answers, whose elements lie in a row."""
+    strong = _among(rules.target, expected.strong, answers)
+    weaker = _among(rules.target, expected.weaker, answers)
+    wrong = ~strong & ~expected.is_open
+    is_required = wrong & ~weaker & ~expected.is_recommended
+    return Graded(is_required, wrong & ~is_required, expected.is_open)
+
+
+def _among(target: Format, codes: list[NDArray[np.int64]], answers: Bits) -> Mask:
+    given = answers.astype(np.int64)
+    found = np.zeros(given.shape, np.bool_)
+    for each in codes:
+        found |= (each == given) | ((each == ANY_NAN) & is_nan(target, answers))
+    return found
+
+
+def expect_exactly(rules: Formula, elements: Elements) -> ExpectedCodes:
+    """What is expected of few elements, by the definition."""
+    found = [allowed(rules, *each) for each in elements]
+
+    def columns(pick: Callable[[AllowedResult], tuple[int, ...]]) -> list[NDArray[np.int64]]:
+        most = max((len(pick(each)) for each in found), default=0)
+        rows = [[*pick(each), *[NO_CODE] * (most - len(pick(each)))] for each in found]
+        return [np.array([row[at] for row in rows], np.int64) for at in range(most)]
+
+    return ExpectedCodes(
+        columns(lambda each: each.codes),
+        columns(lambda each: each.weaker),
+        np.array([each.is_open for each in found], np.bool_),
+        np.array([each.level == "recommended" for each in found], np.bool_),
+    )
+
+
+def expect_by_kernels(rules: Formula, elements: Elements) -> ExpectedCodes:
+    """What is expected of many elements; of the same ones and an equal formula, as before."""
+    return _remembered(rules, elements)
+
+
+@lru_cache(128)
+def _remembered(rules: Formula, elements: Elements) -> ExpectedCodes:
+    return expect(rules, elements.x, elements.scale, elements.zero)
+
+
+def allowed(rules: Formula, x: int, scale: int, zero: int | None) -> AllowedResult:
+    """What is allowed for one element, by the definition."""
+    if rules.operation == "dequantize":
+        return exact_quantization.dequantized(rules, x, scale, zero)
+    return exact_quantization.quantized(rules, x, scale, zero)
+
+
+def allowed_words(target: Format, found: AllowedResult, *, at_required: bool) -> tuple[str, ...]:
+    """Patterns that are allowed, with their values; at `required` the weaker ones, too."""
+    codes = found.codes + (found.weaker if at_required else ())
+    return tuple("any NaN" if code == ANY_NAN else datum_with_value(target, code) for code in codes)
+
+
+def rule_of(rules: Formula, found: AllowedResult) -> tuple[str, str]:
+    """The rule that is most to the point for a wrong element, and its clause.
+
+    That is the last one at which the value is changed: limited, rounded, or divided.
+    """
+    order: tuple[tuple[Step, tuple[str, ...]], ...] = (
+        ("saturation", ("out-of-range", "infinite", "nan")),
+        ("rounding", ("fraction",)),
+        ("product", ("inexact",)),
+        ("quotient", ("inexact",)),
+        ("difference", ("other",)),
+        ("zero-point", ("other",)),
+    )
+    passed = set(found.situations)
+    for step, situations in order:
+        for situation in situations:
+            if (step, situation) in passed:
+                outcome = rules.outcomes[step][situation]  # type: ignore[index]
+                return outcome.rule, outcome.clause
+    step, situation = found.situations[-1]
+    outcome = rules.outcome(step, situation)
+    return outcome.rule, outcome.clause
+
+
+def element_words(rules: Formula, x: int, scale: int, zero: int | None) -> str:
+    """An element with its scale and zero point."""
+    codes = rules.source if rules.operation == "dequantize" else rules.target
+    offset = "" if zero is None else f", zero point {datum_with_value(codes, zero)}"
+    return (
+        f"{datum_with_value(rules.source, x)}, scale {datum_with_value(rules.scale, scale)}{offset}"
+    )

@@ -1,0 +1,118 @@
+"""Resolves a case of blocks to its ruling: what the document says of scales and of elements.
+
+A block shares one scale. Quantizing gives the scale, which follows from the largest magnitude of
+the block by the rule that the case names, and one code for each element divided by the scale. What
+a document says falls to *questions*: which scale an ordinary block gets, what becomes of a block of
+zeros or of a quotient beyond the largest code. Each question of a case is answered by exactly one
+rule, or left open by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from specs.cases import Case
+from specs.editions import edition
+from specs.formats import Format, format_named
+from specs.loader import Document, document_named
+from specs.model.block_entry import OPEN, BlockQuestion, BlockWord, questions
+from specs.model.vocabulary import Level
+
+RULINGS_KEPT = 1 << 12
+RULE, BLOCK, GLOBAL, GIVEN = "rule", "block", "global", "given"
+"""The modes of cases of blocks, and the value of `global` by which there is a global scale."""
+
+
+@dataclass(frozen=True)
+class BlockAnswer:
+    """The answer to a question of a case: the rule that gives it, and a word."""
+
+    rule: str
+    clause: str
+    level: Level
+    word: BlockWord
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything may come."""
+        return self.word == OPEN
+
+
+@dataclass(frozen=True)
+class BlockRuling:
+    """What a document says of a case of blocks.
+
+    ``number`` is the dtype of the numbers and ``element`` that of the codes, whichever of them is
+    the source; ``size`` is how many elements share a scale.
+    """
+
+    number: Format
+    element: Format
+    scale: Format
+    size: int
+    has_global: bool
+    is_decoding: bool
+    answers: Mapping[BlockQuestion, BlockAnswer]
+
+    @cached_property
+    def levels(self) -> dict[BlockQuestion, Level]:
+        """The level of each answer."""
+        return {question: answer.level for question, answer in self.answers.items()}
+
+    def word(self, question: BlockQuestion) -> BlockWord:
+        """The word that answers a question."""
+        return self.answers[question].word
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+@lru_cache(RULINGS_KEPT)
+def block_ruling(case: Case) -> BlockRuling:
+    """The ruling of a case of blocks of a shipped document."""
+    return rule_blocks(document_named(case.document), case)
+
+
+def rule_blocks(document: Document, case: Case) -> BlockRuling:
+    """Resolve a case; raise DocumentError unless exactly one rule answers each question."""
+    entry = document.entry
+    assert entry.blocks is not None
+    is_decoding = entry.operation == "block-dequantize"
+    answers: dict[BlockQuestion, BlockAnswer] = {}
+    for question, answer in _answers(document, case):
+        if question in answers:
+            both = f"{answers[question].rule} and {answer.rule}"
+            message = f"overlap: {both} both answer `{question}` of {case.id}"
+            raise document.source.error(("rules", answer.rule), message)
+        answers[question] = answer
+    number, element = format_named(case.source), format_named(case.target)
+    if is_decoding:
+        number, element = element, number
+    asked = questions(element, is_decoding=is_decoding)
+    for question in asked:
+        if question not in answers:
+            message = f"gap: no rule answers `{question}` of {case.id}"
+            raise document.source.error(("rules",), message)
+    return BlockRuling(
+        number,
+        element,
+        format_named(entry.blocks.scale),
+        int(case.mode[BLOCK]),
+        case.mode.get(GLOBAL) == GIVEN,
+        is_decoding,
+        {question: answers[question] for question in asked},
+    )
+
+
+def _answers(document: Document, case: Case) -> Iterator[tuple[BlockQuestion, BlockAnswer]]:
+    """Each question with its answer by a rule that takes the case."""
+    resolved = edition(document, case.version)
+    for name in resolved.rules:
+        rule = document.entry.rules[name]
+        if not resolved.matches(rule.when, case):
+            continue
+        for question, cell in rule.blocks.items():
+            level = cell.level or ("unspecified" if cell.is_ == OPEN else rule.level)
+            yield question, BlockAnswer(name, cell.clause or rule.clause, level, cell.is_)

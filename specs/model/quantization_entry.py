@@ -1,0 +1,176 @@
+"""What rules about quantization say: a formula step by step, and which combinations are cases.
+
+The value of an element goes from step to step. At each step it is in one of a few situations, and
+a rule gives one or more words for what becomes of it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from specs.model.pointed_entry import PointedEntry
+from specs.model.strict_model import StrictModel
+from specs.model.vocabulary import Level
+
+Step = Literal[
+    "scale", "input", "quotient", "rounding", "zero-point", "saturation", "difference", "product",
+    "range", "dynamic-scale", "dynamic-zero-point",
+]  # fmt: skip
+"""The steps of the formulas, in their order within each."""
+Situation = Literal[
+    "positive", "negative", "zero", "infinite", "nan", "finite",
+    "exact", "inexact", "out-of-range", "in-range",
+    "whole", "fraction", "none", "other",
+]  # fmt: skip
+StepWord = Literal[
+    "used", "value", "exact", "nearest-even", "of-rounded-operands", "neighbor", "added",
+    "subtracted", "saturated", "cast", "max", "unspecified",
+]  # fmt: skip
+"""What becomes of a value at a step; docs/quantization.md defines each word."""
+Form = Literal["tensor", "axis", "block"]
+"""Whether there is one scale, one along an axis, or one for each block of an axis."""
+OPEN: StepWord = "unspecified"
+SCALES: tuple[Situation, ...] = ("positive", "negative", "zero", "infinite", "nan")
+SPECIALS: tuple[Situation, ...] = ("finite", "infinite", "nan")
+ZERO_POINTS: tuple[Situation, ...] = ("none", "zero", "other")
+
+SITUATIONS: Mapping[Step, tuple[Situation, ...]] = {
+    "scale": SCALES,
+    "input": SPECIALS,
+    "quotient": ("exact", "inexact", "out-of-range", "infinite", "nan"),
+    "rounding": ("whole", "fraction"),
+    "zero-point": ZERO_POINTS,
+    "saturation": ("in-range", "out-of-range", "infinite", "nan"),
+    "difference": ZERO_POINTS,
+    "product": ("exact", "inexact", "out-of-range"),
+    "range": ("finite", "zero", "infinite", "nan", "out-of-range"),
+    "dynamic-scale": ("exact", "inexact"),
+    "dynamic-zero-point": ("whole", "fraction"),
+}
+"""The situations that a value can be in at each step."""
+WORDS: Mapping[Step, tuple[StepWord, ...]] = {
+    "scale": ("used", OPEN),
+    "input": ("used", OPEN),
+    "quotient": ("value", "exact", "nearest-even", "of-rounded-operands", OPEN),
+    "rounding": ("value", "nearest-even"),
+    "zero-point": ("added", OPEN),
+    "saturation": ("value", "nearest-even", "saturated", "cast", "max", OPEN),
+    "difference": ("subtracted", OPEN),
+    "product": ("value", "nearest-even", "of-rounded-operands", "neighbor", OPEN),
+    "range": ("used", OPEN),
+    "dynamic-scale": ("value", "nearest-even", "of-rounded-operands", "neighbor"),
+    "dynamic-zero-point": ("value", "nearest-even"),
+}
+"""The words that a rule can give at each step."""
+STEPS: Mapping[str, tuple[Step, ...]] = {
+    "quantize": ("scale", "quotient", "rounding", "zero-point", "saturation"),
+    "dequantize": ("scale", "input", "difference", "product"),
+    "dynamic-quantize": (
+        "range", "dynamic-scale", "dynamic-zero-point", "quotient", "rounding", "zero-point",
+        "saturation",
+    ),
+}  # fmt: skip
+"""The steps of each operation."""
+
+
+class StepOutcomeEntry(PointedEntry):
+    """What becomes of a value: one word, or several of which each is allowed.
+
+    ``and-recommended`` names those of several that are recommended. An own level, clause or lines
+    stand where the rule has others.
+    """
+
+    is_: StepWord | None = Field(None, alias="is")
+    either: Annotated[list[StepWord], Field(min_length=2)] | None = None
+    and_recommended: list[StepWord] = Field([], alias="and-recommended")
+    level: Level | None = None
+    clause: str | None = None
+
+    @model_validator(mode="after")
+    def _some_words(self) -> StepOutcomeEntry:
+        if (self.is_ is None) == (self.either is None):
+            raise ValueError("an outcome has either `is` or a list `either`")
+        if not {*self.and_recommended} <= {*self.words}:
+            raise ValueError("`and-recommended` names some of the words of `either`")
+        return self
+
+    @property
+    def words(self) -> tuple[StepWord, ...]:
+        """The words that are allowed."""
+        return (self.is_,) if self.is_ is not None else tuple(self.either or ())
+
+
+def _as_mapping(value: object) -> object:
+    return {"is": value} if isinstance(value, str) else value
+
+
+StepAnswers = dict[
+    Situation,
+    Annotated[
+        StepOutcomeEntry,
+        BeforeValidator(_as_mapping, json_schema_input_type=StepWord | StepOutcomeEntry),
+    ],
+]
+
+
+def check_answers(step: Step, answers: StepAnswers) -> None:
+    """Raise ValueError if a rule of a step names a situation or word that the step has not."""
+    for situation, outcome in answers.items():
+        if situation not in SITUATIONS[step]:
+            known = ", ".join(SITUATIONS[step])
+            raise ValueError(f"`{situation}` is no situation of `{step}`; they are {known}")
+        for word in outcome.words:
+            if word not in WORDS[step]:
+                known = ", ".join(WORDS[step])
+                raise ValueError(f"`{word}` is no word of `{step}`; the words are {known}")
+
+
+def _as_list(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+def _words(values: object) -> list[str]:
+    return [str(value) for value in values] if isinstance(values, list) else [str(values)]
+
+
+Words = Annotated[
+    list[str], BeforeValidator(_words, json_schema_input_type=str | int | list[str | int])
+]
+
+
+VersionWord = Annotated[str, BeforeValidator(str, json_schema_input_type=str | int)]
+
+
+class CombinationEntry(StrictModel):
+    """Cases: pairs of dtypes, and a product of what else a case has.
+
+    A scale is a dtype, or `same`: that of the floats of the pair. A precision is a dtype, or
+    `scale`: none is given, so that it is the scale's. An empty list means that the cases have no
+    such mode.
+    """
+
+    since: VersionWord | None = None
+    until: VersionWord | None = None
+    from_: Words | None = Field(None, alias="from")
+    to: Words | None = None
+    scale: Words = Field(["same"])
+    form: Annotated[
+        list[Form], BeforeValidator(_as_list, json_schema_input_type=Form | list[Form])
+    ] = Field(["tensor"])
+    saturate: Words = Field([])
+    precision: Words = Field([])
+
+
+class QuantizationEntry(PointedEntry):
+    """How a document's cases are combined, and how scales lie along a tensor.
+
+    With ``ranks: kept`` scales have the rank of the tensor, and blocks divide its lengths.
+    """
+
+    ranks: Literal["own", "kept"] = "own"
+    cases: Annotated[list[CombinationEntry], Field(min_length=1)] = Field(
+        default_factory=lambda: [CombinationEntry.model_validate({"scale": [], "form": []})]
+    )

@@ -1,0 +1,206 @@
+"""Resolves a case of quantization to its formula: at each step, what becomes of which values.
+
+Every formula is proved when it is made: at each step exactly one rule takes each situation that can
+arise there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+
+from specs.branches import Meaning
+from specs.cases import Case
+from specs.editions import Edition, edition
+from specs.formats import Format, format_named
+from specs.loader import Document, document_named
+from specs.model.document import Operation, RuleEntry
+from specs.model.quantization_entry import OPEN, SITUATIONS, STEPS, Situation, Step, StepWord
+from specs.model.vocabulary import Atom, Level, Sign
+from specs.outcomes import Exactly, Nan
+from specs.quantization_cases import PRECISION, SATURATE, SCALE
+from specs.ruling import ruling
+
+FORMULAS_KEPT = 4096
+CAST = "onnx-cast"
+"""The document whose tables say what the word `cast` means, in the version of the same number."""
+
+
+@dataclass(frozen=True)
+class StepOutcome:
+    """What becomes of values in one situation: any of some words, of which some are recommended."""
+
+    words: tuple[StepWord, ...]
+    recommended: tuple[StepWord, ...]
+    level: Level
+    rule: str = field(compare=False)
+    clause: str = field(compare=False)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything may become of them."""
+        return OPEN in self.words
+
+    @property
+    def best(self) -> StepWord:
+        """The word by which the reference answers."""
+        return (*self.recommended, *self.words)[0]
+
+    def is_weak(self, word: StepWord) -> bool:
+        """Whether a word is allowed, and others are recommended."""
+        return bool(self.recommended) and word not in self.recommended
+
+
+Special = Exactly | Nan
+"""What Cast makes of a value that the target has not."""
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A case's formula: its formats, and the outcomes of each step by situation.
+
+    ``precision`` is that of the division or product. ``casts`` has what Cast makes of an infinity,
+    of a NaN, and of a value out of range, by kind and sign, where the word `cast` refers to it.
+    """
+
+    operation: Operation
+    source: Format
+    target: Format
+    scale: Format
+    precision: Format
+    steps: tuple[tuple[Step, tuple[tuple[Situation, StepOutcome], ...]], ...]
+    casts: tuple[tuple[tuple[Situation, bool], Special], ...] = ()
+
+    @cached_property
+    def outcomes(self) -> dict[Step, dict[Situation, StepOutcome]]:
+        """The outcomes of each step by situation."""
+        return {step: dict(each) for step, each in self.steps}
+
+    def outcome(self, step: Step, situation: Situation) -> StepOutcome:
+        """What becomes of a value in a situation."""
+        return self.outcomes[step][situation]
+
+    def cast_of(self, situation: Situation, *, is_negative: bool) -> Special:
+        """What Cast makes of a value that the target has not."""
+        return dict(self.casts)[situation, is_negative]
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of all rules that apply."""
+        names = [outcome.rule for _, each in self.steps for _, outcome in each]
+        return tuple(dict.fromkeys(names))
+
+    @cached_property
+    def meaning(self) -> Hashable:
+        """A key without rule names: formulas with equal keys give the same answers."""
+        formats = (self.source, self.target, self.scale, self.precision)
+        return Meaning((self.operation, *formats, self.steps, self.casts))
+
+    def __hash__(self) -> int:
+        return hash(self.meaning)
+
+
+@lru_cache(FORMULAS_KEPT)
+def formula(case: Case) -> Formula:
+    """The formula of a case of a shipped document."""
+    return rule_quantization(document_named(case.document), case)
+
+
+def rule_quantization(document: Document, case: Case) -> Formula:
+    """The formula of a case; raise DocumentError if its rules leave a gap or overlap."""
+    version = edition(document, case.version)
+    found = _formats_only(document, case)
+    steps = tuple(
+        (step, tuple(_outcomes(version, case, found, step)))
+        for step in STEPS[document.entry.operation]
+    )
+    uses_cast = any("cast" in outcome.words for _, each in steps for _, outcome in each)
+    casts = tuple(_casts(case)) if uses_cast else ()
+    return replace(found, steps=steps, casts=casts)
+
+
+def _formats_only(document: Document, case: Case) -> Formula:
+    operation = document.entry.operation
+    source, target = format_named(case.source), format_named(case.target)
+    floats = target if operation == "dequantize" else source
+    scale = format_named(case.mode.get(SCALE, floats.name))
+    precision = format_named(case.mode[PRECISION]) if PRECISION in case.mode else scale
+    if operation == "dequantize":
+        precision = target
+    return Formula(operation, source, target, scale, precision, ())
+
+
+def _outcomes(
+    version: Edition, case: Case, found: Formula, step: Step
+) -> Iterator[tuple[Situation, StepOutcome]]:
+    """The outcome of each situation that can arise at a step."""
+    document = version.document
+    takers: dict[Situation, list[tuple[str, RuleEntry]]] = {}
+    for name in version.rules_between(case.source, case.target):
+        rule = document.entry.rules[name]
+        if rule.step == step and rule.gives and version.matches(rule.when, case):
+            for situation in rule.gives:
+                takers.setdefault(situation, []).append((name, rule))
+    for situation in SITUATIONS[step]:
+        if not _arises(found, step, situation):
+            continue
+        match takers.get(situation, []):
+            case []:
+                message = f"gap: {case.id}: no rule says what becomes of `{situation}` at `{step}`"
+                raise document.source.error(("rules",), message)
+            case [(name, rule)]:
+                yield situation, _outcome(name, rule, situation)
+            case [(first, _), (name, _), *_]:
+                message = f"overlap: {case.id}: {first} and {name} both take `{situation}`"
+                raise document.source.error(("rules", name), f"{message} at `{step}`")
+
+
+def _outcome(name: str, rule: RuleEntry, situation: Situation) -> StepOutcome:
+    assert rule.gives is not None
+    entry = rule.gives[situation]
+    level = "unspecified" if OPEN in entry.words else entry.level or rule.level
+    clause = entry.clause or rule.clause
+    return StepOutcome(entry.words, tuple(entry.and_recommended), level, name, clause)
+
+
+def _arises(found: Formula, step: Step, situation: Situation) -> bool:
+    """Whether a value can be in a situation at a step."""
+    match step, situation:
+        case "scale", _:
+            return _has(found.scale, situation)
+        case "input" | "quotient" | "range", "infinite" | "nan":
+            return _has(found.source, situation)
+        case "saturation", "infinite" | "nan":
+            return not found.target.is_integral
+    return True
+
+
+def _has(fmt: Format, situation: Situation) -> bool:
+    match situation:
+        case "negative":
+            return fmt.is_signed
+        case "zero":
+            return fmt.has_zero
+        case "infinite":
+            return fmt.entry.infinity
+        case "nan":
+            return bool(fmt.nan_codes)
+    return True
+
+
+def _casts(case: Case) -> Iterator[tuple[tuple[Situation, bool], Special]]:
+    """What Cast makes of the values that a float target has not."""
+    modes = tuple((name, value) for name, value in case.modes if name == SATURATE)
+    rules = ruling(Case(CAST, case.version, "float32", case.target, modes))
+    signs: tuple[Sign, Sign] = ("+", "-")
+    for is_negative, sign in enumerate(signs):
+        atoms: dict[Situation, Atom] = {
+            "out-of-range": Atom("finite", sign, "overflow"),
+            "infinite": Atom("infinity", sign),
+            "nan": Atom("nan", sign),
+        }
+        for situation, atom in atoms.items():
+            outcome = rules.branches[rules.branch_of[atom]].outcome
+            assert isinstance(outcome, Exactly | Nan), f"{case.id}: {outcome}"
+            yield (situation, bool(is_negative)), outcome

@@ -1,0 +1,412 @@
+"""The judge of quantization: right answers conform, and planted mechanisms are found and named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformance.kinds.dynamic_quantization import dynamic_inputs
+from oracles.backend.replies import Declined, Reply, attempt
+from oracles.protocol import Unsupported
+from oracles.reference.quantization_answers import quantize as answer_rightly
+from oracles.reference.quantization_answers import spread
+from reports.findings.quantization_mechanisms import SAYS, says
+from reports.grading.allowed_answers import Expectations
+from reports.judgement import Judgement
+from reports.problems import WrongQuantized, WrongShape
+from specs.cases import Case
+from specs.formats import format_named
+from specs.selection import case_named
+from tests.conformance.feeding import Answer, judged, planted
+
+Tensors = Mapping[str, np.ndarray]
+Quantize = Callable[[Case, Tensors], Mapping[str, Any]]
+
+TENSOR = "onnx-quantize-linear:25/float32/int8/scale:float32/form:tensor"
+UNSIGNED = "onnx-quantize-linear:25/float32/uint8/scale:float32/form:tensor"
+HALF = "onnx-quantize-linear:25/float16/uint8/scale:float16/form:tensor"
+ALONG_AXIS = "onnx-quantize-linear:25/float32/int8/scale:float32/form:axis"
+IN_BLOCKS = "onnx-quantize-linear:25/float32/int8/scale:float32/form:block/block:16"
+FLOAT8 = "onnx-quantize-linear:25/float32/float8e4m3fn/scale:float32/form:tensor/saturate:1"
+UNSATURATED = "onnx-quantize-linear:25/float32/float8e5m2/scale:float32/form:tensor/saturate:0"
+IN_FLOAT16 = "onnx-quantize-linear:25/float32/int8/scale:float32/form:tensor/precision:float16"
+BACK = "onnx-dequantize-linear:25/uint8/float32/scale:float32/form:tensor"
+SIGNED_BACK = "onnx-dequantize-linear:25/int8/float32/scale:float32/form:tensor"
+BACK_IN_BLOCKS = "onnx-dequantize-linear:25/uint8/float16/scale:float16/form:block/block:16"
+WIDE_BACK = "onnx-dequantize-linear:25/int16/float32/scale:float32/form:tensor"
+DYNAMIC = "onnx-dynamic-quantize-linear:11/float32/uint8"
+
+
+def answering(quantize: Quantize) -> Answer:
+    def answer(request: Any) -> Reply:
+        if request.method != "quantize":
+            return Declined(f"planted has no {request.method}")
+        return attempt(partial(quantize, request.case, request.tensors))
+
+    return answer
+
+
+def judge(name: str, quantize: Quantize) -> Judgement:
+    return judged(name, answering(quantize))
+
+
+# What follows shares nothing with the reference: plain numpy, in the dtypes that numpy has.
+
+
+def numbers(dtype: str, bits: np.ndarray) -> np.ndarray:
+    if dtype in ("float32", "float16"):
+        return bits.view(dtype)
+    return bits.view(dtype) if dtype.startswith("int") else bits
+
+
+def operands(case: Case, tensors: Tensors) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """x, scales and zero points of a case, one for each element; zero points as int64."""
+    codes = case.source if "dequantize" in case.document else case.target
+    x = numbers(case.source, tensors["x"])
+    scale = spread(case, x.shape, numbers(case.mode["scale"], tensors["scale"]))
+    if "zero" not in tensors:
+        return x, scale, np.zeros(x.shape, np.int64)
+    return x, scale, spread(case, x.shape, numbers(codes, tensors["zero"])).astype(np.int64)
+
+
+def ends(case: Case) -> tuple[int, int]:
+    info = np.iinfo(case.target)
+    return int(info.min), int(info.max)
+
+
+def stored(case: Case, total: np.ndarray) -> dict[str, np.ndarray]:
+    """Codes as patterns."""
+    finite = np.nan_to_num(total, nan=0, posinf=2.0**40, neginf=-(2.0**40))
+    return {"y": (finite.astype(np.int64) & format_named(case.target).mask).astype(np.uint8)}
+
+
+def by(
+    divide: Callable[[Any, Any], Any] = np.divide,
+    round_to: Callable[[Any], Any] = np.rint,
+    add: Callable[[Case, Any, Any], Any] = lambda _, rounded, zero: rounded + zero,
+    limit: Callable[[Case, Any], Any] = lambda case, total: np.clip(total, *ends(case)),
+) -> Quantize:
+    """A quantization that differs from the formula in one of its parts."""
+
+    def quantize(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        x, scale, zero = operands(case, tensors)
+        with np.errstate(all="ignore"):
+            rounded = round_to(divide(x, scale)).astype(np.float64)
+            return stored(case, limit(case, add(case, rounded, zero)))
+
+    return quantize
+
+
+def before_rounding(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+    x, scale, zero = operands(case, tensors)
+    with np.errstate(all="ignore"):
+        total = np.rint(x / scale + zero.astype(np.float32))
+        return stored(case, np.clip(total, *ends(case)))
+
+
+def half_away(values: Any) -> Any:
+    wide = values.astype(np.float64)
+    return np.sign(wide) * np.floor(np.abs(wide) + 0.5)
+
+
+def other_type(case: Case, rounded: Any, zero: Any) -> Any:
+    signed = case.target.startswith("int")
+    return (
+        rounded + np.where(zero < 0, zero + 256, zero)
+        if signed
+        else rounded + (zero - 256 * (zero > 127))
+    )
+
+
+def in_int32(_: Case, rounded: Any, zero: Any) -> Any:
+    """Convert to int32 as processors do, where all that is out of range is the smallest."""
+    wide = rounded.astype(np.float64)
+    kept = np.where(np.abs(wide) < 2.0**31, wide, -(2.0**31)).astype(np.int32)
+    with np.errstate(over="ignore"):
+        return kept + zero.astype(np.int32)
+
+
+def with_other_modes(**changed: str) -> Quantize:
+    """Answer as another case of the document does."""
+
+    def quantize(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        modes = dict(case.modes) | changed
+        kept = tuple((name, value) for name, value in modes.items() if value)
+        return answer_rightly(replace(case, modes=kept), tensors)
+
+    return quantize
+
+
+def flushed(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+    x, scale, zero = operands(case, tensors)
+    smallest = np.finfo(case.mode["scale"]).tiny
+    with np.errstate(all="ignore"):
+        quotient = x / np.where(scale < smallest, scale.dtype.type(0), scale)
+        return stored(case, np.clip(np.nan_to_num(np.rint(quotient)) + zero, *ends(case)))
+
+
+Lay = Callable[[tuple[int, ...], np.ndarray], np.ndarray]
+
+
+def in_layout(lay: Lay) -> Quantize:
+    """Quantize with scales and zero points that are laid otherwise along the tensor."""
+
+    def quantize(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        scale, zero = (lay(tensors["x"].shape, tensors[name]) for name in ("scale", "zero"))
+        with np.errstate(all="ignore"):
+            quotient = tensors["x"].view(np.float32) / scale.view(np.float32)
+            return stored(case, np.clip(np.rint(quotient) + zero.view(np.int8), *ends(case)))
+
+    return quantize
+
+
+def turned(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+    """Dequantize with the row of scales repeated, not each scale in its block."""
+    length = tensors["x"].shape[1]
+    scale, zero = (np.tile(tensors[name], 16)[:, :length] for name in ("scale", "zero"))
+    with np.errstate(all="ignore"):
+        difference = tensors["x"].astype(np.int64) - zero
+        return {"y": (difference.astype(np.float16) * scale.view(np.float16)).view(np.uint16)}
+
+
+def dequantizing(
+    subtract: Callable[[Case, Any, Any], Any] = lambda _, x, zero: x.astype(np.int64) - zero,
+    multiply: Callable[[Any, Any], Any] = lambda difference, scale: (
+        difference.astype(scale.dtype) * scale
+    ),
+) -> Quantize:
+    def quantize(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        x, scale, zero = operands(case, tensors)
+        with np.errstate(all="ignore"):
+            product = multiply(subtract(case, x, zero), scale).astype(case.target)
+        return {"y": product.view(format_named(case.target).storage)}
+
+    return quantize
+
+
+def alone_scaled(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+    x, scale, zero = operands(case, tensors)
+    with np.errstate(all="ignore"):
+        product = x.astype(np.float32) * scale - zero.astype(np.float32) * scale
+    return {"y": product.view(np.uint32)}
+
+
+def truncated_product(difference: Any, scale: Any) -> Any:
+    exact = difference.astype(np.float64) * scale.astype(np.float64)
+    near = exact.astype(np.float32)
+    return np.where(np.abs(near) > np.abs(exact), np.nextafter(near, np.float32(0)), near)
+
+
+def in_float32(x: Any, scale: Any) -> Any:
+    return x.astype(np.float32) / scale.astype(np.float32)
+
+
+PLANTED: list[tuple[str, str, Quantize]] = [
+    ("multiplies-by-the-reciprocal", TENSOR, by(lambda x, scale: x * (np.float32(1) / scale))),
+    ("divides-in-float64", TENSOR, by(lambda x, scale: x.astype(np.float64) / scale)),
+    ("divides-in-float32", HALF, by(in_float32)),
+    ("rounds-half-away", TENSOR, by(round_to=half_away)),
+    ("rounds-half-up", TENSOR, by(round_to=lambda each: np.floor(each.astype(np.float64) + 0.5))),
+    ("truncates-quotients", TENSOR, by(round_to=np.trunc)),
+    ("rounds-quotients-down", TENSOR, by(round_to=np.floor)),
+    ("adds-zero-points-before-rounding", TENSOR, before_rounding),
+    (
+        "limits-before-zero-points",
+        TENSOR,
+        by(
+            add=lambda case, rounded, zero: np.clip(rounded, *ends(case)) + zero,
+            limit=lambda _, total: total,
+        ),
+    ),
+    ("wraps-codes", UNSIGNED, by(limit=lambda _, total: np.clip(total, -(2.0**62), 2.0**62))),
+    ("overflows-in-int32", TENSOR, by(add=in_int32)),
+    ("leaves-out-lowest-codes", TENSOR, by(limit=lambda _, total: np.clip(total, -127, 127))),
+    ("leaves-out-zero-points", UNSIGNED, by(add=lambda _, rounded, zero: rounded)),
+    ("reads-zero-points-as-another-type", UNSIGNED, by(add=other_type)),
+    ("reads-zero-points-as-another-type", TENSOR, by(add=other_type)),
+    ("ignores-saturate", FLOAT8, with_other_modes(saturate="0")),
+    ("ignores-saturate", UNSATURATED, with_other_modes(saturate="1")),
+    ("ignores-precision", IN_FLOAT16, with_other_modes(precision="")),
+    ("treats-subnormal-scales-as-zero", TENSOR, flushed),
+    (
+        "takes-one-scale",
+        ALONG_AXIS,
+        in_layout(lambda _, values: values[:1].reshape(1, 1, 1)),
+    ),
+    ("takes-another-axis", ALONG_AXIS, in_layout(lambda _, values: values.reshape(-1, 1, 1))),
+    (
+        "takes-blocks-of-another-size",
+        IN_BLOCKS,
+        in_layout(
+            lambda shape, values: np.repeat(values, -(-shape[1] // values.shape[1]), axis=1)[
+                :, : shape[1]
+            ]
+        ),
+    ),
+    (
+        "repeats-scales-in-turn",
+        BACK_IN_BLOCKS,
+        turned,
+    ),
+    ("wraps-differences", BACK, dequantizing(lambda _, x, zero: (x - zero) & 255)),
+    ("leaves-out-zero-points", BACK, dequantizing(lambda _, x, zero: x)),
+    (
+        "reads-zero-points-as-another-type",
+        SIGNED_BACK,
+        dequantizing(lambda _, x, zero: x - np.where(zero < 0, zero + 256, zero)),
+    ),
+    ("scales-zero-points-alone", BACK, alone_scaled),
+    ("truncates-products", WIDE_BACK, dequantizing(multiply=truncated_product)),
+    (
+        "multiplies-in-float16",
+        BACK,
+        dequantizing(multiply=lambda d, scale: d.astype(np.float16) * scale.astype(np.float16)),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", [TENSOR, HALF, ALONG_AXIS, IN_BLOCKS, FLOAT8, UNSATURATED, IN_FLOAT16, BACK, DYNAMIC]
+)
+def test_right_answers_conform(name: str) -> None:
+    found = judge(name, answer_rightly)
+    assert (found.verdict, found.problems) == ("conforms", ())
+
+
+@pytest.mark.parametrize("name", [TENSOR, UNSIGNED, HALF, ALONG_AXIS, IN_BLOCKS])
+def test_plain_numpy_conforms(name: str) -> None:
+    assert judge(name, by()).verdict == "conforms"
+
+
+@pytest.mark.parametrize("name", [BACK, SIGNED_BACK, BACK_IN_BLOCKS, WIDE_BACK])
+def test_plain_numpy_dequantizes(name: str) -> None:
+    assert judge(name, dequantizing()).verdict == "conforms"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "name", "quantize"),
+    PLANTED,
+    ids=[f"{at}-{name}" for at, (name, *_) in enumerate(PLANTED)],
+)
+def test_planted_mechanisms_are_named(mechanism: str, name: str, quantize: Quantize) -> None:
+    found = judge(name, quantize)
+    assert found.verdict in ("violates", "deviates"), found
+    problem = found.problems[0]
+    assert isinstance(problem, WrongQuantized)
+    assert mechanism in problem.followed, problem
+    assert says(mechanism)
+
+
+def test_two_mechanisms_together() -> None:
+    reciprocal = by(lambda x, scale: x * (np.float32(1) / scale), half_away)
+    [problem, *_] = judge(TENSOR, reciprocal).problems
+    assert isinstance(problem, WrongQuantized)
+    together = {"multiplies-by-the-reciprocal", "rounds-half-away"}
+    assert set(problem.followed[0].split("+")) == together
+    assert says(problem.followed[0]).count(", and ") == 1
+
+
+def test_every_mechanism_has_words() -> None:
+    assert all(name in SAYS for name, _, _ in PLANTED)
+
+
+def test_the_smallest_wrong_element_is_shown() -> None:
+    [problem] = judge(UNSIGNED, by(round_to=half_away)).problems
+    assert isinstance(problem, WrongQuantized)
+    assert (problem.rule, problem.level, problem.tensor) == ("round-quotient", "required", "y")
+    assert "scale 0x" in problem.given
+    assert problem.wrong < problem.inputs
+    got, (allowed, *_) = int(problem.got.split()[0], 16), problem.allowed
+    assert abs(got - int(allowed.split()[0], 16)) == 1
+
+
+def test_a_lost_axis_is_a_wrong_shape() -> None:
+    found = judge(ALONG_AXIS, lambda case, tensors: {"y": answer_rightly(case, tensors)["y"][0]})
+    assert found.verdict == "violates"
+    assert isinstance(found.problems[0], WrongShape)
+    assert found.problems[0].rule == "shape-kept"
+
+
+def test_what_is_not_offered_is_left_out() -> None:
+    def without_zero(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        if "zero" in tensors:
+            return answer_rightly(case, tensors)
+        raise Unsupported("it needs a zero point")
+
+    found = judge(TENSOR, without_zero)
+    assert found.verdict == "conforms"
+    assert found.message == "1 of 7 not asked: it needs a zero point"
+
+    def nothing(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        raise Unsupported("it has no such kernel")
+
+    assert judge(TENSOR, nothing).verdict == "unsupported"
+
+
+def test_an_error_is_one() -> None:
+    def broken(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        raise ValueError("no")
+
+    assert judge(TENSOR, broken).verdict == "error"
+    assert judge(DYNAMIC, broken).verdict == "error"
+
+
+@pytest.mark.parametrize("level", ["required", "recommended"])
+def test_recommendations_are_weaker(level: str) -> None:
+    edition = {"required": "25", "recommended": "21"}[level]
+    name = HALF.replace(":25", f":{edition}")
+    found = judge(name, by(in_float32))
+    assert found.verdict == {"required": "violates", "recommended": "deviates"}[level]
+    assert [each.level for each in found.problems if isinstance(each, WrongQuantized)] == [level]
+
+
+def test_open_scales_break_nothing() -> None:
+    name = "onnx-quantize-linear:25/float32/int8/scale:float8e8m0/form:tensor"
+    found = judge(name, lambda case, tensors: {"y": np.zeros(tensors["x"].shape, np.uint8)})
+    assert found.open_inputs > 0
+
+
+@pytest.mark.parametrize(
+    ("tensor", "change"),
+    [
+        ("scale", lambda found: found | {"scale": found["scale"] + np.uint32(2)}),
+        ("zero", lambda found: found | {"zero": (found["zero"] + 1).astype(np.uint8)}),
+        ("y", lambda found: found | {"y": found["y"] ^ np.uint8(1)}),
+    ],
+)
+def test_each_result_of_a_dynamic_quantization_is_judged(
+    tensor: str, change: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
+) -> None:
+    found = judge(DYNAMIC, lambda case, tensors: change(answer_rightly(case, tensors)))
+    assert found.verdict in ("violates", "deviates")
+    assert tensor in [each.tensor for each in found.problems if isinstance(each, WrongQuantized)]
+
+
+def test_a_dynamic_mechanism_is_named() -> None:
+    def half_up(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        found = answer_rightly(case, tensors)
+        x, scale = tensors["x"].view(np.float32), found["scale"].view(np.float32)
+        with np.errstate(all="ignore"):
+            rounded = np.nan_to_num(half_away(x / scale)) + found["zero"]
+        return found | {"y": np.clip(rounded, 0, 255).astype(np.uint8)}
+
+    [problem] = judge(DYNAMIC, half_up).problems
+    assert isinstance(problem, WrongQuantized)
+    assert "rounds-half-away" in problem.followed
+
+
+def test_dynamic_inputs_reach_both_ends() -> None:
+    case = case_named(DYNAMIC)
+    zeros = {int(answer_rightly(case, {"x": x})["zero"]) for x in dynamic_inputs()}
+    assert {0, 255} < zeros
+
+
+def test_the_reference_is_judged_by_the_definition() -> None:
+    independent = replace(planted(), expectations=Expectations(independent=True))
+    for name in (TENSOR, FLOAT8, BACK, DYNAMIC):
+        assert judged(name, answering(answer_rightly), independent).verdict == "conforms"

@@ -1,0 +1,85 @@
+"""Requests to quantize travel with tensors by name, and come back so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oracles.backend.client import Client
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import close, load_isolated
+from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Reply
+from oracles.backend.requests import Quantize, Script
+from specs.selection import case_named
+
+DATA = Path(__file__).with_name("data")
+CASE = case_named("onnx-cast:25/uint8/int8")
+X, SCALE, ZERO = (np.array(each, np.uint8) for each in ([9, 8], [2, 3], [1, 0]))
+RESULTS = {"y": "uint8", "scale": "uint8"}
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest) -> Iterator[Client]:
+    backend = load_isolated(f"{DATA}/{request.param}", LaunchConfig(seconds=20.0))
+    yield Client(backend)
+    close(backend)
+
+
+def adapter(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("client", [name], indirect=True)
+
+
+def with_and_without_zero() -> list[Quantize]:
+    given = {"x": X, "scale": SCALE}
+    return [Quantize(CASE, given, RESULTS), Quantize(CASE, given | {"zero": ZERO}, RESULTS)]
+
+
+def codes(reply: Reply) -> list[int]:
+    assert isinstance(reply, Answered), reply
+    found: list[int] = reply.value["y"].tolist()
+    return found
+
+
+@adapter("quantizing.py:Quantizes")
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_tensors_go_and_come_by_name(client: Client, is_alone: bool) -> None:
+    asked = with_and_without_zero()
+    replies = [client.send([each])[0] for each in asked] if is_alone else client.send(asked)
+    assert [*map(codes, replies)] == [[7, 5], [8, 5]]
+
+
+@adapter("quantizing.py:Quantizes")
+def test_a_script_is_written_about_the_tensors(client: Client) -> None:
+    [reply] = client.send([Script(with_and_without_zero()[1])])
+    assert isinstance(reply, Answered)
+    assert reply.value == "quantize(x, scale, zero)"
+
+
+@adapter("quantizing.py:ReturnsAnArray")
+def test_an_array_alone_is_malformed(client: Client) -> None:
+    [reply] = client.send(with_and_without_zero()[:1])
+    assert isinstance(reply, Malformed)
+    assert "ndarray" in reply.text
+
+
+@adapter("quantizing.py:ForgetsTheScale")
+def test_a_missing_result_is_malformed(client: Client) -> None:
+    [reply] = client.send(with_and_without_zero()[:1])
+    assert isinstance(reply, Malformed)
+    assert reply.text == "the answer has no tensor `scale`"
+
+
+@adapter("quantizing.py:Dies")
+def test_a_crash_is_a_crash(client: Client) -> None:
+    replies = client.send(with_and_without_zero())
+    assert all(isinstance(each, Crashed) for each in replies)
+
+
+@adapter("counting.py:Counts")
+def test_who_has_no_method_declines(client: Client) -> None:
+    [reply] = client.send(with_and_without_zero()[:1])
+    assert isinstance(reply, Declined)
+    assert "does not quantize" in reply.text
