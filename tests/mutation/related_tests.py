@@ -25,7 +25,8 @@ RELATED = (
     ),
     (
         "specs/formats.py specs/pair_conditions.py",
-        "specs/formats specs/small_floats specs/pairs specs/lint_errors reference/exact reports/number_line",
+        "specs/formats specs/small_floats specs/pairs specs/lint_errors"
+        " reference/exact reports/number_line",
     ),
     (
         "specs/model/cache.py specs/model/yaml_source.py specs/json_source.py specs/plain_text.py"
