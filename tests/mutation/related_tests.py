@@ -5,6 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatch
 
 RELATED = (
+    ("reports/findings/codec_mechanisms.py", "conformance/codec"),
     ("specs/behaviors.py", "reports/behavior_file reports/behavior_search"),
     ("specs/docket.py", "specs/docket conformance/docket reports/upstream"),
     ("specs/house_*.py", "specs/house_rules conformance/house_rules"),
@@ -24,7 +25,8 @@ RELATED = (
     ),
     (
         "specs/formats.py specs/pair_conditions.py",
-        "specs/formats specs/pairs specs/lint_errors reference/exact reports/number_line",
+        "specs/formats specs/small_floats specs/pairs specs/lint_errors"
+        " reference/exact reports/number_line",
     ),
     (
         "specs/model/cache.py specs/model/yaml_source.py specs/json_source.py specs/plain_text.py"
