@@ -39,6 +39,9 @@ class Question(StrictModel):
 
     case: str
     input: Value
+    scale: str | None = None
+    """The scale of an element that is quantized, and the zero point if there is one."""
+    zero: int | None = None
     answers: Annotated[dict[str, Value], Field(min_length=1)]
     wanted: Value | None = None
     road: str = ""

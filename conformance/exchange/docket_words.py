@@ -19,6 +19,7 @@ from conformance.exchange.docketed import (
 )
 from reports.findings.finding_text import OUTCOME_WORDS, datum_words
 from specs.bitcast_shapes import format_shape
+from specs.docket import Question
 from specs.loader import yardsticks
 
 LATER_LINES = TextWrapper(
@@ -59,12 +60,19 @@ def question_words(decided: Decided, answers: Mapping[str, Today]) -> str:
     """What the document says of an input, and what everybody answered, then and today."""
     asked, target = decided.asked, decided.asked.target
     level = "open" if any(each.verdict == "open" for each in decided.reported.values()) else ""
-    parts = [f"{asked} of {_words(asked.source, decided.input)}: {level or allowed_words(decided)}"]
+    given = f"{_words(asked.source, decided.input)}{_scale_words(decided.question)}"
+    parts = [f"{asked} of {given}: {level or allowed_words(decided)}"]
     parts += [f"{name} {_words(target, each.answer)}" for name, each in decided.reported.items()]
     if decided.wanted is not None:
         parts.append(f"wanted {_words(target, decided.wanted.answer)}")
     parts += [f"today {name} {_today(target, each)}" for name, each in answers.items()]
     return f"{'; '.join(parts)}. {decided.clause}"
+
+
+def _scale_words(question: Question) -> str:
+    """The scale and the zero point of an element that is quantized."""
+    zero = f" and zero point {question.zero}" if question.zero is not None else ""
+    return f" by scale {question.scale}{zero}" if question.scale is not None else ""
 
 
 def allowed_words(decided: Decided) -> str:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from conformance.driver import drive
+from conformance.exchange.docketed_quantization import Element, judge_element
 from conformance.exchange.explanation import input_row, no_answer, read_input
 from conformance.exchange.recorded_answers import judge_line
 from conformance.exchange.value_spelling import TensorDatum, datum, tensor, tensor_words
@@ -35,7 +36,8 @@ from specs.chains import Chain, Company
 from specs.docket import Question, Thread, docket
 from specs.errors import CastigateError
 from specs.formats import format_named
-from specs.operations import is_bitcast
+from specs.model.quantization_entry import STEPS
+from specs.operations import is_bitcast, operation_of
 from specs.ruling import ruling
 
 VERDICTS = {
@@ -216,6 +218,10 @@ def _judge(question: Question, asked: Case | Chain) -> Callable[[Any], dict[str,
     if isinstance(asked, Chain):
         return lambda answer: _judge_chain(asked, str(question.input), answer)
 
+    if operation_of(asked) in STEPS:
+        return judge_element(Element.of(question, asked))
+    if question.scale is not None or question.zero is not None:
+        raise CastigateError(f"{asked.document} has no scales; leave out `scale` and `zero`")
     rules = bitcast_ruling(asked) if is_bitcast(asked) else ruling(asked)
 
     def judge(answer: Any) -> dict[str, Any]:
@@ -297,6 +303,8 @@ def _ask(backend: Backend, decided: Decided) -> Ask[Today]:
     """Ask a question of a backend; of several answers to the same input, the worst."""
     if isinstance(decided.asked, Chain):
         found = yield from _ask_chain(backend, decided.asked, decided)
+    elif operation_of(decided.asked) in STEPS:
+        found = yield from _ask_element(decided.question, decided.asked)
     elif is_bitcast(decided.asked):
         found = yield from _ask_bitcast(decided.asked, decided.input)
     else:
@@ -321,6 +329,16 @@ def _ask_cast(case: Case, given: Any) -> Ask[Answers]:
     match (yield from ask_values(case, bits)):
         case Answered(answers):
             return different(answers, rules.target.name)
+        case Declined(text):
+            return Missing(text)
+        case missing:
+            return [_error(no_answer(missing))]
+
+
+def _ask_element(question: Question, case: Case) -> Ask[Answers]:
+    match (yield from ask(Element.of(question, case).asked(case))):
+        case Answered(results):
+            return different(results["y"], case.target)
         case Declined(text):
             return Missing(text)
         case missing:

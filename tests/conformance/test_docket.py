@@ -48,6 +48,8 @@ FAULTY = f"case: {FROM_FLOAT}/bool, input: 2, answers: {{ort: false, torch: true
 YARDSTICK = "case: plain-cast:open/float32/bool, input: 2, answers: {ort: false}"
 OPEN = f"case: {FROM_FLOAT}/int8, input: 300, answers: {{ort: 44, torch: 127}}"
 MISTAKEN = f"case: {FROM_FLOAT}/bool, input: 2, answers: {{ort: true}}, wanted: false"
+ELEMENT = "case: 'onnx-quantize-linear:25/float32/int8/scale:float32/form:tensor', input: '2.5'"
+TIE = f"{ELEMENT}, scale: '1', zero: 1, answers: {{reference: 4}}, wanted: 3"
 ELSEWHERE = f"case: {FROM_FLOAT}/bool, input: 2, answers: {{GPU: false, ort: true}}"
 
 
@@ -65,6 +67,8 @@ ELSEWHERE = f"case: {FROM_FLOAT}/bool, input: 2, answers: {{GPU: false, ort: tru
         (ELSEWHERE, {"ort": [RIGHT]}, [("not reproducible here", "")]),
         (OPEN, {}, [("open by the document", "")]),
         (OPEN, {"ort": [Judged("0x2c", "open")]}, [("open by the document", "")]),
+        (TIE, {}, [("not reproducible here", "")]),
+        (TIE, {"reference": [FAULT]}, [("present", "reference")]),
         (MISTAKEN, {}, [("the reporter was wrong", "")]),
         (MISTAKEN, {"ort": [RIGHT]}, [("the reporter was wrong", "")]),
         (MISTAKEN, {"ort": [FAULT]}, [("present", "ort")]),
@@ -121,6 +125,9 @@ def test_of_several_questions_a_fault_counts_most(tmp_path: Path) -> None:
         (f"case: {FROM_FLOAT}/bool, input: 2, answers: {{ort: true}}", "say what was `wanted`"),
         (f"case: {FROM_FLOAT}/int32/bool, input: x, answers: {{ort: true}}", "`x`"),
         (f"case: {FROM_FLOAT}/int32/bool, input: 1, answers: {{ort: 5}}", "bool"),
+        (f"{ELEMENT}, answers: {{ort: 4}}", "needs a `scale` beside the input"),
+        (f"{ELEMENT}, scale: '0.1', answers: {{ort: 4}}", "`scale` `0.1` is not a value of"),
+        (f"case: {FROM_FLOAT}/bool, input: 2, scale: '1', answers: {{ort: true}}", "has no scales"),
     ],
 )
 def test_an_entry_that_decides_nothing_is_refused(tmp_path: Path, question: str, said: str) -> None:
@@ -196,6 +203,15 @@ def test_only_documents_of_a_project_call_its_reporters_wrong(
         if each.verdict.verdict == "the reporter was wrong" and standing(each) != "own document"
     ]
     assert others == ["jax-ml/ml_dtypes#147", "pytorch/pytorch#150756"]
+
+
+def test_an_element_is_asked_with_its_scale_and_zero_point(tmp_path: Path) -> None:
+    decided = thread(tmp_path, TIE)
+    [asked] = ask_backends([decided], [load_backend("reference")])
+    assert asked.today == {"reference": [Judged("0x03", "conforms")]}
+    assert asked.verdict.verdict == "mended"
+    words = " ".join(" ".join(thread_lines(asked, {"reference": "0"})).split())
+    assert "of 0x40200000 (2.5) by scale 1 and zero point 1: required 0x03 (3);" in words
 
 
 def test_the_page_has_every_thread(shipped: list[DecidedThread]) -> None:

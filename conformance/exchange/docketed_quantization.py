@@ -1,0 +1,87 @@
+"""Questions of the docket about one element of a quantization, with its scale and zero point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from conformance.exchange.value_spelling import datum
+from conformance.kinds.quantization import request
+from conformance.kinds.quantization_inputs import tensors_of_element, zero_format
+from oracles.backend.requests import Quantize
+from oracles.reference.exact_quantization import ANY_NAN, AllowedResult
+from reports.grading.graded_quantization import allowed, rule_of
+from specs.cases import Case
+from specs.docket import Question
+from specs.errors import CastigateError
+from specs.formats import Format
+from specs.quantization_ruling import Formula, formula
+
+ANY_NAN_WORD = "nan"
+
+
+class Element(NamedTuple):
+    """An element: its number or code, the scale, and the zero point if there is one."""
+
+    rules: Formula
+    x: int
+    scale: int
+    zero: int | None
+
+    @classmethod
+    def of(cls, question: Question, case: Case) -> Element:
+        """The element that a question is about; raise CastigateError if it names no scale."""
+        if question.scale is None:
+            raise CastigateError(f"{case.document} needs a `scale` beside the input")
+        rules = formula(case)
+        zero = None if question.zero is None else _code(zero_format(rules), question.zero, "zero")
+        x = _code(rules.source, question.input, "input")
+        return cls(rules, x, _code(rules.scale, question.scale, "scale"), zero)
+
+    def asked(self, case: Case) -> Quantize:
+        """The request for this element alone."""
+        return request(case, tensors_of_element(case, self.x, self.scale, self.zero))
+
+
+def _code(form: Format, spelled: Any, what: str) -> int:
+    return int(datum(form, str(spelled), what))
+
+
+def judge_element(element: Element) -> Callable[[Any], dict[str, Any]]:
+    """What judges answers for an element: verdict, level, clause, and what is allowed."""
+    rules = element.rules
+    found = allowed(rules, element.x, element.scale, element.zero)
+    _, clause = rule_of(rules, found)
+    codes = [ANY_NAN_WORD if each == ANY_NAN else _hex(rules, each) for each in found.codes]
+
+    def judge(answer: Any) -> dict[str, Any]:
+        code = None if isinstance(answer, dict) else _code(rules.target, answer, "answer")
+        return {
+            "input": rules.source.hexadecimal(element.x),
+            "output": answer if code is None else _hex(rules, code),
+            "verdict": _verdict(rules, found, code),
+            "level": "unspecified" if found.is_open else found.level,
+            "clause": clause,
+            "allowed": codes,
+        }
+
+    return judge
+
+
+def _hex(rules: Formula, code: int) -> str:
+    return rules.target.hexadecimal(code)
+
+
+def _verdict(rules: Formula, found: AllowedResult, code: int | None) -> str:
+    if found.is_open:
+        return "open"
+    if code is None:
+        return "violates"
+
+    def among(codes: tuple[int, ...]) -> bool:
+        is_nan = any(code in nans for nans in rules.target.nans("any"))
+        return code in codes or (ANY_NAN in codes and is_nan)
+
+    if among(found.codes):
+        return "conforms"
+    return "deviates" if among(found.weaker) or found.level == "recommended" else "violates"
