@@ -48,7 +48,7 @@ ROUNDINGS: Mapping[Rounding, Callable[[Floats], Floats]] = {
     "toward-zero": np.trunc,
     "down": np.floor,
 }
-PRECISIONS = ("float64", "float32", "float16", "bfloat16")
+PRECISIONS = ("float32", "float64", "float16", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,8 @@ def _special_ways(
     """By name, ways of treating infinities and NaNs, if their answers are wrong."""
     if rules.operation == "dequantize" or rules.target.is_integral:
         return {}
-    values = values_of(rules.source, x)
+    with np.errstate(invalid="ignore"):
+        values = values_of(rules.source, x)
     regions = (np.isinf(values), INFINITIES), (np.isnan(values), NANS)
     found: dict[str, Way] = {}
     for here, ways in regions:
