@@ -34,7 +34,7 @@ from specs.chains import chain_named, is_chain
 from specs.errors import CastigateError
 from specs.model.quantization_entry import STEPS
 from specs.operations import is_bitcast, operation_of
-from specs.questions import read_question
+from specs.questions import read_question, read_sentence
 from specs.selection import decided_by
 
 
@@ -58,7 +58,8 @@ def explain_command(
         typer.Argument(
             metavar="QUESTION [INPUT]...",
             help="What is asked: two dtypes (float32 e4m3fn), a document and two dtypes (onnx-cast"
-            " float32 int8), a case id, or a chain of casts (onnx-cast/float32/int32/bool)."
+            " float32 int8), a case id, or a chain of casts (onnx-cast/float32/int32/bool); or one"
+            " quantization, in words (quantize 0.25 by 0.1 as float16 to int8 zero 3)."
             " Then values such as 65520, -inf, nan, true or 0x477ff000, or texts; put -- before a"
             " text that begins with --. For a bitcast: all elements of one tensor, or none.",
         ),
@@ -83,6 +84,13 @@ def explain_command(
     if is_chain(first.split("/")[1:]):
         _explain_chain(first, values, backend or (), python or (), timeout, as_json)
         return
+    if (sentence := read_sentence(words)) is not None:
+        if scale is not None or zero is not None:
+            raise CastigateError(
+                f"`{first}` takes the scale and the zero point as words: by SCALE, zero ZERO"
+            )
+        case, given, scale, zero = sentence
+        words = [case.id, given]
     cases, inputs, is_open = read_question(words)
     cases = [*cases, *decided_by(cases, rules or ())]
     configs = launch_configs(backend or (), python or (), timeout)
