@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from conformance.commands.options import BackendOption, PythonOption, RulesOption, TimeoutOption
+from conformance.exchange.block_explanation import block_lines, explain_block
 from conformance.exchange.chain_explanation import explain_chain, explain_chain_lines
 from conformance.exchange.explanation import (
     bitcast_bits,
@@ -67,7 +68,9 @@ def explain_command(
     backend: BackendOption = None,
     scale: Annotated[
         str | None,
-        typer.Option(metavar="SCALE", help="The scale, where the document is one of quantization."),
+        typer.Option(
+            metavar="SCALE", help="The scale of a quantization, or the global scale of blocks."
+        ),
     ] = None,
     zero: Annotated[
         str | None, typer.Option(metavar="ZERO", help="The zero point, if there is one.")
@@ -102,6 +105,12 @@ def explain_command(
         if is_bitcast(case):
             bits = bitcast_bits(case, inputs)
             _show(explain_bitcast(case, bits, backends), explain_bitcast_lines, as_json)
+            return
+        if operation_of(case) in ("block-quantize", "block-dequantize"):
+            if zero is not None:
+                raise CastigateError(f"blocks have no zero point; {case.document} takes no --zero")
+            explained = explain_block(case, inputs, scale, backends)
+            _show(explained, partial(block_lines, case), as_json)
             return
         if operation_of(case) in STEPS:
             explained = explain_quantization(case, inputs, scale, zero, backends)
