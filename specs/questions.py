@@ -2,7 +2,8 @@
 
 A question is a case id; or a document, with or without a version, and two dtypes; or two dtypes
 alone, which all documents answer. Dtypes are spelled as frameworks do. What a question leaves out
-is the newest version that has the pair, and the default modes.
+is the newest version that has the pair, and the default modes. One number of a quantization is
+asked about in a sentence: quantize 0.25 by 0.1 as float16.
 """
 
 from __future__ import annotations
@@ -30,6 +31,19 @@ MOST_ELEMENTS = 1 << 24
 """Elements of a tensor that is given on a command line or in a file."""
 
 
+SENTENCES = {
+    "quantize": ("onnx-quantize-linear", "uint8"),
+    "dequantize": ("onnx-dequantize-linear", "float32"),
+}
+"""By the verb of a sentence, the document that it is about, and the dtype of the results.
+
+Codes are of uint8 if nothing names another dtype, as that document has it.
+"""
+PREPOSITIONS = ("by", "as", "to", "zero")
+"""The words of a sentence before the scale, the dtype of the input, that of the result, and the
+zero point; the last two may be left out."""
+
+
 class Question(NamedTuple):
     """The cases that are asked about, and the words after them.
 
@@ -39,6 +53,33 @@ class Question(NamedTuple):
     cases: list[Case]
     inputs: list[str]
     is_open: bool = False
+
+
+class Sentence(NamedTuple):
+    """A case, an input, its scale, and its zero point if there is one."""
+
+    case: Case
+    given: str
+    scale: str
+    zero: str | None
+
+
+def read_sentence(words: Sequence[str]) -> Sentence | None:
+    """Read a question about a quantization; None if its first word is no verb of one."""
+    verb, *rest = words
+    if verb not in SENTENCES:
+        return None
+    document, usual = SENTENCES[verb]
+    given, names, values = "".join(rest[:1]), rest[1::2], rest[2::2]
+    found = dict(zip(names, values, strict=False))
+    is_whole = len(names) == len(values) == len(found)
+    if not (is_whole and {"by", "as"} <= found.keys() <= {*PREPOSITIONS}):
+        raise CastigateError(
+            f"`{' '.join(words)[:200]}` is no question about a quantization; write"
+            f" {verb} INPUT by SCALE as DTYPE [to DTYPE] [zero ZERO]"
+        )
+    case = _case(document, [found["as"], found.get("to", usual)])
+    return Sentence(case, given, found["by"], found.get("zero"))
 
 
 def read_question(words: Sequence[str]) -> Question:

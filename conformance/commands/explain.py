@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from conformance.commands.options import BackendOption, PythonOption, RulesOption, TimeoutOption
+from conformance.exchange.block_explanation import block_lines, explain_block
 from conformance.exchange.chain_explanation import explain_chain, explain_chain_lines
 from conformance.exchange.explanation import (
     bitcast_bits,
@@ -34,7 +35,7 @@ from specs.chains import chain_named, is_chain
 from specs.errors import CastigateError
 from specs.model.quantization_entry import STEPS
 from specs.operations import is_bitcast, operation_of
-from specs.questions import read_question
+from specs.questions import read_question, read_sentence
 from specs.selection import decided_by
 
 
@@ -58,7 +59,8 @@ def explain_command(
         typer.Argument(
             metavar="QUESTION [INPUT]...",
             help="What is asked: two dtypes (float32 e4m3fn), a document and two dtypes (onnx-cast"
-            " float32 int8), a case id, or a chain of casts (onnx-cast/float32/int32/bool)."
+            " float32 int8), a case id, or a chain of casts (onnx-cast/float32/int32/bool); or one"
+            " quantization, in words (quantize 0.25 by 0.1 as float16 to int8 zero 3)."
             " Then values such as 65520, -inf, nan, true or 0x477ff000, or texts; put -- before a"
             " text that begins with --. For a bitcast: all elements of one tensor, or none.",
         ),
@@ -66,7 +68,9 @@ def explain_command(
     backend: BackendOption = None,
     scale: Annotated[
         str | None,
-        typer.Option(metavar="SCALE", help="The scale, where the document is one of quantization."),
+        typer.Option(
+            metavar="SCALE", help="The scale of a quantization, or the global scale of blocks."
+        ),
     ] = None,
     zero: Annotated[
         str | None, typer.Option(metavar="ZERO", help="The zero point, if there is one.")
@@ -83,6 +87,13 @@ def explain_command(
     if is_chain(first.split("/")[1:]):
         _explain_chain(first, values, backend or (), python or (), timeout, as_json)
         return
+    if (sentence := read_sentence(words)) is not None:
+        if scale is not None or zero is not None:
+            raise CastigateError(
+                f"`{first}` takes the scale and the zero point as words: by SCALE, zero ZERO"
+            )
+        case, given, scale, zero = sentence
+        words = [case.id, given]
     cases, inputs, is_open = read_question(words)
     cases = [*cases, *decided_by(cases, rules or ())]
     configs = launch_configs(backend or (), python or (), timeout)
@@ -94,6 +105,12 @@ def explain_command(
         if is_bitcast(case):
             bits = bitcast_bits(case, inputs)
             _show(explain_bitcast(case, bits, backends), explain_bitcast_lines, as_json)
+            return
+        if operation_of(case) in ("block-quantize", "block-dequantize"):
+            if zero is not None:
+                raise CastigateError(f"blocks have no zero point; {case.document} takes no --zero")
+            explained = explain_block(case, inputs, scale, backends)
+            _show(explained, partial(block_lines, case), as_json)
             return
         if operation_of(case) in STEPS:
             explained = explain_quantization(case, inputs, scale, zero, backends)

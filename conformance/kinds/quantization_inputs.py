@@ -234,12 +234,11 @@ def _steps(target: Format) -> Bits:
             codes = np.arange(low - 2, high + 3)
         return np.concatenate([codes, codes + 0.5])
     magnitudes = [float(value_of(target, code)) for code in range(target.max_code + 1)]
-    largest = magnitudes[-1]
-    codes = np.array([*magnitudes, largest + (largest - magnitudes[-2])])
-    codes = codes[~np.isnan(codes)]
+    largest, step = magnitudes[-1], magnitudes[-1] - magnitudes[-2]
+    codes = np.array([*magnitudes, largest + step, largest + 2 * step])
     if codes.size > MOST_TIES:
         few = np.random.default_rng(SEED).choice(codes.size - 1, MOST_TIES - 8, replace=False)
-        kept = np.unique([*few, 0, 1, *range(codes.size - 5, codes.size - 1)])
+        kept = np.unique([*few, 0, 1, *range(codes.size - 6, codes.size - 1)])
     else:
         kept = np.arange(codes.size - 1)
     points = np.concatenate([codes[kept], (codes[kept] + codes[kept + 1]) / 2])

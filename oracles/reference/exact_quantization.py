@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor
 from typing import Literal, NamedTuple
 
@@ -129,10 +130,12 @@ def _words_of_product(
         case "of-rounded-operands":
             yield nearest(target, rounded), is_negative
         case "neighbor":
-            unit = _unit(target, product)
-            for multiple in (floor(product / unit), ceil(product / unit)):
-                if abs(multiple * unit) <= _largest(target):
-                    yield multiple * unit, is_negative
+            exponent = _unit_exponent(target, product)
+            multiple = _scaled(product, -exponent)
+            for whole in (floor(multiple), ceil(multiple)):
+                neighbor = _scaled(Fraction(whole), exponent)
+                if abs(neighbor) <= _largest(target):
+                    yield neighbor, is_negative
 
 
 def dynamic_scale(formula: Formula, xs: Sequence[int]) -> AllowedResult:
@@ -186,25 +189,33 @@ def nearest(fmt: Format, value: Fraction) -> Fraction:
 
     As if the exponent had no upper end.
     """
-    unit = _unit(fmt, value)
-    return round(value / unit) * unit
+    exponent = _unit_exponent(fmt, value)
+    return _scaled(Fraction(round(_scaled(value, -exponent))), exponent)
 
 
-def _unit(fmt: Format, value: Fraction) -> Fraction:
-    """The distance between the format's values at a value's magnitude."""
+def _unit_exponent(fmt: Format, value: Fraction) -> int:
+    """The distance between the format's values at a value's magnitude, as a power of two."""
     if fmt.is_integral or value == 0:
-        return Fraction(1)
-    magnitude = abs(value)
-    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    if Fraction(2) ** exponent > magnitude:
+        return 0
+    magnitude, divisor = abs(value.numerator), value.denominator
+    exponent = magnitude.bit_length() - divisor.bit_length()
+    if magnitude << max(0, -exponent) < divisor << max(0, exponent):
         exponent -= 1
-    return Fraction(2) ** (max(exponent, fmt.lowest_exponent) - fmt.entry.mantissa)
+    return max(exponent, fmt.lowest_exponent) - fmt.entry.mantissa
 
 
+def _scaled(value: Fraction, exponent: int) -> Fraction:
+    """A value times a power of two."""
+    if exponent < 0:
+        return Fraction(value.numerator, value.denominator << -exponent)
+    return Fraction(value.numerator << exponent, value.denominator)
+
+
+@lru_cache(1 << 16)
 def _value(fmt: Format, code: int) -> Value:
     match decode(fmt, code):
         case Number(sign, significand, exponent):
-            return Fraction(-significand if sign else significand) * Fraction(2) ** exponent
+            return _scaled(Fraction(-significand if sign else significand), exponent)
         case Infinity(sign):
             return "-inf" if sign else "inf"
         case NotANumber():
@@ -341,8 +352,7 @@ def _end(
 
 def _code(fmt: Format, value: Fraction, is_negative: bool) -> int:
     """The pattern of a value that a format has; a zero has the sign given."""
-    unit = _unit(fmt, value)
-    multiple = abs(value / unit)
+    exponent = _unit_exponent(fmt, value)
+    multiple = abs(_scaled(value, -exponent))
     assert multiple.denominator == 1, f"{fmt.name} does not have {value}"
-    exponent = unit.numerator.bit_length() - unit.denominator.bit_length()
     return encode(fmt, int(is_negative), int(multiple), exponent)

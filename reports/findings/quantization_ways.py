@@ -1,15 +1,18 @@
 """Other ways of quantizing, which systems take in the place of a document's formula.
 
 A way differs from the formula in one thing, or in two where nothing simpler explains the answers.
-It explains them if it gives every one of them, right or wrong.
+It explains them if it gives every one of them, right or wrong. What becomes of infinities and of
+NaNs is independent of all this. So ways of treating these are found by their own answers, and added
+to any others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +35,12 @@ from specs.quantization_ruling import Formula
 
 Rounding = Literal["even", "away", "up", "toward-zero", "down"]
 ZeroPoint = Literal["added", "before-rounding", "after-limits", "left-out", "other-sign", "scaled"]
-Ends = Literal["limited", "wrapped", "without-lowest", "other-saturate", "by-int32"]
+Ends = Literal[
+    "limited", "wrapped", "without-lowest", "other-saturate", "by-int32", "nan", "carried-to-nan",
+    "truncated-nan-saturated",
+]  # fmt: skip
+Infinities = Literal["saturated", "infinite", "nan"]
+Nans = Literal["zero", "max"]
 ROUNDINGS: Mapping[Rounding, Callable[[Floats], Floats]] = {
     "even": np.rint,
     "away": lambda values: np.copysign(np.floor(np.abs(values) + 0.5), values),
@@ -40,7 +48,7 @@ ROUNDINGS: Mapping[Rounding, Callable[[Floats], Floats]] = {
     "toward-zero": np.trunc,
     "down": np.floor,
 }
-PRECISIONS = ("float64", "float32", "float16", "bfloat16")
+PRECISIONS = ("float32", "float64", "float16", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -57,16 +65,31 @@ class Way:
     ends: Ends | None = None
     is_flushed: bool | None = None
     layout: str | None = None
+    infinities: Infinities | None = None
+    nans: Nans | None = None
+    rounds_operands: bool | None = None
+
+    @property
+    def differences(self) -> dict[str, Any]:
+        """The fields in which it differs."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
 
     def joined(self, other: Way) -> Way | None:
         """Both differences together; None if they are about the same thing."""
-        own = {each.name for each in fields(self) if getattr(self, each.name) is not None}
-        more = {
-            each.name: getattr(other, each.name)
-            for each in fields(other)
-            if getattr(other, each.name) is not None
-        }
-        return None if own & set(more) else replace(self, **more)
+        more = other.differences
+        return None if self.differences.keys() & more.keys() else replace(self, **more)
+
+
+INFINITIES: Mapping[str, Way] = {
+    "saturates-infinities": Way(infinities="saturated"),
+    "makes-infinities-nan": Way(infinities="nan"),
+    "keeps-infinities": Way(infinities="infinite"),
+}
+NANS: Mapping[str, Way] = {
+    "makes-nans-zero": Way(nans="zero"),
+    "makes-nans-the-largest": Way(nans="max"),
+}
 
 
 Layouts = Mapping[str, tuple[Bits, Bits | None]]
@@ -88,23 +111,88 @@ def followed_ways(
     that divides in the scale's ignores it.
     """
     singles = dict(_ways(rules, layouts, names_precision))
+    plain = [*_allowed_ways(rules)]
+    specials = _special_ways(rules, plain, x, layouts[""], answers, is_wrong)
+    settled = plain
+    for special in specials.values():
+        settled = [*_onto(special, settled)]
 
-    def gives(way: Way) -> bool:
-        with np.errstate(all="ignore"):
-            found = simulate(rules, way, x, *layouts[way.layout or ""])
-        settled = found != UNSETTLED
-        is_same = _is_same(rules.target, found, answers)
-        explained = np.count_nonzero(is_same & settled & is_wrong)
-        return bool((is_same | ~settled).all() and 2 * explained >= np.count_nonzero(is_wrong))
+    def gives(way: Way, bases: Sequence[Way]) -> bool:
+        return any(_gives(rules, both, x, layouts, answers, is_wrong) for both in _onto(way, bases))
 
-    if found := tuple(name for name, way in singles.items() if gives(way)):
-        return found
+    if gives(Way(), settled):
+        return (JOINT.join(specials or ["rounds-operands-first"]),)
+    more = [([*specials], settled)] if specials else []
+    for added, bases in (([], plain), *more):
+        found = [name for name, way in singles.items() if gives(way, bases)]
+        if found:
+            return tuple(JOINT.join((name, *added)) for name in found)
     pairs = combinations(singles.items(), 2)
-    for (one, way), (other, more) in pairs:
-        both = way.joined(more)
-        if both is not None and gives(both):
-            return (f"{one}{JOINT}{other}",)
+    for (one, way), (other, second) in pairs:
+        both = way.joined(second)
+        if both is not None and gives(both, settled):
+            return (JOINT.join((one, other, *specials)),)
     return ()
+
+
+def _onto(way: Way, bases: Iterable[Way]) -> Iterator[Way]:
+    for base in bases:
+        if (both := base.joined(way)) is not None:
+            yield both
+
+
+def _gives(
+    rules: Formula,
+    way: Way,
+    x: Bits,
+    layouts: Layouts,
+    answers: Bits,
+    is_wrong: NDArray[np.bool_],
+) -> bool:
+    """Whether a way gives all answers, and settles at least half of the wrong ones."""
+    with np.errstate(all="ignore"):
+        found = simulate(rules, way, x, *layouts[way.layout or ""])
+    settled = found != UNSETTLED
+    is_same = _is_same(rules.target, found, answers)
+    explained = np.count_nonzero(is_same & settled & is_wrong)
+    return bool((is_same | ~settled).all() and 2 * explained >= np.count_nonzero(is_wrong))
+
+
+def _allowed_ways(rules: Formula) -> Iterator[Way]:
+    """What differs from the formula's first words, and is allowed by it nevertheless."""
+    yield Way()
+    if rules.operation != "dequantize" and any(
+        "of-rounded-operands" in outcome.words for outcome in rules.outcomes["quotient"].values()
+    ):
+        yield Way(rounds_operands=True)
+
+
+def _special_ways(
+    rules: Formula,
+    bases: Sequence[Way],
+    x: Bits,
+    own: tuple[Bits, Bits | None],
+    answers: Bits,
+    is_wrong: NDArray[np.bool_],
+) -> dict[str, Way]:
+    """By name, ways of treating infinities and NaNs, if their answers are wrong."""
+    if rules.operation == "dequantize" or rules.target.is_integral:
+        return {}
+    with np.errstate(invalid="ignore"):
+        values = values_of(rules.source, x)
+    regions = (np.isinf(values), INFINITIES), (np.isnan(values), NANS)
+    found: dict[str, Way] = {}
+    for here, ways in regions:
+        if not is_wrong[here].any():
+            continue
+        scale, zero = (None if each is None else each[here] for each in own)
+        assert scale is not None
+        given = x[here], {"": (scale, zero)}, answers[here], is_wrong[here]
+        for name, way in {"": Way(), **ways}.items():
+            if any(_gives(rules, both, *given) for both in _onto(way, bases)):
+                found |= {name: way} if name else {}
+                break
+    return found
 
 
 def _ways(rules: Formula, layouts: Layouts, names_precision: bool) -> Iterator[tuple[str, Way]]:
@@ -131,6 +219,9 @@ def _ways(rules: Formula, layouts: Layouts, names_precision: bool) -> Iterator[t
     yield "multiplies-by-the-reciprocal", Way(is_reciprocal=True)
     if not codes.is_integral:
         yield "ignores-saturate", Way(ends="other-saturate")
+        yield "makes-carries-nan", Way(ends="carried-to-nan")
+        yield "makes-overflows-nan", Way(ends="nan")
+        yield "saturates-truncated-nans", Way(ends="truncated-nan-saturated")
         return
     yield "rounds-half-away", Way(rounding="away")
     yield "rounds-half-up", Way(rounding="up")
@@ -174,6 +265,8 @@ def _quantized(
 ) -> NDArray[np.int64]:
     target = rules.target
     fmt = format_named(way.precision) if way.precision else rules.precision
+    if way.rounds_operands:
+        x, scale = _in(fmt, x), _in(fmt, scale)
     quotient = _in(fmt, x * _in(fmt, 1 / scale) if way.is_reciprocal else x / scale)
     if not target.is_integral:
         return _float_codes(rules, way, quotient)
@@ -208,21 +301,44 @@ def _float_codes(rules: Formula, way: Way, quotient: Floats) -> NDArray[np.int64
     codes = codes_of(target, np.where(is_out, 0.0, rounded), np.signbit(quotient))
     due = rules.outcome("saturation", "out-of-range").best == "saturated"
     saturates = due != (way.ends == "other-saturate")
-    if saturates:
-        ends = np.where(is_negative, target.lowest_code, target.max_code)
-    elif target.entry.infinity:
-        ends = target.infinity_code | np.where(is_negative, target.sign_bit, 0)
-    else:
-        ends = np.full(codes.shape, ANY_NAN)
+    largest = np.where(is_negative, target.lowest_code, target.max_code)
+    infinite = _infinite(target, is_negative)
+    ends = largest if saturates else infinite
+    magnitude = np.abs(quotient)
+    match way.ends:
+        case "nan":
+            ends = np.full(codes.shape, ANY_NAN)
+        case "carried-to-nan":  # Only rounding puts them out of range.
+            ends = np.where(magnitude < _beyond(target), ANY_NAN, ends)
+        case "truncated-nan-saturated":  # Truncated, they have the bits of a NaN.
+            is_beside = (magnitude >= np.abs(rounded)) & (np.abs(rounded) < _beyond(target))
+            ends = np.where(is_beside, largest, ends)
     codes = np.where(is_out, ends, codes)
-    nan = ANY_NAN if target.nan_codes else UNSETTLED
     # What an infinity becomes differs from version to version, and is due where nothing is changed.
     for negative in (False, True) if rules.casts else ():
         special = rules.cast_of("infinite", is_negative=negative)
         code = special.code if isinstance(special, Exactly) else ANY_NAN
         code = code if saturates == due else UNSETTLED
         codes = np.where(np.isinf(quotient) & (is_negative == negative), code, codes)
+    if way.infinities:
+        kept = {"saturated": largest, "infinite": infinite, "nan": np.full(codes.shape, ANY_NAN)}
+        codes = np.where(np.isinf(quotient), kept[way.infinities], codes)
+    nan = ANY_NAN if target.nan_codes else UNSETTLED
+    if way.nans:
+        nan = 0 if way.nans == "zero" else target.max_code
     return np.where(np.isnan(quotient), nan, codes)
+
+
+def _beyond(target: Format) -> float:
+    """The power of two above all values of a target."""
+    return 2.0 ** (math.frexp(_largest(target))[1])
+
+
+def _infinite(target: Format, is_negative: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The patterns of infinities; of NaNs in a target without them."""
+    if not target.entry.infinity:
+        return np.full(is_negative.shape, ANY_NAN)
+    return target.infinity_code | np.where(is_negative, target.sign_bit, 0)
 
 
 def _dequantized(
@@ -246,8 +362,7 @@ def _dequantized(
         rounded = _in(target, product)
     finite = np.isfinite(rounded)
     codes = codes_of(target, np.where(finite, rounded, 0.0), np.signbit(product))
-    infinite = target.infinity_code | np.where(product < 0, target.sign_bit, 0)
-    codes = np.where(np.isinf(rounded), infinite, codes)
+    codes = np.where(np.isinf(rounded), _infinite(target, product < 0), codes)
     return np.where(np.isnan(rounded), ANY_NAN, codes)
 
 

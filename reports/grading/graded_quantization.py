@@ -100,6 +100,7 @@ def _remembered(rules: Formula, elements: Elements) -> ExpectedCodes:
     return expect(rules, elements.x, elements.scale, elements.zero)
 
 
+@lru_cache(1 << 16)
 def allowed(rules: Formula, x: int, scale: int, zero: int | None) -> AllowedResult:
     """What is allowed for one element, by the definition."""
     if rules.operation == "dequantize":

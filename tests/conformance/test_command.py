@@ -85,6 +85,23 @@ def test_explain_shows_the_fields_of_the_input_and_every_answer() -> None:
     assert rows[10] == "allowed any-nan"
 
 
+def test_explain_takes_a_quantization_in_words() -> None:
+    words = "quantize 0.25 by 0.1 as float16 to int8 zero 3"
+    code, out, err = castigate("explain", *words.split())
+    assert (code, err) == (0, "")
+    assert out.startswith("onnx-quantize-linear:25/float16/int8/scale:float16/form:tensor\n")
+    assert [line.split()[-1] for line in out.splitlines()[-4:]] == [
+        "0.25", "0.0999755859375", "3", "5",
+    ]  # fmt: skip
+
+
+def test_explain_takes_a_scale_once() -> None:
+    words = "quantize 1 by 2 as half --scale 3"
+    code, _, err = castigate("explain", *words.split())
+    assert code == 2
+    assert "takes the scale and the zero point as words" in err
+
+
 def test_explain_as_json_has_the_fields_of_judge() -> None:
     assert explain_as_json(HALF, "0xC200", "--backend=reference") == {
         "case": HALF,

@@ -34,6 +34,14 @@ ALONG_AXIS = "onnx-quantize-linear:25/float32/int8/scale:float32/form:axis"
 IN_BLOCKS = "onnx-quantize-linear:25/float32/int8/scale:float32/form:block/block:16"
 FLOAT8 = "onnx-quantize-linear:25/float32/float8e4m3fn/scale:float32/form:tensor/saturate:1"
 UNSATURATED = "onnx-quantize-linear:25/float32/float8e5m2/scale:float32/form:tensor/saturate:0"
+PLAIN_END = "onnx-quantize-linear:25/float32/float8e4m3fn/scale:float32/form:tensor/saturate:0"
+UNSIGNED_ZERO = (
+    "onnx-quantize-linear:19/float32/float8e4m3fnuz/scale:float32/form:tensor/saturate:1"
+)
+WITH_INFINITIES = "onnx-quantize-linear:25/float32/float8e5m2/scale:float32/form:tensor/saturate:1"
+FLOAT4 = "onnx-quantize-linear:25/float32/float4e2m1/scale:float32/form:tensor"
+FLOAT8_IN_FLOAT16 = f"{FLOAT8}/precision:float16"
+HALF_FLOAT8 = "onnx-quantize-linear:25/float16/float8e5m2/scale:float16/form:tensor/saturate:0"
 IN_FLOAT16 = "onnx-quantize-linear:25/float32/int8/scale:float32/form:tensor/precision:float16"
 BACK = "onnx-dequantize-linear:25/uint8/float32/scale:float32/form:tensor"
 SIGNED_BACK = "onnx-dequantize-linear:25/int8/float32/scale:float32/form:tensor"
@@ -150,6 +158,64 @@ def flushed(case: Case, tensors: Tensors) -> Mapping[str, Any]:
         return stored(case, np.clip(np.nan_to_num(np.rint(quotient)) + zero, *ends(case)))
 
 
+def unsigned(code: int) -> Callable[[Any], Any]:
+    return lambda x: np.uint8(code)
+
+
+def signed(code: int) -> Callable[[Any], Any]:
+    return lambda x: np.where(np.signbit(x), code | 0x80, code).astype(np.uint8)
+
+
+def replacing(
+    *parts: tuple[Callable[[Any, Any], Any], Callable[[Any], Any]],
+    quantize: Quantize = answer_rightly,
+) -> Quantize:
+    """Answer as ``quantize`` does, but for the codes of some x and quotients."""
+
+    def answer(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        y, (x, scale, _) = quantize(case, tensors)["y"], operands(case, tensors)
+        with np.errstate(all="ignore"):
+            quotient = np.abs(x.astype(np.float32) / scale.astype(np.float32))
+            quotient = np.minimum(quotient, np.finfo(np.float32).max)
+        for applies, codes in parts:
+            y = np.where(applies(x, quotient), codes(x), y).astype(np.uint8)
+        return {"y": y}
+
+    return answer
+
+
+def infinite(x: Any, _: Any) -> Any:
+    return np.isinf(x)
+
+
+def not_a_number(x: Any, _: Any) -> Any:
+    return np.isnan(x)
+
+
+def beyond(low: float, high: float = np.inf) -> Callable[[Any, Any], Any]:
+    """Whether x is a number, and its quotient between two limits, the first included."""
+    return lambda x, quotient: np.isfinite(x) & (quotient >= low) & (quotient < high)
+
+
+def rounding_operands(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+    """Divide in float16 what was rounded to it; the largest scales are infinite then."""
+    x, scale, _ = operands(case, tensors)
+    with np.errstate(all="ignore"):
+        quotient = x.astype(np.float16) / scale.astype(np.float16)
+    kept = tuple((name, value) for name, value in case.modes if name != "precision")
+    halves = replace(case, source="float16", modes=(("scale", "float16"), *kept[1:]))
+    one = np.full((), 1, np.float16).view(np.uint16)
+    return answer_rightly(halves, {"x": quotient.view(np.uint16), "scale": one})
+
+
+def halves_in_float32(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+    """Answer for float16 as for float32 of the same values."""
+    wide = {name: numbers("float16", tensors[name]).astype(np.float32) for name in ("x", "scale")}
+    modes = tuple(dict(case.modes, scale="float32").items())
+    given = dict(tensors) | {name: values.view(np.uint32) for name, values in wide.items()}
+    return answer_rightly(replace(case, source="float32", modes=modes), given)
+
+
 Lay = Callable[[tuple[int, ...], np.ndarray], np.ndarray]
 
 
@@ -231,6 +297,15 @@ PLANTED: list[tuple[str, str, Quantize]] = [
     ("reads-zero-points-as-another-type", TENSOR, by(add=other_type)),
     ("ignores-saturate", FLOAT8, with_other_modes(saturate="0")),
     ("ignores-saturate", UNSATURATED, with_other_modes(saturate="1")),
+    ("makes-overflows-nan", UNSATURATED, replacing((beyond(61440), signed(0x7F)))),
+    ("makes-carries-nan", UNSATURATED, replacing((beyond(61440, 65536), signed(0x7F)))),
+    ("saturates-truncated-nans", PLAIN_END, replacing((beyond(480, 496), signed(0x7E)))),
+    ("saturates-infinities", UNSIGNED_ZERO, replacing((infinite, signed(0x7F)))),
+    ("keeps-infinities", WITH_INFINITIES, replacing((infinite, signed(0x7C)))),
+    ("makes-infinities-nan", FLOAT8, replacing((infinite, unsigned(0x7F)))),
+    ("makes-nans-zero", FLOAT4, replacing((not_a_number, unsigned(8)))),
+    ("makes-nans-the-largest", FLOAT8, replacing((not_a_number, unsigned(0x7E)))),
+    ("rounds-operands-first", FLOAT8_IN_FLOAT16, rounding_operands),
     ("ignores-precision", IN_FLOAT16, with_other_modes(precision="")),
     ("treats-subnormal-scales-as-zero", TENSOR, flushed),
     (
@@ -309,6 +384,27 @@ def test_two_mechanisms_together() -> None:
     together = {"multiplies-by-the-reciprocal", "rounds-half-away"}
     assert set(problem.followed[0].split("+")) == together
     assert says(problem.followed[0]).count(", and ") == 1
+
+
+def test_mechanisms_part_by_region() -> None:
+    several = replacing(
+        (beyond(61440, 65536), signed(0x7F)),
+        (infinite, signed(0x7B)),
+        (not_a_number, unsigned(0x7B)),
+        quantize=halves_in_float32,
+    )
+    [problem, *_] = judge(HALF_FLOAT8, several).problems
+    assert isinstance(problem, WrongQuantized)
+    [first, *more] = problem.followed[0].split("+")
+    assert first in ("divides-in-float64", "divides-in-float32")
+    assert more == ["makes-carries-nan", "saturates-infinities", "makes-nans-the-largest"]
+    assert says(problem.followed[0]).count(", and ") == 3
+
+
+def test_a_wrong_special_value_of_no_mechanism_is_unnamed() -> None:
+    [problem] = judge(FLOAT8, replacing((infinite, unsigned(3)))).problems
+    assert isinstance(problem, WrongQuantized)
+    assert problem.followed == ()
 
 
 def test_every_mechanism_has_words() -> None:

@@ -11,8 +11,8 @@ from specs.cases import Case
 from specs.dtype_names import dtype_spelled, dtypes_spelled
 from specs.errors import CastigateError
 from specs.formats import formats
-from specs.questions import case_of_any_shape, read_question
-from specs.selection import decided_by
+from specs.questions import Sentence, case_of_any_shape, read_question, read_sentence
+from specs.selection import case_named, decided_by
 
 SPELLINGS = {
     "float32": "fp32 f32 float FLOAT torch.float32 np.float32 DT_FLOAT TensorProto.FLOAT",
@@ -220,6 +220,53 @@ def test_a_question_without_a_case_is_refused_with_a_hint(asked: str, message: s
     with pytest.raises(CastigateError) as error:
         read_question(asked.split())
     assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("asked", "case", "given"),
+    [
+        (
+            "quantize 0.25 by 0.1 as float16",
+            "onnx-quantize-linear:25/float16/uint8/scale:float16/form:tensor",
+            ("0.25", "0.1", None),
+        ),
+        (
+            "quantize -inf to s8 zero -3 as fp32 by 0x3dcccccd",
+            "onnx-quantize-linear:25/float32/int8/scale:float32/form:tensor",
+            ("-inf", "0x3dcccccd", "-3"),
+        ),
+        (
+            "dequantize 5 by 0.1 as int8",
+            "onnx-dequantize-linear:25/int8/float32/scale:float32/form:tensor",
+            ("5", "0.1", None),
+        ),
+    ],
+)
+def test_a_sentence_asks_about_one_number(
+    asked: str, case: str, given: tuple[str, str, str | None]
+) -> None:
+    assert read_sentence(asked.split()) == Sentence(case_named(case), *given)
+
+
+def test_other_questions_are_no_sentences() -> None:
+    assert read_sentence(["onnx-quantize-linear", "float16", "int8"]) is None
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "quantize",
+        "quantize 0.25",
+        "quantize 0.25 by 0.1",
+        "quantize 0.25 as float16",
+        "quantize 0.25 by 0.1 as float16 to",
+        "quantize 0.25 by 0.1 by 0.2 as float16",
+        "quantize 0.25 by 0.1 as float16 into int8",
+    ],
+)
+def test_half_a_sentence_is_refused_with_its_form(asked: str) -> None:
+    with pytest.raises(CastigateError, match=r"write quantize INPUT by SCALE as DTYPE \[to DTYPE"):
+        read_sentence(asked.split())
 
 
 def test_a_bitcast_may_have_any_shape() -> None:
