@@ -212,7 +212,7 @@ def _below_overflow(each: Elements) -> Ints:
     limit = 2.0 ** (each.blocks.ruling.number.entry.bias + 1)
     for _ in range(2):
         places = np.where(_products(each, places) >= limit, places - 1, places)
-    return each.signed(places, each.is_negative & (places > 0))
+    return each.signed(places)
 
 
 def _without_sign_of_zeros(each: Elements) -> Ints:
