@@ -171,17 +171,8 @@ def _negative_zeros(each: Elements) -> Ints:
 
 
 def _without_negative_zero(each: Elements) -> Ints:
-    quotients = rounded_to(each.blocks.ruling.number.name, each.quotients)
-    return each.signed(each.nearest(), each.is_negative & (quotients != 0))
-
-
-def _adding_half(each: Elements) -> Ints:
-    """The codes if 1/2 is added to the quotient by half the smallest value in float32."""
-    largest_below = 0.5 - 2.0**-25
-    unit = each.values[1]
-    ratio = rounded_to("float32", np.abs(each.quotients) / unit)
-    places = np.maximum(each.nearest(), (ratio == largest_below).astype(np.int64))
-    return each.signed(places, each.is_negative & (ratio != 0))
+    is_zero = rounded_to("float32", each.quotients) == 0
+    return each.signed(each.nearest(), each.is_negative & ~is_zero)
 
 
 def _products(each: Elements, places: Ints) -> Floats:
@@ -303,10 +294,6 @@ MECHANISMS: Mapping[str, tuple[str, Mechanism]] = {
     "reads-negative-zero-as-zero": (
         "makes zero of -0, and keeps the sign of other elements that become zero",
         _without_negative_zero,
-    ),
-    "adds-half-to-elements-in-float32": (
-        "adds 1/2 to elements in float32 to round them, and makes zero of -0",
-        _adding_half,
     ),
     "makes-infinity-of-products-that-overflow": (
         "makes infinity of elements whose code times the scale overflows",

@@ -107,6 +107,14 @@ def _zero_where_scale_is_far_off(each: GradedBlocks) -> Floats:
     return np.where(scale_is_far_off(each), np.copysign(0.0, each.numbers), exact(each))
 
 
+def _adding_half(each: GradedBlocks) -> Floats:
+    """The quotients if adding 1/2 makes what is just below half the smallest value a whole one."""
+    unit = values_of(each.ruling.element)[1]
+    quotients = _narrow(exact(each))
+    is_raised = np.abs(quotients) == (0.5 - 2.0**-25) * unit
+    return np.where(is_raised, np.copysign(unit, quotients), quotients)
+
+
 def _of_neighbor(step: int) -> Way:
     def quotients(each: GradedBlocks) -> Floats:
         factors = _factors(each)
@@ -137,6 +145,10 @@ WAYS: Mapping[str, tuple[str, Way]] = {
     "makes-blocks-zero-whose-scale-is-far-off": (
         "makes zero of all elements of a block whose scale is wrong by more than one step",
         _zero_where_scale_is_far_off,
+    ),
+    "adds-half-to-elements-in-float32": (
+        "adds 1/2 in float32 to elements just below half the smallest value, which makes them 1",
+        _adding_half,
     ),
     "rounds-the-product-of-the-scales": (
         "rounds the product of scale and global scale before it divides by it",
