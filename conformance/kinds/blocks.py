@@ -26,9 +26,14 @@ from oracles.protocol import Bits
 from oracles.reference.block_kernels import QUESTIONS, allowed_codes, in_blocks
 from reports.counterexample.drawing import datum_with_value
 from reports.findings.block_code_mechanisms import followed_in_codes
+from reports.findings.block_extreme_scales import extreme_scales
 from reports.findings.block_mechanisms import BESIDE_OTHERS
 from reports.findings.block_product_mechanisms import followed_in_products
-from reports.findings.block_scale_mechanisms import followed_in_scales
+from reports.findings.block_scale_mechanisms import (
+    Among,
+    followed_in_scales,
+    graded_scales,
+)
 from reports.grading.divergences import index_of_simplest
 from reports.grading.graded_blocks import (
     GLOBAL,
@@ -226,12 +231,50 @@ def _explained(case: Case, wrong: Wrong, answered: Sequence[GradedBlocks]) -> As
     if followed or not shown.is_alone:
         return [Explained(wrong, shown, followed or (BESIDE_OTHERS,))]
     if wrong.result == SCALE:
-        return [Explained(wrong, shown, ())]
+        return (yield from _scales_apart(case, wrong, answered))
     found = []
     for each in _parted(wrong):
         shown = yield from _smallest(case, each)
         found.append(Explained(each, shown, search(answered, each.part)))
     return found
+
+
+def _scales_apart(
+    case: Case, wrong: Wrong, answered: Sequence[GradedBlocks]
+) -> Ask[list[Explained]]:
+    """Each fault of extreme blocks with its smallest one, and what explains all others."""
+    found = []
+    left: Among = graded_scales
+    for name, covers in extreme_scales(answered):
+        if part := _among(wrong, _both(left, covers)):
+            found.append(Explained(part, (yield from _smallest(case, part)), (name,)))
+            left = _without(left, covers)
+    followed = followed_in_scales(answered, left)
+    regions = [left] if followed else [_both(left, _is_ordinary), _without(left, _is_ordinary)]
+    for region in regions:
+        if part := _among(wrong, region):
+            names = followed or followed_in_scales(answered, region)
+            found.append(Explained(part, (yield from _smallest(case, part)), names))
+    return found
+
+
+def _among(wrong: Wrong, region: Among) -> Wrong | None:
+    """The wrong scales of some blocks; None if there are none."""
+    masks = [(each, mask & region(each)) for each, mask in wrong.at]
+    at = [(each, mask) for each, mask in masks if mask.any()]
+    return wrong._replace(at=at) if at else None
+
+
+def _is_ordinary(each: GradedBlocks) -> Mask:
+    return ~each.extreme_blocks
+
+
+def _both(first: Among, second: Among) -> Among:
+    return lambda each: first(each) & second(each)
+
+
+def _without(first: Among, second: Among) -> Among:
+    return lambda each: first(each) & ~second(each)
 
 
 def _parted(wrong: Wrong) -> Iterator[Wrong]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reports.findings import (
     block_code_mechanisms,
+    block_extreme_scales,
     block_product_mechanisms,
     block_scale_mechanisms,
 )
@@ -17,6 +18,7 @@ def says(name: str) -> str:
         return "gives a block another answer beside other blocks than alone"
     return (
         block_scale_mechanisms.says(name)
+        or block_extreme_scales.says(name)
         or block_code_mechanisms.says(name)
         or block_product_mechanisms.says(name)
     )

@@ -1,8 +1,8 @@
 """Which scales a library may have given to blocks in place of those of the document.
 
-A mechanism explains a case if it gives every scale that an ordinary block got. The other scale
-rules are tried first, then detours on the way to the case's own rule, then thresholds that no rule
-has: the answers show between which magnitudes a scale doubles.
+A mechanism explains blocks if it gives every scale that those of them got to which it applies. The
+other scale rules are tried first, then detours on the way to the case's own rule, then thresholds
+that no rule has: the answers show between which magnitudes a scale doubles.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.reference.block_kernels import NUMBER, Floats, decoded, scales_of, values_of
+from oracles.reference.block_kernels import NUMBER, Floats, decoded, scales_of, threshold, values_of
 from reports.findings.narrow_floats import rounded_to
-from reports.grading.graded_blocks import SCALE, GradedBlocks
+from reports.grading.graded_blocks import SCALE, GradedBlocks, Mask
 from specs.block_ruling import BlockRuling
+from specs.formats import Format
 from specs.model.block_entry import BlockWord, ScaleRule
 
 RULE, WHERE, STEPS = "uses-the-scale-rule-", "-where-", "doubles-scales-from-"
@@ -35,6 +36,8 @@ class Scales(NamedTuple):
     is_defined: NDArray[np.bool_]
 
 
+Among = Callable[[GradedBlocks], Mask]
+"""Chooses blocks of a tensor."""
 Largest = Callable[[GradedBlocks], Floats]
 Mechanism = Callable[[GradedBlocks], Scales]
 
@@ -52,8 +55,18 @@ def says(name: str) -> str:
     return DETOURS[name][0] if name in DETOURS else ""
 
 
-def followed_in_scales(answered: Sequence[GradedBlocks]) -> tuple[str, ...]:
-    """The names of the mechanisms that give all scales, of the first kind that has some."""
+def graded_scales(each: GradedBlocks) -> Mask:
+    """The blocks whose scales a document settles."""
+    return ~each.expected[SCALE].is_open
+
+
+def followed_in_scales(
+    answered: Sequence[GradedBlocks], among: Among = graded_scales
+) -> tuple[str, ...]:
+    """The names of the mechanisms that give all scales among some blocks.
+
+    They are of the first kind that has some.
+    """
     ruling = answered[0].ruling
     asked = ruling.word("scale")
     rules = {
@@ -62,9 +75,11 @@ def followed_in_scales(answered: Sequence[GradedBlocks]) -> tuple[str, ...]:
         if word != asked and _may_have(ruling, word)
     }
     for kind in (rules, {name: mechanism for name, (_, mechanism) in DETOURS.items()}):
-        if found := tuple(name for name, mechanism in kind.items() if _gives(answered, mechanism)):
+        if found := tuple(
+            name for name, mechanism in kind.items() if _gives(answered, mechanism, among)
+        ):
             return found
-    return tuple(filter(None, [_least_scale(answered) or _step(answered)]))
+    return tuple(filter(None, [_least_scale(answered, among) or _step(answered, among)]))
 
 
 def _may_have(ruling: BlockRuling, word: BlockWord) -> bool:
@@ -93,17 +108,17 @@ def by_rule(word: BlockWord | None = None, largest: Largest | None = None) -> Me
     return scales
 
 
-def _gives(answered: Sequence[GradedBlocks], mechanism: Mechanism) -> bool:
+def _gives(answered: Sequence[GradedBlocks], mechanism: Mechanism, among: Among) -> bool:
     """Whether a mechanism gives all scales that it defines, and so most of those that are wrong."""
     wrong = explained = 0
     for each in answered:
         with np.errstate(all="ignore"):
             found, is_defined = mechanism(each)
-        graded = ~each.expected[SCALE].is_open
-        if (graded & is_defined & (found != each.scale)).any():
+        asked = among(each)
+        if (asked & is_defined & (found != each.scale)).any():
             return False
-        wrong += int(np.count_nonzero(each.wrong[SCALE]))
-        explained += int(np.count_nonzero(each.wrong[SCALE] & is_defined))
+        wrong += int(np.count_nonzero(each.wrong[SCALE] & asked))
+        explained += int(np.count_nonzero(each.wrong[SCALE] & asked & is_defined))
     return 2 * explained > wrong
 
 
@@ -141,6 +156,19 @@ def _by_inverse_of_global(each: GradedBlocks) -> Floats:
     return rounded_to("float32", first * inverse) * each.global_scale * _top(each)
 
 
+def _by_both_inverses(each: GradedBlocks) -> Floats:
+    top = _top(each)
+    inverse, of_top = rounded_to("float32", np.array([1 / each.global_scale, 1 / top]))
+    first = rounded_to("float32", each.largest * of_top)
+    return rounded_to("float32", first * inverse) * each.global_scale * top
+
+
+def _by_narrow_quotient(each: GradedBlocks) -> Floats:
+    first = rounded_to(each.ruling.number.name, each.largest / _top(each))
+    inverse = rounded_to("float32", np.array([1 / each.global_scale]))
+    return rounded_to("float32", first * inverse) * each.global_scale * _top(each)
+
+
 def _by_rounded_divisor(each: GradedBlocks) -> Floats:
     divisor = _top(each) * each.global_scale
     narrow = rounded_to("float32", np.array([divisor]))
@@ -153,6 +181,7 @@ LOGARITHMS: Mapping[BlockWord, Callable[[Floats], Floats]] = {
     "round-up": np.ceil,
     "round-down": np.floor,
     "nearest-log": np.rint,
+    "round-up-7.25": np.ceil,
 }
 """How rules make an integer of a logarithm: of the magnitude, or of its quotient."""
 
@@ -167,7 +196,8 @@ def _by_logarithm(each: GradedBlocks) -> Scales:
     if word in ("floor", "ceil"):
         exponent = np.frexp(_top(each))[1] - 1
     else:
-        numbers, exponent = rounded_to("float32", numbers / _top(each)), np.intc(0)
+        divisor = 7.25 if word == "round-up-7.25" else _top(each)
+        numbers, exponent = rounded_to("float32", numbers / divisor), np.intc(0)
     power = LOGARITHMS[word](rounded_to("float32", np.log2(numbers))) - exponent
     codes = (power + ruling.scale.entry.bias).astype(np.int64)
     return Scales(codes, is_ordinary & (codes >= 0) & (codes <= ruling.scale.max_code))
@@ -231,6 +261,14 @@ DETOURS: Mapping[str, tuple[str, Mechanism]] = {
         "multiplies by the rounded reciprocal of the global scale instead of dividing by it",
         by_rule(largest=_by_inverse_of_global),
     ),
+    "multiplies-by-the-reciprocals-of-the-largest-code-and-the-global-scale": (
+        "multiplies by the reciprocals of the largest value and of the global scale, both rounded",
+        by_rule(largest=_by_both_inverses),
+    ),
+    "divides-by-the-largest-code-in-the-dtype-of-the-numbers": (
+        "rounds the quotient by the element's largest value to the dtype of the numbers first",
+        by_rule(largest=_by_narrow_quotient),
+    ),
     "rounds-the-largest-value-times-the-global-scale": (
         "rounds the element's largest value times the global scale before it divides by it",
         by_rule(largest=_by_rounded_divisor),
@@ -267,20 +305,27 @@ DETOURS: Mapping[str, tuple[str, Mechanism]] = {
 """The sentence of each detour, and the scales that it gives."""
 
 
-def _least_scale(answered: Sequence[GradedBlocks]) -> str:
+def _least_scale(answered: Sequence[GradedBlocks], among: Among) -> str:
     """The mechanism by which all smaller scales become one; empty if that explains nothing."""
-    graded = [each.scale[~each.expected[SCALE].is_open] for each in answered]
-    least = min((int(codes.min()) for codes in graded if codes.size), default=0)
+    given = [each.scale[among(each)] for each in answered]
+    least = min((int(codes.min()) for codes in given if codes.size), default=0)
     for each in answered:
-        own = each.expected[SCALE]
-        if (~own.is_open & (np.maximum(own.codes, least) != each.scale)).any():
+        codes = np.maximum(each.expected[SCALE].codes, least)
+        if (among(each) & (codes != each.scale)).any():
             return ""
-    value = float(values_of(answered[0].ruling.scale)[least])
+    return f"{NEVER_BELOW}{scale_text(answered[0].ruling.scale, least)}"
+
+
+def scale_text(scale: Format, code: int) -> str:
+    """The value of a scale as names have it."""
+    value = float(values_of(scale)[code])
     fraction, exponent = np.frexp(value)
-    return f"{NEVER_BELOW}{f'2^{exponent - 1}' if fraction == 0.5 else f'{value:g}'}"
+    if fraction == 0.5 and exponent != 1:
+        return f"2^{exponent - 1}"
+    return "NaN" if np.isnan(value) else f"{value:g}"
 
 
-def _step(answered: Sequence[GradedBlocks]) -> str:
+def _step(answered: Sequence[GradedBlocks], among: Among) -> str:
     """The mechanism by which scales double from some magnitude on; empty without one.
 
     A block whose scale is ``2**k`` has its largest magnitude between ``step * 2**k`` and twice
@@ -291,11 +336,12 @@ def _step(answered: Sequence[GradedBlocks]) -> str:
         return ""
     lowest, highest = 0.0, np.inf
     for each in answered:
-        graded = ~each.expected[SCALE].is_open & (each.scale > 0) & (each.scale < scale.max_code)
+        graded = among(each) & (each.scale > 0) & (each.scale < scale.max_code)
         ratios = each.largest[graded] / decoded(scale, each.scale[graded])
         if ratios.size:
             lowest, highest = max(lowest, ratios.max() / 2), min(highest, ratios.min())
-    if not 0 < lowest < highest < np.inf:
+    own = threshold(answered[0].ruling.element, answered[0].ruling.word("scale")).magnitude
+    if not 0 < lowest < highest < np.inf or lowest < own <= highest:
         return ""
     leading = 2.0 ** np.floor(np.log2(highest))
     for bits in range(MOST_BITS):

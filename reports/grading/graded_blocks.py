@@ -106,26 +106,44 @@ class GradedBlocks:
             of_rule = [each in answers and answers[each].rule == part.rule for each in QUESTIONS]
             found &= np.array(of_rule)[expected.asked]
         if part.is_extreme is not None:
-            found &= self.extreme == part.is_extreme
+            extreme = self.extreme_blocks if result == SCALE else self.extreme
+            found &= extreme == part.is_extreme
         if part.is_zero is not None:
             found &= self.zero == part.is_zero
         return found
 
     @cached_property
     def extreme(self) -> Mask:
-        """Which elements are very small or large, or have the smallest or largest scale.
+        """Which elements are very small or large, or are in an extreme block.
 
         There numbers are flushed, clamped or overflow: what is wrong has reasons of its own.
         """
-        at_ends = (self.scale == 0) | (self.scale == self.ruling.scale.max_code)
-        found: Mask = self.unblocked(np.repeat(at_ends, self.ruling.size, axis=-1))
-        if self.ruling.is_decoding:
-            return found
+        blocks = (self.scale == 0) | (self.scale == self.ruling.scale.max_code)
+        if not self.ruling.is_decoding:
+            blocks |= self.extreme_blocks
+        found: Mask = self.unblocked(np.repeat(blocks, self.ruling.size, axis=-1))
+        return found if self.ruling.is_decoding else found | self._is_extreme(self.x)
+
+    @cached_property
+    def extreme_blocks(self) -> Mask:
+        """Which blocks have an extreme largest magnitude, or should have an extreme scale.
+
+        Extreme scales are subnormal, the smallest or the largest.
+        """
+        scale, expected = self.ruling.scale, self.expected[SCALE].codes
+        at_ends = (expected < 1 << scale.entry.mantissa) | (expected == scale.max_code)
+        rows = in_blocks(self.ruling.size, magnitudes_of(self.ruling.number, self.x))
+        found: Mask = at_ends | self._is_extreme(rows.max(axis=-1))
+        return found
+
+    def _is_extreme(self, patterns: Bits) -> Mask:
+        """Which numbers are subnormal, or within a few powers of two of infinity."""
         number = self.ruling.number
-        magnitudes = magnitudes_of(number, self.x)
+        magnitudes = magnitudes_of(number, patterns)
         binade = 1 << number.entry.mantissa
         is_small = (magnitudes > 0) & (magnitudes < binade)
-        return found | is_small | (magnitudes >= number.infinity_code - LARGE_BINADES * binade)
+        found: Mask = is_small | (magnitudes >= number.infinity_code - LARGE_BINADES * binade)
+        return found
 
     @cached_property
     def zero(self) -> Mask:

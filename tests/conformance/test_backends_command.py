@@ -26,6 +26,12 @@ def test_a_backend_is_described_with_what_it_supports() -> None:
     assert found["smoke"] == {}
 
 
+@pytest.mark.parametrize("name", ["reference", "onnx", f"{HOSTILE}:QuantizesOnly"])
+def test_a_backend_that_quantizes_is_listed_with_it(name: str) -> None:
+    [found] = backends_as_json(name)
+    assert "quantize" in found["operations"]  # type: ignore[operator]
+
+
 @pytest.mark.nightly
 def test_variants_are_listed_and_described() -> None:
     [whole, variant] = backends_as_json("torch", "torch:view")

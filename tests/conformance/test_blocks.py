@@ -9,9 +9,11 @@ import pytest
 
 from oracles.protocol import Unsupported
 from oracles.reference.block_answers import answer_blocks
+from oracles.reference.block_kernels import codes
 from reports.findings import quantization_mechanisms
 from reports.judgement import Judgement
 from reports.problems import WrongQuantized
+from specs.block_ruling import block_ruling
 from tests.conformance.feeding import answering, judged
 from tests.conformance.planted_blocks import Quantize, as_bfloat16, library
 
@@ -165,6 +167,116 @@ FAULTS: list[tuple[str, Quantize, str]] = [
 @pytest.mark.parametrize(("case", "quantize", "name"), FAULTS, ids=[each[2] for each in FAULTS])
 def test_a_planted_fault_is_found_and_named(case: str, quantize: Quantize, name: str) -> None:
     assert name in mechanisms(judge(case, quantize))
+
+
+TOP = 0x7F600000
+"""1.75 times 2^127, from which some libraries overflow."""
+
+
+def changing_scales(change: Any, rule: str | None = None) -> Quantize:
+    """A library whose scales are changed by the words of each block's largest magnitude."""
+
+    def quantize(case: Any, tensors: Any) -> Any:
+        size = int(case.mode["block"])
+        made = dict(library(rule)(case, tensors))
+        x = np.pad(tensors["x"], [(0, 0), (0, -tensors["x"].shape[1] % size)])
+        largest = (x & 0x7FFFFFFF).reshape(*made["scale"].shape, size).max(axis=-1)
+        made["scale"] = change(largest, made["scale"].astype(np.int64)).astype(np.uint8)
+        made["y"] = answer_codes(case, tensors, made["scale"])
+        return made
+
+    return quantize
+
+
+def answer_codes(case: Any, tensors: Any, scale: Any) -> Any:
+    """The right codes by these scales."""
+    return codes(block_ruling(case), tensors["x"], scale).codes
+
+
+def is_finite(largest: Any) -> Any:
+    return largest < 0x7F800000
+
+
+def overflown(largest: Any, scale: Any) -> Any:
+    """Scales that double from 1.75 on, and are 1 where rounding to that overflows."""
+    significand = largest & 0x7FFFFF
+    doubled = scale + ((significand >= 0x600000) & (significand < 0x780000))
+    return np.where((largest >= TOP) & is_finite(largest), 127, doubled)
+
+
+def wrapped(largest: Any, scale: Any) -> Any:
+    """Scales of quotients by 6 in float32, of which those below the smallest wrap around."""
+    finite = np.where(is_finite(largest), largest, 0).astype(np.uint32)
+    quotients = finite.view(np.float32) / np.float32(6)
+    is_small = (quotients > 0) & (quotients < 2.0**-127)
+    power = np.ceil(np.log2(np.where(is_small, quotients, 1).astype(np.float64))).astype(np.int64)
+    codes = np.where(is_small, (power + 127) & 0xFF, scale)
+    return np.where((largest > 0) & (quotients == 0), 127, codes)
+
+
+EXTREME_FAULTS = [
+    # compressed-tensors: rounding the largest magnitude overflows, beside another threshold
+    (
+        EVEN8,
+        changing_scales(overflown),
+        {"gives-the-largest-blocks-the-scale-1", "doubles-scales-from-224"},
+    ),
+    # mlx: scales below the smallest wrap around, and those of quotients that are zero are 1
+    (
+        UP4,
+        changing_scales(wrapped),
+        {"gives-the-smallest-blocks-the-scale-1", "wraps-scales-below-2^-127"},
+    ),
+    # auto-round: the logarithm of a quotient that is zero in float32
+    (
+        UP4,
+        changing_scales(lambda largest, scale: np.where((largest > 0) & (largest < 4), 255, scale)),
+        {"gives-the-smallest-blocks-the-scale-NaN"},
+    ),
+    # quark: the smallest scale but one in the place of the smallest
+    (
+        UP4,
+        changing_scales(lambda largest, scale: np.where((largest > 3) & (scale == 0), 1, scale)),
+        {"gives-2^-126-in-the-place-of-2^-127"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("case", "quantize", "names"), EXTREME_FAULTS)
+def test_faults_of_extreme_scales_are_named_apart(
+    case: str, quantize: Quantize, names: set[str]
+) -> None:
+    wrong = [each for each in wrong_in(judge(case, quantize)) if each.tensor == "scale"]
+    assert {(each.followed or ("",))[0] for each in wrong} == names
+    assert len(wrong) == len(names)
+    assert all(quantization_mechanisms.says(name) for each in wrong for name in each.followed)
+
+
+def test_zeros_in_blocks_of_scales_that_are_far_off_are_no_fault_of_large_elements() -> None:
+    def quantize(case: Any, tensors: Any) -> Any:
+        def change(largest: Any, scale: Any) -> Any:
+            return np.where((largest >= TOP) & is_finite(largest), 127, scale)
+
+        made = dict(changing_scales(change)(case, tensors))
+        is_off = np.repeat(made["scale"] == 127, 32, axis=-1)[..., : tensors["x"].shape[1]]
+        right = np.repeat(library()(case, tensors)["scale"], 32, axis=-1)[..., : is_off.shape[1]]
+        made["y"] = np.where(is_off & (right != 127), made["y"] & 8, made["y"])
+        return made
+
+    wrong = wrong_in(judge(MX.format(element="float4e2m1", rule="even"), quantize))
+    assert {each.tensor for each in wrong} == {"scale", "y"}
+    assert {name for each in wrong if each.tensor == "y" for name in each.followed} == {
+        "makes-blocks-zero-whose-scale-is-far-off"
+    }
+
+
+def test_a_way_to_divide_and_a_rounding_are_named_together() -> None:
+    def divided(scales: Any) -> Any:
+        return np.where(scales == 0, 127, scales)
+
+    found = wrong_in(judge(FLOOR4, library(used=divided, mode="half-down")))
+    names = {name for each in found for name in each.followed}
+    assert "rounds-elements-half-toward-zero-and-divides-by-one-for-the-smallest-scale" in names
 
 
 def test_two_faults_of_elements_are_named_apart() -> None:

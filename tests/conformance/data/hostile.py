@@ -91,6 +91,16 @@ RaisesOnOne = raising(ValueError("cannot do this one"), lambda bits: (bits == 0x
 RaisesOnNan = raising(ValueError("NaN has no integer"), has_nan)
 
 
+class QuantizesOnly(Honest):
+    """Right, and quantizes as the libraries of block formats do, which cast nothing."""
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        raise Unsupported("casts nothing")
+
+    def quantize(self, case: Case, tensors: Any) -> Any:
+        return RIGHT.quantize(case, tensors)
+
+
 class RaisesOnNanAndLies(Honest):
     def cast(self, case: Case, bits: Any) -> Any:
         if has_nan(bits):
