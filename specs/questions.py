@@ -162,12 +162,18 @@ def _case(document: str, parts: Sequence[str]) -> Case:
 
 
 def _of_all_documents(source_word: str, more: Sequence[str]) -> list[Case]:
-    """The case of a pair in each document of casts that lists it and speaks of values."""
+    """The case of a pair in each document of casts that lists it and speaks of values.
+
+    A document that only follows another one adds nothing to it.
+    """
     source, target = dtype_spelled(source_word), dtype_spelled(more[0])
     found = []
     for name in documents():
         first_of_version = []
+        versions = documents()[name].entry.versions
         for version in _newest_first(name):
+            if versions[version].follows:
+                continue
             for case in cases_of_pair(name, version, source, target):
                 if is_cast(case) and set(more[1:]) <= set(case.id.split("/")[3:]):
                     first_of_version.append(case)
