@@ -165,7 +165,7 @@ def report_lines(
         level = "" if each.simplest.level == "required" else ", recommended only"
         yield f"  {each.kind}: {each.says}{level}"
         inputs = f"{'' if each.is_exact else 'at least '}{counted(each.inputs, 'input')}"
-        yield f"    {each.name}: {inputs}; {example_words(each.simplest)}"
+        yield f"    {each.name}: {inputs}; {example_words(each)}"
 
 
 def sample_words(answers: Answers) -> str:

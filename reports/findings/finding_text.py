@@ -11,7 +11,8 @@ from reports.case_patterns import is_chain_check
 from reports.counterexample.drawing import datum_with_value, quoted
 from reports.findings.cells import Cell
 from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding, Findings, Kind
-from reports.problems import Refused
+from reports.problem_words import joined_words
+from reports.problems import Refused, WrongQuantized
 from specs.formats import format_named
 from specs.plain_text import plain_text
 
@@ -100,24 +101,36 @@ def extent_words(finding: Finding) -> str:
     if finding.inputs:
         words += f", {'' if finding.is_exact else 'at least '}{counted(finding.inputs, 'input')}"
     simplest = finding.simplest
-    example = example_words(simplest)
-    if example and simplest.smallest and len(finding.cases) > 1:
+    example = example_words(finding)
+    is_of_a_case = bool(simplest.smallest or _quantized_words(finding))
+    if example and is_of_a_case and len(finding.cases) > 1:
         example += f", in {simplest.cell.case}"
     return f"{words}; {example}" if example else words
 
 
-def example_words(explained: ExplainedCase) -> str:
+def example_words(finding: Finding) -> str:
     """The simplest input with its answer, what a check of a pair found, or the text refused.
 
     Empty if there is none of these.
     """
+    explained = finding.simplest
     if not explained.smallest:
-        return explained.answer if explained.cell.check else _refused_text(explained)
+        if explained.cell.check:
+            return explained.answer
+        return _quantized_words(finding) or _refused_text(explained)
     given, answer = (
         datum_words(explained.cell.source, explained.smallest),
         datum_words(explained.cell.target, explained.answer),
     )
     return f"{given} gives {answer}, not {allowed_words(explained)}"
+
+
+def _quantized_words(finding: Finding) -> str:
+    """The simplest element or block that is quantized wrongly, and by what the finding names."""
+    problems = finding.simplest.cell.problems
+    found = [each for each in problems if isinstance(each, WrongQuantized)]
+    named = [each for each in found if finding.name in each.followed]
+    return joined_words((named or found)[:1])
 
 
 def _refused_text(explained: ExplainedCase) -> str:

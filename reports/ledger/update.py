@@ -82,7 +82,7 @@ def _known(finding: Finding, old: Ledger) -> KnownFinding:
     """A finding as the ledger tells it; what a person wrote about it stays."""
     before = old.findings.get(finding.name)
     upstream = finding.upstream or (before.upstream if before is not None else None)
-    example = shortened(example_words(finding.simplest), LONGEST_EXAMPLE)
+    example = shortened(example_words(finding), LONGEST_EXAMPLE)
     return KnownFinding(finding.kind, finding.says, example, upstream)
 
 
