@@ -48,7 +48,7 @@ def _code(form: Format, spelled: Any, what: str) -> int:
 
 
 def judge_element(element: Element) -> Callable[[Any], dict[str, Any]]:
-    """What judges answers for an element: verdict, level, clause, and what is allowed."""
+    """Return a function that judges an answer: verdict, level, clause, and what is allowed."""
     rules = element.rules
     found = allowed(rules, element.x, element.scale, element.zero)
     _, clause = rule_of(rules, found)

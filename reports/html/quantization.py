@@ -33,7 +33,7 @@ PAGES: Mapping[str, tuple[str, Sequence[Operation]]] = {
 
 @dataclass(frozen=True)
 class Use:
-    """What one backend does in the cases of one row."""
+    """The verdicts on one backend in the cases of one row."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
 
