@@ -165,7 +165,13 @@ def _may_stand(case: Case) -> bool:
 
 
 def has_chains(document: str) -> bool:
-    """Whether a document is about casts, whose results can be cast again."""
+    """Whether a document is about casts, whose results can be cast again.
+
+    Of an operation that only follows another one, chains would say the same once more.
+    """
+    versions = document_named(document).entry.versions.values()
+    if any(each.follows for each in versions):
+        return False
     return document_named(document).entry.operation == "cast"
 
 

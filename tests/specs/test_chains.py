@@ -83,3 +83,8 @@ def test_a_chain_through_a_dtype_that_holds_all_values_loses_nothing() -> None:
     assert "onnx-cast:25/float32/float16/float32" in names
     assert "onnx-cast:25/float16/float32/float16" not in names
     assert not list(chains_of("torch-view", "2"))
+
+
+def test_a_document_that_only_follows_another_has_no_chains() -> None:
+    assert list(chains_of("onnx-cast-like", "25")) == []
+    assert next(chains_of("onnx-cast", "25"))
