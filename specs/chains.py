@@ -169,10 +169,8 @@ def has_chains(document: str) -> bool:
 
     Of an operation that only follows another one, chains would say the same once more.
     """
-    versions = document_named(document).entry.versions.values()
-    if any(each.follows for each in versions):
-        return False
-    return document_named(document).entry.operation == "cast"
+    entry = document_named(document).entry
+    return entry.operation == "cast" and not any(each.follows for each in entry.versions.values())
 
 
 def is_listed(case: Case) -> bool:
