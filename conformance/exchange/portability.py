@@ -176,15 +176,16 @@ def survey(
 ) -> Survey:
     """Find where all agree. ``required`` has ranges of ranks in which a difference is a breach.
 
-    Without ``refines`` only the ``inputs`` are asked, for answers that are at hand.
+    Without ``refines`` only the ``inputs`` are asked, each of them different, for answers that are
+    at hand.
     """
     source = parties.source
     ranks = ranks_of(source, inputs)
     if refines:
         ends = [[each.first, each.last] for each in cells_of(source).values()]
         ends += [[each[0], each[-1]] for each in required]
-        ranks = np.concatenate([ranks, np.array(ends, np.uint64).ravel()])
-    sample = yield from _asked(parties, np.unique(ranks))
+        ranks = np.unique(np.concatenate([ranks, np.array(ends, np.uint64).ravel()]))
+    sample = yield from _asked(parties, np.sort(ranks))
     is_whole = sample.ranks.size == 1 << source.bits
     if refines and not is_whole:
         sample = yield from _refined(parties, sample)

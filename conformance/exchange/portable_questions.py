@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 
@@ -253,8 +253,10 @@ def _common(held: RunAnswers, rows: Sequence[CaseRow]) -> tuple[Bits, list[Bits]
     for row in rows:
         assert row.asked is not None
         assert row.answers is not None
-        inputs = held.values(row.asked)
-        order = np.argsort(inputs, kind="stable")
-        columns.append((inputs[order], held.values(row.answers)[order]))
-    common: Bits = reduce(np.intersect1d, (inputs for inputs, _ in columns))
+        inputs, first = np.unique(held.values(row.asked), return_index=True)
+        columns.append((inputs, held.values(row.answers)[first]))
+    if len({row.asked for row in rows}) == 1:
+        return columns[0][0], [answers for _, answers in columns]
+    shared = partial(np.intersect1d, assume_unique=True)
+    common: Bits = reduce(shared, (inputs for inputs, _ in columns))
     return common, [answers[np.searchsorted(inputs, common)] for inputs, answers in columns]

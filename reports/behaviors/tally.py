@@ -92,9 +92,15 @@ def tally_answers(search: BehaviorSearch, inputs: NDArray[Any], answers: NDArray
 
 
 def tally_each(
-    search: BehaviorSearch, inputs: NDArray[Any], answers: Sequence[NDArray[Any]]
+    search: BehaviorSearch,
+    inputs: NDArray[Any],
+    answers: Sequence[NDArray[Any]],
+    counted: Sequence[NDArray[np.bool_]] = (),
 ) -> list[Tally]:
-    """Tally several backends' answers to the same inputs; each behavior is evaluated only once."""
+    """Tally several arrays of answers to the same inputs; each behavior is evaluated only once.
+
+    With ``counted``, which has a mask for each, only the inputs that it marks are tallied.
+    """
     source, target = real_format(search.source), search.target
     patterns = real_patterns(search.source, inputs)
     marks = mark_of(source, target, search.rounding, patterns, select_arrays).astype(np.uint8)
@@ -106,14 +112,27 @@ def tally_each(
     for begin in range(0, inputs.size, BLOCK):
         block = slice(begin, begin + BLOCK)
         evaluation = Evaluation(source, target, patterns[block], select_arrays)
+        got = [each[block].astype(np.uint64) for each in answers]
+        nans = [is_nan(target, each) for each in got]
         for behavior in search.candidates:
             codes, defined = evaluation.answer(behavior)
-            for each, missed in zip(answers, misses, strict=True):
-                got = each[block].astype(np.uint64)
-                missed[behavior.name][block] = _is_miss(target, codes, defined, got)
+            is_nan_code = is_nan(target, codes)
+            for each, nan, missed in zip(got, nans, misses, strict=True):
+                # All NaNs count as equal.
+                equal = (codes == each) | (is_nan_code & nan)
+                missed[behavior.name][block] = ~(equal & defined)
+    masks = counted or [np.ones(inputs.size, bool)] * len(answers)
     return [
-        build_tally(search, inputs, each, marks, missed)
-        for each, missed in zip(answers, misses, strict=True)
+        build_tally(
+            search,
+            inputs[own],
+            each[own],
+            marks[own],
+            {name: is_miss[own] for name, is_miss in missed.items()},
+        )
+        for each, missed, own in zip(
+            answers, misses, (np.flatnonzero(mask[order]) for mask in masks), strict=True
+        )
     ]
 
 
@@ -168,17 +187,3 @@ def smallest_examples(source: Format, examples: Iterable[Example]) -> tuple[Exam
 def code_of(element: Any) -> int:
     """An element of an array of patterns as an integer."""
     return int.from_bytes(element.tobytes(), "little")
-
-
-def _is_miss(
-    target: Format, codes: NDArray[Any], defined: NDArray[Any], answers: NDArray[np.uint64]
-) -> NDArray[np.bool_]:
-    """Mark the inputs that a behavior leaves undefined or answers unlike the backend.
-
-    All NaNs count as equal.
-    """
-    equal = codes == answers
-    if target.nan_codes:
-        equal = equal | (is_nan(target, codes) & is_nan(target, answers))
-    misses: NDArray[np.bool_] = ~(equal & defined)
-    return misses

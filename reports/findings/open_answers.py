@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracles.reference import expect_by_kernels
 from reports.behaviors.closed_forms import has_behaviors
 from reports.behaviors.explanation import explain, sentence_without_pair
-from reports.behaviors.tally import behavior_search, tally_each
+from reports.behaviors.tally import BehaviorSearch, behavior_search, tally_each
 from reports.findings.cells import Cell, CellKey
 from reports.run_store.answers import RunAnswers
 from specs.branches import Ruling
@@ -23,11 +25,16 @@ ALL = slice(None)
 
 @dataclass
 class _CellGroup:
-    """Cells with equal rules and equal inputs, grouped by the digest of their answers."""
+    """Cells of one pair and with equal inputs, of any documents.
 
-    rules: Ruling
+    By the meaning of their rules, which inputs are open; by that and the digest of their answers,
+    which cells are explained alike.
+    """
+
+    search: BehaviorSearch
     asked: str
-    cells: dict[str, list[CellKey]] = field(default_factory=dict)
+    rules: dict[object, Ruling] = field(default_factory=dict)
+    cells: dict[tuple[object, str], list[CellKey]] = field(default_factory=dict)
 
 
 def explain_open_answers(
@@ -35,15 +42,19 @@ def explain_open_answers(
 ) -> dict[CellKey, Lines]:
     """Return the sentences that explain the open answers of each cell, where closed forms exist.
 
-    Many cells share rules and inputs; each closed form is evaluated once per such group. With a
-    ``share`` of the groups, only their cells are explained.
+    Many cells share inputs, of which their documents leave more or fewer open; each closed form is
+    evaluated once per such group. With a ``share`` of the groups, only their cells are explained.
     """
-    groups: dict[tuple[object, str], _CellGroup] = {}
+    groups: dict[Hashable, _CellGroup] = {}
     for key, cell in cells.items():
         rules = _rules_if_open(cell)
         if rules is not None and cell.asked is not None and cell.answers is not None:
-            group = groups.setdefault((rules.meaning, cell.asked), _CellGroup(rules, cell.asked))
-            group.cells.setdefault(cell.answers, []).append(key)
+            asked = rules.source, rules.target, rules.rounding
+            group = groups.setdefault(
+                (*asked, cell.asked), _CellGroup(behavior_search(*asked), cell.asked)
+            )
+            group.rules[rules.meaning] = rules
+            group.cells.setdefault((rules.meaning, cell.answers), []).append(key)
     found = {
         key: lines
         for group in [*groups.values()][share]
@@ -65,15 +76,17 @@ def _rules_if_open(cell: Cell) -> Ruling | None:
 
 
 def _explain_group(recorded: RunAnswers, group: _CellGroup) -> Iterator[Lines]:
-    """Yield the explanation of each distinct array of answers in a group."""
-    rules = group.rules
+    """Yield the explanation of each distinct array of answers, as far as it is open."""
     inputs = recorded.array(group.asked).values
-    is_open = np.ones(inputs.size, bool)
-    if not rules.is_open:  # The kernels do not support complex128.
-        is_open = np.isin(
-            expect_by_kernels.expect(rules, inputs).branch_indices, rules.open_branches
-        )
-    asked = behavior_search(rules.source, rules.target, rules.rounding)
-    answers = [recorded.array(digest).values[is_open] for digest in group.cells]
-    for found in tally_each(asked, inputs[is_open], answers):
+    is_open = {meaning: _open_inputs(rules, inputs) for meaning, rules in group.rules.items()}
+    ever = np.logical_or.reduce([*is_open.values()])
+    answers = [recorded.array(digest).values[ever] for _, digest in group.cells]
+    counted = [is_open[meaning][ever] for meaning, _ in group.cells]
+    for found in tally_each(group.search, inputs[ever], answers, counted):
         yield tuple(sentence_without_pair(found, line) for line in explain(found))
+
+
+def _open_inputs(rules: Ruling, inputs: NDArray[Any]) -> NDArray[np.bool_]:
+    if rules.is_open:
+        return np.ones(inputs.size, bool)  # The kernels do not support complex128.
+    return np.isin(expect_by_kernels.expect(rules, inputs).branch_indices, rules.open_branches)

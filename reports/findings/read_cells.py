@@ -78,6 +78,8 @@ def _with_problems(cell: Cell, problems: Problems | None) -> Cell:
         is_failing = cell.verdict in FAILING
         return replace(cell, problems=tuple(problems_of_message(cell) if is_failing else ()))
     own = tuple(problems.get((cell.backend, cell.name), ()))
+    if not own:
+        return cell
     # A chain's script stands with what it shows: the table of checks has no column for it.
     scripts = [each.script for each in own if isinstance(each, WrongInChain)]
     return replace(cell, problems=own, reproduction=scripts[0] if scripts else cell.reproduction)
