@@ -21,6 +21,8 @@ from specs.cases import Case
 
 DIGITS = 16
 """Hex digits of a region's digest."""
+VARIES = "varies"
+"""Stands for any number of inputs and any digest, where answers differ from run to run."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Breach:
     """How a case fails: by required rules, by recommended ones, or because no answer came.
 
     ``region`` is a digest of everything that is wrong, ``inputs`` the number of wrong values.
+    Nobody finds a breach that varies: a person lists it, for answers that are never the same.
     """
 
     verdict: str
@@ -35,13 +38,15 @@ class Breach:
     region: str
 
     def __str__(self) -> str:
+        if self.region == VARIES:
+            return f"{self.verdict} {VARIES}"
         return f"{self.verdict} {self.inputs} {self.region}"
 
 
 def parse_breach(text: str) -> Breach:
     """Parse what ``str`` makes of a breach."""
-    verdict, inputs, region = text.split()
-    return Breach(verdict, int(inputs), region)
+    verdict, *inputs, region = text.split()
+    return Breach(verdict, int(inputs[0]) if inputs else 0, region)
 
 
 def breaches(case: Case, judgement: Judgement) -> tuple[Breach, ...]:

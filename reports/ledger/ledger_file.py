@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from reports.case_patterns import document_of, expand
 from reports.findings.finding import Kind
-from reports.ledger.breaches import parse_breach
+from reports.ledger.breaches import DIGITS, VARIES, parse_breach
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.version_spans import Span, public_version, version_order
 from reports.run_store.record import Examples, Seed
@@ -25,7 +25,7 @@ from specs.model.yaml_source import Location, YamlFile, explain_validation_error
 FOLDER = Path(__file__).parent
 BACKEND_NAME = re.compile(r"[A-Za-z0-9_-]+(:[A-Za-z0-9_.-]+)?")
 """A backend that can have a ledger: a plain name, with or without a variant."""
-BREACH = r"(violates|deviates|error|crashed) (\d+) ([0-9a-f]{16})"
+BREACH = rf"(violates|deviates|error|crashed) (\d+ [0-9a-f]{{{DIGITS}}}|{VARIES})"
 SEPARATOR = ", "
 """Separates the breaches of a case."""
 
@@ -36,7 +36,10 @@ def _normalized_span(text: str) -> str:
 
 VersionText = Annotated[Text, AfterValidator(public_version)]
 BreachText = Annotated[str, Field(pattern=f"^{BREACH}({SEPARATOR}{BREACH})*$")]
-"""The breaches of a case: of each the verdict, the number of wrong inputs, and the region."""
+"""The breaches of a case: of each the verdict, the number of wrong inputs, and the region.
+
+Where answers differ from run to run, a person writes ``varies`` for number and region.
+"""
 
 
 class FindingEntry(StrictModel):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from reports.findings.finding import Kind
-from reports.ledger.breaches import Breach
+from reports.ledger.breaches import VARIES, Breach
 from reports.ledger.version_spans import Span, public_version, version_order
 
 LedgerStatus = Literal["known", "unlisted", "changed", "stale"]
@@ -138,7 +138,7 @@ def _differences(listed: Sequence[Listing], found: Sequence[Breach]) -> Iterator
                 yield f"{_with_inputs(new)} is found, but not listed"
             case Breach() as old, None:
                 yield f"{_with_inputs(old)} is listed, but no longer occurs"
-            case Breach() as old, Breach() as new if old.region != new.region:
+            case Breach() as old, Breach() as new if old.region not in (VARIES, new.region):
                 yield _change(old, new)
 
 

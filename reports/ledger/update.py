@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import groupby
 from pathlib import Path
@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from reports.case_patterns import compress, natural_order
 from reports.findings.finding import KINDS, UNEXPLAINED, Finding
 from reports.findings.finding_text import example_words, shortened
-from reports.ledger.breaches import Breach
+from reports.ledger.breaches import VARIES, Breach
 from reports.ledger.ledger_file import SEPARATOR, update_command
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.version_spans import Span, public_version, version_order
@@ -49,7 +49,9 @@ def update_ledger(
     listings: dict[str, list[Listing]] = {}
     for case in {**old.listings, **found}:
         ways = {each: _way(old.at(case, each)) for each in old.versions}
-        ways[own] = Way(tuple(found.get(case, ())), names.get(case, (UNEXPLAINED,)))
+        listed = old.at(case, old.nearest(own))
+        breached = tuple(_as_listed(each, listed) for each in found.get(case, ()))
+        ways[own] = Way(breached, names.get(case, (UNEXPLAINED,)))
         if updated := list(_joined([(each, ways[each]) for each in versions], own)):
             listings[case] = updated
     known = {**old.findings, **{each.name: _known(each, old) for each in findings}}
@@ -62,6 +64,12 @@ class Way:
 
     breaches: tuple[Breach, ...]
     findings: tuple[str, ...]
+
+
+def _as_listed(found: Breach, listed: Sequence[Listing]) -> Breach:
+    """What a case breaks now; what a person has said to vary stays so."""
+    varying = replace(found, inputs=0, region=VARIES)
+    return varying if varying in [each.breach for each in listed] else found
 
 
 def _way(listed: Sequence[Listing]) -> Way:

@@ -14,7 +14,7 @@ from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.judged_cells import cell_of
 from reports.judgement import Judgement
 from reports.ledger import ledger_file
-from reports.ledger.breaches import Breach
+from reports.ledger.breaches import VARIES, Breach, parse_breach
 from reports.ledger.ledger_file import load_ledger, path_of, read_ledger
 from reports.ledger.listing import (
     InputOptions,
@@ -163,6 +163,22 @@ def test_a_case_is_known_only_if_every_breach_is_listed_as_found() -> None:
     assert compare_with_listings([], [], "conforms") is None
 
 
+def test_what_varies_is_known_whatever_the_answers_and_must_still_fail() -> None:
+    varying = breach(region=VARIES, inputs=0)
+    listed = [Listing(varying, Span.of("1"), WRAPS)]
+
+    def status(*found: Breach) -> str:
+        compared = compare_with_listings(listed, found, "violates")
+        assert compared is not None
+        return compared.status
+
+    assert status(breach()) == status(breach(region="1" * 16, inputs=7)) == "known"
+    assert status() == "stale"
+    assert status(breach("deviates")) == status(breach(), breach("deviates")) == "changed"
+    assert str(varying) == "violates varies"
+    assert parse_breach("violates varies") == varying
+
+
 # Updates
 
 
@@ -229,6 +245,19 @@ def test_an_update_keeps_links_and_tells_findings_anew() -> None:
     assert [each.findings for each in moved.listings[CASE]] == [("other",)]
 
 
+def test_an_update_keeps_what_varies_as_long_as_it_fails_so() -> None:
+    varying = breach(region=VARIES, inputs=0)
+    listings = {CASE: [Listing(varying, Span.of("1"), WRAPS)]}
+    old = Ledger("b", OPTIONS, {"wraps": KNOWN}, listings, ("1",))
+    then = updated(old, "2", {CASE: [breach(region="1" * 16)], OTHER: [breach()]})
+    assert [each.breach for each in then.listings[CASE]] == [varying]
+    assert [each.breach for each in then.listings[OTHER]] == [breach()]
+    assert str(then.listings[CASE][0].span) == "1 to 2"
+    other = updated(old, "1", {CASE: [breach("deviates")]})
+    assert [each.breach for each in other.listings[CASE]] == [breach("deviates")]
+    assert updated(old, "1", {}).listings == {}
+
+
 # Files
 
 
@@ -246,6 +275,7 @@ def test_a_written_ledger_is_read_and_written_identically(folder: Path) -> None:
     both = [breach(), breach("deviates", "123e456789012345")]
     found = dict.fromkeys(expand("onnx-cast:*/float16/int8"), both)
     found[BYTE] = [breach(inputs=3)]
+    found[OTHER] = [breach(region=VARIES, inputs=0), breach("deviates", "1" * 16)]
     findings = finding(*found), finding(BYTE, name="a 'b': é — #")
     ledger = update_ledger(None, "b:v", "1.10", OPTIONS, found, findings)
     path = path_of("b:v")
