@@ -48,10 +48,14 @@ class TensorBatch:
 
 @dataclass(frozen=True)
 class BatchAnswers:
-    """Holds the answers to the first ``count`` tensors of a batch, one after another."""
+    """Holds the answers to the first ``count`` tensors of a batch, one after another.
+
+    ``error`` is what the next tensor raised, if it did. It counts: a second attempt might succeed.
+    """
 
     elements: NDArray[Any]
     count: int
+    error: BaseException | None = None
 
     def split(self, batch: TensorBatch) -> Iterator[NDArray[Any]]:
         """Yield the answer to each tensor that was answered."""

@@ -26,6 +26,7 @@ from oracles.backend.replies import (
     Reply,
     attempt,
     checked,
+    no_answer,
     stored,
 )
 from oracles.backend.requests import (
@@ -154,8 +155,11 @@ class Client:
                 if not isinstance(replies[-1], Answered | Declined):
                     return BatchReply(batch, None, replies)
             if len(replies) < len(tensors):
-                # The first tensor that was not answered together: alone it tells why.
-                replies.append(attempt(partial(self._checked, Cast(case, tensors[len(replies)]))))
+                # The first tensor that was not answered together: unless it raised, it tells why
+                # when it is asked alone.
+                alone = partial(self._checked, Cast(case, tensors[len(replies)]))
+                error = answers.error
+                replies.append(attempt(alone) if error is None else no_answer(error))
                 if not isinstance(replies[-1], Answered | Declined):
                     break
                 answers = together(batch.after(len(replies)))

@@ -150,7 +150,7 @@ def _decode_answer(
         if "many" in header:
             return arrays
         if request["ask"] == "casts":
-            return _decode_batch_answers(request["batch"]["shapes"], header["count"], arrays[""])
+            return _decode_batch_answers(request["batch"]["shapes"], header, arrays[""])
         if "tensor" in header:
             dtype, device = header["tensor"]
             return Tensor(str(dtype), str(device), arrays[""])
@@ -183,8 +183,11 @@ def _named(places: Mapping[str, str], arrays: Mapping[str, Bits]) -> dict[str, B
 
 
 def _decode_batch_answers(
-    shapes: list[tuple[int, ...]], count: int, elements: Bits
+    shapes: list[tuple[int, ...]], header: Mapping[str, Any], elements: Bits
 ) -> BatchAnswers:
+    count, failure = header["count"], header["next"]
     if not 0 <= count <= len(shapes) or elements.shape != (sum(map(prod, shapes[:count])),):
         raise FrameError("the answers to a batch do not have the shapes of its tensors")
-    return BatchAnswers(elements, count)
+    # What was raised for want of memory is asked again, in a process that has some.
+    error = None if failure.get("memory_is_full") else decode_error(failure)
+    return BatchAnswers(elements, count, error)

@@ -236,11 +236,13 @@ class Server:
         """
         answers: list[Bits] = []
         kept: deque[Bits] = deque()
+        failure: dict[str, Any] = {}
         for tensor in batch.tensors():
             shape = tensor.shape
             try:
                 answer = self._oracle.cast(case, tensor)
-            except BaseException:
+            except BaseException as error:
+                failure = _encode_failure(error)
                 break
             if not is_sendable(answer) or answer.shape != shape:
                 break
@@ -251,7 +253,7 @@ class Server:
                 answers.append(kept.popleft().flatten())
         answers += [answer.flatten() for answer in kept]
         elements = np.concatenate(answers) if answers else np.zeros(0, np.uint8)
-        return {"count": len(answers)}, {"": elements}
+        return {"count": len(answers), "next": failure}, {"": elements}
 
     def _bind(self, case: Case, bits: Bits) -> Callable[[], Bits]:
         self._bound = None

@@ -47,6 +47,14 @@ def test_what_no_tier_finds_is_among_the_limitations(name: str) -> None:
     assert f"`{name}`" in LIMITATIONS.read_text()
 
 
+def test_an_error_counts_though_a_second_attempt_succeeds() -> None:
+    backend = load_isolated(f"{SURPRISES}:RaisesOnce", LaunchConfig())
+    try:
+        assert verdicts(backend, "quick") == ["conforms", "error"]
+    finally:
+        close(backend)
+
+
 @pytest.mark.parametrize(
     ("name", "fails"), [("SharesItsScratch", True), ("GuardsItsScratch", False)]
 )

@@ -287,6 +287,22 @@ class Surprising:
         return np.asarray(answers)
 
 
+class RaisesOnce:
+    """Refuses the first matrix by columns; a second attempt succeeds."""
+
+    name = "raises-once"
+    version = "0"
+
+    def __init__(self) -> None:
+        self._has_raised = False
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        if bits.ndim == 2 and is_column_major(bits) and not self._has_raised:
+            self._has_raised = True
+            raise RuntimeError("no plan for this layout yet")
+        return RIGHT.cast(case, bits)
+
+
 class SharesItsScratch:
     """Casts through one buffer, whoever calls."""
 
