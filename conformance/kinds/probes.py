@@ -34,6 +34,8 @@ MATRICES: tuple[Shape, ...] = ((3, 17), (9, 129), (1030, 3), (65, 129), (2, 4097
 """Matrices as models have them: wide, tall, and more than one block in both directions."""
 LAID, TALL = (5, 13), (LARGE, 1)
 """A matrix that is asked in many layouts too, and one with more rows than a GPU's grid has."""
+WIDEST, LARGEST = (3, 8209), (300, 257)
+"""A matrix of longer rows, and one of more than 2^16 elements that is asked by columns."""
 ORDERS: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((5, 13), (1, 0)), ((3, 5, 7), (2, 1, 0)), ((2, 3, 4, 5), (0, 2, 3, 1)),
     ((129, 17), (1, 0)), ((131, 257), (1, 0)), ((3, 5, 7), (1, 0, 2)), ((3, 5, 7), (1, 2, 0)),
@@ -86,6 +88,8 @@ AT_ONCE = 12
 AT_ONCE_FULL = 100
 """Rows that two threads ask at the same time."""
 AT_ONCE_FEW, LARGE_AT_ONCE = 2, 8
+HALF_LAID = 8
+"""Of so many of these the second half lie by columns: two of each thread, one of them by turns."""
 PAIRS_AT_ONCE = 16
 """At the tier quick one pair in sixteen is asked many rows by two threads, because a fault of this
 kind concerns most pairs. Every other pair is asked ``AT_ONCE_FEW`` rows, one by each thread."""
@@ -301,6 +305,8 @@ def further_probes(count: int) -> tuple[Probe, ...]:
         *(Probe((1,), first) for first in range(count)),
         *(_beginning_inside(shape, count) for shape in shapes),
         *(probe for layouts in _layouts() for probe in layouts[OF_EVERY_PAIR:]),
+        _beginning_inside(WIDEST, count),
+        Probe(LARGEST, order=(1, 0)),
     )
 
 
@@ -370,13 +376,20 @@ def lasting() -> Iterator[Probe]:
 
 
 def at_once(count: int, pair: str, few_shapes: bool, is_full: bool) -> Iterator[Probe]:
-    """Rows of different inputs, for two threads that ask at the same time."""
+    """Rows of different inputs, for two threads that ask at the same time.
+
+    Of many, some are matrices that lie by columns.
+    """
     shape = shape_of_pair(pair) if few_shapes else (TURNED,)
     number = AT_ONCE_FULL if is_full else AT_ONCE
     if not is_full and crc32(pair.encode()) % PAIRS_AT_ONCE:
         number = AT_ONCE_FEW
-    for first in range(number):
-        yield Probe(shape, first * count // number, is_at_once=True)
+    for place in range(number):
+        first = place * count // number
+        if not few_shapes and place % HALF_LAID >= HALF_LAID // 2:
+            yield Probe(LAID, first, order=(1, 0), is_at_once=True)
+        else:
+            yield Probe(shape, first, is_at_once=True)
     if is_full and not few_shapes:
         yield from (Probe((LARGE,), first, is_at_once=True) for first in range(LARGE_AT_ONCE))
 

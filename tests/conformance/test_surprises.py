@@ -56,7 +56,12 @@ def test_an_error_counts_though_a_second_attempt_succeeds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "fails"), [("SharesItsScratch", True), ("GuardsItsScratch", False)]
+    ("name", "fails"),
+    [
+        ("SharesItsScratch", True),
+        ("SharesItsScratchForColumns", True),
+        ("GuardsItsScratch", False),
+    ],
 )
 def test_two_callers_at_once_get_their_own_answers(name: str, fails: bool) -> None:
     backend = load_isolated(f"{SURPRISES}:{name}", LaunchConfig())

@@ -209,6 +209,8 @@ FAULTS: dict[str, Fault] = {
     "wide_rows_of_a_matrix": lambda bits, past: bits.ndim > 1 and bits.shape[-1] > 16,
     "a_matrix_of_a_thousand_rows": lambda bits, past: bits.ndim > 1 and bits.shape[0] > 1000,
     "a_matrix_of_seven_thousand_elements": lambda bits, past: bits.ndim > 1 and bits.size > 7000,
+    "few_rows_of_eight_thousand":
+        lambda bits, past: bits.ndim == 2 and bits.shape[0] > 1 and bits.shape[1] > 5000,
     "a_row_of_two_values": lambda bits, past: bits.size > 4 and np.unique(bits).size == 2,
     # Memory.
     "channels_last":
@@ -218,6 +220,8 @@ FAULTS: dict[str, Fault] = {
     "columns_of_rank_2": lambda bits, past: bits.ndim == 2 and is_column_major(bits),
     "columns_of_a_large_matrix":
         lambda bits, past: bits.ndim == 2 and is_column_major(bits) and bits.size > 1000,
+    "columns_of_more_than_65536":
+        lambda bits, past: bits.ndim == 2 and is_column_major(bits) and bits.size > 1 << 16,
     "wide_rows_apart":
         lambda bits, past: bits.ndim == 2 and bits.shape[1] > 16 and steps(bits) > bits.shape[1],
     "a_broadcast_row":
@@ -258,8 +262,14 @@ REPLACED: dict[str, Replacement] = {
     "cached_by_its_sum": cached(lambda flat: int(flat.sum(dtype=np.uint64))),
     "cached_by_its_first_sixteen": cached(lambda flat: flat[:16].tobytes()),
 }  # fmt: skip
-ONLY_FULL = {"from_a_million_on", "every_1000th_call", "length_111"}
-"""The faults that only the tier full finds."""
+ONLY_FULL = {
+    "from_a_million_on",
+    "every_1000th_call",
+    "length_111",
+    "few_rows_of_eight_thousand",
+    "columns_of_more_than_65536",
+}
+"""The faults that only the tier full finds in every pair."""
 UNSEEN = {"length_1111"}
 """The fault that no tier finds; docs/limitations.md names it."""
 
@@ -316,6 +326,15 @@ class SharesItsScratch:
         scratch = self._scratch[: bits.size]
         scratch[:] = bits.reshape(-1)
         return RIGHT.cast(case, scratch).reshape(bits.shape)
+
+
+class SharesItsScratchForColumns(SharesItsScratch):
+    """Casts only matrices by columns through that buffer."""
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        if bits.ndim == 2 and is_column_major(bits):
+            return super().cast(case, bits)
+        return RIGHT.cast(case, bits)
 
 
 class GuardsItsScratch(SharesItsScratch):
