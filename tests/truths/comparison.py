@@ -82,17 +82,20 @@ Key = tuple[str, str, str]
 def compare(compared: Compared, answers: Answers, table: Sequence[Known]) -> Counts:
     """Count the answers that a ruling allows; a difference that the table lacks is a failure.
 
-    So is an entry of the table that predicts a difference where there is none.
+    So is an entry of the table that predicts a difference where there is none. Of inputs that a
+    document wants refused arithmetic says nothing.
     """
     ruling, inputs = compared.ruling, compared.inputs
+    is_refused = has_branch(compared.expected.branch_indices, ruling.refused_branches)
+    known = answers.known & ~is_refused
     is_open = has_branch(compared.expected.branch_indices, ruling.open_branches)
     grades = grade_answers(ruling, inputs, compared.expected, answers.codes)
-    judged = answers.known & ~is_open
+    judged = known & ~is_open
     differs = judged & (grades != ALLOWED)
     counts = Counts(
-        compared=int(answers.known.sum()),
+        compared=int(known.sum()),
         agree=int((judged & ~differs).sum()),
-        open=int((answers.known & is_open).sum()),
+        open=int((known & is_open).sum()),
     )
     unexplained = differs.copy()
     for entry in table:

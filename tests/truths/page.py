@@ -30,9 +30,10 @@ roundings and three kinds of overflow.
 - Texts: {texts:,} numbers for each float format, most of them at or beside midpoints.
 
 An answer is compared once for each ruling with a meaning of its own. An input to which a truth has
-no answer, such as a NaN to MPFR, is not counted. `open` counts inputs that a document leaves open.
-`known` counts the disagreements listed below. A predicate says on which inputs each occurs: the run
-fails if any other input differs, or if one of these does not.
+no answer, such as a NaN to MPFR, is not counted, nor is one that a document wants refused. A
+reduced precision is two casts, each compared as such. `open` counts inputs that a document leaves
+open. `known` counts the disagreements listed below. A predicate says on which inputs each occurs:
+the run fails if any other input differs, or if one of these does not.
 """
 HEAD = ("compared", "agree", "open", "known", "unknown")
 

@@ -68,6 +68,23 @@ def test_any_answer_to_an_open_input_is_no_failure() -> None:
     assert compare(compared, answers, ()) == Counts(compared=2, open=2)
 
 
+def test_of_inputs_that_must_be_refused_no_truth_knows_the_answer() -> None:
+    # 1, and what is out of range.
+    inputs = np.array([0x3F800000, 0x4F800000, 0x7FC00000], np.uint32)
+    compared = compared_case("wasm-convert:2.0/float32/uint32/operator:trunc", inputs)
+    answers = Answers(np.array([1, 17, 99], np.uint32), np.ones(3, bool))
+    assert compare(compared, answers, ()) == Counts(compared=1, agree=1)
+
+
+def test_reduced_precisions_are_left_out_and_other_casts_of_a_dtype_to_itself_are_not() -> None:
+    double = format_named("float64")
+    asked = [case for case, _ in rulings_of(double, double)]
+    assert "onnx-cast:1/float64/float64" in asked
+    # It has the bits of float64, and reduces nothing.
+    kept = "stablehlo-reduce-precision:1.20/float64/float64/bits:e11m52"
+    assert [each for each in asked if "reduce" in each] == [kept]
+
+
 def test_one_wrong_answer_is_a_failure_that_shows_it() -> None:
     compared = compared_case(CASE)
     answers = right_answers(compared)
