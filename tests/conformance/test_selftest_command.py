@@ -70,10 +70,12 @@ def test_a_correct_program_is_ready(planted: Test) -> None:
     code, found, err = planted()
     assert (code, err, broken(found)) == (0, "", {})
     checks = {(each["check"], each["subject"]): each["result"] for each in found}
-    assert checks["operations", ""] == "cast, sweep; sweeps in payloads"
+    assert checks["operations", ""] == "cast, quantize, sweep; sweeps in payloads"
     assert checks["not offered", ""].startswith("bfloat16, float8e4m3fn, ")
     assert checks["cast", "float64"] == checks["sweep", "uint16"] == "unchanged"
     assert ("sweep", "float64") not in checks
+    assert checks["quantize", "float32 to int8"] == "right"
+    assert checks["dequantize", "int8 to float32"].startswith("unsupported: only QuantizeLinear")
     assert checks["row", "longest sent"].startswith("524,288 elements of ")
     assert checks["shape", "scalar"] == checks["shape", "2x0x3"] == "answered"
     assert {subject for check, subject in checks if check == "speed"} == {

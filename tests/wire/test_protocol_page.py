@@ -78,6 +78,8 @@ def test_the_shipped_protocol_schema_is_that_of_the_code() -> None:
     )
 
 
-@pytest.mark.parametrize("word", ["cast", "sweep", "bitcast", "hello", "bye", "unsupported"])
+@pytest.mark.parametrize(
+    "word", ["cast", "sweep", "bitcast", "quantize", "tensors", "hello", "bye", "unsupported"]
+)
 def test_every_keyword_of_the_protocol_is_on_its_page(word: str) -> None:
     assert f"`{word}`" in (DOCS / "protocol.md").read_text(encoding="utf-8")
