@@ -205,14 +205,14 @@ class TestBrowser:
         backend = load()
         for codes in ("int8", "uint8"):
             judgement = quantized(backend, "float32", codes, "tensor")
-            assert "scale 0x00000005" in judgement.message
+            assert followed(judgement) == {("treats-subnormals-as-zero",)}
             assert dequantized(backend, codes, "float16", "axis").verdict == "conforms"
             assert quantized(backend, "float16", codes, "axis").verdict == "deviates"
 
     def test_it_rounds_ties_away_where_scales_are_constants_along_an_axis(self, load: Load) -> None:
         judgement = quantized(load(words="--constants"), "float16", "uint8", "axis")
         assert judgement.verdict == "violates"
-        assert any("rounds-half-away" in each for each in followed(judgement))
+        assert followed(judgement) == {("divides-in-float32+rounds-half-away",)}
 
     def test_the_self_test_finds_nothing(self, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(self_test, "SECONDS_OF_A_FIGURE", 0.0)
