@@ -54,6 +54,7 @@ PARTS = {
     "inputs": 'request["first"] + request["count"]',
     "start": "while start := sys.stdin.buffer.read(16):\n",
     "mode": "if mode:",
+    "quantized": '("onnx-quantize-linear", ONE_SCALE)',
 }
 
 
@@ -138,7 +139,7 @@ def test_a_hostile_program_is_broken(deed: str, result: str) -> None:
 
 
 def test_a_program_that_declines_everything_is_exit_code_3(planted: Test) -> None:
-    code, found, err = planted(mode="if True:")
+    code, found, err = planted(mode="if True:", quantized="()")
     assert (code, err, broken(found)) == (3, "", {})
     assert {each["result"] for each in found if each["check"] == "cast"} == {
         "unsupported: astype takes no"
