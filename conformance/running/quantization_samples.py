@@ -83,11 +83,15 @@ def _plain_cases(document: str, version: str) -> Iterator[Case]:
 
 
 def _numbers(case: Case) -> dict[str, Bits]:
-    """Whole numbers from 0 to at most 255; where there is a scale, it is one."""
+    """Whole numbers above the zero point, up to 255 at most; where there is a scale, it is one.
+
+    They give no 0, which may get either sign where the result is a float.
+    """
     dtypes = {name: format_named(dtype) for name, dtype in operands_of(case).items()}
     codes = dtypes.get(ZERO, format_named(case.target))
     zero = 1 if ZERO in dtypes and codes.is_integral and codes.bits in WITH_ZERO_POINT else 0
-    values = np.arange(min(LARGEST, _largest_whole(codes) - zero) + 1, dtype=np.float64)
+    most = min(LARGEST, _largest_whole(codes) - zero)
+    values = np.arange(zero + 1, most + 1, dtype=np.float64)
     x = {X: codes_of(dtypes[X], values, values < 0).astype(dtypes[X].storage)}
     if SCALE not in dtypes:
         return x
