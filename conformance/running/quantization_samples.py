@@ -47,18 +47,19 @@ class Sample:
 def sample_cases(
     backend: Backend, operation: Operation, dtypes: Collection[str]
 ) -> dict[str, list[Case]]:
-    """The cases of an operation by both dtypes in words, those of claimed versions first.
+    """The cases of an operation by both dtypes in words, of the versions that a backend claims.
 
     All their tensors are of the ``dtypes``.
     """
-    known = [
+    claimed = [
         (name, version)
         for name, document in documents().items()
         if document.entry.operation == operation
         for version in reversed(document.entry.versions)
+        if backend.claims(name, version)
     ]
     found: dict[str, list[Case]] = {}
-    for name, version in sorted(known, key=lambda each: not backend.claims(*each)):
+    for name, version in claimed:
         for case in _plain_cases(name, version):
             needed = {*operands_of(case).values(), *results_of(case).values()}
             if needed <= set(dtypes):

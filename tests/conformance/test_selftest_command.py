@@ -54,6 +54,7 @@ PARTS = {
     "inputs": 'request["first"] + request["count"]',
     "start": "while start := sys.stdin.buffer.read(16):\n",
     "mode": "if mode:",
+    "claims": '"onnx-cast", "onnx-quantize-linear"',
     "quantized": '("onnx-quantize-linear", ONE_SCALE)',
 }
 
@@ -76,12 +77,20 @@ def test_a_correct_program_is_ready(planted: Test) -> None:
     assert checks["cast", "float64"] == checks["sweep", "uint16"] == "unchanged"
     assert ("sweep", "float64") not in checks
     assert checks["quantize", "float32 to int8"] == "right"
-    assert checks["dequantize", "int8 to float32"].startswith("unsupported: only QuantizeLinear")
+    assert checks["quantize", "float16 to int8"].startswith("unsupported: only QuantizeLinear")
+    assert not any(check == "dequantize" for check, _ in checks)
     assert checks["row", "longest sent"].startswith("524,288 elements of ")
     assert checks["shape", "scalar"] == checks["shape", "2x0x3"] == "answered"
     assert {subject for check, subject in checks if check == "speed"} == {
         "single elements", "rows", "sweeps",
     }  # fmt: skip
+
+
+def test_quantization_of_documents_that_are_not_claimed_is_not_asked(planted: Test) -> None:
+    code, found, _ = planted(claims='"onnx-cast"')
+    assert code == 0
+    [result] = [each["result"] for each in found if each["check"] == "quantize"]
+    assert result == "not asked: of its dtypes no case is claimed"
 
 
 def test_speeds_that_happen_to_be_equal_have_lines_of_their_own(
