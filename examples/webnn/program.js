@@ -1,5 +1,5 @@
-// WebNN's conversions in a browser, as a program for Castigate: it starts the browser that WEBNN_CHROMIUM
-// names on page.html, and hands the questions of docs/protocol.md on to that page.
+// WebNN's conversions in a browser, as a program for Castigate: it starts the browser that
+// WEBNN_CHROMIUM names on page.html, and hands the questions of docs/protocol.md on to that page.
 "use strict";
 
 const { spawn } = require("node:child_process");

@@ -1,11 +1,13 @@
-// Stands in for a browser with WebNN: it fetches the page that it is started on, and runs its script
-// in Node.js, over operations of typed arrays. It has no float16, which WebNN requires, and no int64.
+// Stands in for a browser with WebNN: it fetches the page that it is started on, and runs its
+// script in Node.js, over typed arrays. It has no float16, which WebNN requires, and no int64.
 "use strict";
 
 const TYPES = {
   float32: Float32Array, int32: Int32Array, uint32: Uint32Array, int8: Int8Array, uint8: Uint8Array,
 };
-const ENDS = { int32: [-(2 ** 31), 2 ** 31 - 1], int8: [-128, 127], uint8: [0, 255], uint32: [0, 2 ** 32 - 1] };
+const ENDS = {
+  int32: [-(2 ** 31), 2 ** 31 - 1], uint32: [0, 2 ** 32 - 1], int8: [-128, 127], uint8: [0, 255],
+};
 const operand = { dataTypes: Object.keys(TYPES), rankRange: { min: 0, max: 5 } };
 const linear = { input: operand, scale: operand, zeroPoint: operand, output: operand };
 const limits = {
@@ -60,8 +62,8 @@ function linearly(formula) {
   return (input, scale, zeroPoint) => (inputs) => {
     const [x, factor, zero] = [input, scale, zeroPoint].map((each) => each(inputs));
     const of = (tensor, index) => spread(tensor, x.shape, index);
-    const element = (_, index) => formula(x.values[index], of(factor, index), of(zero, index), zero);
-    return Array.from({ length: x.values.length }, element);
+    return Array.from(x.values, (value, index) =>
+      formula(value, of(factor, index), of(zero, index), zero));
   };
 }
 
