@@ -27,7 +27,7 @@ from specs.formats import formats
 
 TIMEOUT = 10.0
 """Seconds that one answer may take; the rows are short."""
-WIDTH, INDENT = 98, 13
+WIDTH, INDENT = 98, 18
 BROKEN, NOTHING_ANSWERED = 1, 3
 
 
@@ -55,6 +55,7 @@ def selftest_command(
         for part in (
             _introduction(backend, seconds),
             tested.identities(),
+            tested.quantizations(),
             tested.values(),
             tested.limits(),
             _speeds(tested, backend, config),
@@ -65,8 +66,8 @@ def selftest_command(
                 typer.echo(line)
     broken = [each for each in results if each.is_broken]
     if not as_json:
-        typer.echo(_conclusion(backend, broken, tested.probe is not None))
-    if broken or tested.probe is None:
+        typer.echo(_conclusion(backend, broken, tested.has_answers))
+    if broken or not tested.has_answers:
         raise typer.Exit(BROKEN if broken else NOTHING_ANSWERED)
 
 

@@ -139,7 +139,7 @@ def _answer(
     count: int,
     global_scale: float,
 ) -> dict[str, Any]:
-    match drive(ask(request(case, ruling, tensors)), Client(backend)):
+    match drive(ask(request(case, tensors)), Client(backend)):
         case Answered(results):
             scale = int(np.ravel(results[SCALE])[0])
             codes = np.ravel(results[Y])[:count].tolist()

@@ -51,6 +51,7 @@ from specs.block_ruling import BlockAnswer, BlockRuling, block_ruling
 from specs.cases import Case
 from specs.formats import Format
 from specs.plain_text import plain_text
+from specs.quantized_tensors import results_of
 
 
 class Wrong(NamedTuple):
@@ -87,7 +88,7 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a case by tensors of blocks; those that the library declines are left out."""
     ruling = block_ruling(case)
     inputs = block_inputs(ruling, subject.settings.seed)
-    replies = yield [request(case, ruling, each.tensors) for each in inputs]
+    replies = yield [request(case, each.tensors) for each in inputs]
     answered: list[GradedBlocks] = []
     declined: list[tuple[BlockInput, Declined]] = []
     for given, reply in zip(inputs, replies, strict=True):
@@ -125,11 +126,9 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     )
 
 
-def request(case: Case, ruling: BlockRuling, tensors: Mapping[str, Bits]) -> Quantize:
+def request(case: Case, tensors: Mapping[str, Bits]) -> Quantize:
     """The request to quantize or dequantize blocks."""
-    if ruling.is_decoding:
-        return Quantize(case, tensors, {Y: ruling.number.name})
-    return Quantize(case, tensors, {SCALE: ruling.scale.name, Y: ruling.element.name})
+    return Quantize(case, tensors, results_of(case))
 
 
 def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[Wrong]:
@@ -155,7 +154,7 @@ def _smallest(case: Case, wrong: Wrong) -> Ask[Shown]:
     ruling = blocks.ruling
     place = _simplest_place(blocks, wrong.result, mask)
     small, at = _alone(blocks, wrong.result, place)
-    match (yield from ask(request(case, ruling, small))):
+    match (yield from ask(request(case, small))):
         case Answered(results):
             alone = GradedBlocks(ruling, small, results)
             if not alone.shape_fault and alone.wrong[wrong.result][at]:
@@ -345,7 +344,7 @@ def _script(subject: Subject, case: Case, shown: Shown) -> Ask[str]:
     hidden = subject.settings.hides_unclaimed and not subject.claims(case)
     if hidden or not shown.is_alone or shown.blocks.x.size > ruling.size:
         return ""
-    match (yield from ask(Script(request(case, ruling, shown.blocks.tensors)))):
+    match (yield from ask(Script(request(case, shown.blocks.tensors)))):
         case Answered(text):
             return plain_text(text)
     return ""

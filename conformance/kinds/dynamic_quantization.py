@@ -37,6 +37,7 @@ from reports.problems import WrongForm, WrongQuantized
 from specs.cases import Case
 from specs.formats import Format
 from specs.quantization_ruling import Formula, formula
+from specs.quantized_tensors import results_of
 
 SEED = 46
 DRAWN = 24
@@ -63,8 +64,7 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a case by several inputs, up to the first that is wrong."""
     rules = formula(case)
     given = list(dynamic_inputs())
-    results = {"y": case.target, "scale": rules.scale.name, "zero": case.target}
-    requests = [Quantize(case, {"x": x}, results) for x in given]
+    requests = [Quantize(case, {"x": x}, results_of(case)) for x in given]
     replies = yield requests
     judged = open_inputs = 0
     for x, request, reply in zip(given, requests, replies, strict=True):

@@ -47,6 +47,7 @@ from specs.loader import document_named
 from specs.operations import operation_of
 from specs.quantization_cases import PRECISION
 from specs.quantization_ruling import formula
+from specs.quantized_tensors import results_of
 
 RESULT = "y"
 MOST_TRIED = 1 << 11
@@ -107,7 +108,7 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
 
 def request(case: Case, tensors: Mapping[str, Bits]) -> Quantize:
     """The request to quantize or dequantize some tensors."""
-    return Quantize(case, tensors, {RESULT: case.target})
+    return Quantize(case, tensors, results_of(case))
 
 
 def _wrong_shape(case: Case, x: Bits, answer: Bits) -> WrongShape:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from itertools import islice
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.kinds.verdicts import crash_message
+from conformance.running.quantization_samples import OPERATIONS, sample, sample_cases
 from oracles.backend.client import Client
 from oracles.backend.replies import (
     Answered,
@@ -27,9 +28,9 @@ from oracles.backend.replies import (
     malformed,
     value_of,
 )
-from oracles.backend.requests import Bitcast, Cast
+from oracles.backend.requests import Bitcast, Cast, Quantize
 from oracles.backend.shared_memory import SLOT_BYTES
-from oracles.protocol import Bits, Oracle, WithBitcast, WithDtypes, WithSweep
+from oracles.protocol import Bits, Oracle, WithBitcast, WithDtypes, WithQuantize, WithSweep
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from oracles.smoke_check import sample_patterns
@@ -41,13 +42,15 @@ from specs.editions import edition
 from specs.formats import Format, format_named, formats
 from specs.loader import document_named, documents
 from specs.operations import is_bitcast, is_cast
+from specs.quantized_tensors import X, Y, results_of
 from specs.ruling import ruling
 from specs.selection import select
 
 UNCHANGED, OTHER_NANS = "unchanged", "unchanged, but NaNs come back as other NaNs"
 NOT_LISTED = "not asked: in no document it comes back unchanged"
+NOT_CLAIMED = "not asked: of its dtypes no case is claimed"
 AFTER_SILENCE = "not asked after this silence"
-ANSWERED = "answered"
+ANSWERED, RIGHT = "answered", "right"
 SHORT_ROW, LONG_ROW, LONGEST_ROW = 1 << 10, 1 << 19, 1 << 24
 """Elements. A run sends rows of up to ``LONG_ROW``; a backend that cannot answer them is broken."""
 SECONDS_OF_A_ROW = 2.0
@@ -56,6 +59,8 @@ SHAPES = ((), (0,), (2, 3), (2, 0, 3), (1, 2, 3, 1), (2, 1, 2, 1, 2))
 """Ranks 0 to 5, and tensors without elements: a run sends all of them."""
 MOST_TRIES = 100
 """Cases in which one that is answered is looked for, if none comes back as itself."""
+MOST_QUANTIZATIONS = 8
+"""Cases of the same dtypes in which one that is answered is looked for."""
 SECONDS_OF_A_FIGURE = 0.5
 
 
@@ -95,6 +100,8 @@ class SelfTest:
         """Whether a request ran into the timeout: asking on would take as long each time."""
         self._compares_values = False
         """Whether any cast or bitcast of a dtype to itself was answered."""
+        self._quantizes = False
+        """Whether any quantization was answered."""
         self._dtypes = (
             tuple(backend.oracle.dtypes)
             if isinstance(backend.oracle, WithDtypes)
@@ -109,6 +116,11 @@ class SelfTest:
             known = list(islice(self._answered_casts(), 1))
         return max(known, key=lambda each: _usefulness(each.case), default=None)
 
+    @property
+    def has_answers(self) -> bool:
+        """Whether anything was answered whose values can be checked."""
+        return self.probe is not None or self._quantizes
+
     def identities(self) -> Iterator[CheckResult]:
         """Ask for every dtype as itself, by each operation that the backend offers."""
         asks: dict[str, Callable[[Case, Bits], Bits]] = {"cast": self._cast}
@@ -122,6 +134,20 @@ class SelfTest:
                     yield CheckResult(check, form.name, AFTER_SILENCE)
                 elif check != "sweep" or (form.is_numeric and form.bits <= 32):
                     yield self._identity(check, form, ask)
+
+    def quantizations(self) -> Iterator[CheckResult]:
+        """Ask for quantizations whose results are known, of all dtypes that the backend claims."""
+        if not isinstance(self._oracle, WithQuantize):
+            return
+        cases = {each: sample_cases(self._backend, each, self._dtypes) for each in OPERATIONS}
+        if not any(cases.values()):
+            yield CheckResult("quantize", "", NOT_CLAIMED)
+        for operation, by_dtypes in cases.items():
+            for subject, each in by_dtypes.items():
+                if self._is_silent:
+                    yield CheckResult(operation, subject, AFTER_SILENCE)
+                else:
+                    yield self._quantization(operation, subject, each[:MOST_QUANTIZATIONS])
 
     def values(self) -> Iterator[CheckResult]:
         """Say so if no identity was answered: then nothing tells whether any bit is right."""
@@ -189,6 +215,27 @@ class SelfTest:
             text = f"{before} comes back as {after} ({wrong.size:,} of {inputs.size:,} are changed)"
             return CheckResult(check, form.name, text, is_broken=True)
         return CheckResult(check, form.name, OTHER_NANS if changed.any() else UNCHANGED)
+
+    def _quantization(self, check: str, subject: str, cases: Sequence[Case]) -> CheckResult:
+        """Ask for the first case that the backend does not decline."""
+        for case in cases:
+            asked = sample(case)
+            [reply] = self._client.send([Quantize(case, asked.tensors, results_of(case))])
+            if not isinstance(reply, Declined):
+                break
+        if not isinstance(reply, Answered):
+            self._is_silent = isinstance(reply, Crashed) and reply.death.silent
+            return _without_answer(check, subject, format_named(case.source), reply)
+        self._quantizes = True
+        shape, due = reply.value[Y].shape, asked.tensors[X].shape
+        if shape != due:
+            text = f"`{Y}` has shape {shape}, `{X}` {due}"
+            return CheckResult(check, subject, text, is_broken=True)
+        for name, wanted in asked.results.items():
+            fault = _wrong_result(format_named(results_of(case)[name]), reply.value[name], wanted)
+            if fault:
+                return CheckResult(check, subject, f"`{name}` {fault}", is_broken=True)
+        return CheckResult(check, subject, RIGHT)
 
     def _answer(
         self, check: str, subject: str, found: Answered[Any] | NoAnswer, text: str = ANSWERED
@@ -312,6 +359,19 @@ def _spelled(form: Format, element: Any) -> str:
     if form.bits > 64:
         return form.hexadecimal(int.from_bytes(element.tobytes(), "little"))
     return form.hexadecimal(int(element))
+
+
+def _wrong_result(form: Format, got: Bits, wanted: Bits) -> str:
+    """Say what is wrong with a result; empty if nothing is. One value may have any shape."""
+    if got.size != wanted.size:
+        return f"has {got.size:,} elements, not {wanted.size:,}"
+    pairs = zip(got.reshape(-1).tolist(), wanted.reshape(-1).tolist(), strict=True)
+    wrong = [(at, *pair) for at, pair in enumerate(pairs) if pair[0] != pair[1]]
+    if not wrong:
+        return ""
+    at, found, due = wrong[0]
+    shown = f"{_spelled(form, found)}, not {_spelled(form, due)}"
+    return f"is {shown}, at {at} ({len(wrong):,} of {wanted.size:,} are wrong)"
 
 
 def _usefulness(case: Case) -> int:

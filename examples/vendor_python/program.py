@@ -1,6 +1,7 @@
-"""A vendor's program in 30 lines: numpy's ``astype`` over the protocol of docs/protocol.md."""
+"""A vendor's program over docs/protocol.md: numpy's ``astype``, and a QuantizeLinear of its own."""
 
 import json
+import math
 import struct
 import sys
 
@@ -8,14 +9,18 @@ import numpy as np
 
 DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 DTYPES += ["float64", "float32", "float16", "bool"]
-HELLO = {"protocol": 1, "name": "numpy", "version": np.__version__, "claims": ["onnx-cast"],
-         "dtypes": DTYPES, "operations": ["cast", "sweep"], "depends_on": ["mode"]}  # fmt: skip
+ONE_SCALE = {"scale": "float32", "form": "tensor"}
+HELLO = {"protocol": 1, "name": "numpy", "version": np.__version__,
+         "claims": ["onnx-cast", "onnx-quantize-linear"], "dtypes": DTYPES,
+         "operations": ["cast", "sweep", "quantize"], "depends_on": ["mode"]}  # fmt: skip
 
 
 def answer_to(request, elements):
     """Return the header and the payload of the answer to a request."""
     if request["ask"] in ("hello", "bye"):
         return {"answer": request["ask"]} | (HELLO if request["ask"] == "hello" else {}), b""
+    if request["ask"] == "quantize":
+        return quantized(request, elements)
     source, target, mode = (request["case"][name] for name in ("source", "target", "mode"))
     if mode:
         return {"answer": "unsupported", "reason": f"astype takes no {', '.join(mode)}"}, b""
@@ -25,6 +30,24 @@ def answer_to(request, elements):
     with np.errstate(all="ignore"):
         values = np.frombuffer(elements, source).astype(target)
     return {"answer": "values", "shape": request.get("shape", [values.size])}, values.tobytes()
+
+
+def quantized(request, payload):
+    """Answer QuantizeLinear with one scale: round(x / scale) + zero point, saturated."""
+    case, tensors, start = request["case"], {"zero": 0}, 0
+    if (case["document"], case["mode"]) != ("onnx-quantize-linear", ONE_SCALE):
+        reason = "only QuantizeLinear by one float32 scale"
+        return {"answer": "unsupported", "reason": reason}, b""
+    for each in request["tensors"]:
+        count = math.prod(each["shape"])
+        values = np.frombuffer(payload, each["dtype"], count, start)
+        tensors[each["name"]] = values.reshape(each["shape"])
+        start += values.nbytes
+    ends = np.iinfo(case["target"])
+    with np.errstate(all="ignore"):
+        codes = np.rint(tensors["x"] / tensors["scale"]).astype("float64") + tensors["zero"]
+        y = np.clip(codes, ends.min, ends.max).astype(case["target"])
+    return {"answer": "tensors", "tensors": [{"name": "y", "shape": y.shape}]}, y.tobytes()
 
 
 while start := sys.stdin.buffer.read(16):

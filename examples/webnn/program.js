@@ -1,5 +1,5 @@
-// WebNN's cast in a browser, as a program for Castigate: it starts the browser that WEBNN_CHROMIUM
-// names on page.html, and hands the questions of docs/protocol.md on to that page.
+// WebNN's conversions in a browser, as a program for Castigate: it starts the browser that
+// WEBNN_CHROMIUM names on page.html, and hands the questions of docs/protocol.md on to that page.
 "use strict";
 
 const { spawn } = require("node:child_process");
@@ -11,6 +11,9 @@ const SWITCHES = [
   "--headless=shell", "--no-sandbox", "--remote-debugging-pipe",
   "--enable-features=WebMachineLearningNeuralNetwork",
 ];
+
+// Whether scales and zero points are constants of the graph, as in most models, and not inputs.
+const HAS_CONSTANTS = process.argv[2] === "--constants";
 
 function fail(message) {
   console.error(`webnn: ${message}`);
@@ -83,8 +86,9 @@ function write(start, answer, values) {
 }
 
 /** What the page needs to know of a question. */
-function inShort({ ask, case: { source, target }, shape, first, count }) {
-  return { ask, source, target, shape: shape ?? [count], first, count };
+function inShort({ ask, case: { document, source, target }, shape, first, count, tensors }) {
+  const about = { document, source, target, shape: shape ?? [count], first, count };
+  return { ask, ...about, tensors, hasConstants: HAS_CONSTANTS };
 }
 
 async function main() {

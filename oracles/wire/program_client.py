@@ -19,18 +19,21 @@ from oracles.backend.startup_notice import startup_notice
 from oracles.backend.supervised_process import ProcessFailed, ProcessTimeout, SupervisedProcess
 from oracles.protocol import Bits
 from oracles.registry import EXEC
-from oracles.wire.reply_checks import ReplyDecoder
+from oracles.wire.reply_checks import ReplyDecoder, TensorsDecoder
 from oracles.wire.schema import (
     PROTOCOL,
     AskBitcast,
     AskBye,
     AskCast,
     AskHello,
+    AskQuantize,
     AskSweep,
     Error,
     Hello,
     MemoryOffer,
     MemorySlot,
+    NamedResult,
+    NamedTensor,
     WireCase,
     encode_request,
     parse_answer,
@@ -39,6 +42,7 @@ from oracles.wire.stderr_log import StderrLog
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
+from specs.quantized_tensors import operands_of, results_of
 from specs.release import VERSION
 
 GOODBYE_SECONDS = 1.0
@@ -108,7 +112,9 @@ class ProgramClient:
     def encode(
         self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]
     ) -> EncodedRequest:
-        """Encode a cast, bitcast or sweep as a frame."""
+        """Encode a cast, bitcast, sweep or quantization as a frame."""
+        if request["ask"] == "quantize":
+            return _encode_quantize(number, request["case"], arrays)
         case = wire_case(request["case"])
         if request["ask"] == "sweep":
             decoder = self._sweep_decoder(case.target, number)
@@ -145,6 +151,25 @@ class ProgramClient:
 
     def _error(self, message: str) -> CastigateError:
         return CastigateError(f"backend `{self._backend}`{message}")
+
+
+def _encode_quantize(number: int, case: Case, tensors: Mapping[str, Bits]) -> EncodedRequest:
+    """Encode the operation of a case on named tensors as a frame."""
+    dtypes, results = operands_of(case), results_of(case)
+    header = AskQuantize(
+        number=number,
+        case=wire_case(case),
+        tensors=[
+            NamedTensor(name=name, dtype=dtypes[name], shape=list(bits.shape))
+            for name, bits in tensors.items()
+        ],
+        results=[NamedResult(name=name, dtype=dtype) for name, dtype in results.items()],
+    )
+    _, payload = pack_arrays(tensors)
+    decoder = TensorsDecoder(results)
+    largest = max(bits.size for bits in tensors.values())
+    frame = encode_frame(encode_request(header), payload)
+    return EncodedRequest(frame, decoder.max_payload(largest), decoder.decode)
 
 
 def parse_command(backend: str) -> list[str]:

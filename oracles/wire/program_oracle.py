@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from oracles.wire.program_client import ProgramClient
 from oracles.wire.schema import Hello
 from specs.cases import Case
 from specs.formats import format_named
+from specs.quantized_tensors import operands_of, results_of
 
 
 class ProgramOracle:
@@ -32,6 +33,7 @@ class ProgramOracle:
     claims: tuple[str, ...]
     bitcast: Callable[[Case, Bits], Bits]
     sweep: Callable[[Case, int, int], Swept]
+    quantize: Callable[[Case, Mapping[str, Bits]], Mapping[str, Bits]]
 
     def __init__(
         self,
@@ -55,6 +57,8 @@ class ProgramOracle:
             self.bitcast = self._bitcast
         if "sweep" in hello.operations:
             self.sweep = self._sweep
+        if "quantize" in hello.operations:
+            self.quantize = self._quantize
 
     @property
     def waited(self) -> float:
@@ -109,12 +113,22 @@ class ProgramOracle:
             self._seconds,
         )
 
+    def _quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
+        dtypes = operands_of(case)
+        self._check_dtypes([*map(dtypes.__getitem__, tensors), *results_of(case).values()])
+        request = {"ask": "quantize", "case": case}
+        results: Mapping[str, Bits] = self._supervisor.ask(request, tensors, self._seconds)
+        return results
+
     def _ask(self, ask: str, case: Case, bits: Bits, seconds: float) -> Any:
         return self._supervisor.ask({"ask": ask, "case": case}, {"": bits}, seconds)
 
     def _check_offered(self, operation: str, case: Case) -> None:
         if operation not in self._operations:
             raise Unsupported(f"{self.name} does not offer {operation}")
-        for dtype in (case.source, case.target):
+        self._check_dtypes((case.source, case.target))
+
+    def _check_dtypes(self, dtypes: Iterable[str]) -> None:
+        for dtype in dtypes:
             if dtype not in self.dtypes:
                 raise Unsupported(f"{self.name} has no {dtype}")

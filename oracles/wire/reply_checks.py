@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -12,6 +13,7 @@ from oracles.backend.frames import (
     READ_CHUNK,
     STORAGES,
     TEXT,
+    ArrayFields,
     Frame,
     FrameError,
     unpack_arrays,
@@ -37,37 +39,26 @@ class ReplyDecoder:
     @property
     def storage(self) -> np.dtype[Any]:
         """The numpy dtype that an element is stored in."""
-        return np.dtype(format_named(self.dtype).storage)
+        return _storage(self.dtype)
 
     def max_payload(self, elements: int) -> int:
-        """Return the most bytes that a reply may have.
-
-        That is more than these elements need: an answer of a wrong shape is an error of the
-        backend, so it has to be read.
-        """
+        """Return the most bytes that a reply may have."""
         if STORAGES[self.storage] == TEXT:
             return MAX_TEXT_BYTES
-        return max(READ_CHUNK, 2 * elements * self.storage.itemsize)
+        return _with_room(elements * self.storage.itemsize)
 
     def decode(self, reply: Frame) -> Bits | BaseException:
         """Return the elements, or the exception that the reply stands for.
 
         Raises FrameError if the reply is malformed or not an answer to a cast, sweep or bitcast.
         """
-        answer = schema.parse_answer(reply.header)
-        if reply.payload and not isinstance(answer, schema.Values):
-            raise FrameError(f"an answer `{answer.answer}` with a payload")
-        match answer:
+        match schema.parse_answer(reply.header):
             case schema.Values(shape=shape, in_memory=True):
                 return self._decode_memory(reply, shape)
             case schema.Values(shape=shape):
                 return self._decode_payload(shape, reply.payload)
-            case schema.Unsupported(reason=reason):
-                return Unsupported(plain_line(reason, MAX_TEXT))
-            case schema.Error(kind=kind, text=text):
-                return remote_error((kind, "Exception"), plain_line(text, MAX_TEXT))
-            case _:
-                raise FrameError(f"an answer `{answer.answer}` that was not asked for")
+            case answer:
+                return _refusal(answer, reply.payload)
 
     def _decode_payload(self, shape: list[int], payload: bytearray) -> Bits:
         storage = STORAGES[self.storage]
@@ -84,3 +75,66 @@ class ReplyDecoder:
             # No copy: whatever the program writes there later is still a valid code of the dtype.
             return answers
         return answers.copy()
+
+
+@dataclass(frozen=True)
+class TensorsDecoder:
+    """Decodes replies with named tensors, whose dtypes the question has."""
+
+    dtypes: Mapping[str, str]
+
+    def max_payload(self, elements: int) -> int:
+        """Return the most bytes that a reply may have, if each tensor has so many elements."""
+        return _with_room(
+            elements * sum(_storage(dtype).itemsize for dtype in self.dtypes.values())
+        )
+
+    def decode(self, reply: Frame) -> dict[str, Bits] | BaseException:
+        """Return the tensors by name, or the exception that the reply stands for.
+
+        Raises FrameError if the reply is malformed or has a tensor that was not asked for.
+        """
+        match schema.parse_answer(reply.header):
+            case schema.Tensors(tensors=tensors):
+                return unpack_arrays(self._fields(tensors), reply.payload)
+            case answer:
+                return _refusal(answer, reply.payload)
+
+    def _fields(self, tensors: Sequence[schema.ResultShape]) -> ArrayFields:
+        fields: dict[str, dict[str, Any]] = {}
+        for each in tensors:
+            if each.name not in self.dtypes:
+                raise FrameError(f"a tensor `{each.name}` that was not asked for")
+            if each.name in fields:
+                raise FrameError(f"two tensors `{each.name}`")
+            storage = _storage(self.dtypes[each.name])
+            fields[each.name] = {
+                "name": each.name,
+                "storage": STORAGES[storage],
+                "shape": each.shape,
+                "bytes": prod(each.shape) * storage.itemsize,
+            }
+        return list(fields.values())
+
+
+def _storage(dtype: str) -> np.dtype[Any]:
+    return np.dtype(format_named(dtype).storage)
+
+
+def _with_room(size: int) -> int:
+    """More bytes than a right answer has, because one of a wrong shape has to be read, too."""
+    return max(READ_CHUNK, 2 * size)
+
+
+def _refusal(answer: schema.Answer, payload: bytearray) -> BaseException:
+    """Return the exception that an answer without elements stands for."""
+    match answer:
+        case schema.Unsupported(reason=reason):
+            refusal: BaseException = Unsupported(plain_line(reason, MAX_TEXT))
+        case schema.Error(kind=kind, text=text):
+            refusal = remote_error((kind, "Exception"), plain_line(text, MAX_TEXT))
+        case _:
+            raise FrameError(f"an answer `{answer.answer}` that was not asked for")
+    if payload:
+        raise FrameError(f"an answer `{answer.answer}` with a payload")
+    return refusal

@@ -22,7 +22,7 @@ MAX_NAME = 100
 MAX_PROBLEM = 200
 """Characters of the description of what is wrong with a header."""
 
-Operation = Literal["cast", "sweep", "bitcast"]
+Operation = Literal["cast", "sweep", "bitcast", "quantize"]
 Dependence = Literal["document", "version", "mode"]
 Number = Annotated[
     int, Field(ge=1, description="The number of the question; its answer repeats it.")
@@ -114,6 +114,31 @@ class AskBitcast(Header):
     shape: Shape
 
 
+class NamedTensor(Header):
+    """A tensor in the payload."""
+
+    name: Word
+    dtype: str
+    shape: Shape
+
+
+class NamedResult(Header):
+    """A tensor that the answer must have."""
+
+    name: Word
+    dtype: str
+
+
+class AskQuantize(Header):
+    """Do the case's operation to the tensors, which are in the payload one after another."""
+
+    ask: Literal["quantize"] = "quantize"
+    number: Number
+    case: WireCase
+    tensors: list[NamedTensor]
+    results: list[NamedResult]
+
+
 class AskBye(Header):
     """The last question: the program answers and exits."""
 
@@ -153,6 +178,21 @@ class Values(Header):
     in_memory: bool = False
 
 
+class ResultShape(Header):
+    """A result in the payload; the question has its dtype."""
+
+    name: Word
+    shape: Shape
+
+
+class Tensors(Header):
+    """The answer to ``quantize``: its tensors are in the payload, one after another."""
+
+    answer: Literal["tensors"]
+    number: Number
+    tensors: list[ResultShape]
+
+
 class Unsupported(Header):
     """The program does not offer this, which is neither a pass nor a failure."""
 
@@ -178,9 +218,11 @@ class Bye(Header):
 
 
 Question = Annotated[
-    AskHello | AskCast | AskSweep | AskBitcast | AskBye, Field(discriminator="ask")
+    AskHello | AskCast | AskSweep | AskBitcast | AskQuantize | AskBye, Field(discriminator="ask")
 ]
-Answer = Annotated[Hello | Values | Unsupported | Error | Bye, Field(discriminator="answer")]
+Answer = Annotated[
+    Hello | Values | Tensors | Unsupported | Error | Bye, Field(discriminator="answer")
+]
 
 QUESTION: TypeAdapter[Question] = TypeAdapter(Question)
 ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)

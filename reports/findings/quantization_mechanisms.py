@@ -35,6 +35,10 @@ SAYS: Mapping[str, str] = {
     "makes-nans-the-largest": "turns NaN into the largest value when it quantizes",
     "ignores-precision": "ignores `precision` when it quantizes",
     "treats-subnormal-scales-as-zero": "treats subnormal scales as zero",
+    "treats-subnormals-as-zero": "treats subnormals as zero when it quantizes, and gives 0 for 0/0",
+    "treats-subnormals-as-zero-with-largest-nans": (
+        "treats subnormals as zero when it quantizes, and gives the largest code for 0/0"
+    ),
     "wraps-differences": "wraps the difference of code and zero point when it dequantizes",
     "scales-zero-points-alone": "multiplies code and zero point by the scale before it subtracts",
     "truncates-products": "truncates the product when it dequantizes",

@@ -29,6 +29,7 @@ from oracles.reference.quantization_kernels import (
 from reports.findings.quantization_mechanisms import JOINT
 from reports.grading.allowed_answers import is_nan
 from specs.formats import Format, format_named
+from specs.model.quantization_entry import Step
 from specs.outcomes import Exactly
 from specs.pair_conditions import value_of
 from specs.quantization_ruling import Formula
@@ -161,9 +162,8 @@ def _gives(
 def _allowed_ways(rules: Formula) -> Iterator[Way]:
     """What differs from the formula's first words, and is allowed by it nevertheless."""
     yield Way()
-    if rules.operation != "dequantize" and any(
-        "of-rounded-operands" in outcome.words for outcome in rules.outcomes["quotient"].values()
-    ):
+    step: Step = "product" if rules.operation == "dequantize" else "quotient"
+    if any("of-rounded-operands" in each.words for each in rules.outcomes[step].values()):
         yield Way(rounds_operands=True)
 
 
@@ -223,6 +223,8 @@ def _ways(rules: Formula, layouts: Layouts, names_precision: bool) -> Iterator[t
         yield "makes-overflows-nan", Way(ends="nan")
         yield "saturates-truncated-nans", Way(ends="truncated-nan-saturated")
         return
+    yield "treats-subnormals-as-zero", Way(is_flushed=True, nans="zero")
+    yield "treats-subnormals-as-zero-with-largest-nans", Way(is_flushed=True, nans="max")
     yield "rounds-half-away", Way(rounding="away")
     yield "rounds-half-up", Way(rounding="up")
     yield "truncates-quotients", Way(rounding="toward-zero")
@@ -247,6 +249,9 @@ def simulate(
     if way.is_flushed:
         smallest = 2.0**rules.scale.lowest_exponent
         factor = np.where(np.abs(factor) < smallest, 0.0, factor)
+    values = values_of(rules.source, x)
+    if way.is_flushed and way.nans:
+        values = np.where(np.abs(values) < 2.0**rules.source.lowest_exponent, 0.0, values)
     codes = rules.source if rules.operation == "dequantize" else rules.target
     offset = np.zeros(x.shape) if zero is None else values_of(codes, zero)
     if way.zero == "left-out":
@@ -256,8 +261,8 @@ def simulate(
         is_upper = offset < 0 if codes.is_signed else offset >= size / 2
         offset = np.where(is_upper, offset + (size if codes.is_signed else -size), offset)
     if rules.operation == "dequantize":
-        return _dequantized(rules, way, values_of(rules.source, x), factor, offset)
-    return _quantized(rules, way, values_of(rules.source, x), factor, offset)
+        return _dequantized(rules, way, values, factor, offset)
+    return _quantized(rules, way, values, factor, offset)
 
 
 def _quantized(
@@ -289,7 +294,8 @@ def _quantized(
         codes = np.where(finite, total, 0).astype(np.int64) & target.mask
         return np.where(finite, codes, UNSETTLED)
     codes = codes_of(target, np.clip(np.nan_to_num(total, nan=0.0), low, high), total < 0)
-    return np.where(np.isnan(total), UNSETTLED, codes)
+    nan = {"zero": 0, "max": target.max_code}.get(way.nans or "", UNSETTLED)
+    return np.where(np.isnan(total), nan, codes)
 
 
 def _float_codes(rules: Formula, way: Way, quotient: Floats) -> NDArray[np.int64]:
@@ -352,7 +358,7 @@ def _dequantized(
     fmt = format_named(way.precision) if way.precision else target
     if way.zero == "scaled":
         product = _in(fmt, x * scale) - _in(fmt, offset * scale)
-    elif way.precision:
+    elif way.precision or way.rounds_operands:
         product = _in(fmt, _in(fmt, difference) * _in(fmt, scale))
     else:
         product = difference * scale

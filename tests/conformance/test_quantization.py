@@ -47,6 +47,7 @@ BACK = "onnx-dequantize-linear:25/uint8/float32/scale:float32/form:tensor"
 SIGNED_BACK = "onnx-dequantize-linear:25/int8/float32/scale:float32/form:tensor"
 BACK_IN_BLOCKS = "onnx-dequantize-linear:25/uint8/float16/scale:float16/form:block/block:16"
 WIDE_BACK = "onnx-dequantize-linear:25/int16/float32/scale:float32/form:tensor"
+INT32_BACK = "webnn-dequantize-linear:draft/int32/float32/scale:float32/form:tensor"
 DYNAMIC = "onnx-dynamic-quantize-linear:11/float32/uint8"
 
 
@@ -156,6 +157,29 @@ def flushed(case: Case, tensors: Tensors) -> Mapping[str, Any]:
     with np.errstate(all="ignore"):
         quotient = x / np.where(scale < smallest, scale.dtype.type(0), scale)
         return stored(case, np.clip(np.nan_to_num(np.rint(quotient)) + zero, *ends(case)))
+
+
+def all_flushed(nan: int) -> Quantize:
+    """Treat subnormal numbers and scales as zero; 0/0 becomes a code, whatever the zero point."""
+
+    def quantize(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        x, scale, zero = operands(case, tensors)
+        x, scale = (np.where(np.abs(each) < 2.0**-126, 0, each) for each in (x, scale))
+        with np.errstate(all="ignore"):
+            total = np.rint(x / scale) + zero
+        codes = np.clip(np.where(np.isnan(total), 0, total), *ends(case))
+        return stored(case, np.where(np.isnan(total), nan, codes))
+
+    return quantize
+
+
+def flushed_products(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+    """Multiply in float32 what was rounded to it, subnormal scales as zero."""
+    x, scale, zero = operands(case, tensors)
+    scale = np.where(scale < np.finfo(np.float32).tiny, np.float32(0), scale)
+    difference = (x.astype(np.int64) - zero).astype(np.float32)
+    with np.errstate(over="ignore"):
+        return {"y": (difference * scale).view(np.uint32)}
 
 
 def unsigned(code: int) -> Callable[[Any], Any]:
@@ -308,6 +332,9 @@ PLANTED: list[tuple[str, str, Quantize]] = [
     ("rounds-operands-first", FLOAT8_IN_FLOAT16, rounding_operands),
     ("ignores-precision", IN_FLOAT16, with_other_modes(precision="")),
     ("treats-subnormal-scales-as-zero", TENSOR, flushed),
+    ("treats-subnormal-scales-as-zero", INT32_BACK, flushed_products),
+    ("treats-subnormals-as-zero", TENSOR, all_flushed(0)),
+    ("treats-subnormals-as-zero-with-largest-nans", UNSIGNED, all_flushed(255)),
     (
         "takes-one-scale",
         ALONG_AXIS,

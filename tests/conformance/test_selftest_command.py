@@ -54,6 +54,8 @@ PARTS = {
     "inputs": 'request["first"] + request["count"]',
     "start": "while start := sys.stdin.buffer.read(16):\n",
     "mode": "if mode:",
+    "claims": '"onnx-cast", "onnx-quantize-linear"',
+    "quantized": '("onnx-quantize-linear", ONE_SCALE)',
 }
 
 
@@ -70,15 +72,25 @@ def test_a_correct_program_is_ready(planted: Test) -> None:
     code, found, err = planted()
     assert (code, err, broken(found)) == (0, "", {})
     checks = {(each["check"], each["subject"]): each["result"] for each in found}
-    assert checks["operations", ""] == "cast, sweep; sweeps in payloads"
+    assert checks["operations", ""] == "cast, quantize, sweep; sweeps in payloads"
     assert checks["not offered", ""].startswith("bfloat16, float8e4m3fn, ")
     assert checks["cast", "float64"] == checks["sweep", "uint16"] == "unchanged"
     assert ("sweep", "float64") not in checks
+    assert checks["quantize", "float32 to int8"] == "right"
+    assert checks["quantize", "float16 to int8"].startswith("unsupported: only QuantizeLinear")
+    assert not any(check == "dequantize" for check, _ in checks)
     assert checks["row", "longest sent"].startswith("524,288 elements of ")
     assert checks["shape", "scalar"] == checks["shape", "2x0x3"] == "answered"
     assert {subject for check, subject in checks if check == "speed"} == {
         "single elements", "rows", "sweeps",
     }  # fmt: skip
+
+
+def test_quantization_of_documents_that_are_not_claimed_is_not_asked(planted: Test) -> None:
+    code, found, _ = planted(claims='"onnx-cast"')
+    assert code == 0
+    [result] = [each["result"] for each in found if each["check"] == "quantize"]
+    assert result == "not asked: of its dtypes no case is claimed"
 
 
 def test_speeds_that_happen_to_be_equal_have_lines_of_their_own(
@@ -136,7 +148,7 @@ def test_a_hostile_program_is_broken(deed: str, result: str) -> None:
 
 
 def test_a_program_that_declines_everything_is_exit_code_3(planted: Test) -> None:
-    code, found, err = planted(mode="if True:")
+    code, found, err = planted(mode="if True:", quantized="()")
     assert (code, err, broken(found)) == (3, "", {})
     assert {each["result"] for each in found if each["check"] == "cast"} == {
         "unsupported: astype takes no"

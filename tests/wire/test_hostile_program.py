@@ -89,8 +89,7 @@ CRASHES = {
     "unknown-answer": NOT_AN_ANSWER
     + "(header: Input tag '"
     + r"\u001b[31m" * 9
-    + "' found using 'answer' d…he expected tags: 'hello', 'values', 'unsupported', 'error', "
-    "'bye')",
+    + "' found using 'answer' d…tags: 'hello', 'values', 'tensors', 'unsupported', 'error', 'bye')",
     "unknown-member": NOT_AN_ANSWER + "(values.path: the protocol has no such member)",
     "no-number": INVALID + "an answer to another question",
     "number-of-another-kind": INVALID + "an answer to another question",
@@ -216,7 +215,7 @@ HELLOS = {
     "hello-dtype": ": its hello names an unknown dtype: ",
     "hello-claim": " claims `onnx-casts`, which is no document",
     "hello-operation": BAD_HELLO
-    + "(hello.operations.0: Input should be 'cast', 'sweep' or 'bitcast')",
+    + "(hello.operations.0: Input should be 'cast', 'sweep', 'bitcast' or 'quantize')",
     "hello-error": ": it answers hello by an error: no licence <b>",
     "hello-values": ": its first answer is not a hello",
     "hello-flood": " was silent for 3 s",

@@ -27,7 +27,7 @@ from tests.conformance.processes import ROOT, castigate, run, verdicts
 PROGRAM = ROOT / "examples" / "vendor_python" / "program.py"
 NAME = f"exec:{shlex.quote(sys.executable)} {shlex.quote(str(PROGRAM))}"
 CASE = "onnx-cast:25/float16/int8"
-PROTOCOL_LINES = 45
+PROTOCOL_LINES = 65
 
 
 @pytest.fixture
@@ -91,8 +91,9 @@ def test_explain_and_backends_accept_a_program() -> None:
     code, out, err = castigate("backends", NAME, "--json")
     assert (code, err) == (0, "")
     backend = json.loads(out)
-    assert (backend["version"], backend["operations"]) == (np.__version__, ["cast", "sweep"])
-    assert backend["claims"] == ["onnx-cast"]
+    assert backend["version"] == np.__version__
+    assert backend["operations"] == ["cast", "quantize", "sweep"]
+    assert backend["claims"] == ["onnx-cast", "onnx-quantize-linear"]
     assert "float16" in backend["dtypes"]
 
 

@@ -6,13 +6,16 @@ import json
 import shutil
 import struct
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from oracles.backend.frames import Frame, encode_frame
-from oracles.wire.program_client import wire_case
+from oracles.backend.launch_config import LaunchConfig
+from oracles.wire.program_client import ProgramClient, wire_case
 from oracles.wire.reply_checks import ReplyDecoder
 from oracles.wire.schema import AskCast, encode_request, json_schema
 from specs.selection import case_named
@@ -72,12 +75,39 @@ def test_the_protocol_pages_answer_is_that_of_the_c_example(tmp_path: Path) -> N
     assert hex_dump(done.stdout) == dumps_of_the_page()[1]
 
 
+def test_the_protocol_pages_quantization_is_that_of_the_python_example() -> None:
+    page = (DOCS / "protocol.md").read_text(encoding="utf-8")
+    [shown] = [block.lines for block in blocks(page) if '"ask":"quantize"' in block.lines[0]]
+    asked = frame(*shown[:2])
+    client = ProgramClient("exec:true", LaunchConfig())
+    tensors = {
+        "x": np.array([0.25, 1, 20], np.float32).view(np.uint32),
+        "scale": np.array(0.1, np.float32).view(np.uint32),
+        "zero": np.array(3, np.uint8),
+    }
+    case = case_named("onnx-quantize-linear:25/float32/int8/scale:float32/form:tensor")
+    request = {"ask": "quantize", "case": case}
+    assert asked == b"".join(client.encode(2, request, tensors).frame)
+    program = ROOT / "examples" / "vendor_python" / "program.py"
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, input=asked, capture_output=True, check=True)
+    assert done.stdout == frame(*shown[2:])
+
+
+def frame(header: str, payload: str) -> bytes:
+    """The frame of two lines that the page shows."""
+    text, content = header[2:].encode(), bytes.fromhex(payload.removeprefix("  payload"))
+    return struct.pack("<4sIQ", b"CST1", len(text), len(content)) + text + content
+
+
 def test_the_shipped_protocol_schema_is_that_of_the_code() -> None:
     assert (DOCS / "protocol.schema.json").read_text(encoding="utf-8") == json_schema(), (
         "run `python -m oracles.wire.schema > docs/protocol.schema.json`"
     )
 
 
-@pytest.mark.parametrize("word", ["cast", "sweep", "bitcast", "hello", "bye", "unsupported"])
+@pytest.mark.parametrize(
+    "word", ["cast", "sweep", "bitcast", "quantize", "tensors", "hello", "bye", "unsupported"]
+)
 def test_every_keyword_of_the_protocol_is_on_its_page(word: str) -> None:
     assert f"`{word}`" in (DOCS / "protocol.md").read_text(encoding="utf-8")

@@ -12,9 +12,12 @@ from oracles.wire.schema import (
     AskBye,
     AskCast,
     AskHello,
+    AskQuantize,
     AskSweep,
     MemoryOffer,
     MemorySlot,
+    NamedResult,
+    NamedTensor,
     encode_request,
     json_schema,
 )
@@ -29,8 +32,17 @@ VALID: list[dict[str, Any]] = [
     encode_request(
         AskSweep(number=1, case=WIRE_CASE, first=0, count=2, memory=MemorySlot(offset=0, bytes=8))
     ),
+    encode_request(
+        AskQuantize(
+            number=1,
+            case=WIRE_CASE,
+            tensors=[NamedTensor(name="x", dtype="float32", shape=[2])],
+            results=[NamedResult(name="y", dtype="int8")],
+        )
+    ),
     encode_request(AskBye(number=1)),
     {"answer": "values", "number": 1, "shape": [2]},
+    {"answer": "tensors", "number": 1, "tensors": [{"name": "y", "shape": [2]}]},
     {"answer": "error", "number": 1, "text": ""},
 ]
 INVALID: list[dict[str, Any]] = [
@@ -38,6 +50,8 @@ INVALID: list[dict[str, Any]] = [
     {"answer": "values", "number": 1, "shape": [-1]},
     {"answer": "values", "number": 1, "shape": [2], "more": 1},
     {"answer": "values", "shape": [2]},
+    {"answer": "tensors", "number": 1, "tensors": [{"shape": [2]}]},
+    {"answer": "tensors", "number": 1, "tensors": [{"name": "y", "shape": [2], "dtype": "int8"}]},
     {"ask": "call", "number": 1},
     {"answer": "hello", "number": 1, "protocol": 1, "name": "a\n", "version": "1", "dtypes": []},
 ]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from oracles.backend.frames import MAGIC, FrameError, read_frame
 from oracles.wire.reply_checks import ReplyDecoder
-from tests.wire.streams import MAX_PAYLOAD, TARGETS, read_all, stream
+from tests.wire.streams import DECODERS, MAX_PAYLOAD, read_all, stream
 
 MAX_MEMORY = 20 << 20
 
@@ -59,7 +59,7 @@ def fault_of(content: bytes) -> str:
 def test_all_answers_of_a_valid_stream_are_read() -> None:
     header = json.dumps({"answer": "error", "number": 1, "text": "no"}).encode()
     frame = MAGIC + pack("<IQ", len(header), 0) + header
-    assert read_all(3 * frame) == 3 * len(TARGETS)
+    assert read_all(3 * frame) == 3 * len(DECODERS)
 
 
 def test_no_memory_is_allocated_for_announced_lengths() -> None:

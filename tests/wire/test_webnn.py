@@ -22,6 +22,8 @@ from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
+from reports.judgement import Judgement
+from reports.problems import WrongQuantized
 from specs.selection import case_named
 from tests.conformance.processes import castigate_in_process as castigate
 
@@ -29,6 +31,8 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "webnn"
 STAND_IN = Path(__file__).parent / "data" / "stand_in_browser.js"
 REAL = os.environ.get("WEBNN_CHROMIUM")
 HELD = ("float32", "int32", "uint32", "int8", "uint8")
+CLAIMS = ["webnn-cast", "webnn-dequantize-linear", "webnn-quantize-linear"]
+FORMS = ("tensor", "axis", "block/block:16")
 Load = Callable[..., Backend]
 
 needs_the_browser = pytest.mark.skipif(
@@ -50,8 +54,9 @@ def load() -> Iterator[Load]:
         pytest.skip("node is not installed")
     backends: list[Backend] = []
 
-    def load_example(folder: Path = EXAMPLE) -> Backend:
-        backends.append(load_isolated(f"exec:node {folder / 'program.js'}", LaunchConfig()))
+    def load_example(folder: Path = EXAMPLE, words: str = "") -> Backend:
+        name = f"exec:node {folder / 'program.js'} {words}".rstrip()
+        backends.append(load_isolated(name, LaunchConfig()))
         return backends[-1]
 
     yield load_example
@@ -69,9 +74,26 @@ def changed(folder: Path, line: str, other: str) -> Path:
     return copy
 
 
+def judged(backend: Backend, case: str) -> Judgement:
+    return BackendJudge(backend, {}, Settings(max_examples=10)).judge(case_named(case))
+
+
 def verdict(backend: Backend, source: str, target: str) -> str:
-    judge = BackendJudge(backend, {}, Settings(max_examples=10))
-    return str(judge.judge(case_named(f"webnn-cast:draft/{source}/{target}")).verdict)
+    return str(judged(backend, f"webnn-cast:draft/{source}/{target}").verdict)
+
+
+def quantized(backend: Backend, source: str, target: str, form: str) -> Judgement:
+    case = f"webnn-quantize-linear:draft/{source}/{target}/scale:{source}/form:{form}"
+    return judged(backend, case)
+
+
+def dequantized(backend: Backend, source: str, target: str, form: str) -> Judgement:
+    case = f"webnn-dequantize-linear:draft/{source}/{target}/scale:{target}/form:{form}"
+    return judged(backend, case)
+
+
+def followed(judgement: Judgement) -> set[tuple[str, ...]]:
+    return {each.followed for each in judgement.problems if isinstance(each, WrongQuantized)}
 
 
 def refusal() -> str:
@@ -85,7 +107,7 @@ class TestStandIn:
     @pytest.mark.parametrize("target", HELD)
     def test_casts_of_javascript_conform(self, load: Load, target: str) -> None:
         backend = load()
-        assert [str(claim) for claim in backend.claimed] == ["webnn-cast"]
+        assert [str(claim) for claim in backend.claimed] == CLAIMS
         found = {source: verdict(backend, source, target) for source in HELD}
         assert found == dict.fromkeys(HELD, "conforms")
 
@@ -119,8 +141,31 @@ class TestStandIn:
             with pytest.raises(Unsupported):
                 oracle.cast(case, np.zeros(shape, np.uint8))
 
+    @pytest.mark.parametrize("words", ["", "--constants"])
+    @pytest.mark.parametrize("form", FORMS)
+    def test_quantization_by_the_formula_conforms(self, load: Load, form: str, words: str) -> None:
+        backend = load(words=words)
+        for codes in ("int8", "uint8", "int32"):
+            assert quantized(backend, "float32", codes, form).verdict == "conforms"
+            assert dequantized(backend, codes, "float32", form).verdict == "conforms"
+
+    def test_a_type_of_codes_that_is_refused_is_an_error_if_it_is_required(
+        self, load: Load
+    ) -> None:
+        backend = load()
+        assert quantized(backend, "float16", "int8", "tensor").verdict == "error"
+        other = judged(backend, "mx-blocks:1/float32/float8e5m2/rule:floor/block:32")
+        assert other.verdict == "unsupported"
+
+    def test_another_rounding_is_found_and_named(
+        self, load: Load, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("STAND_IN_ROUNDS_AWAY", "1")
+        judgement = quantized(load(), "float32", "int8", "axis")
+        assert (judgement.verdict, followed(judgement)) == ("violates", {("rounds-half-away",)})
+
     def test_a_graph_that_does_not_run_is_found(self, load: Load, tmp_path: Path) -> None:
-        line = "context.dispatch(graph, { input: from }, { output: to });"
+        line = "context.dispatch(graph, tensors, { output: to });"
         assert verdict(load(changed(tmp_path, line, "")), "int8", "int32") == "violates"
 
     def test_a_browser_without_webnn_is_refused_in_one_line(
@@ -150,9 +195,24 @@ class TestBrowser:
 
     def test_another_graph_is_found(self, load: Load, tmp_path: Path) -> None:
         example = changed(
-            tmp_path, "builder.cast(input, target)", "builder.cast(builder.neg(input), target)"
+            tmp_path,
+            "builder.cast(operands.input, target)",
+            "builder.cast(builder.neg(operands.input), target)",
         )
         assert verdict(load(example), "float32", "int8") == "violates"
+
+    def test_it_quantizes_but_for_subnormal_scales(self, load: Load) -> None:
+        backend = load()
+        for codes in ("int8", "uint8"):
+            judgement = quantized(backend, "float32", codes, "tensor")
+            assert followed(judgement) == {("treats-subnormals-as-zero",)}
+            assert dequantized(backend, codes, "float16", "axis").verdict == "conforms"
+            assert quantized(backend, "float16", codes, "axis").verdict == "deviates"
+
+    def test_it_rounds_ties_away_where_scales_are_constants_along_an_axis(self, load: Load) -> None:
+        judgement = quantized(load(words="--constants"), "float16", "uint8", "axis")
+        assert judgement.verdict == "violates"
+        assert followed(judgement) == {("divides-in-float32+rounds-half-away",)}
 
     def test_the_self_test_finds_nothing(self, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(self_test, "SECONDS_OF_A_FIGURE", 0.0)
