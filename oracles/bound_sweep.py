@@ -47,7 +47,8 @@ class BoundSweep:
         sequence.fill(self.inputs, lo)
         self._is_dense = isinstance(sequence, Dense)
         self._size = self.inputs.size
-        self._step = self.inputs.dtype.type(self._size)
+        # Of as many inputs as there are patterns it is 0.
+        self._step = np.uint64(self._size).astype(self.inputs.dtype)
         self._call = self._bound()
 
     def __call__(self, first: int, count: int) -> Bits:

@@ -147,6 +147,31 @@ def test_a_hostile_program_is_broken(deed: str, result: str) -> None:
     assert "KeyError: 'memory'" in broken(found)["hello", "without shared memory"]
 
 
+@pytest.mark.parametrize("backend", ["ort", "ml_dtypes"])
+def test_an_adapter_of_ours_is_ready(backend: str) -> None:
+    code, found, _ = results(backend)
+    assert (code, broken(found)) == (0, {})
+    checks = {(each["check"], each["subject"]): each["result"] for each in found}
+    assert checks["sweep", "float16"] == checks["sweep", "int8"] == "unchanged"
+
+
+CLAIMS_ONE_DOCUMENT = """\
+class Adapter:
+    name, version, claims = "adapter", "1", ("mx-blocks",)
+    def cast(self, case, bits): raise RuntimeError("no casts")
+"""
+
+
+def test_an_error_where_nothing_is_claimed_is_no_fault(tmp_path: Path) -> None:
+    file = tmp_path / "adapter.py"
+    file.write_text(CLAIMS_ONE_DOCUMENT)
+    _, found, _ = results(f"{file}:Adapter")
+    assert ("cast", "float32") not in broken(found)
+    file.write_text(CLAIMS_ONE_DOCUMENT.replace("mx-blocks", "onnx-cast"))
+    _, found, _ = results(f"{file}:Adapter")
+    assert broken(found)["cast", "float32"] == "error: RuntimeError: no casts"
+
+
 def test_a_program_that_declines_everything_is_exit_code_3(planted: Test) -> None:
     code, found, err = planted(mode="if True:", quantized="()")
     assert (code, err, broken(found)) == (3, "", {})
