@@ -357,7 +357,7 @@ MECHANISMS: Mapping[str, tuple[str, Mechanism]] = {
         _moved(lambda codes: codes[..., ::-1]),
     ),
     "takes-the-first-of-the-nearest-codes": (
-        "takes the first code at the least distance in float32: ties go to 0, and -0 becomes 0",
+        "takes the first code at the least float32 distance: ties go toward zero, -0 becomes 0",
         _first_of_the_nearest,
     ),
 }
