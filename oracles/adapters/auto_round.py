@@ -31,10 +31,8 @@ ELEMENTS: Mapping[str, tuple[str, str]] = {
 RULES: Mapping[str, str] = {"floor": "", "round-up": "_rceil"}
 """What the name of a data type ends in, by rule."""
 EXPONENT = "exponent = exponent.double().numpy()"
-QUOTIENTS = (
-    "divisor = np.repeat({divisor}, {size}).reshape(len(bits), -1)[:, : bits.shape[1]]",
-    "quotient = numbers.double().numpy() / divisor",
-)
+DIVISOR = "divisor = np.repeat({divisor}, {size}).reshape(len(bits), -1)[:, : bits.shape[1]]"
+QUOTIENT = "numbers.double().numpy() / divisor"
 
 
 class AutoRound(BlockLibrary):
@@ -64,9 +62,9 @@ class AutoRound(BlockLibrary):
                 x,
                 total,
                 'numbers, scale, _ = QUANT_FUNC_WITH_DTYPE["nv_fp4"](x, global_scale=1 / total)',
-                *_quotients("(scale.double() * total).numpy()", 16),
+                DIVISOR.format(divisor="(scale.double() * total).numpy()", size=16),
                 "scale = scale.to(torch.float8_e4m3fn).view(torch.uint8).numpy()",
-                "y = quotient.astype(ml_dtypes.float4_e2m1fn).view(np.uint8) & 15",
+                f"y = ({QUOTIENT}).astype(ml_dtypes.float4_e2m1fn).view(np.uint8) & 15",
             ]
         if asked.element not in ELEMENTS:
             raise self.declined(asked)
@@ -78,18 +76,13 @@ class AutoRound(BlockLibrary):
         else:
             raise self.declined(asked)
         named = f'group_size=32, data_type="{data_type}"'
-        codes = "(quotient * 64)" if asked.element == "int8" else "quotient"
+        codes = f"{QUOTIENT} * 64" if asked.element == "int8" else QUOTIENT
         mask = {"float4e2m1": " & 15", "float6e2m3": " & 63", "float6e3m2": " & 63"}
         return [
             x,
             f'numbers, exponent, _ = QUANT_FUNC_WITH_DTYPE["{function}"](x, {named})',
             EXPONENT,
-            *_quotients("2**exponent", 32),
+            DIVISOR.format(divisor="2**exponent", size=32),
             "scale = np.where(np.isnan(exponent), 255, exponent + 127).astype(np.uint8)",
-            f"y = {codes}.astype({dtype}).view(np.uint8){mask.get(asked.element, '')}",
+            f"y = ({codes}).astype({dtype}).view(np.uint8){mask.get(asked.element, '')}",
         ]
-
-
-def _quotients(divisor: str, size: int) -> list[str]:
-    """Return the lines that divide numbers by the scale of their block."""
-    return [line.format(divisor=divisor, size=size) for line in QUOTIENTS]

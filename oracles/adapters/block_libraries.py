@@ -178,6 +178,9 @@ def _binding(name: str, dtype: str, bits: Bits) -> str:
     if len(patterns) <= FEW or len(others) > FEW:
         return bits_statement(dtype, bits).replace("bits", name, 1)
     text = format_named(dtype).hexadecimal
+    if usual == 0 and len(others) == 1 and len(bits) == 1:
+        one = f"np.eye(1, {bits.size}, {others[0]}, np.{bits.dtype})"
+        return f"{name} = {one} * np.{bits.dtype}({text(patterns[others[0]])})"
     lines = [f"{name} = np.full({bits.shape}, {text(usual)}, np.{bits.dtype})"]
     if others:
         values = ", ".join(text(patterns[place]) for place in others)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oracles.adapters.block_libraries import (
-    GLOBAL_TENSOR,
     MX,
     NVFP4,
     BlockCase,
@@ -35,7 +34,7 @@ PACK_SIX = (
     'bits = np.packbits(stream.reshape(len(bits), -1), axis=1, bitorder="little")',
 )
 """Four codes of six bits are in three bytes."""
-RECIPROCAL = "total = 1 / total  # it multiplies by a global scale"
+RECIPROCAL = "total = 1 / torch.tensor(global_bits.view(np.float32))  # it multiplies by it"
 
 
 class CompressedTensors(BlockLibrary):
@@ -61,7 +60,7 @@ class CompressedTensors(BlockLibrary):
         total = ""
         if asked.family == NVFP4:
             total = ', "weight_global_scale": total'
-            lines += [GLOBAL_TENSOR, RECIPROCAL] if asked.has_global else ["total = torch.ones(1)"]
+            lines += [RECIPROCAL] if asked.has_global else ["total = torch.ones(1)"]
         if asked.is_decoding:
             if asked.number != "bfloat16":
                 raise self.declined(asked)

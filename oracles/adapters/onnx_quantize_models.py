@@ -20,6 +20,9 @@ from specs.formats import format_named
 from specs.operations import operation_of
 from specs.quantization_cases import AXIS, BLOCK, FORM, PRECISION, SATURATE, SCALE
 
+FITTING = 90
+"""The characters of a node that a script has on one line."""
+
 OPERATORS: Mapping[str, str] = {
     "quantize": "QuantizeLinear",
     "dequantize": "DequantizeLinear",
@@ -191,14 +194,14 @@ class NodeModels:
         inputs, outputs = (
             ", ".join(name for name, _ in each) for each in (node.inputs, node.outputs)
         )
+        head = f"one_node ({values(free)}) => ({values(node.outputs)})"
+        listed = f"<{attributes}>" if attributes else ""
+        body = f"{{ {outputs} = {node.operator}{listed}({inputs}) }}"
+        between = " " if len(head) + len(body) < FITTING else "\n"
         return (
             f'model = onnx.parser.parse_model("""<ir_version: '
             f"{self._models.ir_version(node.opset)}, "
-            f'opset_import: ["": {node.opset}]>\n'
-            f"one_node ({values(free)}) => ({values(node.outputs)})\n"
-            f"{{ {outputs} = {node.operator}"
-            f"{f'<{attributes}>' if attributes else ''}({inputs}) }}"
-            '""")\n'
+            f'opset_import: ["": {node.opset}]>\n{head}{between}{body}""")\n'
         )
 
 

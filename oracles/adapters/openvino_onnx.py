@@ -121,6 +121,7 @@ class OnnxNodes:
                 shape, type_name = list(tensors[name].shape), self._tensors.name(dtypes[name])
                 given[name] = f"ov.Tensor({name}, {shape}, ov.Type.{type_name})"
         script += READ
+        answers = "answers" if self._variant is None else "request.output_tensors"
         if self._variant is None:
             script += EVALUATE.format(given=", ".join(given.values()))
         else:
@@ -129,7 +130,7 @@ class OnnxNodes:
             script += RUN.format(settings=settings, given=named)
         for number, (name, dtype) in enumerate(node.outputs):
             count = tensors["x"].size if name == "y" else 1
-            patterns = patterns_expression(dtype, f"answers[{number}].data", count)
+            patterns = patterns_expression(dtype, f"{answers}[{number}].data", count)
             script += print_patterns(name, patterns)
         return script
 
@@ -155,7 +156,5 @@ model.evaluate(answers, [{given}])
 
 RUN = """\
 request = ov.Core().compile_model(model, "CPU", {settings}).create_infer_request()
-request.start_async({{{given}}})
-request.wait()
-answers = request.output_tensors
+request.infer({{{given}}})
 """

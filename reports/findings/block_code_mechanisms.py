@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference.block_kernels import (
+    NUMBER,
     Floats,
     decoded,
     in_blocks,
@@ -79,23 +80,50 @@ Mechanism = Callable[[Elements], Ints]
 def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str, ...]:
     """The names of the mechanisms that give all codes, as far as they belong to a part.
 
-    Where no mechanism and no way to divide does, a way and a mechanism together may.
+    Where no mechanism and no way to divide does, a way and a mechanism together may, and then both
+    with quotients that are rounded to the dtype of the numbers.
     """
-    exactly = [Elements(each) for each in answered]
-    divided = {name: [Elements(each, way) for each in answered] for name, (_, way) in WAYS.items()}
+    few = [
+        wrong
+        for each in answered
+        if each.x.shape[-1] % each.ruling.size == 0 and (wrong := _few_wrong(each, part)).x.size
+    ]
+
+    def give(mechanism: Mechanism, way: Way) -> bool:
+        return all(
+            _gives(Elements(each, way), mechanism, part)
+            for tensors in (few, answered)
+            for each in tensors
+        )
+
     if found := (
-        *(name for name, (_, codes) in MECHANISMS.items() if _give(exactly, codes, part)),
-        *(name for name, made in divided.items() if _give(made, _nearest, part)),
+        *(name for name, (_, mechanism) in MECHANISMS.items() if give(mechanism, exact)),
+        # Scales of blocks beside a block are not those beside it in a few.
+        *(
+            name
+            for name, (_, way) in WAYS.items()
+            if all(_gives(Elements(each, way), _nearest, part) for each in answered)
+        ),
     ):
         return found
-    few = [each for each in (_few_wrong(blocks, part) for blocks in answered) if each.x.size]
-    return tuple(
-        f"{mechanism}{AND}{name}"
-        for name, (_, way) in WAYS.items()
-        for mechanism, (_, codes) in MECHANISMS.items()
-        if _give([Elements(each, way) for each in few], codes, part)
-        and _give(divided[name], codes, part)
-    )
+    rounding = f"rounds-elements-to-{answered[0].ruling.number.name}-first"
+    for after in ("", rounding):
+        if found := tuple(
+            AND.join(filter(None, (name, way_name, after)))
+            for way_name, (_, way) in WAYS.items()
+            for name, (_, mechanism) in MECHANISMS.items()
+            if way_name != after and give(mechanism, _then(way, after))
+        ):
+            return found
+    return ()
+
+
+def _then(way: Way, after: str) -> Way:
+    """A way to divide whose quotients are rounded afterwards, by another way that rounds them."""
+    if not after:
+        return way
+    dtype = after.removeprefix("rounds-elements-to-").removesuffix("-first")
+    return lambda each: rounded_to(dtype, way(each))
 
 
 def _few_wrong(blocks: GradedBlocks, part: Part) -> GradedBlocks:
@@ -111,10 +139,6 @@ def _few_wrong(blocks: GradedBlocks, part: Part) -> GradedBlocks:
     return replace(blocks, tensors={**blocks.tensors, X: x}, results={Y: y, SCALE: scale})
 
 
-def _give(made: Sequence[Elements], mechanism: Mechanism, part: Part) -> bool:
-    return all(_gives(each, mechanism, part) for each in made)
-
-
 def _nearest(each: Elements) -> Ints:
     return each.signed(each.nearest())
 
@@ -123,10 +147,10 @@ def _gives(each: Elements, mechanism: Mechanism, part: Part) -> bool:
     blocks = each.blocks
     with np.errstate(all="ignore"):
         codes = blocks.unblocked(mechanism(each))
-    # An answer that the document allows needs no explanation where integers leave a choice.
+    # An answer that the document allows needs no explanation where it leaves a choice.
     differs = blocks.graded(Y, part) & (codes != blocks.results[Y])
-    chosen = blocks.ruling.element.is_integral & ~blocks.wrong[Y]
-    return not (differs & ~chosen).any()
+    is_free = (blocks.expected[Y].asked == NUMBER["element-lowest"]) & ~blocks.wrong[Y]
+    return not (differs & ~is_free).any()
 
 
 def _ties(goes_up: Callable[[Ints], Any]) -> Mechanism:
@@ -144,13 +168,29 @@ def _ties(goes_up: Callable[[Ints], Any]) -> Mechanism:
     return codes
 
 
+def _first_of_the_nearest(each: Elements) -> Ints:
+    """The codes of the least distance in float32; of two, the one without sign or nearer to 0."""
+    quotients = rounded_to("float32", each.quotients)
+    found = []
+    for numbers in (quotients, -quotients):
+        least, places = np.full(numbers.shape, np.inf), np.zeros(numbers.shape, np.int64)
+        for place, value in enumerate(each.values.tolist()):
+            distance = np.abs(rounded_to("float32", numbers - value))
+            places = np.where(distance < least, place, places)
+            least = np.minimum(distance, least)
+        found.append((least, places))
+    (least, places), (other_least, other_places) = found
+    is_negative = other_least < least
+    return each.signed(np.where(is_negative, other_places, places), is_negative)
+
+
 def _without_subnormals(each: Elements) -> Ints:
     places = each.nearest()
     return each.signed(np.where(places < 1 << each.format.entry.mantissa, 0, places))
 
 
 def _beyond(code: Callable[[Format, Ints], Any]) -> Mechanism:
-    """The codes if what is beyond the largest value becomes this code.
+    """The codes if what is beyond the largest value becomes this code, the largest if none would.
 
     Where the scale itself is far off, that is no explanation.
     """
@@ -261,11 +301,11 @@ MECHANISMS: Mapping[str, tuple[str, Mechanism]] = {
     ),
     "makes-large-elements-nan": (
         "makes NaN of elements beyond the largest value",
-        _beyond(lambda fmt, _: fmt.nan_codes[0][-1] if fmt.nan_codes else 0),
+        _beyond(lambda fmt, _: fmt.nan_codes[0][-1] if fmt.nan_codes else fmt.max_code),
     ),
     "makes-large-elements-infinite": (
         "makes infinity of elements beyond the largest value",
-        _beyond(lambda fmt, _: fmt.infinity_code),
+        _beyond(lambda fmt, _: fmt.infinity_code if fmt.entry.infinity else fmt.max_code),
     ),
     "makes-large-elements-zero": (
         "makes zero of elements beyond the largest value",
@@ -316,13 +356,16 @@ MECHANISMS: Mapping[str, tuple[str, Mechanism]] = {
         "gives the codes of a block in reverse order",
         _moved(lambda codes: codes[..., ::-1]),
     ),
+    "takes-the-first-of-the-nearest-codes": (
+        "takes the first code at the least float32 distance: ties go toward zero, -0 becomes 0",
+        _first_of_the_nearest,
+    ),
 }
 """The sentence of each mechanism, and the codes by block that it gives."""
 
 
 def says(name: str) -> str:
     """The sentence of a finding; empty if the name is no mechanism of codes."""
-    first, _, way = name.partition(AND)
-    if way:
-        return f"{MECHANISMS[first][0]}, and {WAYS[way][0]}"
-    return ({**MECHANISMS, **WAYS})[name][0] if name in MECHANISMS or name in WAYS else ""
+    known = {**MECHANISMS, **WAYS}
+    names = name.split(AND)
+    return ", and ".join(known[each][0] for each in names) if known.keys() >= {*names} else ""

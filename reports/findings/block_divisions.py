@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracles.reference.block_kernels import NUMBER, Floats, decoded, values_of
 from reports.findings.narrow_floats import rounded_to
-from reports.grading.graded_blocks import SCALE, GradedBlocks, Mask
+from reports.grading.graded_blocks import GLOBAL, SCALE, GradedBlocks, Mask
 
 Way = Callable[[GradedBlocks], Floats]
 """The quotients of elements by block."""
@@ -64,6 +65,14 @@ def _by_reciprocal_of_product(each: GradedBlocks) -> Floats:
     return _narrow(each.numbers * _narrow(1 / product))
 
 
+def _by_scale_then_reciprocal(each: GradedBlocks) -> Floats:
+    """The quotients in the dtype of the numbers, times the rounded reciprocal in float32."""
+    if GLOBAL not in each.tensors:
+        return exact(each)
+    inverse = _narrow(np.array(1 / each.global_scale))
+    return _narrow(rounded_to(each.ruling.number.name, each.numbers / _scales(each)) * inverse)
+
+
 def _without_subnormal_numbers(each: GradedBlocks) -> Floats:
     smallest = 2.0**each.ruling.number.lowest_exponent
     return np.where(np.abs(each.numbers) < smallest, 0.0, exact(each))
@@ -97,14 +106,18 @@ def _before_it_wraps(each: GradedBlocks) -> Floats:
 
 def scale_is_far_off(each: GradedBlocks) -> Mask:
     """Which elements, by block, have a scale that is wrong by more than one step."""
+    return np.abs(_steps_off(each)) > 1
+
+
+def _steps_off(each: GradedBlocks) -> NDArray[np.int64]:
+    """By how many codes the scales of elements, by block, are larger than those that are due."""
     expected = each.expected[SCALE]
-    distance = np.abs(each.scale.astype(np.int64) - expected.codes)
-    found: Mask = ~expected.is_open & (distance > 1)
-    return np.broadcast_to(found[..., np.newaxis], each.numbers.shape)
+    steps = np.where(expected.is_open, 0, each.scale.astype(np.int64) - expected.codes)
+    return np.broadcast_to(steps[..., np.newaxis], each.numbers.shape)
 
 
-def _zero_where_scale_is_far_off(each: GradedBlocks) -> Floats:
-    return np.where(scale_is_far_off(each), np.copysign(0.0, each.numbers), exact(each))
+def _zero_where_scale_is_far_too_small(each: GradedBlocks) -> Floats:
+    return np.where(_steps_off(each) < -1, np.copysign(0.0, each.numbers), exact(each))
 
 
 def _adding_half(each: GradedBlocks) -> Floats:
@@ -142,13 +155,9 @@ WAYS: Mapping[str, tuple[str, Way]] = {
         "divides elements by the small scale and gives the large one to which that wraps around",
         _before_it_wraps,
     ),
-    "makes-blocks-zero-whose-scale-is-far-off": (
-        "makes zero of all elements of a block whose scale is wrong by more than one step",
-        _zero_where_scale_is_far_off,
-    ),
-    "adds-half-to-elements-in-float32": (
-        "adds 1/2 in float32 to elements just below half the smallest value, which makes them 1",
-        _adding_half,
+    "makes-blocks-zero-whose-scale-is-far-too-small": (
+        "makes zero of all elements of a block whose scale is too small by more than one step",
+        _zero_where_scale_is_far_too_small,
     ),
     "rounds-the-product-of-the-scales": (
         "rounds the product of scale and global scale before it divides by it",
@@ -170,6 +179,10 @@ WAYS: Mapping[str, tuple[str, Way]] = {
         "multiplies elements by the rounded reciprocal of the global scale over the scale",
         _by_reciprocal_of_global,
     ),
+    "multiplies-quotients-by-the-reciprocal-of-the-global-scale": (
+        "divides elements by the scale, rounds, and multiplies by the reciprocal of the global one",
+        _by_scale_then_reciprocal,
+    ),
     "multiplies-elements-by-the-reciprocal": (
         "multiplies elements by the rounded reciprocal of the scale instead of dividing by it",
         _by_reciprocal,
@@ -185,6 +198,10 @@ WAYS: Mapping[str, tuple[str, Way]] = {
     "rounds-elements-to-float32-first": (
         "rounds elements of blocks to float32 before it rounds them to the code's dtype",
         _rounded("float32"),
+    ),
+    "adds-half-to-elements-in-float32": (
+        "rounds up elements just below half the smallest value, as adding 1/2 in float32 does",
+        _adding_half,
     ),
     "divides-elements-by-the-unrounded-scale": (
         "divides elements by the scale that is not rounded yet",

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.protocol import Bits
-from oracles.reference.block_kernels import NUMBER, decoded, in_blocks, products, values_of
+from oracles.reference.block_kernels import NUMBER, Floats, decoded, in_blocks, products, values_of
 from reports.findings.block_code_mechanisms import interleave_halves, part_pairs, swap_neighbors
-from reports.findings.narrow_floats import rounded_to
+from reports.findings.narrow_floats import patterns_of, rounded_to
 from reports.grading.graded_blocks import GradedBlocks, Part, Y, is_nan
 from specs.model.block_entry import BlockQuestion
 
@@ -99,6 +99,24 @@ def _smallest_scale_as_zero(each: GradedBlocks) -> Ints:
     return each.unblocked(np.where(each.scale[..., np.newaxis] == 0, sign, blocks))
 
 
+def _by_rounded_product(each: GradedBlocks) -> Ints:
+    """The products if that of the scales is rounded to float32 before."""
+    scale = decoded(each.ruling.scale, each.scale)
+    return _multiplied(each, rounded_to("float32", scale * each.global_scale))
+
+
+def _by_rounded_scales(each: GradedBlocks) -> Ints:
+    """The products if scales are rounded to the dtype of the numbers before."""
+    scale = decoded(each.ruling.scale, each.scale)
+    return _multiplied(each, rounded_to(each.ruling.number.name, scale) * each.global_scale)
+
+
+def _multiplied(each: GradedBlocks, factors: Floats) -> Ints:
+    """The patterns of the products of codes and other factors of blocks."""
+    elements = values_of(each.ruling.element)[in_blocks(each.ruling.size, each.x)]
+    return patterns_of(each.ruling.number.name, each.unblocked(elements * factors[..., np.newaxis]))
+
+
 def _positive_zeros(each: GradedBlocks) -> Ints:
     own = _own(each)
     return np.where(own == each.ruling.number.sign_bit, 0, own)
@@ -131,6 +149,14 @@ MECHANISMS: Mapping[str, tuple[str, Mechanism]] = {
     "reads-the-smallest-scale-as-zero": (
         "reads the smallest scale of a block as zero",
         _smallest_scale_as_zero,
+    ),
+    "multiplies-codes-by-the-rounded-product-of-the-scales": (
+        "rounds the product of scale and global scale before it multiplies codes by it",
+        _by_rounded_product,
+    ),
+    "rounds-scales-to-the-dtype-of-the-products": (
+        "rounds scales to the dtype of the products before it multiplies codes by them",
+        _by_rounded_scales,
     ),
     "reads-scales-one-code-too-large": ("reads each scale as the next larger one", _scaled(1)),
     "reads-scales-one-code-too-small": ("reads each scale as the next smaller one", _scaled(-1)),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.protocol import Bits
+
 Floats = NDArray[np.float64]
 
 
@@ -20,3 +22,12 @@ def rounded_to(dtype: str, numbers: Floats) -> Floats:
             bits = (bits + np.uint32(0x7FFF) + odd) & np.uint32(0xFFFF0000)
             return bits.view(np.float32).astype(np.float64)
     return narrow.astype(np.float64)
+
+
+def patterns_of(dtype: str, numbers: Floats) -> Bits:
+    """The patterns of numbers, rounded to float32, ``bfloat16`` or ``float16``."""
+    rounded = rounded_to(dtype, numbers).astype(np.float32)
+    if dtype == "float16":
+        return rounded.astype(np.float16).view(np.uint16)
+    bits = rounded.view(np.uint32)
+    return (bits >> np.uint32(16)).astype(np.uint16) if dtype == "bfloat16" else bits

@@ -33,6 +33,31 @@ SAYS: Mapping[str, str] = {
     "makes-infinities-nan": "turns infinities into NaN when it quantizes",
     "makes-nans-zero": "turns NaN into zero when it quantizes",
     "makes-nans-the-largest": "turns NaN into the largest value when it quantizes",
+    "makes-nans-the-largest-of-their-sign": "turns NaN into the largest value of its sign when it"
+    " quantizes",
+    "makes-nans-the-lowest": "turns NaN into the lowest value when it quantizes",
+    "truncates-subnormals": "rounds quotients to the bits of normal codes, then truncates"
+    " subnormal ones",
+    "rounds-quotients-to-float16": "rounds quotients to float16 before it rounds them to codes",
+    "carries-twice-in-float16": "divides in float16, and doubles subnormals that round up to a"
+    " power of two",
+    "divides-between-scaled-limits": "divides x by the width of the scaled range in float32, as"
+    " fake quantization does",
+    "multiplies-between-scaled-limits": "multiplies x by the reciprocal width of the scaled range"
+    " in float32, as fake quantization does",
+    "overflows-in-scaled-limits": "overflows where a limit times the scale exceeds the scale's"
+    " dtype",
+    "makes-subnormal-products-zero": "makes zero of subnormal products when it dequantizes",
+    "rounds-each-step": "rounds code, zero point, scale and difference to the dtype of the result"
+    " before it multiplies",
+    "rounds-each-step-up-from-odd": "rounds each step to the dtype of the result, and up only"
+    " where the truncated pattern is odd",
+    "rounds-operands": "rounds code, zero point and scale to the dtype of the result before it"
+    " subtracts and multiplies",
+    "rounds-operands-up-from-odd": "rounds operands and product to the dtype of the result, and"
+    " up only where the truncated pattern is odd",
+    "rounds-codes-up-from-odd": "rounds codes to the dtype of the result first, and up only where"
+    " the truncated pattern is odd",
     "ignores-precision": "ignores `precision` when it quantizes",
     "treats-subnormal-scales-as-zero": "treats subnormal scales as zero",
     "treats-subnormals-as-zero": "treats subnormals as zero when it quantizes, and gives 0 for 0/0",

@@ -1,6 +1,7 @@
 """Other ways of quantizing, which systems take in the place of a document's formula.
 
-A way differs from the formula in one thing, or in two where nothing simpler explains the answers.
+A way differs from the formula in one thing, or in two or three where nothing simpler explains the
+answers.
 It explains them if it gives every one of them, right or wrong. What becomes of infinities and of
 NaNs is independent of all this. So ways of treating these are found by their own answers, and added
 to any others.
@@ -27,6 +28,16 @@ from oracles.reference.quantization_kernels import (
     values_of,
 )
 from reports.findings.quantization_mechanisms import JOINT
+from reports.findings.quantization_steps import (
+    STEPS,
+    Between,
+    between_limits,
+    carried_twice,
+    largest_of,
+    product_by_steps,
+    rounded_in,
+    truncated_subnormals,
+)
 from reports.grading.allowed_answers import is_nan
 from specs.formats import Format, format_named
 from specs.model.quantization_entry import Step
@@ -41,7 +52,7 @@ Ends = Literal[
     "truncated-nan-saturated",
 ]  # fmt: skip
 Infinities = Literal["saturated", "infinite", "nan"]
-Nans = Literal["zero", "max"]
+Nans = Literal["zero", "max", "max-of-sign", "lowest"]
 ROUNDINGS: Mapping[Rounding, Callable[[Floats], Floats]] = {
     "even": np.rint,
     "away": lambda values: np.copysign(np.floor(np.abs(values) + 0.5), values),
@@ -69,6 +80,13 @@ class Way:
     infinities: Infinities | None = None
     nans: Nans | None = None
     rounds_operands: bool | None = None
+    between: Between | None = None
+    overflows_limits: bool | None = None
+    steps: str | None = None
+    flushes_products: bool | None = None
+    truncates_subnormals: bool | None = None
+    carries_twice: bool | None = None
+    narrows_quotients: bool | None = None
 
     @property
     def differences(self) -> dict[str, Any]:
@@ -90,6 +108,8 @@ INFINITIES: Mapping[str, Way] = {
 NANS: Mapping[str, Way] = {
     "makes-nans-zero": Way(nans="zero"),
     "makes-nans-the-largest": Way(nans="max"),
+    "makes-nans-the-largest-of-their-sign": Way(nans="max-of-sign"),
+    "makes-nans-the-lowest": Way(nans="lowest"),
 }
 
 
@@ -106,7 +126,7 @@ def followed_ways(
     *,
     names_precision: bool,
 ) -> tuple[str, ...]:
-    """The names of the simplest ways that give these answers; none if no two explain them.
+    """The names of the simplest ways that give these answers; none if no few explain them.
 
     Of the wrong ones at least half must be settled by a way. Where the case names a precision, one
     that divides in the scale's ignores it.
@@ -128,11 +148,15 @@ def followed_ways(
         found = [name for name, way in singles.items() if gives(way, bases)]
         if found:
             return tuple(JOINT.join((name, *added)) for name in found)
-    pairs = combinations(singles.items(), 2)
-    for (one, way), (other, second) in pairs:
-        both = way.joined(second)
-        if both is not None and gives(both, settled):
-            return (JOINT.join((one, other, *specials)),)
+    # Small floats have few ways, so that three of them may be tried.
+    is_small = rules.operation != "dequantize" and not rules.target.is_integral
+    for count in (2, 3) if is_small else (2,):
+        for names in combinations(singles, count):
+            joined: Way | None = Way()
+            for name in names:
+                joined = joined and joined.joined(singles[name])
+            if joined is not None and gives(joined, settled):
+                return (JOINT.join((*names, *specials)),)
     return ()
 
 
@@ -215,6 +239,9 @@ def _ways(rules: Formula, layouts: Layouts, names_precision: bool) -> Iterator[t
         yield "wraps-differences", Way(ends="wrapped")
         yield "scales-zero-points-alone", Way(zero="scaled")
         yield "truncates-products", Way(rounding="toward-zero")
+        yield "makes-subnormal-products-zero", Way(flushes_products=True)
+        if not rules.target.is_integral:
+            yield from ((name, Way(steps=name)) for name in STEPS)
         return
     yield "multiplies-by-the-reciprocal", Way(is_reciprocal=True)
     if not codes.is_integral:
@@ -222,6 +249,11 @@ def _ways(rules: Formula, layouts: Layouts, names_precision: bool) -> Iterator[t
         yield "makes-carries-nan", Way(ends="carried-to-nan")
         yield "makes-overflows-nan", Way(ends="nan")
         yield "saturates-truncated-nans", Way(ends="truncated-nan-saturated")
+        yield "truncates-subnormals", Way(truncates_subnormals=True)
+        yield "rounds-quotients-to-float16", Way(narrows_quotients=True)
+        yield "carries-twice-in-float16", Way(precision="float16", carries_twice=True)
+        if rules.source.is_integral:  # An x is never infinite, but a quotient may be.
+            yield from INFINITIES.items()
         return
     yield "treats-subnormals-as-zero", Way(is_flushed=True, nans="zero")
     yield "treats-subnormals-as-zero-with-largest-nans", Way(is_flushed=True, nans="max")
@@ -233,6 +265,9 @@ def _ways(rules: Formula, layouts: Layouts, names_precision: bool) -> Iterator[t
     yield "limits-before-zero-points", Way(zero="after-limits")
     yield "wraps-codes", Way(ends="wrapped")
     yield "overflows-in-int32", Way(ends="by-int32")
+    yield "divides-between-scaled-limits", Way(between="divided")
+    yield "multiplies-between-scaled-limits", Way(between="multiplied")
+    yield "overflows-in-scaled-limits", Way(overflows_limits=True)
     if codes.is_signed:
         yield "leaves-out-lowest-codes", Way(ends="without-lowest")
 
@@ -262,7 +297,12 @@ def simulate(
         offset = np.where(is_upper, offset + (size if codes.is_signed else -size), offset)
     if rules.operation == "dequantize":
         return _dequantized(rules, way, values, factor, offset)
-    return _quantized(rules, way, values, factor, offset)
+    found = _quantized(rules, way, values, factor, offset)
+    if way.nans != "max-of-sign":
+        return found
+    is_negative = x & rules.source.sign_bit != 0
+    largest = np.where(is_negative, rules.target.lowest_code, rules.target.max_code)
+    return np.where(np.isnan(values), largest, found)
 
 
 def _quantized(
@@ -271,14 +311,21 @@ def _quantized(
     target = rules.target
     fmt = format_named(way.precision) if way.precision else rules.precision
     if way.rounds_operands:
-        x, scale = _in(fmt, x), _in(fmt, scale)
-    quotient = _in(fmt, x * _in(fmt, 1 / scale) if way.is_reciprocal else x / scale)
+        x, scale = rounded_in(fmt, x), rounded_in(fmt, scale)
+    quotient = rounded_in(fmt, x * rounded_in(fmt, 1 / scale) if way.is_reciprocal else x / scale)
+    if way.narrows_quotients:
+        quotient = rounded_in(format_named("float16"), quotient)
+    if way.carries_twice:
+        quotient = carried_twice(fmt, x / scale, quotient)
     if not target.is_integral:
         return _float_codes(rules, way, quotient)
-    low, high = float(value_of(target, target.lowest_code)), _largest(target)
+    low, high = float(value_of(target, target.lowest_code)), largest_of(target)
     round_to = ROUNDINGS[way.rounding or "even"]
-    if way.zero == "before-rounding":
-        total = round_to(_in(fmt, quotient + offset))
+    if way.between:
+        largest = largest_of(rules.scale) if way.overflows_limits else np.inf
+        total = between_limits(way.between, largest, x, scale, offset, (low, high))
+    elif way.zero == "before-rounding":
+        total = round_to(rounded_in(fmt, quotient + offset))
     elif way.zero == "after-limits":
         total = np.clip(round_to(quotient), low, high) + offset
     else:
@@ -301,8 +348,8 @@ def _quantized(
 def _float_codes(rules: Formula, way: Way, quotient: Floats) -> NDArray[np.int64]:
     """Patterns of small floats; those of values that the target has not follow from the rules."""
     target = rules.target
-    rounded = nearest(target, quotient)
-    is_out = ~(np.abs(rounded) <= _largest(target))
+    rounded = (truncated_subnormals if way.truncates_subnormals else nearest)(target, quotient)
+    is_out = ~(np.abs(rounded) <= largest_of(target))
     is_negative = quotient < 0
     codes = codes_of(target, np.where(is_out, 0.0, rounded), np.signbit(quotient))
     due = rules.outcome("saturation", "out-of-range").best == "saturated"
@@ -330,14 +377,15 @@ def _float_codes(rules: Formula, way: Way, quotient: Floats) -> NDArray[np.int64
         kept = {"saturated": largest, "infinite": infinite, "nan": np.full(codes.shape, ANY_NAN)}
         codes = np.where(np.isinf(quotient), kept[way.infinities], codes)
     nan = ANY_NAN if target.nan_codes else UNSETTLED
-    if way.nans:
-        nan = 0 if way.nans == "zero" else target.max_code
+    if way.nans:  # Which sign a NaN has that no x is depends on the processor.
+        codes_of_nans = {"zero": 0, "max": target.max_code, "lowest": target.lowest_code}
+        nan = codes_of_nans.get(way.nans, UNSETTLED)
     return np.where(np.isnan(quotient), nan, codes)
 
 
 def _beyond(target: Format) -> float:
     """The power of two above all values of a target."""
-    return 2.0 ** (math.frexp(_largest(target))[1])
+    return 2.0 ** (math.frexp(largest_of(target))[1])
 
 
 def _infinite(target: Format, is_negative: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -356,32 +404,24 @@ def _dequantized(
         wrapped = np.nan_to_num(difference).astype(np.int64) & source.mask
         difference = values_of(source, wrapped)
     fmt = format_named(way.precision) if way.precision else target
-    if way.zero == "scaled":
-        product = _in(fmt, x * scale) - _in(fmt, offset * scale)
+    if way.steps:
+        product = product_by_steps(STEPS[way.steps], target, x, scale, offset)
+    elif way.zero == "scaled":
+        product = rounded_in(fmt, x * scale) - rounded_in(fmt, offset * scale)
     elif way.precision or way.rounds_operands:
-        product = _in(fmt, _in(fmt, difference) * _in(fmt, scale))
+        product = rounded_in(fmt, rounded_in(fmt, difference) * rounded_in(fmt, scale))
     else:
         product = difference * scale
     if way.rounding == "toward-zero":
         rounded = rounded_by(np.trunc, target, product)
     else:
-        rounded = _in(target, product)
+        rounded = rounded_in(target, product)
+    if way.flushes_products:
+        rounded = np.where(np.abs(rounded) < 2.0**target.lowest_exponent, 0.0, rounded)
     finite = np.isfinite(rounded)
     codes = codes_of(target, np.where(finite, rounded, 0.0), np.signbit(product))
     codes = np.where(np.isinf(rounded), _infinite(target, product < 0), codes)
     return np.where(np.isnan(rounded), ANY_NAN, codes)
-
-
-def _in(fmt: Format, values: Floats) -> Floats:
-    """Values rounded to a format, with infinities beyond its range."""
-    if fmt.name == "float64":
-        return values
-    rounded = nearest(fmt, values)
-    return np.where(np.abs(rounded) > _largest(fmt), np.copysign(np.inf, rounded), rounded)
-
-
-def _largest(fmt: Format) -> float:
-    return float(value_of(fmt, fmt.max_code))
 
 
 def _is_same(target: Format, found: NDArray[np.int64], answers: Bits) -> NDArray[np.bool_]:

@@ -266,7 +266,7 @@ def test_zeros_in_blocks_of_scales_that_are_far_off_are_no_fault_of_large_elemen
     wrong = wrong_in(judge(MX.format(element="float4e2m1", rule="even"), quantize))
     assert {each.tensor for each in wrong} == {"scale", "y"}
     assert {name for each in wrong if each.tensor == "y" for name in each.followed} == {
-        "makes-blocks-zero-whose-scale-is-far-off"
+        "makes-blocks-zero-whose-scale-is-far-too-small"
     }
 
 
@@ -283,9 +283,9 @@ def test_two_faults_of_elements_are_named_apart() -> None:
     def two(codes: Any) -> Any:
         return np.where(codes == 8, 0, codes)
 
-    found = wrong_in(judge(FLOOR4, library(mode="half-down", codes=two)))
+    found = wrong_in(judge(FLOOR4, library(codes=two, beyond=6)))
     assert [(each.rule, each.followed[0]) for each in found] == [
-        ("elements-by-other-rules", "rounds-elements-half-toward-zero"),
+        ("elements-beyond", "saturates-below-the-largest-code"),
         ("zeros-of-floats", "drops-the-sign-of-zero-elements"),
     ]
 
