@@ -120,8 +120,8 @@ def followed_ways(
     def gives(way: Way, bases: Sequence[Way]) -> bool:
         return any(_gives(rules, both, x, layouts, answers, is_wrong) for both in _onto(way, bases))
 
-    if gives(Way(), settled):
-        return (JOINT.join(specials or ["rounds-operands-first"]),)
+    if specials and gives(Way(), settled):
+        return (JOINT.join(specials),)
     more = [([*specials], settled)] if specials else []
     for added, bases in (([], plain), *more):
         found = [name for name, way in singles.items() if gives(way, bases)]
