@@ -417,8 +417,10 @@ def test_every_mechanism_has_words() -> None:
 
 
 def test_the_smallest_wrong_element_is_shown() -> None:
-    [problem] = judge(UNSIGNED, by(round_to=half_away)).problems
+    found = judge(UNSIGNED, by(round_to=half_away))
+    [problem] = found.problems
     assert isinstance(problem, WrongQuantized)
+    assert found.wrong == problem.wrong > 0
     assert (problem.rule, problem.level, problem.tensor) == ("round-quotient", "required", "y")
     assert "scale 0x" in problem.given
     assert problem.wrong < problem.inputs
