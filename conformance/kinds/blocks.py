@@ -173,22 +173,13 @@ def _simplest_place(blocks: GradedBlocks, result: str, mask: Mask) -> tuple[int,
     ruling = blocks.ruling
     source, inputs = ruling.element if ruling.is_decoding else ruling.number, blocks.x
     if result == SCALE:
-        inputs = _largest_patterns(blocks)
+        inputs = blocks.largest_patterns
     else:
         distance = np.abs(blocks.scale.astype(np.int64) - ruling.scale.one_code)
         distance = blocks.unblocked(np.repeat(distance, ruling.size, axis=-1))
         mask = mask & (distance == distance[mask].min())
     flat = index_of_simplest(source, inputs.reshape(-1), mask.reshape(-1))
     return tuple(int(each) for each in np.unravel_index(flat, mask.shape))
-
-
-def _largest_patterns(blocks: GradedBlocks) -> Bits:
-    """The pattern of the largest magnitude of each block, with its sign."""
-    size = blocks.ruling.size
-    rows = in_blocks(size, blocks.x)
-    places = magnitudes_of(blocks.ruling.number, rows).argmax(axis=-1)[..., np.newaxis]
-    found: Bits = np.take_along_axis(rows, places, axis=-1)[..., 0]
-    return found
 
 
 def _alone(
@@ -201,7 +192,7 @@ def _alone(
     if GLOBAL in blocks.tensors:
         small[GLOBAL] = blocks.tensors[GLOBAL]
     if result == SCALE:
-        largest = _largest_patterns(blocks)[place]
+        largest = blocks.largest_patterns[place]
         where = int(np.flatnonzero(in_blocks(size, x)[place] == largest)[0])
         block[0, where] = largest
         return small, (0, 0)

@@ -6,7 +6,7 @@ does not make those after it wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -63,8 +63,7 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a case by several inputs, up to the first that is wrong."""
     rules = formula(case)
     given = list(dynamic_inputs())
-    results = {"y": case.target, "scale": rules.scale.name, "zero": case.target}
-    requests = [Quantize(case, {"x": x}, results) for x in given]
+    requests = [dynamic_request(case, {"x": x}) for x in given]
     replies = yield requests
     judged = open_inputs = 0
     for x, request, reply in zip(given, requests, replies, strict=True):
@@ -90,6 +89,12 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
             )
     verdict = subject.graded(case, (), is_open=False)
     return Judgement(case.id, subject.name, verdict, (), judged, open_inputs)
+
+
+def dynamic_request(case: Case, tensors: Mapping[str, Bits]) -> Quantize:
+    """The request to quantize values, and to find their scale and zero point."""
+    scale = formula(case).scale.name
+    return Quantize(case, tensors, {"y": case.target, "scale": scale, "zero": case.target})
 
 
 def dynamic_inputs() -> Iterator[Bits]:
@@ -142,7 +147,7 @@ def _wrong_codes(rules: Formula, found: _Results, independent: bool) -> Iterator
     scales = np.full(size, found.scale, rules.scale.storage)
     elements = Elements(found.x, scales, np.full(size, found.zero, rules.target.storage))
     expected = (expect_exactly if independent else expect_by_kernels)(rules, elements)
-    graded = grade(rules, expected, found.y)
+    graded = grade(rules.target, expected, found.y)
     if not graded.is_wrong.any():
         return
     level = "required" if graded.is_required.any() else "recommended"

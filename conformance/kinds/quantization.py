@@ -133,7 +133,7 @@ def _graded(subject: Subject, case: Case, given: Given, answer: Bits) -> _Answer
     else:
         expected = expect_by_kernels(rules, elements)
     answers = answer.reshape(-1)[places]
-    return _Answers(given, places, elements, answers, grade(rules, expected, answers))
+    return _Answers(given, places, elements, answers, grade(rules.target, expected, answers))
 
 
 def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongQuantized]:
