@@ -160,6 +160,7 @@ class WrongQuantized:
     wrong: int
     inputs: int
     followed: tuple[str, ...] = ()
+    script: str = ""
 
 
 @dataclass(frozen=True)

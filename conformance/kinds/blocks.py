@@ -109,8 +109,9 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     script = ""
     for wrong in _wrong(ruling, answered):
         for each in (yield from _explained(case, wrong, answered)):
-            problems.append(_problem(each, answered))
-            script = script or (yield from _script(subject, case, each.shown))
+            of_fault = yield from _script(subject, case, each.shown)
+            problems.append(replace(_problem(each, answered), script=of_fault))
+            script = script or of_fault
     levels = {each.level for each in problems if isinstance(each, WrongQuantized)}
     problems += [Note(f"not asked {given.where}: {no.text}") for given, no in declined]
     problems += map(Note, notes_on_open(ruling, answered))

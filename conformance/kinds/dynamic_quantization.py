@@ -84,6 +84,7 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
         if problems:
             verdict = subject.graded(case, {each.level for each in problems}, is_open=False)
             script = yield from script_of(subject, request)
+            problems = [replace(each, script=script) for each in problems]
             return Judgement(
                 case.id, subject.name, verdict, tuple(problems), judged, reproduction=script
             )

@@ -8,7 +8,7 @@ tensor, one along an axis, or one for each block. Where an answer is wrong, the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -88,12 +88,13 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
                 return (yield from without_answer(subject, case, missing, x.size))
     if not answered:
         return Judgement(case.id, subject.name, "unsupported", (Unoffered(declined[0]),))
-    problems: list[Problem] = list(_problems(case, answered))
-    levels = {each.level for each in problems if isinstance(each, WrongQuantized)}
-    reproduction = (yield from _script(subject, case, answered)) if levels else ""
-    problems += [
-        Note(f"{len(declined)} of {len(given)} not asked: {text}") for text in declined[:1]
-    ]
+    wrong = [*_problems(case, answered)]
+    reproduction = (yield from _script(subject, case, answered)) if wrong else ""
+    # The script shows the first, which breaks what is required if anything does.
+    shown = [replace(each, script=reproduction) for each in wrong[:1]]
+    notes = [Note(f"{len(declined)} of {len(given)} not asked: {text}") for text in declined[:1]]
+    problems: list[Problem] = [*shown, *wrong[1:], *notes]
+    levels = {each.level for each in wrong}
     return Judgement(
         case.id,
         subject.name,
