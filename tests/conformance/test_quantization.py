@@ -208,6 +208,11 @@ def rounding_operands(case: Case, tensors: Tensors) -> Mapping[str, Any]:
     return answer_rightly(halves, {"x": quotient.view(np.uint16), "scale": one})
 
 
+def without_minus_zero(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+    y = answer_rightly(case, tensors)["y"]
+    return {"y": np.where(y == 0x80, 0, y).astype(np.uint8)}
+
+
 def halves_in_float32(case: Case, tensors: Tensors) -> Mapping[str, Any]:
     """Answer for float16 as for float32 of the same values."""
     wide = {name: numbers("float16", tensors[name]).astype(np.float32) for name in ("x", "scale")}
@@ -305,6 +310,7 @@ PLANTED: list[tuple[str, str, Quantize]] = [
     ("makes-infinities-nan", FLOAT8, replacing((infinite, unsigned(0x7F)))),
     ("makes-nans-zero", FLOAT4, replacing((not_a_number, unsigned(8)))),
     ("makes-nans-the-largest", FLOAT8, replacing((not_a_number, unsigned(0x7E)))),
+    ("gives-zeros-of-the-other-sign", FLOAT8, without_minus_zero),
     ("ignores-precision", IN_FLOAT16, with_other_modes(precision="")),
     ("treats-subnormal-scales-as-zero", TENSOR, flushed),
     (
