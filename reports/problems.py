@@ -160,6 +160,7 @@ class WrongQuantized:
     wrong: int
     inputs: int
     followed: tuple[str, ...] = ()
+    script: str = ""
 
 
 @dataclass(frozen=True)
@@ -315,4 +316,7 @@ def decode_problem(encoded: Mapping[str, Any]) -> Any:
 
 def wrong_inputs(problem: Problem) -> int:
     """How many inputs got a wrong value: none, if a problem is not about single values."""
-    return problem.count if isinstance(problem, WrongValues) else 0
+    match problem:
+        case WrongValues(count=count) | WrongQuantized(wrong=count):
+            return count
+    return 0

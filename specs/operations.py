@@ -48,6 +48,11 @@ def is_cast(case: Case) -> bool:
     return operation_of(case) in ("cast", "call")
 
 
+def takes_named_tensors(case: Case) -> bool:
+    """Whether a case takes and returns tensors by name, as quantization and blocks do."""
+    return operation_of(case) not in ("cast", "call", "bitcast")
+
+
 def is_of_blocks(case: Case) -> bool:
     """Whether a case quantizes or dequantizes blocks that share a scale."""
     return operation_of(case) in ("block-quantize", "block-dequantize")

@@ -105,7 +105,7 @@ def export_onnx(
     for name in document or ():
         if name.partition(":")[0] not in DOCUMENTS:
             raise CastigateError(
-                f"document `{name}` is not one of ONNX; give {' or '.join(DOCUMENTS)}"
+                f"document `{name}` is not exported; give {' or '.join(DOCUMENTS)}"
             )
     selection = Selection(
         documents=tuple(document or DOCUMENTS),

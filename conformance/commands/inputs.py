@@ -11,7 +11,7 @@ from conformance.commands.options import MaxExamplesOption, SeedOption
 from conformance.exchange.listed_inputs import QUICK_EXAMPLES, QUICK_SEED, listed_inputs
 from conformance.exchange.value_spelling import json_text
 from specs.errors import CastigateError
-from specs.operations import is_bitcast
+from specs.operations import is_cast
 from specs.selection import case_named
 
 
@@ -27,13 +27,14 @@ def inputs_command(
     seed: SeedOption = QUICK_SEED,
     max_examples: MaxExamplesOption = QUICK_EXAMPLES,
 ) -> None:
-    """Print the quick tier's inputs, one hex pattern a line (texts as {"text": "…"})."""
+    """Print the quick tier's inputs, one hex pattern a line (texts as {"text": "…"}).
+
+    Those of bitcasts, quantization and blocks are tensors, and need --json.
+    """
     # All ids are looked up first: a wrong one leaves nothing on stdout.
     chosen = [case_named(case) for case in cases]
-    if not as_json and (bitcasts := [case for case in chosen if is_bitcast(case)]):
-        raise CastigateError(
-            f"{bitcasts[0]} is a bitcast, whose inputs are tensors; add --json to list them"
-        )
+    if not as_json and (of_tensors := [case for case in chosen if not is_cast(case)]):
+        raise CastigateError(f"the inputs of {of_tensors[0]} are tensors; add --json to list them")
     for case in chosen:
         for given in listed_inputs(case, seed, max_examples):
             line = {"case": case.id, "input": given} if as_json else given

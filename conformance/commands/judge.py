@@ -31,9 +31,10 @@ def judge_command(
         ),
     ] = False,
 ) -> None:
-    """Judge recorded answers of casts and bitcasts, one JSON object per line.
+    """Judge recorded answers of casts, bitcasts, quantization and blocks, one JSON object per line.
 
     A line: {"case": "onnx-cast:25/float32/float16", "input": "0x477ff000", "output": "inf"}.
+    Of a quantization: "input": {"x": [1.5], "scale": 0.5, "zero": 3}, "output": {"y": [6]}.
     """
     tally = Tally(unanswered=UnansweredInputs() if complete else None)
     for line in _judge_lines(file, tally):

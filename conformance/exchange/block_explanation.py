@@ -17,9 +17,9 @@ from conformance.driver import drive
 from conformance.exchange.explanation import no_answer
 from conformance.exchange.value_spelling import datum
 from conformance.kinds.asking import ask
-from conformance.kinds.blocks import request
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered
+from oracles.backend.requests import Quantize
 from oracles.protocol import Bits
 from oracles.reference.block_kernels import decoded, values_of
 from oracles.reference.exact_blocks import CodeAnswer, codes_of, scale_of
@@ -139,7 +139,7 @@ def _answer(
     count: int,
     global_scale: float,
 ) -> dict[str, Any]:
-    match drive(ask(request(case, tensors)), Client(backend)):
+    match drive(ask(Quantize(case, tensors)), Client(backend)):
         case Answered(results):
             scale = int(np.ravel(results[SCALE])[0])
             codes = np.ravel(results[Y])[:count].tolist()

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from conformance.exchange.value_spelling import datum
-from conformance.kinds.quantization import request
 from conformance.kinds.quantization_inputs import tensors_of_element, zero_format
 from oracles.backend.requests import Quantize
 from oracles.reference.exact_quantization import ANY_NAN, AllowedResult
@@ -40,7 +39,7 @@ class Element(NamedTuple):
 
     def asked(self, case: Case) -> Quantize:
         """The request for this element alone."""
-        return request(case, tensors_of_element(case, self.x, self.scale, self.zero))
+        return Quantize(case, tensors_of_element(case, self.x, self.scale, self.zero))
 
 
 def _code(form: Format, spelled: Any, what: str) -> int:

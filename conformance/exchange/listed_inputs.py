@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from conformance.exchange.named_tensors import (
+    formats_given,
+    listed_tensors,
+    tensors_given,
+    tensors_in_words,
+)
 from conformance.exchange.value_spelling import (
     InputDatum,
     TextDatum,
@@ -21,10 +27,12 @@ from specs.branches import Ruling
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format
-from specs.operations import is_bitcast
+from specs.operations import is_bitcast, takes_named_tensors
 from specs.ruling import ruling
 from specs.selection import case_named
 
+Rules = Ruling | BitcastRuling | Case
+"""What the inputs of a case are read by; a case that takes named tensors is read by itself."""
 QUICK_SEED, QUICK_EXAMPLES = 0, 1000
 """The seed and the random inputs of the quick tier, unless a run's options say otherwise."""
 
@@ -33,6 +41,9 @@ def listed_inputs(
     case: Case, seed: int = QUICK_SEED, max_examples: int = QUICK_EXAMPLES
 ) -> Iterator[Any]:
     """Yield a case's inputs as lines of `judge` spell them: patterns, texts or tensors."""
+    if takes_named_tensors(case):
+        yield from listed_tensors(case, seed)
+        return
     if is_bitcast(case):
         rules = bitcast_ruling(case)
         tensors = (tensor_words(rules.source, bits) for bits in contents(rules, seed))
@@ -59,7 +70,7 @@ class UnansweredInputs:
     def __init__(self) -> None:
         self._left: dict[str, dict[str, None]] = {}
 
-    def remove(self, case_id: str, rules: Ruling | BitcastRuling, given: InputDatum) -> None:
+    def remove(self, case_id: str, rules: Rules, given: InputDatum) -> None:
         """Take note of one line of a case."""
         if case_id not in self._left:
             inputs = listed_inputs(case_named(case_id))
@@ -78,8 +89,10 @@ class UnansweredInputs:
             )
 
 
-def _as_listed(rules: Ruling | BitcastRuling, given: InputDatum) -> Any:
+def _as_listed(rules: Rules, given: InputDatum) -> Any:
     """Spell a line's input as ``listed_inputs`` does."""
+    if isinstance(rules, Case):
+        return tensors_in_words(formats_given(rules), tensors_given(rules, given))
     if isinstance(rules, BitcastRuling):
         return tensor_words(rules.source, tensor(rules.source, given, "input", rules.shape))
     if isinstance(given, TextDatum):

@@ -11,10 +11,10 @@ from conformance.driver import drive
 from conformance.exchange.explanation import no_answer
 from conformance.exchange.value_spelling import datum
 from conformance.kinds.asking import ask
-from conformance.kinds.quantization import request
 from conformance.kinds.quantization_inputs import tensors_of_element, zero_format
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered
+from oracles.backend.requests import Quantize
 from oracles.reference.exact_quantization import ANY_NAN
 from oracles.registry import Backend
 from reports.counterexample.drawing import aligned_rows, datum_columns
@@ -87,7 +87,7 @@ def _answer(
     backend: Backend, case: Case, rules: Formula, x: int, scale: int, zero: int | None
 ) -> Any:
     tensors = tensors_of_element(case, x, scale, zero)
-    match drive(ask(request(case, tensors)), Client(backend)):
+    match drive(ask(Quantize(case, tensors)), Client(backend)):
         case Answered(results):
             return rules.target.hexadecimal(int(datum_of(np.ravel(results["y"])[0])))
         case missing:

@@ -11,8 +11,17 @@ from typing import IO, Annotated, Any
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from conformance.exchange.listed_inputs import UnansweredInputs
+from conformance.exchange.listed_inputs import Rules, UnansweredInputs
+from conformance.exchange.named_tensors import (
+    are_full_patterns,
+    formats_given,
+    formats_returned,
+    tensors_given,
+    tensors_in_words,
+    tensors_returned,
+)
 from conformance.exchange.recorded_bitcasts import judge_bitcast
+from conformance.exchange.recorded_quantization import judge_tensors
 from conformance.exchange.value_spelling import (
     ErrorDatum,
     InputDatum,
@@ -40,7 +49,7 @@ from specs.cases import Case
 from specs.errors import CastigateError
 from specs.json_source import JsonError, unique_members
 from specs.model.strict_model import StrictModel
-from specs.operations import is_bitcast
+from specs.operations import is_bitcast, takes_named_tensors
 from specs.outcomes import Anything, Rejected, Same
 from specs.questions import case_of_any_shape
 from specs.ruling import ruling
@@ -70,7 +79,10 @@ class RecordedLine(StrictModel):
     output: Annotated[OutputDatum, Field(union_mode="left_to_right")]
 
 
-INPUTS = '"0x3f", 1.5, {"text": "…"} or, for a bitcast, {"shape": [2], "bits": ["0x3f", 1.5]}'
+INPUTS = (
+    '"0x3f", 1.5, {"text": "…"}; for a bitcast {"shape": [2], "bits": ["0x3f", 1.5]};'
+    ' for a quantization {"x": [1.5], "scale": 0.5}'
+)
 SPELLINGS = {"input": INPUTS, "output": f'{INPUTS}; or {{"error": "…"}}'}
 
 
@@ -99,7 +111,7 @@ def judge_stream(stream: IO[str], tally: Tally) -> Iterator[dict[str, Any]]:
             if line is None:
                 raise CastigateError(f"longer than {LONGEST_LINE} characters; the rest is skipped")
             recorded = _parsed(line)
-            _, rules = case_and_ruling(recorded.case)
+            rules = _rules_of(recorded.case)
             judged = _judged(rules, recorded)
             if tally.unanswered is not None:
                 tally.unanswered.remove(recorded.case, rules, recorded.input)
@@ -112,7 +124,7 @@ def judge_stream(stream: IO[str], tally: Tally) -> Iterator[dict[str, Any]]:
         yield judged
 
 
-def judge_line(line: str, rules: Ruling | BitcastRuling) -> dict[str, Any]:
+def judge_line(line: str, rules: Rules) -> dict[str, Any]:
     """Judge one line by the ruling of its case; raise CastigateError if it is malformed."""
     return _judged(rules, _parsed(line))
 
@@ -130,8 +142,10 @@ def _lines(stream: IO[str]) -> Iterator[tuple[int, str | None]]:
             yield number, line
 
 
-def _judged(rules: Ruling | BitcastRuling, recorded: RecordedLine) -> dict[str, Any]:
+def _judged(rules: Rules, recorded: RecordedLine) -> dict[str, Any]:
     """The line with its verdict; raises ``CastigateError`` for a malformed one."""
+    if isinstance(rules, Case):
+        return _judge_tensors(rules, recorded)
     if isinstance(rules, BitcastRuling):
         return _judge_bitcast(rules, recorded)
     given = datum(rules.source, recorded.input, "input")
@@ -177,6 +191,27 @@ def _judge_bitcast(rules: BitcastRuling, recorded: RecordedLine) -> dict[str, An
         "output": _as_json(output),
         **_patterns(recorded, rules, rules.shape),
         **judge_bitcast(rules, bits, answer),
+    }
+
+
+def _judge_tensors(case: Case, recorded: RecordedLine) -> dict[str, Any]:
+    tensors = tensors_given(case, recorded.input)
+    output = recorded.output
+    patterns: dict[str, Any] = {}
+    given, returned = formats_given(case), formats_returned(case)
+    if not are_full_patterns(given, recorded.input):
+        patterns["input_pattern"] = tensors_in_words(given, tensors)
+    answer = None
+    if not isinstance(output, ErrorDatum):
+        answer = tensors_returned(case, tensors["x"], output)
+        if not are_full_patterns(returned, output):
+            patterns["output_pattern"] = tensors_in_words(returned, answer)
+    return {
+        "case": recorded.case,
+        "input": _as_json(recorded.input),
+        "output": _as_json(output),
+        **patterns,
+        **judge_tensors(case, tensors, answer),
     }
 
 
@@ -231,16 +266,18 @@ def _advice(where: str, kind: str, detail: ErrorDetails) -> str:
 
 def _as_json(given: OutputDatum) -> Any:
     # Strings first: checking for a pydantic model takes far longer.
-    return (
-        given if isinstance(given, str) or not isinstance(given, BaseModel) else given.model_dump()
-    )
+    if isinstance(given, str) or not isinstance(given, BaseModel):
+        return given
+    return given.model_dump(by_alias=True, exclude_unset=True)
 
 
 @cache
-def case_and_ruling(name: str) -> tuple[Case, Ruling | BitcastRuling]:
-    """The case of an id and its ruling."""
+def _rules_of(name: str) -> Rules:
+    """By what the lines of a case id are read and judged."""
     case = case_of_any_shape(name)
-    return case, bitcast_ruling(case) if is_bitcast(case) else ruling(case)
+    if takes_named_tensors(case):
+        return case
+    return bitcast_ruling(case) if is_bitcast(case) else ruling(case)
 
 
 def check_example_input(rules: Ruling, given: int | str) -> None:

@@ -97,9 +97,34 @@ class TensorDatum(StrictModel):
     bits: list[Spelled]
 
 
-InputDatum = str | TextDatum | TensorDatum | NestedDatum | Spelled
+TensorSpelling = Annotated[
+    str | TensorDatum | NestedDatum | Spelled, Field(union_mode="left_to_right")
+]
+
+
+class NamedTensors(StrictModel):
+    """The tensors of a quantization: what it takes, or what it returns."""
+
+    x: TensorSpelling = ""
+    scale: TensorSpelling = ""
+    zero: TensorSpelling = ""
+    whole: Annotated[TensorSpelling, Field(alias="global")] = ""
+    y: TensorSpelling = ""
+
+    @property
+    def by_name(self) -> dict[str, Any]:
+        """The tensors that are given, as the line spells them."""
+        fields = type(self).model_fields
+        return {
+            fields[each].alias or each: getattr(self, each)
+            for each in fields
+            if each in self.model_fields_set
+        }
+
+
+InputDatum = str | TextDatum | TensorDatum | NestedDatum | NamedTensors | Spelled
 """The input of a line."""
-OutputDatum = str | TextDatum | ErrorDatum | TensorDatum | NestedDatum | Spelled
+OutputDatum = str | TextDatum | ErrorDatum | TensorDatum | NestedDatum | NamedTensors | Spelled
 """The output of a line."""
 
 
@@ -118,6 +143,8 @@ def datum(form: Format, given: InputDatum, what: str) -> int | str:
             return _code(form, given.text, what)
         case TextDatum():
             raise CastigateError(f"`{what}` of {form.name} is a number or hex pattern, not a text")
+        case NamedTensors():
+            raise CastigateError(f"`{what}` names tensors, as of a quantization; give one value")
     raise CastigateError(f"`{what}` is a list or tensor; a cast takes one value of {form.name}")
 
 

@@ -8,7 +8,7 @@ each other. What no text settles is not judged, but noted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
@@ -51,7 +51,6 @@ from specs.block_ruling import BlockAnswer, BlockRuling, block_ruling
 from specs.cases import Case
 from specs.formats import Format
 from specs.plain_text import plain_text
-from specs.quantized_tensors import results_of
 
 
 class Wrong(NamedTuple):
@@ -88,7 +87,7 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a case by tensors of blocks; those that the library declines are left out."""
     ruling = block_ruling(case)
     inputs = block_inputs(ruling, subject.settings.seed)
-    replies = yield [request(case, each.tensors) for each in inputs]
+    replies = yield [Quantize(case, each.tensors) for each in inputs]
     answered: list[GradedBlocks] = []
     declined: list[tuple[BlockInput, Declined]] = []
     for given, reply in zip(inputs, replies, strict=True):
@@ -110,8 +109,9 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     script = ""
     for wrong in _wrong(ruling, answered):
         for each in (yield from _explained(case, wrong, answered)):
-            problems.append(_problem(each, answered))
-            script = script or (yield from _script(subject, case, each.shown))
+            of_fault = yield from _script(subject, case, each.shown)
+            problems.append(replace(_problem(each, answered), script=of_fault))
+            script = script or of_fault
     levels = {each.level for each in problems if isinstance(each, WrongQuantized)}
     problems += [Note(f"not asked {given.where}: {no.text}") for given, no in declined]
     problems += map(Note, notes_on_open(ruling, answered))
@@ -124,11 +124,6 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
         open_inputs=sum(int(np.count_nonzero(each.expected[Y].is_open)) for each in answered),
         reproduction=script,
     )
-
-
-def request(case: Case, tensors: Mapping[str, Bits]) -> Quantize:
-    """The request to quantize or dequantize blocks."""
-    return Quantize(case, tensors, results_of(case))
 
 
 def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[Wrong]:
@@ -154,7 +149,7 @@ def _smallest(case: Case, wrong: Wrong) -> Ask[Shown]:
     ruling = blocks.ruling
     place = _simplest_place(blocks, wrong.result, mask)
     small, at = _alone(blocks, wrong.result, place)
-    match (yield from ask(request(case, small))):
+    match (yield from ask(Quantize(case, small))):
         case Answered(results):
             alone = GradedBlocks(ruling, small, results)
             if not alone.shape_fault and alone.wrong[wrong.result][at]:
@@ -172,22 +167,13 @@ def _simplest_place(blocks: GradedBlocks, result: str, mask: Mask) -> tuple[int,
     ruling = blocks.ruling
     source, inputs = ruling.element if ruling.is_decoding else ruling.number, blocks.x
     if result == SCALE:
-        inputs = _largest_patterns(blocks)
+        inputs = blocks.largest_patterns
     else:
         distance = np.abs(blocks.scale.astype(np.int64) - ruling.scale.one_code)
         distance = blocks.unblocked(np.repeat(distance, ruling.size, axis=-1))
         mask = mask & (distance == distance[mask].min())
     flat = index_of_simplest(source, inputs.reshape(-1), mask.reshape(-1))
     return tuple(int(each) for each in np.unravel_index(flat, mask.shape))
-
-
-def _largest_patterns(blocks: GradedBlocks) -> Bits:
-    """The pattern of the largest magnitude of each block, with its sign."""
-    size = blocks.ruling.size
-    rows = in_blocks(size, blocks.x)
-    places = magnitudes_of(blocks.ruling.number, rows).argmax(axis=-1)[..., np.newaxis]
-    found: Bits = np.take_along_axis(rows, places, axis=-1)[..., 0]
-    return found
 
 
 def _alone(
@@ -200,7 +186,7 @@ def _alone(
     if GLOBAL in blocks.tensors:
         small[GLOBAL] = blocks.tensors[GLOBAL]
     if result == SCALE:
-        largest = _largest_patterns(blocks)[place]
+        largest = blocks.largest_patterns[place]
         where = int(np.flatnonzero(in_blocks(size, x)[place] == largest)[0])
         block[0, where] = largest
         return small, (0, 0)
@@ -344,7 +330,7 @@ def _script(subject: Subject, case: Case, shown: Shown) -> Ask[str]:
     hidden = subject.settings.hides_unclaimed and not subject.claims(case)
     if hidden or not shown.is_alone or shown.blocks.x.size > ruling.size:
         return ""
-    match (yield from ask(Script(request(case, shown.blocks.tensors)))):
+    match (yield from ask(Script(Quantize(case, shown.blocks.tensors)))):
         case Answered(text):
             return plain_text(text)
     return ""

@@ -37,7 +37,6 @@ from reports.problems import WrongForm, WrongQuantized
 from specs.cases import Case
 from specs.formats import Format
 from specs.quantization_ruling import Formula, formula
-from specs.quantized_tensors import results_of
 
 SEED = 46
 DRAWN = 24
@@ -64,7 +63,7 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a case by several inputs, up to the first that is wrong."""
     rules = formula(case)
     given = list(dynamic_inputs())
-    requests = [Quantize(case, {"x": x}, results_of(case)) for x in given]
+    requests = [Quantize(case, {"x": x}) for x in given]
     replies = yield requests
     judged = open_inputs = 0
     for x, request, reply in zip(given, requests, replies, strict=True):
@@ -85,6 +84,7 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
         if problems:
             verdict = subject.graded(case, {each.level for each in problems}, is_open=False)
             script = yield from script_of(subject, request)
+            problems = [replace(each, script=script) for each in problems]
             return Judgement(
                 case.id, subject.name, verdict, tuple(problems), judged, reproduction=script
             )
@@ -142,7 +142,7 @@ def _wrong_codes(rules: Formula, found: _Results, independent: bool) -> Iterator
     scales = np.full(size, found.scale, rules.scale.storage)
     elements = Elements(found.x, scales, np.full(size, found.zero, rules.target.storage))
     expected = (expect_exactly if independent else expect_by_kernels)(rules, elements)
-    graded = grade(rules, expected, found.y)
+    graded = grade(rules.target, expected, found.y)
     if not graded.is_wrong.any():
         return
     level = "required" if graded.is_required.any() else "recommended"

@@ -7,8 +7,8 @@ tensor, one along an axis, or one for each block. Where an answer is wrong, the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -47,7 +47,6 @@ from specs.loader import document_named
 from specs.operations import operation_of
 from specs.quantization_cases import PRECISION
 from specs.quantization_ruling import formula
-from specs.quantized_tensors import results_of
 
 RESULT = "y"
 MOST_TRIED = 1 << 11
@@ -71,7 +70,7 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
         return (yield from judge_dynamic(subject, case))
     # The reference is judged by few elements, so that none of its requests need be large.
     given = telling_requests(case, has_whole=not subject.expectations.independent)
-    replies = yield [request(case, each.tensors) for each in given]
+    replies = yield [Quantize(case, each.tensors) for each in given]
     answered: list[_Answers] = []
     declined: list[str] = []
     for each, reply in zip(given, replies, strict=True):
@@ -89,12 +88,13 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
                 return (yield from without_answer(subject, case, missing, x.size))
     if not answered:
         return Judgement(case.id, subject.name, "unsupported", (Unoffered(declined[0]),))
-    problems: list[Problem] = list(_problems(case, answered))
-    levels = {each.level for each in problems if isinstance(each, WrongQuantized)}
-    reproduction = (yield from _script(subject, case, answered)) if levels else ""
-    problems += [
-        Note(f"{len(declined)} of {len(given)} not asked: {text}") for text in declined[:1]
-    ]
+    wrong = [*_problems(case, answered)]
+    reproduction = (yield from _script(subject, case, answered)) if wrong else ""
+    # The script shows the first, which breaks what is required if anything does.
+    shown = [replace(each, script=reproduction) for each in wrong[:1]]
+    notes = [Note(f"{len(declined)} of {len(given)} not asked: {text}") for text in declined[:1]]
+    problems: list[Problem] = [*shown, *wrong[1:], *notes]
+    levels = {each.level for each in wrong}
     return Judgement(
         case.id,
         subject.name,
@@ -104,11 +104,6 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
         open_inputs=sum(int(np.count_nonzero(each.graded.is_open)) for each in answered),
         reproduction=reproduction,
     )
-
-
-def request(case: Case, tensors: Mapping[str, Bits]) -> Quantize:
-    """The request to quantize or dequantize some tensors."""
-    return Quantize(case, tensors, results_of(case))
 
 
 def _wrong_shape(case: Case, x: Bits, answer: Bits) -> WrongShape:
@@ -134,7 +129,7 @@ def _graded(subject: Subject, case: Case, given: Given, answer: Bits) -> _Answer
     else:
         expected = expect_by_kernels(rules, elements)
     answers = answer.reshape(-1)[places]
-    return _Answers(given, places, elements, answers, grade(rules, expected, answers))
+    return _Answers(given, places, elements, answers, grade(rules.target, expected, answers))
 
 
 def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongQuantized]:
@@ -219,7 +214,7 @@ def _script(subject: Subject, case: Case, answered: Sequence[_Answers]) -> Ask[s
     at = index_of_simplest(rules.source, each.elements.x, _mask(each, level))
     [element] = each.elements.at(np.array([at]))
     one = tensors_of_element(case, *element)
-    match (yield from ask(request(case, one))):
+    match (yield from ask(Quantize(case, one))):
         case Answered(results) if results[RESULT].reshape(-1)[0] == each.answers[at]:
-            return (yield from script_of(subject, request(case, one)))
-    return (yield from script_of(subject, request(case, each.given.tensors)))
+            return (yield from script_of(subject, Quantize(case, one)))
+    return (yield from script_of(subject, Quantize(case, each.given.tensors)))

@@ -62,7 +62,7 @@ def telling_requests(case: Case, *, has_whole: bool = True) -> tuple[Given, ...]
 
     If one ``has_whole``, it asks all patterns of a source of up to 16 bits.
     """
-    return _requests(formula(case), case.mode[FORM], _keeps_ranks(case), has_whole)
+    return _requests(formula(case), case.mode[FORM], keeps_ranks(case), has_whole)
 
 
 def tensors_of_element(case: Case, x: int, scale: int, zero: int | None) -> dict[str, Bits]:
@@ -70,7 +70,7 @@ def tensors_of_element(case: Case, x: int, scale: int, zero: int | None) -> dict
     rules, form = formula(case), case.mode[FORM]
     x_shape = {"tensor": (1,), "axis": (1, 1, 1), "block": (1, 1)}[form]
     shape = x_shape
-    if not _keeps_ranks(case):
+    if not keeps_ranks(case):
         shape = {"tensor": (), "axis": (1,), "block": (1, 1)}[form]
     tensors = {
         "x": np.full(x_shape, x, rules.source.storage),
@@ -81,7 +81,8 @@ def tensors_of_element(case: Case, x: int, scale: int, zero: int | None) -> dict
     return tensors
 
 
-def _keeps_ranks(case: Case) -> bool:
+def keeps_ranks(case: Case) -> bool:
+    """Whether scales have the rank of the tensor, and zero points are always given."""
     entry = document_named(case.document).entry.quantization
     assert entry is not None
     return entry.ranks == "kept"

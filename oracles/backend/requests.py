@@ -22,6 +22,7 @@ from specs.calls import Call
 from specs.cases import Case
 from specs.chains import Company
 from specs.formats import format_named
+from specs.quantized_tensors import results_of
 
 ANY_BYTE = 0xFF
 """The bits that a bool may have after a bitcast: bytes are moved, and no document limits them."""
@@ -166,13 +167,9 @@ class CastChains(MethodRequest):
 
 @dataclass(frozen=True, eq=False)
 class Quantize(MethodRequest):
-    """Quantize or dequantize tensors. The reply holds the ``results`` that are asked for, by name.
-
-    They are named with the dtypes that they must have, and may have any shape.
-    """
+    """Quantize or dequantize tensors. The reply holds the results by name, of any shape."""
 
     given: Mapping[str, Bits]
-    results: Mapping[str, str]
     method = "quantize"
     lacks = "does not quantize"
     script = "reproduce_quantize"
@@ -184,14 +181,13 @@ class Quantize(MethodRequest):
 
     def checked(self, answer: Any) -> dict[str, Bits]:
         """Require patterns of each result's dtype."""
+        results = results_of(self.case)
         if not isinstance(answer, Mapping):
             raise malformed(f"the answer is {type(answer).__name__}, not a mapping of tensors")
-        missing = [name for name in self.results if name not in answer]
+        missing = [name for name in results if name not in answer]
         if missing:
             raise malformed(f"the answer has no tensor `{missing[0]}`")
-        return {
-            name: stored(format_named(dtype), answer[name]) for name, dtype in self.results.items()
-        }
+        return {name: stored(format_named(dtype), answer[name]) for name, dtype in results.items()}
 
 
 @dataclass(frozen=True, eq=False)

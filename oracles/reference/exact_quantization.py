@@ -272,11 +272,13 @@ def _fits(
 
 def _divide(trace: _Trace, x: Value, divisor: Fraction) -> None:
     """The step of the quotient."""
+    fmt = trace.formula.precision
     if not isinstance(x, Fraction):
-        outcome = trace.take("quotient", _special(x))
+        # By a scale that the precision makes infinite, an infinity may become NaN.
+        is_settled = x == "nan" or _is_within(fmt, divisor)
+        outcome = trace.take("quotient", _special(x) if is_settled else "out-of-range")
         trace.paths = [_Path(x, outcome.is_weak(word)) for word in outcome.words]
         return
-    fmt = trace.formula.precision
     quotient, rounded_divisor = x / divisor, nearest(fmt, divisor)
     rounded = nearest(fmt, x) / rounded_divisor if rounded_divisor else None
     outcome = trace.take("quotient", _fits(fmt, quotient, rounded, (x, divisor)))

@@ -128,10 +128,12 @@ def _quantized(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> Exp
     fits = _fits(fmt, quotient, formula, given, divisor, _quotient_only)
     special = ~np.isfinite(given)
     situations: dict[Situation, Any] = {
-        "nan": np.isnan(given),
-        "infinite": np.isinf(given),
-        **{name: where & ~special for name, where in fits.situations.items()},
+        name: where & ~special for name, where in fits.situations.items()
     }
+    settled = _is_within(fmt, divisor)
+    situations["nan"] = np.isnan(given)
+    situations["infinite"] = np.isinf(given) & settled
+    situations["out-of-range"] |= np.isinf(given) & ~settled
     paths = _Words(masks.is_open.shape)
     of_word: dict[StepWord, Floats] = {
         "value": np.where(special, given, quotient),

@@ -13,7 +13,7 @@ from oracles.reference import expect_by_exact
 from reports.case_patterns import INVARIANCES
 from reports.findings.asked_inputs import known_ruling
 from reports.findings.causes import REJECTED, Cause, Failure, failures_of, find_causes
-from reports.findings.cells import Cell, Divergence
+from reports.findings.cells import Cell
 from reports.findings.failing_inputs import Mask
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
 from reports.findings.intervals import region_words
@@ -37,6 +37,8 @@ from reports.findings.wrong_answers import (
 )
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.divergences import datum_of, index_of_simplest
+from reports.problem_words import words
+from reports.problems import WrongQuantized
 from reports.verdicts import FAILING
 from specs.formats import Format, format_named
 
@@ -135,7 +137,7 @@ def _drafts(
         draft = drafts.setdefault(cause, _Draft(says))
         # Of several messages the shortest, so that the order of cases does not matter.
         draft.says = min(draft.says, says, key=lambda text: (len(text), text))
-        draft.explained.append(_refusal(each.cell, each.broken))
+        draft.explained.append(_share_of(each))
     kinds, tried = {each.kind for each in wrong}, len(sampled_kinds(wrong))
     of_sample = (
         f"; looked for in {tried:,} of {len(kinds):,} ways to fail" if tried < len(kinds) else ""
@@ -159,8 +161,12 @@ def _drafts(
     return drafts
 
 
-def _refusal(cell: Cell, broken: Divergence | None) -> ExplainedCase:
-    """The share of a case that is refused, or that is not refused though it should be."""
+def _share_of(failure: Failure) -> ExplainedCase:
+    """The share of a case that fails besides wrong values, or is quantized wrongly."""
+    cell, broken, problem = failure
+    if broken is not None and isinstance(problem, WrongQuantized):
+        rule = broken.rule, broken.clause, broken.level
+        return ExplainedCase(cell, *rule, problem.wrong, False, "", "", words(problem), ())
     if broken is None:
         return ExplainedCase(cell, "", "", "", 0, True, "", "", cell.message, ())
     return ExplainedCase(

@@ -14,6 +14,8 @@ from oracles.adapters.script_text import UNEVEN, bits_statement
 from reports.findings.cells import Cell
 from reports.findings.upstream import intended_of, upstream_of
 from reports.judgement import NEXT_SCRIPT
+from reports.problem_words import words
+from reports.problems import WrongQuantized
 from specs.calls import SHAPE
 from specs.formats import Format, format_named
 
@@ -62,6 +64,9 @@ class ExplainedCase:
         Of a case with wrong values, the first script shows one of these, and binds its input in
         one statement: for another input another statement takes its place.
         """
+        for problem in self.cell.problems:
+            if isinstance(problem, WrongQuantized) and words(problem) == self.answer:
+                return problem.script
         script, *others = self.cell.reproduction.split(NEXT_SCRIPT)
         shown = self.cell.broken[0].smallest if self.cell.broken else None
         if not self.smallest:

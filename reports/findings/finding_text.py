@@ -11,7 +11,6 @@ from reports.case_patterns import is_chain_check
 from reports.counterexample.drawing import datum_with_value, quoted
 from reports.findings.cells import Cell
 from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding, Findings, Kind
-from reports.problem_words import joined_words
 from reports.problems import Refused, WrongQuantized
 from specs.formats import format_named
 from specs.plain_text import plain_text
@@ -102,7 +101,7 @@ def extent_words(finding: Finding) -> str:
         words += f", {'' if finding.is_exact else 'at least '}{counted(finding.inputs, 'input')}"
     simplest = finding.simplest
     example = example_words(finding)
-    is_of_a_case = bool(simplest.smallest or _quantized_words(finding))
+    is_of_a_case = bool(simplest.smallest or _quantized_words(simplest))
     if example and is_of_a_case and len(finding.cases) > 1:
         example += f", in {simplest.cell.case}"
     return f"{words}; {example}" if example else words
@@ -117,7 +116,7 @@ def example_words(finding: Finding) -> str:
     if not explained.smallest:
         if explained.cell.check:
             return explained.answer
-        return _quantized_words(finding) or _refused_text(explained)
+        return _quantized_words(explained) or _refused_text(explained)
     given, answer = (
         datum_words(explained.cell.source, explained.smallest),
         datum_words(explained.cell.target, explained.answer),
@@ -125,12 +124,11 @@ def example_words(finding: Finding) -> str:
     return f"{given} gives {answer}, not {allowed_words(explained)}"
 
 
-def _quantized_words(finding: Finding) -> str:
-    """The simplest element or block that is quantized wrongly, and by what the finding names."""
-    problems = finding.simplest.cell.problems
-    found = [each for each in problems if isinstance(each, WrongQuantized)]
-    named = [each for each in found if finding.name in each.followed]
-    return joined_words((named or found)[:1])
+def _quantized_words(explained: ExplainedCase) -> str:
+    """The simplest element or block that is quantized wrongly, if that is what is wrong."""
+    problems = explained.cell.problems
+    is_of_quantization = any(isinstance(each, WrongQuantized) for each in problems)
+    return explained.answer if is_of_quantization else ""
 
 
 def _refused_text(explained: ExplainedCase) -> str:

@@ -27,7 +27,7 @@ SAYS: Mapping[str, str] = {
     "makes-overflows-nan": "turns quotients that are out of range into NaN, not into infinities",
     "makes-carries-nan": "turns quotients into NaN that only rounding puts out of range",
     "saturates-truncated-nans": "saturates quotients whose bits before rounding are those of a NaN",
-    "rounds-operands-first": "rounds x and the scale to the precision before it divides",
+    "gives-zeros-of-the-other-sign": "gives zeros of the wrong sign when it quantizes",
     "saturates-infinities": "turns infinities into the largest values when it quantizes",
     "keeps-infinities": "keeps infinities when it quantizes",
     "makes-infinities-nan": "turns infinities into NaN when it quantizes",

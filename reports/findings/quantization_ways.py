@@ -141,8 +141,10 @@ def followed_ways(
     def gives(way: Way, bases: Sequence[Way]) -> bool:
         return any(_gives(rules, both, x, layouts, answers, is_wrong) for both in _onto(way, bases))
 
-    if gives(Way(), settled):
-        return (JOINT.join(specials or ["rounds-operands-first"]),)
+    are_zeros = _is_same(rules.target, np.zeros(answers.shape, np.int64), answers)
+    if gives(Way(), settled) and (specials or are_zeros[is_wrong].all()):
+        # Codes are compared without the signs of zeros, so that these alone are wrong.
+        return (JOINT.join(specials or ["gives-zeros-of-the-other-sign"]),)
     more = [([*specials], settled)] if specials else []
     for added, bases in (([], plain), *more):
         found = [name for name, way in singles.items() if gives(way, bases)]

@@ -174,6 +174,14 @@ class GradedBlocks:
             found: Floats = np.abs(self.numbers).max(axis=-1)
         return found
 
+    @cached_property
+    def largest_patterns(self) -> Bits:
+        """The pattern of the largest magnitude of each block, with its sign."""
+        rows = in_blocks(self.ruling.size, self.x)
+        places = magnitudes_of(self.ruling.number, rows).argmax(axis=-1)[..., np.newaxis]
+        found: Bits = np.take_along_axis(rows, places, axis=-1)[..., 0]
+        return found
+
     def unblocked(self, blocks: NDArray[Any]) -> NDArray[Any]:
         """Elements by block in the shape of the tensor, without what filled the last block up."""
         return blocks.reshape(*self.x.shape[:-1], -1)[..., : self.x.shape[-1]]

@@ -56,10 +56,10 @@ class Graded:
         return self.is_required | self.is_recommended
 
 
-def grade(rules: Formula, expected: ExpectedCodes, answers: Bits) -> Graded:
+def grade(target: Format, expected: ExpectedCodes, answers: Bits) -> Graded:
     """Grade answers, whose elements lie in a row."""
-    strong = _among(rules.target, expected.strong, answers)
-    weaker = _among(rules.target, expected.weaker, answers)
+    strong = _among(target, expected.strong, answers)
+    weaker = _among(target, expected.weaker, answers)
     wrong = ~strong & ~expected.is_open
     is_required = wrong & ~weaker & ~expected.is_recommended
     return Graded(is_required, wrong & ~is_required, expected.is_open)

@@ -82,7 +82,7 @@ def _rule_rows(rules: Iterable[CaseRule]) -> tuple[tuple[str, ...], ...]:
         found.setdefault((each.rule, each.level, each.clause), []).append(each.inputs)
     if len(found) == 1:
         return tuple((*rule, EVERY_INPUT) for rule in found)
-    return tuple((*rule, ", ".join(dict.fromkeys(inputs))) for rule, inputs in found.items())
+    return tuple((*rule, "; ".join(dict.fromkeys(inputs))) for rule, inputs in found.items())
 
 
 def _cell(report: Report, cell: Cell, broken: SharedValues, texts: SharedValues) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reports.counterexample.drawing import DatumColumns, allowed_columns, datum_columns
@@ -141,6 +141,7 @@ def _variables(report: Report, finding: Finding) -> dict[str, Any]:
             for name in map(":".join, report.cases)
             if any(name in row.versions for row in rows)
         ],
+        "has_regions": any(row.region for row in rows),
         "rows": rows[:MOST_ROWS],
         "more_rows": rows[MOST_ROWS:],
         "script": script_or_command(finding),
@@ -153,7 +154,10 @@ def _pair_rows(finding: Finding) -> list[PairRow]:
     for each in finding.explained:
         cell = each.cell
         versions = rows.setdefault((cell.source, cell.target, mode_or_path(cell), each.region), {})
-        versions.setdefault(f"{cell.document}:{cell.version}", each)
+        name = f"{cell.document}:{cell.version}"
+        known = versions.get(name)
+        # A case may break several rules.
+        versions[name] = replace(known, inputs=known.inputs + each.inputs) if known else each
     return [PairRow(*key, versions) for key, versions in rows.items()]
 
 

@@ -1,9 +1,10 @@
-"""The pages of quantization and of blocks: which system follows which rule, and where not.
+"""The pages of quantization and of blocks: what each system can do, and whether it does it right.
 
 A case of these has more than two dtypes: a scale, a precision, a form, a rule for the scale. So a
-document is shown as a table of what its readers choose by. That is the rule for the scale, where
-systems differ under one name; in other documents it is the pair of dtypes. The findings below tell
-how a system differs, each by its simplest block or element.
+document is shown as a table of what its readers choose by. A row is a rule for the scale, where
+systems differ under one name, and a column a dtype of elements; in other documents a row is a pair
+of dtypes, and a column a form of the scale, or all modes that are not the plain ones. The findings
+below tell how a system differs, each by its simplest block or element.
 """
 
 from __future__ import annotations
@@ -18,12 +19,21 @@ from reports.findings.finding import Finding
 from reports.findings.finding_text import extent_words
 from reports.findings.report import Report, Version
 from reports.html.findings import finding_page
-from reports.verdicts import BY_SEVERITY, WRONG
+from reports.verdicts import Verdict
 from specs.loader import documents
 from specs.model.document import Operation
+from specs.operations import operation_of
+from specs.quantization_cases import FORM, PRECISION, SATURATE, SCALE
 
-RULE = "rule"
-"""The mode that names the rule for the scale."""
+RULE, GLOBAL = "rule", "global"
+"""The modes that name the rule for the scale, and whether there is a scale of all blocks."""
+OTHER_MODES = "other modes"
+"""The column of cases with scales of another dtype, with `precision`, or without `saturate`."""
+SEVERITY: tuple[Verdict, ...] = (
+    "crashed", "error", "violates", "deviates", "differs", "open", "conforms", "unsupported",
+    "not-run",
+)  # fmt: skip
+"""Of the verdicts on several cases the first is shown: what matters most to a user."""
 PAGES: Mapping[str, tuple[str, Sequence[Operation]]] = {
     "quantization": ("Quantization", ("quantize", "dequantize", "dynamic-quantize")),
     "blocks": ("Blocks", ("block-quantize", "block-dequantize")),
@@ -33,43 +43,38 @@ PAGES: Mapping[str, tuple[str, Sequence[Operation]]] = {
 
 @dataclass(frozen=True)
 class Use:
-    """The verdicts on one backend in the cases of one row."""
+    """The verdicts on one backend in the cases of one field."""
 
+    filters: str
+    """The fragment of the list of cases that shows them."""
     verdicts: Counter[str] = field(default_factory=Counter)
 
     @property
     def worst(self) -> str:
-        """The verdict that the row shows: the most severe one, or else that of most cases."""
-        wrong = [name for name in BY_SEVERITY if name in WRONG and self.verdicts[name]]
-        return wrong[-1] if wrong else self.verdicts.most_common(1)[0][0]
+        """The verdict that the field shows."""
+        return next(name for name in SEVERITY if self.verdicts[name])
 
     @property
-    def extent(self) -> str:
-        """In how many of the cases, if not in all."""
-        count, total = self.verdicts[self.worst], self.verdicts.total()
-        return "" if count == total else f"{count:,} of {total:,}"
-
-
-@dataclass(frozen=True)
-class Row:
-    """A rule, or a pair of dtypes, and what each backend does there."""
-
-    name: str
-    filters: str
-    """The fragment of the list of cases that shows them, without the backend."""
-    uses: dict[str, Use]
+    def words(self) -> str:
+        """How many cases have which verdict."""
+        counts = [(name, self.verdicts[name]) for name in SEVERITY]
+        return ", ".join(f"{count:,} {name}" for name, count in counts if count)
 
 
 @dataclass(frozen=True)
 class DocumentTable:
-    """The newest version of a document, row by row; ``by`` says what a row is."""
+    """The newest version of a document; ``by`` says what its rows are.
+
+    ``uses`` has a field for each row, backend and column in which there are cases.
+    """
 
     document: str
     version: str
     title: str
     by: str
     backends: list[str]
-    rows: list[Row]
+    columns: list[str]
+    uses: dict[str, dict[tuple[str, str], Use]]
 
 
 @dataclass(frozen=True)
@@ -107,31 +112,53 @@ def quantization_pages(report: Report) -> Iterator[QuantizationPage]:
 def _table(report: Report, version: Version) -> DocumentTable:
     cells = [each for each in report.cells.values() if (each.document, each.version) == version]
     is_by_rule = any(RULE in each.as_case.mode for each in cells)
-    rows: dict[str, Row] = {}
+    columns: dict[str, None] = {}
+    uses: dict[str, dict[tuple[str, str], Use]] = {}
     for cell in cells:
-        name, filters = _place(cell, is_by_rule=is_by_rule)
-        row = rows.setdefault(name, Row(name, filters, {}))
-        row.uses.setdefault(cell.backend, Use()).verdicts[cell.verdict] += 1
+        row, column, filters = _place(cell, is_by_rule=is_by_rule)
+        columns[column] = None
+        fields = uses.setdefault(row, {})
+        use = fields.setdefault((cell.backend, column), Use(filters))
+        use.verdicts[cell.verdict] += 1
     document, number = version
-    answered = {each.backend for each in cells if each.verdict not in ("unsupported", "not-run")}
+    answered = {each.backend for each in cells if each.is_judged}
     return DocumentTable(
         document,
         number,
         documents()[document].entry.title,
         "rule for the scale" if is_by_rule else "dtypes",
         [each for each in report.backends if each in answered],
-        [*rows.values()],
+        sorted(columns, key=lambda column: column == OTHER_MODES),
+        uses,
     )
 
 
-def _place(cell: Cell, *, is_by_rule: bool) -> tuple[str, str]:
-    """The row of a cell, and the filters that show the row's cases."""
-    edition = {"document": f"{cell.document}:{cell.version}"}
+def _place(cell: Cell, *, is_by_rule: bool) -> tuple[str, str, str]:
+    """The row and the column of a cell, and the filters that show the cases there."""
+    mode = cell.as_case.mode
+    filters = {"document": f"{cell.document}:{cell.version}", "backend": cell.backend}
     if is_by_rule:
-        rule = cell.as_case.mode.get(RULE, "")
-        return rule, urlencode(edition | {"q": f"{RULE}:{rule}"})
-    pair = {"from": cell.source, "to": cell.target}
-    return f"{cell.source} → {cell.target}", urlencode(edition | pair)
+        rule = mode.get(RULE, "")
+        filters |= {"to": cell.target, "q": f"{RULE}:{rule}"}
+        return rule, cell.target, urlencode(filters)
+    filters |= {"from": cell.source, "to": cell.target}
+    row, column = f"{cell.source} → {cell.target}", ""
+    if GLOBAL in mode:
+        column = f"global {mode[GLOBAL]}"
+        filters["q"] = f"{GLOBAL}:{mode[GLOBAL]}"
+    elif FORM in mode and _has_plain_modes(cell):
+        column = mode[FORM]
+        filters["q"] = f"{FORM}:{column} {SCALE}:{mode[SCALE]}"
+    elif FORM in mode:
+        column = OTHER_MODES
+    return row, column, urlencode(filters)
+
+
+def _has_plain_modes(cell: Cell) -> bool:
+    """Whether a quantization has only modes that need not be named: scales are of its numbers."""
+    mode = cell.as_case.mode
+    numbers = cell.target if operation_of(cell.as_case) == "dequantize" else cell.source
+    return mode[SCALE] == numbers and PRECISION not in mode and mode.get(SATURATE, "1") == "1"
 
 
 def _differences(report: Report, names: set[str]) -> dict[str, list[Difference]]:

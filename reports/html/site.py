@@ -39,13 +39,14 @@ from reports.html.replace_report import check_output_folder, replace_report
 from reports.html.trend import trends
 from reports.verdicts import VERDICTS, WRONG
 from specs.coverage import by_kind
+from specs.loader import documents
 from specs.plain_text import plain_text
 
 STATIC = Path(__file__).with_name("static")
 FIELD_NAMES = {3: ("sign", "exponent", "mantissa"), 2: ("sign", "rest"), 1: ("rest",)}
 """The fields of a pattern by how many it has."""
 OPERATIONS = ("cast", "call", "bitcast")
-"""The operations of documents; each has a page of its own."""
+"""The operations that have a page of their own, if a run has documents of them."""
 
 
 def write_site(
@@ -103,6 +104,8 @@ def _pages(
         keep_trailing_newline=True,
     )
     quantization = list(quantization_pages(report))
+    present = {documents()[document].entry.operation for document, _ in report.cases}
+    operations = [each for each in OPERATIONS if each in present]
     environment.globals |= {
         "report": report,
         "percentage": percentage,
@@ -119,6 +122,7 @@ def _pages(
         "finding_kinds": SIGNS,
         "docket": Counter(each.verdict for each in rows),
         "portings": compared,
+        "operations": operations,
         "quantization": quantization,
         "container_tables": held,
         "container_signs": CONTAINER_SIGNS,
@@ -148,7 +152,7 @@ def _pages(
         yield "docket.html", page("docket.html", rows=rows, asked=asked)
     for name in ("cases.html", "case.html", "pair.html"):
         yield name, page(name)
-    for operation in OPERATIONS:
+    for operation in operations:
         yield f"{operation}s.html", page("use.html", operation=operation)
     for file, variables in finding_pages(report):
         yield file, page("finding.html", **variables)

@@ -15,7 +15,7 @@ from typing import Any
 from reports.judgement import Judgement
 from reports.ledger.frozen_text import frozen_text
 from reports.problem_words import joined_words, words
-from reports.problems import BrokenRule, Died, Refused, WrongValues, wrong_inputs
+from reports.problems import BrokenRule, Died, Refused, WrongValues
 from reports.verdicts import BREAKS_RULE, NO_ANSWER, VERDICT_OF_LEVEL
 from specs.cases import Case
 
@@ -29,7 +29,7 @@ VARIES = "varies"
 class Breach:
     """How a case fails: by required rules, by recommended ones, or because no answer came.
 
-    ``region`` is a digest of everything that is wrong, ``inputs`` the number of wrong values.
+    ``region`` is a digest of everything that is wrong; ``inputs`` counts the wrong values of casts.
     Nobody finds a breach that varies: a person lists it, for answers that are never the same.
     """
 
@@ -65,7 +65,7 @@ def breaches(case: Case, judgement: Judgement) -> tuple[Breach, ...]:
     return tuple(
         Breach(
             verdict,
-            sum(map(wrong_inputs, parts)),
+            sum(each.count for each in parts if isinstance(each, WrongValues)),
             _digest([verdict, *_hashed(case, parts, bool(judgement.check))]),
         )
         for verdict, parts in by_verdict.items()

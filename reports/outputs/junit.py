@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from xml.etree import ElementTree as Tree
 
-from reports.findings.cells import Cell
+from reports.findings.cells import Cell, Divergence
 from reports.findings.report import Report
 from reports.verdicts import NO_ANSWER, NOT_RUN
 from specs.plain_text import plain_text
@@ -73,13 +73,19 @@ def result_by_verdict(cell: Cell) -> JunitResult | None:
 
 def failure_text(cell: Cell) -> str:
     """Describe a cell's broken rules, a line each, then its message and its script."""
-    lines = [
-        f"{broken.rule} ({broken.clause}, {broken.level}): "
-        f"{broken.wrong:,} wrong {'answer' if broken.wrong == 1 else 'answers'}; "
-        f"{broken.smallest} gives {broken.answer}, allowed: {' or '.join(broken.allowed)}"
-        for broken in cell.broken
-    ]
+    lines = map(_broken_line, cell.broken)
     return "\n".join(filter(None, [*lines, cell.message, cell.reproduction]))
+
+
+def _broken_line(broken: Divergence) -> str:
+    """A broken rule, the wrong answers if it counts them, and the smallest input if it has one."""
+    line = f"{broken.rule} ({broken.clause}, {broken.level})"
+    if broken.wrong:
+        line += f": {broken.wrong:,} wrong {'answer' if broken.wrong == 1 else 'answers'}"
+    if broken.smallest is not None:
+        allowed = " or ".join(broken.allowed)
+        line += f"; {broken.smallest} gives {broken.answer}, allowed: {allowed}"
+    return line
 
 
 def _summary(cell: Cell) -> str:

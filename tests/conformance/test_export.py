@@ -184,7 +184,7 @@ def test_a_case_without_a_single_answer_is_left_out(case: str, why: str) -> None
 def test_bad_usage_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for arguments, message in (
-        (["--document=pypto-cast"], "document `pypto-cast` is not one of ONNX"),
+        (["--document=pypto-cast"], "document `pypto-cast` is not exported"),
         (["--source=int4"], "is not empty; give a new folder"),
     ):
         code, out, err = castigate("export", "onnx", *arguments, f"--out={tmp_path}")

@@ -232,6 +232,11 @@ def rounding_operands(case: Case, tensors: Tensors) -> Mapping[str, Any]:
     return answer_rightly(halves, {"x": quotient.view(np.uint16), "scale": one})
 
 
+def without_minus_zero(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+    y = answer_rightly(case, tensors)["y"]
+    return {"y": np.where(y == 0x80, 0, y).astype(np.uint8)}
+
+
 def halves_in_float32(case: Case, tensors: Tensors) -> Mapping[str, Any]:
     """Answer for float16 as for float32 of the same values."""
     wide = {name: numbers("float16", tensors[name]).astype(np.float32) for name in ("x", "scale")}
@@ -329,7 +334,7 @@ PLANTED: list[tuple[str, str, Quantize]] = [
     ("makes-infinities-nan", FLOAT8, replacing((infinite, unsigned(0x7F)))),
     ("makes-nans-zero", FLOAT4, replacing((not_a_number, unsigned(8)))),
     ("makes-nans-the-largest", FLOAT8, replacing((not_a_number, unsigned(0x7E)))),
-    ("rounds-operands-first", FLOAT8_IN_FLOAT16, rounding_operands),
+    ("gives-zeros-of-the-other-sign", FLOAT8, without_minus_zero),
     ("ignores-precision", IN_FLOAT16, with_other_modes(precision="")),
     ("treats-subnormal-scales-as-zero", TENSOR, flushed),
     ("treats-subnormal-scales-as-zero", INT32_BACK, flushed_products),
@@ -390,6 +395,12 @@ def test_plain_numpy_dequantizes(name: str) -> None:
     assert judge(name, dequantizing()).verdict == "conforms"
 
 
+def test_rounding_operands_first_conforms() -> None:
+    """The scales that float16 makes infinite are those of the open elements."""
+    found = judge(FLOAT8_IN_FLOAT16, rounding_operands)
+    assert (found.verdict, found.problems) == ("conforms", ())
+
+
 @pytest.mark.parametrize(
     ("mechanism", "name", "quantize"),
     PLANTED,
@@ -439,8 +450,10 @@ def test_every_mechanism_has_words() -> None:
 
 
 def test_the_smallest_wrong_element_is_shown() -> None:
-    [problem] = judge(UNSIGNED, by(round_to=half_away)).problems
+    found = judge(UNSIGNED, by(round_to=half_away))
+    [problem] = found.problems
     assert isinstance(problem, WrongQuantized)
+    assert found.wrong == problem.wrong > 0
     assert (problem.rule, problem.level, problem.tensor) == ("round-quotient", "required", "y")
     assert "scale 0x" in problem.given
     assert problem.wrong < problem.inputs

@@ -33,8 +33,6 @@ PAGES = (
     "layouts.html",
     "cases.html",
     "casts.html",
-    "bitcasts.html",
-    "calls.html",
     "casts.html#port=ort&into=torch",
     "document-onnx-cast.html",
     "document-pypto-cast.html",

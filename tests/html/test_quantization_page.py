@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from specs.selection import select
 from tests.conformance.processes import castigate_in_process
+from tests.html.planted import data
 
 PLANTED = "tests/conformance/data/quantizing_wrongly.py:Planted"
-ASKED = ("--document=onnx-quantize-linear:25", "--document=mx-blocks", "--source=float16")
+HALF = "onnx-quantize-linear:25/float16/int8/scale:float16/form:tensor"
+DOCUMENT = "onnx-quantize-linear:25"
+ASKED = (f"--document={DOCUMENT}", "--document=mx-blocks", "--source=float16")
 
 
 @pytest.fixture(scope="module")
@@ -22,25 +26,64 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-def rows(page: str) -> dict[str, str]:
-    """The first badge of each row, by the name of the row."""
-    found = re.findall(r'<tr><th scope="row">([^<]*)</th><td><a class="badge v-(\w+)"', page)
-    return dict(found)
+def fields(page: str) -> dict[tuple[str, str], str]:
+    """The verdict of each field, by the names of its row and of its column."""
+    found = re.findall(
+        r'<a class="v-([\w-]+)" href="[^"]*" title="[^"]*" aria-label="([^,]*), [^,]*, ([^:]*):',
+        page,
+    )
+    return {(row, column): verdict for verdict, row, column in found}
 
 
-def test_a_document_of_quantization_is_a_table_of_dtypes(site: Path) -> None:
+def test_a_document_of_quantization_is_a_table_of_dtypes_and_forms(site: Path) -> None:
     page = (site / "quantization.html").read_text()
-    assert rows(page) == {"float16 → uint8": "conforms", "float16 → int8": "violates"}
-    link = "cases.html#document=onnx-quantize-linear%3A25&amp;from=float16&amp;to=int8&amp;backend="
-    assert link in page
+    assert fields(page) == {
+        (f"float16 → {target}", form): verdict
+        for target, verdict in (("uint8", "conforms"), ("int8", "violates"))
+        for form in ("tensor", "axis", "block", "other modes")
+    }
+    pair = "onnx-quantize-linear:25/float16/uint8/"
+    count = sum(pair in case.id for case in select([DOCUMENT]))
+    assert f'title="{count - 3} conforms"' in page
+    [link] = re.findall(r'href="(cases.html[^"]*to=int8&amp;q=form%3Aaxis\+scale%3Afloat16)"', page)
+    assert link.startswith("cases.html#document=onnx-quantize-linear%3A25&amp;backend=")
 
 
-def test_a_document_of_blocks_is_a_table_of_rules(site: Path) -> None:
+def test_a_document_of_blocks_is_a_table_of_rules_and_elements(site: Path) -> None:
     page = (site / "blocks.html").read_text()
-    found = rows(page)
-    assert found.pop("ceil") == "violates"
+    found = fields(page)
+    assert found.pop(("ceil", "int8")) == "violates"
     assert set(found.values()) == {"conforms"}
-    assert {"floor", "round-up", "even"} <= found.keys()
+    assert {("floor", "int8"), ("round-up", "int8"), ("even", "int8")} <= found.keys()
+
+
+def test_other_operations_have_no_page(site: Path) -> None:
+    front = (site / "index.html").read_text()
+    for name in ("casts", "calls", "bitcasts"):
+        assert f"{name}.html" not in front
+        assert not (site / f"{name}.html").exists()
+
+
+def test_a_case_has_the_rules_of_each_step(site: Path) -> None:
+    details = data(site, "onnx-quantize-linear.float16")
+    rows = details["rules"][details["rules_of"][HALF]]
+    by_inputs = {inputs: (rule, level) for rule, level, _, inputs in rows}
+    assert by_inputs["scale: negative, zero, infinite, nan"] == ("ordinary-scale", "unspecified")
+    assert by_inputs["rounding: whole, fraction"] == ("round-quotient", "required")
+
+
+def test_open_results_of_quantization_and_blocks_are_listed(site: Path) -> None:
+    page = (site / "open.html").read_text()
+    assert "None in the cases of this run" not in page
+    assert "quotient: infinite, nan; quotient: out-of-range; scale: negative" in page
+    assert "infinity-block; nan-block" in page
+
+
+def test_a_finding_counts_the_wrong_inputs_of_each_case(site: Path) -> None:
+    [finding] = site.glob("finding-*-quantizes-otherwise.html")
+    where = finding.read_text().partition('id="where"')[2]
+    assert re.search(r">≥ [\d,]+</a>", where)
+    assert "inputs x" not in where
 
 
 def test_each_page_tells_where_a_backend_differs(site: Path) -> None:

@@ -215,6 +215,8 @@ def quantize(
     if isinstance(divisor, str) or divisor[0] <= 0:
         return OPEN
     if isinstance(given, str):
+        if given != "nan" and round_to(precision or scale, divisor) == OUT:
+            return OPEN
         if is_integer(target) or (z is not None and zero_is_other(target, z)):
             return OPEN
         if target.endswith("fnuz") and version < 24:

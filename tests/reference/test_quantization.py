@@ -96,6 +96,21 @@ def test_elements_by_hand(
     assert set(due.codes) == codes
 
 
+@pytest.mark.parametrize(
+    ("x", "scale", "is_open"),
+    [("inf", 1e9, True), ("-inf", 1e9, True), ("inf", 3.0, False), ("nan", 1e9, False)],
+)
+def test_an_infinity_by_a_scale_beyond_the_precision_is_open(
+    x: str, scale: float, is_open: bool
+) -> None:
+    edition = "onnx-quantize-linear:25/float32/float8e5m2/scale:float32/form:tensor/saturate:1"
+    case = case_named(f"{edition}/precision:float16")
+    code, by = code_of(float(x)), code_of(scale)
+    due = exact_quantization.quantized(formula(case), code, by, None)
+    assert due.is_open == is_open
+    check(case, np.array([code], np.uint32), np.array([by], np.uint32), None)
+
+
 @pytest.mark.parametrize("scale", [-1.0, 0.0, float("inf"), float("nan")])
 def test_other_scales_are_open(scale: float) -> None:
     case = case_named("onnx-quantize-linear:25/float32/int8/scale:float32/form:tensor")

@@ -23,7 +23,7 @@ from reports.outputs.cases_csv import COLUMNS, cases_csv
 from reports.outputs.junit import junit
 from reports.outputs.summary_md import summary_md
 from reports.outputs.write_outputs import RENDERERS, write_output
-from reports.problems import Died, Note
+from reports.problems import Died, Note, WrongQuantized, WrongShape
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
@@ -289,6 +289,21 @@ def test_junit_describes_each_failure(tmp_path: Path) -> None:
     text = found[names[1]][0].text
     assert text is not None
     assert text.startswith("differs from a document that it does not claim\na (§ 1, required): 3 ")
+
+
+def test_junit_counts_wrong_answers_that_have_no_pattern(tmp_path: Path) -> None:
+    about = ("nearest", "§ 2", "required")
+    codes = WrongQuantized(*about, "y", "0.5, scale 1", "0x01 (1)", ("0x00 (0)",), 5, 9)
+    shape = WrongShape("kept", "§ 3", "required", (2,), (3,))
+    name = cases()[0].id
+    report = planted_report(tmp_path, Judgement(name, "ort", "violates", (codes, shape)))
+    [suite] = Tree.fromstring(junit(report))
+    text = next(each.text or "" for test in suite for each in test if each.tag == "failure")
+    assert text.splitlines()[:2] == [
+        "nearest (§ 2, required): 5 wrong answers",
+        "kept (§ 3, required)",
+    ]
+    assert report.cells["ort", name].wrong == 5
 
 
 def test_junit_has_the_time_of_the_last_run(runs: tuple[str, str]) -> None:

@@ -21,7 +21,6 @@ from oracles.backend.requests import Quantize
 from oracles.registry import Backend
 from reports.judgement import Judgement
 from reports.problems import WrongQuantized
-from specs.quantized_tensors import results_of
 from specs.selection import case_named
 from tests.conformance.processes import ROOT
 from tests.conformance.processes import castigate_in_process as castigate
@@ -56,7 +55,7 @@ def load() -> Iterator[Load]:
 
 
 def ask(backend: Backend) -> Reply:
-    [reply] = Client(backend).send([Quantize(INT4, TENSORS, results_of(INT4))])
+    [reply] = Client(backend).send([Quantize(INT4, TENSORS)])
     return reply
 
 

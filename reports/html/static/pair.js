@@ -102,7 +102,7 @@ castigate.follow(document.getElementById("pair"), async (name, element) => {
       behaviors(cells, texts),
       message && !shown.length ? make("p", { class: "message" }, message) : "",
       shown.map((each) => [
-        make("p", {}, make("code", {}, each.rule), ` ${each.level}, ${each.clause}${each.wrong ? `: ${castigate.several(each.wrong, "input")}, such as` : ""}`),
+        make("p", {}, make("code", {}, each.rule), ` ${each.level}, ${each.clause}${each.wrong ? `: ${castigate.several(each.wrong, "input")}` : ""}${each.smallest ? ", such as" : ""}`),
         each.smallest ? drawing.example(each) : "",
         each.segments.length ? drawing.line(each.segments, found.dtypes[source], castigate.several(each.wrong, "input")) : ""]));
   }
