@@ -180,6 +180,11 @@ class Array:
         chosen = where(mask, value, self).as_kind(self.kind)
         self.term, self._bits = chosen.term, chosen._bits
 
+    def __ior__(self, other: Any) -> Array:
+        # In place, as numpy has it: what refers to the same array sees the change.
+        self.term = (self | other).term
+        return self
+
     def __invert__(self) -> Array:
         return Array(self.trace, "truth", (~self.truth).term)
 
