@@ -13,6 +13,7 @@ false, so that the kernels take every path that an element may take.
 from __future__ import annotations
 
 import inspect
+import sys
 from types import ModuleType
 from typing import Any, Literal
 
@@ -22,6 +23,8 @@ from oracles.proof.bit_vectors import Solving, Truth, Vector
 
 Kind = Literal["float", "narrow", "integer", "truth"]
 """What an element is: a float64, a float of fewer bits, an integer of 64 bits, or a boolean."""
+WIDEST_FIRST: tuple[Kind, ...] = ("float", "integer", "truth")
+"""The kinds that operands of different kinds are converted to."""
 EXPONENT, PRECISION, MANTISSA, WIDTH = 11, 53, 52, 64
 BIAS = 1022
 """The exponent field of the fractions that ``frexp`` returns, which lie from 1/2 to 1."""
@@ -40,8 +43,7 @@ COMPARISONS = {
     "ge": ("FP_GEQ", "BV_SGE"),
     "eq": ("FP_EQUAL", "EQUAL"),
 }
-LOGIC = {"and": ("BV_AND", "AND"), "or": ("BV_OR", "OR"), "xor": ("BV_XOR", "XOR")}
-SHIFTS = {"lshift": "BV_SHL", "rshift": "BV_ASHR"}
+LOGIC = {"and": ("BV_AND", "AND"), "or": ("BV_OR", "OR")}
 
 
 class Tracing:
@@ -81,16 +83,18 @@ class Tracing:
         bits = int(np.float64(value).view(np.uint64))
         return self.of_bits(self.solving.vector(bits, WIDTH))
 
-    def execute(self, module: ModuleType, text: str | None = None) -> ModuleType:
-        """Execute a module on terms; its text, unless another one is given."""
+    def execute(self, module: ModuleType) -> ModuleType:
+        """Execute the text of a module with terms in place of arrays."""
         traced = ModuleType(f"traced_{module.__name__.rpartition('.')[2]}")
-        source = inspect.getsource(module) if text is None else text
-        import sys
-
-        sys.modules[traced.__name__] = traced  # dataclasses look their module up
-        exec(compile(source, traced.__name__, "exec"), traced.__dict__)
+        sys.modules[traced.__name__] = traced  # where dataclasses look for it
+        exec(compile(text_of(module), traced.__name__, "exec"), traced.__dict__)
         traced.np = Numpy(self)  # type: ignore[attr-defined]
         return traced
+
+
+def text_of(module: ModuleType) -> str:
+    """The text of a module of kernels."""
+    return inspect.getsource(module)
 
 
 class Array:
@@ -180,6 +184,69 @@ class Array:
         chosen = where(mask, value, self).as_kind(self.kind)
         self.term, self._bits = chosen.term, chosen._bits
 
+    def __add__(self, other: Any) -> Array:
+        return _arithmetic("add", self, other)
+
+    def __radd__(self, other: Any) -> Array:
+        return _arithmetic("add", other, self)
+
+    def __sub__(self, other: Any) -> Array:
+        return _arithmetic("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Array:
+        return _arithmetic("sub", other, self)
+
+    def __mul__(self, other: Any) -> Array:
+        return _arithmetic("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Array:
+        return _arithmetic("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Array:
+        return _arithmetic("truediv", self, other)
+
+    def __rtruediv__(self, other: Any) -> Array:
+        return _arithmetic("truediv", other, self)
+
+    def __and__(self, other: Any) -> Array:
+        return _logic("and", self, other)
+
+    def __rand__(self, other: Any) -> Array:
+        return _logic("and", other, self)
+
+    def __or__(self, other: Any) -> Array:
+        return _logic("or", self, other)
+
+    def __ror__(self, other: Any) -> Array:
+        return _logic("or", other, self)
+
+    def __lshift__(self, other: Any) -> Array:
+        return _shift("BV_SHL", self, other)
+
+    def __rlshift__(self, other: Any) -> Array:
+        return _shift("BV_SHL", other, self)
+
+    def __rshift__(self, other: Any) -> Array:
+        return _shift("BV_ASHR", self, other)
+
+    def __lt__(self, other: Any) -> Array:
+        return _comparison("lt", self, other)
+
+    def __le__(self, other: Any) -> Array:
+        return _comparison("le", self, other)
+
+    def __gt__(self, other: Any) -> Array:
+        return _comparison("gt", self, other)
+
+    def __ge__(self, other: Any) -> Array:
+        return _comparison("ge", self, other)
+
+    def __eq__(self, other: Any) -> Array:  # type: ignore[override]
+        return _comparison("eq", self, other)
+
+    def __ne__(self, other: Any) -> Array:  # type: ignore[override]
+        return ~_comparison("eq", self, other)
+
     def __ior__(self, other: Any) -> Array:
         # In place, as numpy has it: what refers to the same array sees the change.
         self.term = (self | other).term
@@ -216,20 +283,17 @@ def _common(*values: Any) -> tuple[Kind, list[Array]]:
     """Values converted to their common kind."""
     trace = next(value.trace for value in values if isinstance(value, Array))
     kinds = [_kind_of(value) for value in values]
-    kind = next(each for each in ("float", "integer", "truth") if each in kinds)
+    kind = next(each for each in WIDEST_FIRST if each in kinds)
     return kind, [_lifted(trace, value, kind) for value in values]
 
 
-def where(mask: Any, then: Any, otherwise: Any) -> Array:
+def where(condition: Any, then: Any, otherwise: Any) -> Array:
     """``numpy.where``."""
-    if not isinstance(mask, Array):
-        trace = next(each.trace for each in (then, otherwise) if isinstance(each, Array))
-        mask = trace.constant(mask, "truth")
+    trace = next(each.trace for each in (condition, then, otherwise) if isinstance(each, Array))
+    mask = _lifted(trace, condition, _kind_of(condition))
     if mask.kind == "integer":
         mask = mask != 0
-    kind = next(
-        each for each in ("float", "integer", "truth") if each in map(_kind_of, (then, otherwise))
-    )
+    kind = next(each for each in WIDEST_FIRST if each in map(_kind_of, (then, otherwise)))
     one, other = (_lifted(mask.trace, each, kind) for each in (then, otherwise))
     chosen = mask.make(kind, "ITE", mask.term, one.term, other.term)
     if kind == "float" and one._bits is not None and other._bits is not None:
@@ -257,7 +321,7 @@ def _comparison(name: str, left: Any, right: Any) -> Array:
 
 def _logic(name: str, left: Any, right: Any) -> Array:
     kind, (one, other) = _common(left, right)
-    if kind == "truth" and name in ("and", "or"):
+    if kind == "truth":
         # A constant decides at once, so that paths which no element takes are seen to be empty.
         unit = one.trace.constant(name == "and", "truth").term
         null = one.trace.constant(name != "and", "truth").term
@@ -270,22 +334,7 @@ def _logic(name: str, left: Any, right: Any) -> Array:
 
 def _shift(name: str, left: Any, right: Any) -> Array:
     kind, (one, other) = _common(left, right)
-    return one.make(kind, SHIFTS[name], one.term, other.term)
-
-
-def _define_operators() -> None:
-    for names, operate in (
-        (ARITHMETIC, _arithmetic), (LOGIC, _logic), (SHIFTS, _shift)
-    ):  # fmt: skip
-        for name in names:
-            setattr(Array, f"__{name}__", lambda self, other, n=name, f=operate: f(n, self, other))
-            setattr(Array, f"__r{name}__", lambda self, other, n=name, f=operate: f(n, other, self))
-    for name in COMPARISONS:
-        setattr(Array, f"__{name}__", lambda self, other, n=name: _comparison(n, self, other))
-    Array.__ne__ = lambda self, other: ~_comparison("eq", self, other)  # type: ignore[assignment]
-
-
-_define_operators()
+    return one.make(kind, name, one.term, other.term)
 
 
 class Table(np.ndarray[Any, Any]):
@@ -405,12 +454,14 @@ class Numpy:
         return where(is_special, value, fraction), where(is_special, 0, exponent)
 
     def _ldexp(self, value: Any, power: Any) -> Array:
-        _, (number,) = "float", [_lifted(self._trace, value, "float")]
+        number = _lifted(self._trace, value, "float")
         bits = Array(self._trace, "integer", number.bits.term)
         mask = (1 << EXPONENT) - 1
         field = (bits >> MANTISSA) & mask
         after = field + power
-        scaled = self._trace.of_bits((bits + (_lifted(self._trace, power, "integer") << MANTISSA)).vector)
+        scaled = self._trace.of_bits(
+            (bits + (_lifted(self._trace, power, "integer") << MANTISSA)).vector
+        )
         is_same = (number == 0) | ~self._isfinite(number)
         is_normal = (field > 0) & (after > 0) & (after < mask)
         unknown = self._trace.unknown("float")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 from math import isqrt
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -72,7 +73,7 @@ def threshold(element: Element, word: BlockWord) -> Bound:
 
 def between(values: tuple[Fraction, ...], word: BlockWord) -> Iterator[Bound]:
     """The bound between each value and the next one, by how a magnitude is rounded to them."""
-    for place, (low, high) in enumerate(zip(values, values[1:], strict=False)):
+    for place, (low, high) in enumerate(pairwise(values)):
         if word == "round-up":
             yield Bound(low, False)
         else:
@@ -185,9 +186,7 @@ def _is_scale_with_mantissa(
     ]
     exact = value.magnitude
     # No magnitude is zero, and so each lies above a bound that is zero.
-    is_past = [
-        reaches(exact, bound) if bound.value else solving.truth(True) for bound in bounds
-    ]
+    is_past = [reaches(exact, bound) if bound.value else solving.truth(True) for bound in bounds]
     below, beyond = ~is_past[0], reaches(exact, Bound(values[-1] * largest_code, False))
     rounded = solving.all_of(
         [~((code > place) ^ past) for place, past in enumerate(is_past) if place]
@@ -221,7 +220,7 @@ def prove_codes(name: str, time_limit: float) -> Obligation:
     shown = ""
     if isinstance(answer, int):
         by = solving.find(wrong & (pattern == answer), scale_pattern, time_limit)
-        shown = f"{ruling.number.hexadecimal(answer)} by the scale {by:#x}"  # type: ignore[str-bytes-safe]
+        shown = f"{ruling.number.hexadecimal(answer)} by the scale {by:#x}"
     return Obligation(
         half="quantization",
         source=f"elements of {ruling.number.name}",

@@ -17,15 +17,13 @@ That the quotient is rounded to odd is proved by exhaustion (``quantization_pair
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from types import ModuleType
 from typing import Any, NamedTuple
 
 from oracles.proof.bit_vectors import Solving, Truth, Vector
-from oracles.proof.obligations import Obligation, Verdict, verdict_of
-from oracles.proof.smt_arrays import Array, Tracing
+from oracles.proof.obligations import Obligation, verdict_of
+from oracles.proof.smt_arrays import Tracing
 from oracles.proof.smt_rounding import Zones, is_rounding, rounded_integer
 from oracles.proof.smt_values import POWER_BITS, POWER_OFFSET, DecodedPattern, Magnitude
 from oracles.reference import quantization_kernels
@@ -110,7 +108,7 @@ class Real(DecodedPattern):
         return first & (self.power >= low) & (self.power <= high)
 
 
-def prove_ending(index: int, time_limit: float, module_text: str | None = None) -> Obligation:
+def prove_ending(index: int, time_limit: float) -> Obligation:
     """Prove the steps after the quotient, with and without a zero point."""
     start = time.perf_counter()
     ending = endings()[index]
@@ -119,7 +117,7 @@ def prove_ending(index: int, time_limit: float, module_text: str | None = None) 
     for has_zero in (False, True):
         solving = Solving()
         trace = Tracing(solving)
-        module: Any = trace.execute(quantization_kernels, module_text)
+        module: Any = trace.execute(quantization_kernels)
         bits, zero = solving.unknown("quotient", DOUBLE.bits), solving.unknown("zero", target.bits)
         quotient, has_double = trace.of_bits(bits), trace.unknown("truth")
         module._odd_quotient = lambda *_, q=quotient, d=has_double: (q, d)
@@ -144,7 +142,7 @@ def prove_ending(index: int, time_limit: float, module_text: str | None = None) 
         target=target.name,
         mode="steps after the quotient",
         rulings=ending.rulings,
-        inputs=f"2^{DOUBLE.bits + target.bits} pairs",
+        inputs=f"2^-{FARTHEST} to 2^{FARTHEST}, every zero point",
         verdict=verdict,
         found=found,
     )
@@ -224,12 +222,12 @@ def _end(rules: Formula, is_negative: bool) -> int:
     return special.code if isinstance(special, Exactly) else ANY_NAN
 
 
-def prove_rounded_once(name: str, time_limit: float, module_text: str | None = None) -> Obligation:
+def prove_rounded_once(name: str, time_limit: float) -> Obligation:
     """Prove that a value gets the nearest pattern of a format, unless it is beyond the end."""
     start = time.perf_counter()
     fmt, solving = format_named(name), Solving()
     trace = Tracing(solving)
-    module: Any = trace.execute(quantization_kernels, module_text)
+    module: Any = trace.execute(quantization_kernels)
     bits = solving.unknown("value", DOUBLE.bits)
     number, value = trace.of_bits(bits), DecodedPattern(DOUBLE, bits)
     rounded = module.nearest(fmt, number)
@@ -248,7 +246,7 @@ def prove_rounded_once(name: str, time_limit: float, module_text: str | None = N
         target=name,
         mode="rounded once",
         rulings="every case of this precision",
-        inputs=f"2^{DOUBLE.bits}",
+        inputs=f"2^-{FARTHEST} to 2^{FARTHEST}",
         verdict=verdict_of(answer),
         found=f"{answer:#018x}" if isinstance(answer, int) else "",
     )
@@ -279,7 +277,7 @@ def prove_odd_then_nearest(name: str, time_limit: float) -> Obligation:
         target=name,
         mode="odd, then nearest",
         rulings="arithmetic",
-        inputs="every one",
+        inputs=f"2^-{FARTHEST} to 2^{FARTHEST}",
         verdict=verdict_of(answer),
         found=f"{answer:#018x}" if isinstance(answer, int) else "",
     )
