@@ -3,16 +3,16 @@
 Of a quantization, the quotient is rounded to odd (by exhaustion), a real number that is rounded to
 odd may be rounded to nearest (by the solver), the format of the precision gets the nearest pattern,
 and the steps after it give the code (both by the solver, of every float64). Together they cover
-the arithmetic of every case whose numbers and scales have at most 16 bits. Of a dequantization,
+the arithmetic of every case whose numbers and scales are float16 or bfloat16. Of a dequantization,
 differences and products are exact, and the nearest pattern follows: for codes of at most 8 bits
 and every scale. Of blocks, every scale rule and every code by every scale is proved by the solver.
 
-Not proved, as neither method ends: that the quotient of a float32 by a scale of more than 8
-significant bits, or of any number by a float32, is rounded to odd; products of codes of 16 and 32
-bits; scales of a dynamic quantization, and scales and products by a global scale. A model that
-was written apart from the kernels is compared with them there, on random elements and on telling
-ones (``tests/proof/quantization_model.py``, ``tests/reference/block_model.py``). Nor is it proved
-that kernels pick the right situation of a formula, or put scales to the right elements.
+Not proved, as neither method ends: that the quotient is rounded to odd where the number or the
+scale is a float32; products of codes of 16 and 32 bits; scales of a dynamic quantization; scales,
+codes and products by a global scale. Models that were written apart from the kernels are compared
+with them there, on random elements and on telling ones (``tests/proof/quantization_model.py``,
+``tests/reference/block_model.py``). Nor is it proved that kernels take the right situation of a
+formula, or put each scale to its elements.
 """
 
 from __future__ import annotations

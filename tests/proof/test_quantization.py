@@ -65,6 +65,7 @@ RIGHT: list[tuple[Callable[..., Obligation], str | int]] = [
 ]
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize(("prove", "subject"), RIGHT)
 def test_right_kernels_are_proved(prove: Callable[..., Obligation], subject: str | int) -> None:
     obligation = by_solver(prove, subject)
@@ -127,6 +128,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, Callable[..., Obligation], str | i
 }  # fmt: skip
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_a_counterexample(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, right, wrong, prove, subject = FAULTS[fault]
@@ -181,7 +183,7 @@ PAIRS: dict[str, tuple[Callable[..., str], tuple[str, ...], ModuleType, str, str
         wrong_difference, ("int4",), quantization_kernels, "given - offset", "given + offset",
     ),
     "dequantized": (
-        wrong_dequantized, ("int2", "bfloat16"), quantization_kernels,
+        wrong_dequantized, ("int4", "bfloat16"), quantization_kernels,
         "return rounded_by(np.rint, fmt, values)", "return rounded_by(np.floor, fmt, values)",
     ),
     "beyond the end": (
