@@ -5,7 +5,9 @@ odd may be rounded to nearest (by the solver), the format of the precision gets 
 and the steps after it give the code (both by the solver, of every float64). Together they cover
 the arithmetic of every case whose numbers and scales are float16 or bfloat16. Of a dequantization,
 differences and products are exact, and the nearest pattern follows: for codes of at most 8 bits
-and every scale. Of blocks, every scale rule and every code by every scale is proved by the solver.
+and every scale. Of blocks, every scale rule and every code by every scale is proved by the solver,
+for numbers of float32. The kernels turn all numbers into float64 first, which is proved to be
+exact, so the same holds of the float16 and bfloat16 numbers, whose values a float32 has.
 
 Not proved, as neither method ends: that the quotient is rounded to odd where the number or the
 scale is a float32; products of codes of 16 and 32 bits; scales of a dynamic quantization; scales,
@@ -30,7 +32,7 @@ from oracles.proof.quantization_pairs import (
     wrong_product,
     wrong_quotient,
 )
-from oracles.proof.smt_blocks import prove_codes, prove_scale
+from oracles.proof.smt_blocks import prove_codes, prove_decoded, prove_scale
 from oracles.proof.smt_quantization import (
     endings,
     prove_ending,
@@ -43,6 +45,8 @@ from specs.formats import format_named
 from specs.loader import documents
 
 FLOATS = ("float16", "bfloat16", "float32")
+WIDEST = "float32"
+"""The float that has the values of all others: what is proved of its blocks holds of theirs."""
 QUOTIENTS = (
     ("float16", "float16"), ("float16", "bfloat16"), ("bfloat16", "float16"),
     ("bfloat16", "bfloat16"),
@@ -150,9 +154,11 @@ def _of_blocks() -> Iterator[Exhaustion | Question]:
                 wrong_block_product, (name,), f"{ruling.element.name} by {ruling.scale.name}",
                 ruling.number.name, "block products", pairs, name,
             )  # fmt: skip
-        else:
+        elif ruling.number.name == WIDEST:
             scales.setdefault((*formats, ruling.word("scale")), name)
             codes.setdefault(formats, name)
+    for number in FLOATS:
+        yield Question(prove_decoded, number)
     for name in scales.values():
         yield Question(prove_scale, name)
     for name in codes.values():

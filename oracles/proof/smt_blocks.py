@@ -33,9 +33,11 @@ from oracles.reference import block_kernels
 from oracles.reference.block_kernels import NUMBER, POWER_LIMIT
 from oracles.reference.exact_blocks import Element, element_of, value_of
 from specs.block_ruling import BlockRuling, block_ruling
+from specs.formats import format_named
 from specs.model.block_entry import BlockQuestion, BlockWord
 from specs.selection import case_named
 
+DOUBLE = format_named("float64")
 ROOT_BITS = 60
 """The bits after the point of the square root in the rule ``nearest-log``.
 
@@ -108,6 +110,33 @@ def kernels_on(solving: Solving) -> Kernels:
     values_of = module.values_of
     module.values_of = lambda fmt: values_of(fmt).view(Table)
     return Kernels(trace, module)
+
+
+def prove_decoded(name: str, time_limit: float) -> Obligation:
+    """Prove that a pattern of numbers becomes the float64 of the same value."""
+    start = time.perf_counter()
+    fmt, solving = format_named(name), Solving()
+    trace, module = kernels_on(solving)
+    pattern = solving.unknown("pattern", fmt.bits)
+    value = DecodedPattern(fmt, pattern)
+    found = DecodedPattern(DOUBLE, module.decoded(fmt, trace.pattern(pattern)).bits)
+    is_same = value.zero.choose(found.zero, compare(value.magnitude, found.magnitude).equal)
+    finite = is_same & ~(value.negative ^ found.negative)
+    infinite = found.infinite & ~(value.negative ^ found.negative)
+    right = value.nan.choose(found.nan, value.infinite.choose(infinite, ~found.infinite & finite))
+    answer = solving.find(solving.all_of(trace.facts) & ~right, pattern, time_limit)
+    return Obligation(
+        half="quantization",
+        source=f"numbers of blocks of {name}",
+        target=DOUBLE.name,
+        mode="decoded exactly",
+        rulings="every case of blocks",
+        statement="exact integers",
+        verdict=verdict_of(answer),
+        inputs=f"2^{fmt.bits}",
+        seconds=time.perf_counter() - start,
+        found=fmt.hexadecimal(answer) if isinstance(answer, int) else "",
+    )
 
 
 def prove_scale(name: str, time_limit: float) -> Obligation:

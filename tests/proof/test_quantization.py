@@ -20,7 +20,7 @@ from oracles.proof.quantization_pairs import (
     wrong_product,
     wrong_quotient,
 )
-from oracles.proof.smt_blocks import prove_codes, prove_scale
+from oracles.proof.smt_blocks import prove_codes, prove_decoded, prove_scale
 from oracles.proof.smt_quantization import (
     endings,
     prove_ending,
@@ -57,6 +57,7 @@ RIGHT: list[tuple[Callable[..., Obligation], str | int]] = [
     (prove_scale, mx("float8e4m3fn", "floor", "float32")),
     (prove_scale, mx("int8", "round-up")),
     (prove_scale, mx("float6e3m2", "nearest-log")),
+    (prove_decoded, "bfloat16"),
     (prove_codes, mx("float4e2m1", "floor")),
     (prove_ending, ending_of("uint2")),
     (prove_ending, ending_of("float4e2m1")),
@@ -96,6 +97,10 @@ FAULTS: dict[str, tuple[ModuleType, str, str, Callable[..., Obligation], str | i
     "ties to odd codes": (
         block_kernels, "reached & (codes % 2 == 1)", "reached & (codes % 2 == 0)",
         prove_codes, mx("float4e2m1", "floor"),
+    ),
+    "a subnormal number decoded as a normal one": (
+        block_kernels, "power = np.maximum(field, int(entry.zero != \"none\")) -",
+        "power = field -", prove_decoded, "float16",
     ),
     "a sign lost": (
         block_kernels, "places | np.where(is_negative, fmt.sign_bit, 0)", "places",
