@@ -12,6 +12,7 @@ import typer
 from oracles.proof.exhaustion import prove_by_exhaustion
 from oracles.proof.obligations import TIME_LIMIT, Obligation
 from oracles.proof.page import write_page
+from oracles.proof.quantization import prove_quantization
 from oracles.proof.smt_order import prove_order
 from oracles.proof.smt_queries import prove_by_solver
 
@@ -29,6 +30,9 @@ def main(
     order: Annotated[
         bool, typer.Option("--order", help="only prove that casts keep the order of values")
     ] = False,
+    quantization: Annotated[
+        bool, typer.Option("--quantization", help="only prove quantization and blocks")
+    ] = False,
     jobs: Annotated[int, typer.Option(help="processes")] = os.cpu_count() or 1,
     timeout: Annotated[float, typer.Option(help="seconds per obligation")] = TIME_LIMIT,
     page: Annotated[
@@ -37,12 +41,14 @@ def main(
     ] = None,
 ) -> None:
     """Prove and print one line per obligation; exit with 0 if everything is proved, else 1."""
-    every = not (solver or exhaustion or order)
+    every = not (solver or exhaustion or order or quantization)
     obligations: list[Obligation] = []
     if every or solver:
         obligations += prove_by_solver(jobs, timeout, _print)
     if every or order:
         obligations += prove_order(jobs, timeout, _print)
+    if every or quantization:
+        obligations += prove_quantization(jobs, timeout, _print)
     if every or exhaustion:
         obligations += prove_by_exhaustion(jobs, _print)
     counts = Counter(obligation.verdict for obligation in obligations)

@@ -9,6 +9,7 @@ from functools import cache
 from multiprocessing import get_context
 from typing import Literal, TypeVar
 
+from oracles.proof.bit_vectors import NoAnswer
 from specs.branches import Ruling
 from specs.editions import editions
 from specs.formats import Format
@@ -62,7 +63,7 @@ def _rulings() -> Iterator[tuple[str, Ruling]]:
 TIME_LIMIT = 300.0
 """Seconds for one obligation of the solver; the slowest takes about one minute."""
 
-Half = Literal["solver", "exhaustion", "order"]
+Half = Literal["solver", "exhaustion", "order", "quantization"]
 """The parts of the proof."""
 Verdict = Literal["proved", "counterexample", "open"]
 
@@ -95,6 +96,12 @@ class Obligation:
     def __str__(self) -> str:
         found = f": {self.found}" if self.found else ""
         return f"{self.verdict:<14} {self.seconds:7.2f} s  {self.name} ({self.rulings}){found}"
+
+
+def verdict_of(answer: int | NoAnswer) -> Verdict:
+    """The verdict if the solver was asked for a counterexample and gave this answer."""
+    verdicts: dict[int | NoAnswer, Verdict] = {"none": "proved", "out of time": "open"}
+    return verdicts.get(answer, "counterexample")
 
 
 Task = TypeVar("Task")

@@ -37,6 +37,14 @@ HALVES: dict[Half, tuple[str, str]] = {
         " other order. Not compared are NaNs, integers that wrap, and what a document leaves open;"
         " casts to bool keep no order. [reference.md](reference.md) says what follows from it.",
     ),
+    "quantization": (
+        "Quantization and blocks",
+        "Statements about the steps of formulas and about scales and codes, each of all inputs."
+        " `exact integers` and `exact bounds` are asked of the solver, for which the text of the"
+        " kernels runs on terms of SMT-LIB's theory of floats; `integers, every pair` runs the"
+        " kernels on all pairs. [reference.md](reference.md) says what they add up to, and what"
+        " neither proves.",
+    ),
     "exhaustion": (
         "By exhaustion",
         "Every input of the source was answered both ways and compared.",

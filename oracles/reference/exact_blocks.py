@@ -255,7 +255,7 @@ def product_of(
         return _special(ruling, "nan-scale", 0)
     if isinstance(datum, NotANumber):
         return _special(ruling, "nan-code", 0)
-    is_negative = bool(code & ruling.element.sign_bit)
+    is_negative = bool(code & ruling.element.sign_bit) != bool(scale.sign)
     sign = number.sign_bit if is_negative else 0
     if isinstance(datum, Infinity):
         return _special(ruling, "infinity-code", sign)

@@ -15,10 +15,24 @@ FUNCTIONS = ("unpack", "convert", "has_fraction", "rounded")
 
 def plant(monkeypatch: pytest.MonkeyPatch, right: str, wrong: str) -> None:
     """Let rulings run on kernels in whose source ``right`` is replaced by ``wrong``."""
-    text = inspect.getsource(kernels)
-    assert text.count(right) == 1, right
-    module = ModuleType("planted_kernels")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    exec(compile(text.replace(right, wrong), module.__name__, "exec"), module.__dict__)
+    module = planted_module(monkeypatch, kernels, right, wrong)
     for name in FUNCTIONS:
         monkeypatch.setattr(expect_by_kernels, name, getattr(module, name))
+
+
+def planted_module(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, right: str, wrong: str
+) -> ModuleType:
+    """A module in whose source ``right`` is replaced by ``wrong``."""
+    planted = ModuleType("planted_kernels")
+    monkeypatch.setitem(sys.modules, planted.__name__, planted)
+    text = planted_text(module, right, wrong)
+    exec(compile(text, planted.__name__, "exec"), planted.__dict__)
+    return planted
+
+
+def planted_text(module: ModuleType, right: str, wrong: str) -> str:
+    """The source of a module in which ``right`` is replaced by ``wrong``."""
+    text = inspect.getsource(module)
+    assert text.count(right) == 1, right
+    return text.replace(right, wrong)

@@ -95,9 +95,10 @@ def test_the_command_exits_with_0_only_if_everything_is_proved(
 @pytest.mark.parametrize(
     ("arguments", "halves"),
     [
-        ([], ["solver", "order", "exhaustion"]),
+        ([], ["solver", "order", "quantization", "exhaustion"]),
         (["--solver"], ["solver"]),
         (["--order"], ["order"]),
+        (["--quantization"], ["quantization"]),
         (["--exhaustion"], ["exhaustion"]),
         (["--solver", "--exhaustion"], ["solver", "exhaustion"]),
     ],
@@ -113,6 +114,7 @@ def test_the_options_select_the_halves_to_prove(
     monkeypatch.setattr("sys.argv", ["proof", *arguments])
     monkeypatch.setattr(command, "prove_by_solver", prove_half("solver"))
     monkeypatch.setattr(command, "prove_order", prove_half("order"))
+    monkeypatch.setattr(command, "prove_quantization", prove_half("quantization"))
     monkeypatch.setattr(command, "prove_by_exhaustion", prove_half("exhaustion"))
     with pytest.raises(SystemExit) as ended:
         command.app()

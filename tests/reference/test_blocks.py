@@ -16,7 +16,7 @@ from reports.grading.graded_blocks import GLOBAL, SCALE, X
 from specs.block_ruling import BlockRuling, block_ruling
 from specs.cases import Case
 from specs.formats import Format
-from specs.selection import select
+from specs.selection import case_named, select
 from tests.reference import block_model as model
 
 ENCODED = select(["mx-blocks", "nvfp4-blocks"])
@@ -133,6 +133,19 @@ def test_products_are_those_of_the_definition(case: Case) -> None:
                 assert kernels.QUESTIONS[found.asked[row, place]] == product.question
                 assert (not product.allowed) == found.is_open[row, place]
                 assert not product.allowed or int(found.codes[row, place]) in product.allowed
+
+
+@pytest.mark.parametrize(
+    ("code", "scale", "due"),
+    [(0x2, 0xB8, 0xBF800000), (0xA, 0xB8, 0x3F800000), (0x0, 0x80, 0x80000000), (0x8, 0x80, 0)],
+)
+def test_a_negative_scale_negates(code: int, scale: int, due: int) -> None:
+    ruling = block_ruling(
+        case_named("nvfp4-blocks-decode:1/float4e2m1/float32/global:none/block:16")
+    )
+    assert exact.product_of(ruling, code, scale).allowed == (due,)
+    x, scales = np.full((1, 16), code, np.uint8), np.full((1, 1), scale, np.uint8)
+    assert kernels.products(ruling, x, scales).codes[0].tolist() == [due] * 16
 
 
 ROUNDED = [
