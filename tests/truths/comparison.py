@@ -12,9 +12,10 @@ import numpy as np
 from oracles.reference import expect_by_exact
 from oracles.reference.expect_by_kernels import KernelExpectations
 from oracles.reference.expectations import Expected, has_branch
-from reports.grading.allowed_answers import describe_allowed, grade_answers
+from reports.grading.allowed_answers import describe_allowed, grade_answers, is_nan
 from reports.grading.grades import ALLOWED
 from specs.branches import Ruling
+from specs.outcomes import Exactly
 from tests.truths.questions import Answers, Mask, Patterns, Question, Truth, question_of
 
 BY_DEFINITION = 300
@@ -83,11 +84,13 @@ def compare(compared: Compared, answers: Answers, table: Sequence[Known]) -> Cou
     """Count the answers that a ruling allows; a difference that the table lacks is a failure.
 
     So is an entry of the table that predicts a difference where there is none. Of inputs that a
-    document wants refused arithmetic says nothing.
+    document wants refused arithmetic says nothing, nor which bits a NaN has that a document fixes.
     """
     ruling, inputs = compared.ruling, compared.inputs
-    is_refused = has_branch(compared.expected.branch_indices, ruling.refused_branches)
-    known = answers.known & ~is_refused
+    branches = compared.expected.branch_indices
+    is_refused = has_branch(branches, ruling.refused_branches)
+    is_fixed_nan = has_branch(branches, _fixed_nans(ruling)) & is_nan(ruling.target, answers.codes)
+    known = answers.known & ~is_refused & ~is_fixed_nan
     is_open = has_branch(compared.expected.branch_indices, ruling.open_branches)
     grades = grade_answers(ruling, inputs, compared.expected, answers.codes)
     judged = known & ~is_open
@@ -114,6 +117,15 @@ def compare(compared: Compared, answers: Answers, table: Sequence[Known]) -> Cou
         )
     counts.failures += _failures("an unknown difference", compared, answers, unexplained)
     return counts
+
+
+def _fixed_nans(ruling: Ruling) -> tuple[int, ...]:
+    """The branches that make one pattern of all NaNs."""
+    return tuple(
+        index
+        for index, branch in enumerate(ruling.branches)
+        if branch.input_class == "nan" and isinstance(branch.outcome, Exactly)
+    )
 
 
 def _failures(what: str, compared: Compared, answers: Answers, where: Mask) -> Iterator[str]:

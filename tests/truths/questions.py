@@ -93,14 +93,15 @@ def question_of(ruling: Ruling) -> Question:
 def _overflow_of(ruling: Ruling) -> Overflow:
     """What becomes of too large values under a ruling.
 
-    Where the document leaves that open, truths are asked to saturate integers, as most of them can.
+    Where the document leaves that open, truths are asked to saturate integers, as most of them can,
+    and floats that have nothing beyond their range.
     """
     target = ruling.target
     too_large = _outcomes(ruling, lambda atom: atom.zone == "overflow")
     infinite = _outcomes(ruling, lambda atom: atom.kind == "infinity")
     if Wrap() in too_large:
         return "wrap"
-    if target.is_integral:
+    if target.is_integral or not (target.entry.infinity or target.nan_codes):
         return "saturate"
     ends = {Exactly(target.max_code), Exactly(target.lowest_code)}
     # Toward zero IEEE 754 stays at the ends, too: there, what an infinity becomes tells them apart.

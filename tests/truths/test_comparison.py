@@ -76,6 +76,15 @@ def test_of_inputs_that_must_be_refused_no_truth_knows_the_answer() -> None:
     assert compare(compared, answers, ()) == Counts(compared=1, agree=1)
 
 
+def test_of_nans_that_a_document_fixes_the_bits_are_not_compared() -> None:
+    inputs = np.array([0x3F800000, 0x7FC00001], np.uint32)
+    compared = compared_case("wasm-convert:3.0/float32/float64/profile:deterministic", inputs)
+    own = Answers(np.array([0x3FF0000000000000, 0x7FF8000020000000], np.uint64), np.ones(2, bool))
+    assert compare(compared, own, ()) == Counts(compared=1, agree=1)
+    number = Answers(np.array([0x3FF0000000000000, 0], np.uint64), np.ones(2, bool))
+    assert compare(compared, number, ()).failures
+
+
 def test_reduced_precisions_are_left_out_and_other_casts_of_a_dtype_to_itself_are_not() -> None:
     double = format_named("float64")
     asked = [case for case, _ in rulings_of(double, double)]
