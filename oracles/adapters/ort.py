@@ -73,8 +73,6 @@ MISSING_KERNELS = (
     # What an older onnxruntime says of a newer opset.
     "Unsupported model IR version",
     "Current official support for domain",
-    # And of a dtype that is newer than it.
-    "Invalid tensor data type",
 )
 """Signs of a missing kernel in errors other than NOT_IMPLEMENTED."""
 

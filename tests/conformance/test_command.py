@@ -375,4 +375,4 @@ def test_wrong_inputs_of_explain_are_one_line(arguments: tuple[str, ...], wrong:
 def test_a_bitcast_has_no_inputs_to_list() -> None:
     code, out, err = castigate("inputs", BITCAST)
     assert (code, out) == (2, "")
-    assert "is a bitcast" in err
+    assert "are tensors; add --json" in err

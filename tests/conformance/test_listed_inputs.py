@@ -111,4 +111,4 @@ def test_a_malformed_line_answers_nothing(tmp_path: Path) -> None:
 def test_inputs_without_json_send_a_bitcast_to_json() -> None:
     code, out, err = castigate("inputs", INT2, BITCAST)
     assert (code, out) == (2, "")
-    assert f"{BITCAST} is a bitcast, whose inputs are tensors; add --json to list them" in err
+    assert f"the inputs of {BITCAST} are tensors; add --json to list them" in err

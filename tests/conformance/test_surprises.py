@@ -13,7 +13,14 @@ from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.registry import Backend
 from reports.verdicts import Verdict
-from tests.conformance.data.surprises import FAULTS, ONLY_FULL, REPLACED, UNSEEN, Surprising
+from tests.conformance.data.surprises import (
+    FAULTS,
+    OF_SOME_PAIRS,
+    ONLY_FULL,
+    REPLACED,
+    UNSEEN,
+    Surprising,
+)
 from tests.conformance.feeding import check_invariances
 from tests.conformance.test_invariances import HALF, cases
 
@@ -21,6 +28,12 @@ SURPRISES = Path(__file__).with_name("data") / "surprises.py"
 LIMITATIONS = Path(__file__).parents[2] / "docs" / "limitations.md"
 FAILED = ("violates", "deviates", "error", "crashed")
 Tier = Literal["quick", "full"]
+DTYPES = ("bfloat16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+OTHERS = [
+    *(("float32", target) for target in (*DTYPES, "uint64", "float8e4m3fn", "int4", "float32")),
+    *((source, "float32") for source in DTYPES),
+]
+"""Pairs of which each has its own eighth of the less usual tensors."""
 
 
 def verdicts(backend: Backend, tier: Tier, pair: tuple[str, str] = HALF) -> list[Verdict]:
@@ -37,8 +50,9 @@ def test_the_reference_without_a_fault_conforms() -> None:
 @pytest.mark.parametrize("name", sorted(({*FAULTS} | {*REPLACED}) - UNSEEN))
 def test_a_fault_is_found(name: str) -> None:
     tier: Tier = "full" if name in ONLY_FULL else "quick"
-    found = verdicts(Backend(name, Surprising(name)), tier)
-    assert set(found) & set(FAILED), found
+    backend = Backend(name, Surprising(name))
+    pairs = [HALF, *(OTHERS if name in OF_SOME_PAIRS else ())]
+    assert any(set(verdicts(backend, tier, pair)) & set(FAILED) for pair in pairs)
 
 
 @pytest.mark.parametrize("name", sorted(UNSEEN))

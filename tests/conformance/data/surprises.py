@@ -262,14 +262,17 @@ REPLACED: dict[str, Replacement] = {
     "cached_by_its_sum": cached(lambda flat: int(flat.sum(dtype=np.uint64))),
     "cached_by_its_first_sixteen": cached(lambda flat: flat[:16].tobytes()),
 }  # fmt: skip
-ONLY_FULL = {
-    "from_a_million_on",
-    "every_1000th_call",
-    "length_111",
-    "few_rows_of_eight_thousand",
+ONLY_FULL = {"from_a_million_on", "every_1000th_call", "length_111"}
+"""The faults that only the tier full finds."""
+OF_SOME_PAIRS = {
+    "a_matrix_of_seven_thousand_elements",
     "columns_of_more_than_65536",
+    "few_rows_of_eight_thousand",
+    "no_element_in_the_middle",
+    "rank_7",
+    "wide_rows_apart",
 }
-"""The faults that only the tier full finds in every pair."""
+"""The faults of tensors that the tier quick asks of an eighth of the pairs."""
 UNSEEN = {"length_1111"}
 """The fault that no tier finds; docs/limitations.md names it."""
 
