@@ -91,7 +91,7 @@ def question_of(ruling: Ruling) -> Question:
 
 
 def _overflow_of(ruling: Ruling) -> Overflow:
-    """What becomes of too large values under a ruling.
+    """Return how a ruling treats values beyond the range of its target.
 
     Where the document leaves that open, truths are asked to saturate integers, as most of them can,
     and floats that have nothing beyond their range.
