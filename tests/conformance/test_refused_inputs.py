@@ -58,6 +58,17 @@ def test_a_backend_that_answers_them_all_breaks_the_rule_on_each() -> None:
     assert wrong.count > 100
 
 
+def test_a_mode_that_is_ignored_answers_what_must_be_refused() -> None:
+    unsafe = case_named("numpy-astype:2.4/int32/float16/casting:unsafe")
+
+    def cast(case: Case, bits: Any) -> Any:
+        return RIGHT.cast(unsafe, bits)
+
+    found = judged("numpy-astype:2.4/int32/float16/casting:same_value", answering(cast=cast))
+    assert found.verdict == "violates"
+    assert {wrong.allowed for wrong in found.divergences} == {("error",)}
+
+
 @pytest.mark.parametrize("code", [TOO_LARGE, 0x7F80_0000, 0xFFFF_FFFF])
 def test_one_that_is_answered_is_found(code: int) -> None:
     def cast(case: Case, bits: Any) -> Any:

@@ -12,6 +12,7 @@ from specs.branches import Ruling
 from specs.cases import Case
 from specs.editions import edition
 from specs.loader import document_named
+from specs.outcomes import Rejected
 from specs.ruling import ruling
 
 DTYPES = {
@@ -171,11 +172,36 @@ def test_values(
     assert (allowed.branch.level, allowed.codes) == expected
 
 
-def test_same_value_keeps_values_and_leaves_open_what_would_change() -> None:
-    rules = rules_of("float32", "int8", "same_value")
-    for value, expected in ((2, ("required", (2,))), (2.5, UNDEFINED), (300, UNDEFINED)):
-        allowed = allow(rules, code(value))
-        assert (allowed.branch.level, allowed.codes) == expected
+REFUSED = ("required", Rejected("ValueError"))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "pattern", "expected"),
+    [
+        ("float32", "int8", code(2), ("required", (2,))),
+        ("float32", "int8", code(2.5), REFUSED),
+        ("float32", "int8", code(128), REFUSED),
+        ("float32", "int8", code(float("inf")), REFUSED),
+        ("float32", "int8", code(float("nan")), REFUSED),
+        ("float32", "int8", code(-0.0), UNDEFINED),
+        ("int32", "uint8", 256, REFUSED),
+        ("int32", "uint8", 255, ("required", (255,))),
+        ("int32", "float32", 2**24 + 1, REFUSED),
+        ("float64", "float32", code(0.1, "<d"), REFUSED),
+        ("float64", "float32", code(0.5, "<d"), ("required", (code(0.5),))),
+        ("float64", "float32", code(float("inf"), "<d"), ("recommended", (code(float("inf")),))),
+        ("float64", "float32", code(float("nan"), "<d"), UNDEFINED),
+        ("float32", "bool", code(1), ("required", (1,))),
+        ("float32", "bool", code(2), UNDEFINED),
+    ],
+)
+def test_same_value_keeps_values_and_refuses_what_would_change(
+    source: str, target: str, pattern: int, expected: tuple[str, object]
+) -> None:
+    allowed = allow(rules_of(source, target, "same_value"), pattern)
+    outcome = allowed.branch.outcome
+    given = outcome if isinstance(outcome, Rejected) else allowed.codes
+    assert (allowed.branch.level, given) == expected
 
 
 def test_the_modes_agree_on_the_values_of_what_they_allow() -> None:
