@@ -10,15 +10,20 @@ from specs.formats import FORMATS_FILE, SMALL_FLOATS_FILE, SPELLINGS, every_form
 from specs.model.yaml_source import read_yaml
 from specs.suggestions import closest
 
-PREFIX = re.compile(r".*[.:](?=.)|^DT_", re.IGNORECASE)
+PREFIX = re.compile(r".*[.:](?=.)|^(?i:DT_)|^k(?=[A-Z])")
 """What a framework writes before a dtype: a module, an enumeration."""
+MODULES = {"numpy": "np", "np": "np", "torch": "torch"}
+"""Modules with words of their own: ``np.int`` is not what C calls ``int``."""
+BYTE_ORDER = re.compile(r"^[=>|](?=[a-z][0-9])")
 LONGEST = 40
 """Characters of a word that an error repeats."""
 
 
 def dtypes_spelled(word: str) -> list[str]:
     """The dtypes that a word may mean; none if it is not a dtype."""
-    return list(_spellings().get(_plain(word), ()))
+    known, plain = _spellings(), _plain(word)
+    module = MODULES.get(word.partition(".")[0])
+    return list(known.get(f"{module}.{plain}") or known.get(plain, ()))
 
 
 def dtype_spelled(word: str) -> str:
@@ -39,7 +44,8 @@ def dtype_spelled(word: str) -> str:
 
 def _plain(word: str) -> str:
     """A spelling without what does not matter."""
-    return re.sub(r"[_-]", "", PREFIX.sub("", PREFIX.sub("", word))).lower()
+    bare = PREFIX.sub("", PREFIX.sub("", word)).removesuffix("()")
+    return BYTE_ORDER.sub("<", re.sub(r"[_-]", "", bare).lower())
 
 
 @cache

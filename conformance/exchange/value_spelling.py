@@ -30,7 +30,7 @@ from specs.model.strict_model import StrictModel
 ENCODER = json.JSONEncoder(ensure_ascii=False)
 HEX = re.compile(r"0[xX][0-9a-fA-F]+")
 BYTE = re.compile(r"0[xX][0-9a-fA-F]{1,2}")
-INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+INTEGER = re.compile(r"([+-]?[0-9]+)(?:[eE][+]?([0-9]{1,3}))?", re.ASCII)
 DECIMAL = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 SPECIAL = re.compile(r"([+-]?)(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 TRUTH = {"true": 1, "false": 0}
@@ -174,8 +174,8 @@ def _code(form: Format, text: str, what: str) -> int:
     match form.kind:
         case "boolean" if text.lower() in TRUTH:
             return TRUTH[text.lower()]
-        case "boolean" | "integer" if INTEGER.fullmatch(text):
-            return _integer(form, text, what)
+        case "boolean" | "integer" if found := INTEGER.fullmatch(text):
+            return _integer(form, text, int(found[1]) * 10 ** int(found[2] or 0), what)
         case "float" if found := SPECIAL.fullmatch(text):
             return _special(form, found[1], found[2].lower() == "nan", what)
         case "float" if (found := DECIMAL.fullmatch(text)) and (found[2] or found[3]):
@@ -187,6 +187,8 @@ def _code(form: Format, text: str, what: str) -> int:
 def _pattern(form: Format, text: str, what: str) -> int:
     """A hex pattern; only an integer that is not negative may lack or add leading zeros."""
     code = int(text, 16)
+    if form.kind == "boolean" and code > form.max_code and len(text) <= len("0x00"):
+        raise CastigateError(f"`{what}` {text} is no bool; {ADVICE[form.kind]}")
     if len(text) != form.hex_digits + 2 and not (form.is_integral and code <= form.max_code):
         raise CastigateError(
             f"`{what}` {text[:40]} has {len(text) - 2} digits,"
@@ -197,8 +199,7 @@ def _pattern(form: Format, text: str, what: str) -> int:
     return code
 
 
-def _integer(form: Format, text: str, what: str) -> int:
-    number = int(text)
+def _integer(form: Format, text: str, number: int, what: str) -> int:
     if not -form.sign_bit <= number <= form.max_code:
         raise _out_of_range(form, text, what)
     return number & form.mask

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from decimal import Decimal
 
 from oracles.reference.exact import NotANumber, Number, decode
 from oracles.reference.exact_text import exact_decimal
@@ -13,6 +15,10 @@ from specs.formats import Format
 
 MAX_DECIMAL = 24
 """Characters of a decimal that is still written in full."""
+LEAST_DIGITS = 3
+"""Digits of a rounded decimal: a subnormal number reads back from one, a third away from it."""
+PLAIN_POWERS = range(-4, 9)
+"""The powers of ten of numbers that are written without one."""
 LONGEST_TEXT, LAST_CHARACTERS = 60, 20
 """Characters of a text that is still shown in full, and those at the end of a longer one."""
 DatumColumns = tuple[str, str, str]
@@ -52,7 +58,7 @@ def bit_fields(dtype: Format, datum: Datum) -> str:
 
 
 def value_text(dtype: Format, datum: Datum) -> str:
-    """A number's exact decimal, or if that is long the shortest that reads back as the number.
+    """A number's exact decimal, or if that is long a rounded one that reads back as the number.
 
     Of a NaN the sign and the payload. Empty for texts and for dtypes without numbers.
     """
@@ -63,12 +69,11 @@ def value_text(dtype: Format, datum: Datum) -> str:
         sign = {None: "", 0: "+", 1: "-"}[decoded.sign]
         payload = datum & ((1 << dtype.entry.mantissa) - 1)
         return f"{sign}NaN, payload {payload:#x}"
-    text = shortest_text(dtype, datum)
-    if isinstance(decoded, Number):
-        minus = "-" if decoded.sign else ""
-        exact = minus + exact_decimal(decoded.significand, decoded.exponent)
-        text = exact if len(exact) <= MAX_DECIMAL else f"about {_scientific(text)}"
-    return text
+    shortest = shortest_text(dtype, datum)
+    if not isinstance(decoded, Number):
+        return shortest
+    exact = "-" * decoded.sign + exact_decimal(decoded.significand, decoded.exponent)
+    return exact if len(exact) <= MAX_DECIMAL else f"about {_rounded(exact, shortest)}"
 
 
 def datum_with_value(dtype: Format, datum: Datum) -> str:
@@ -77,13 +82,13 @@ def datum_with_value(dtype: Format, datum: Datum) -> str:
     return datum_text(dtype, datum) + (f" ({value})" if value else "")
 
 
-def _scientific(text: str) -> str:
-    """The digits of a plain decimal, and a power of ten."""
-    minus = "-" if text.startswith("-") else ""
-    whole, _, fraction = text.lstrip("-").partition(".")
-    digits = (whole + fraction).lstrip("0")
-    power = len(whole) - 1 if whole.strip("0") else -(len(fraction) - len(fraction.lstrip("0")) + 1)
-    return f"{minus}{digits[0]}.{digits[1:].rstrip('0') or '0'}e{power}"
+def _rounded(exact: str, shortest: str) -> str:
+    """A decimal rounded to the digits of the shortest that reads back."""
+    digits = max(len(re.sub("[-.]", "", shortest).strip("0")), LEAST_DIGITS)
+    number, power = f"{Decimal(exact):.{digits - 1}e}".split("e")
+    if int(power) in PLAIN_POWERS:
+        return f"{Decimal(f'{number}e{power}').normalize():f}"
+    return f"{re.sub('(?<=[.].)0+$', '', number)}e{int(power)}"
 
 
 def datum_columns(dtype: Format, datum: Datum) -> DatumColumns:

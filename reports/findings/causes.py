@@ -14,7 +14,7 @@ from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import Kind
 from reports.findings.finding_text import shortened
 from reports.findings.shape_rules import SHAPE_RULES, Shape, followed_rules, shape_words
-from reports.problem_words import joined_words
+from reports.problem_words import joined_words, words
 from reports.problems import (
     BrokenAdapter,
     BrokenPromise,
@@ -174,7 +174,7 @@ def _cause(failure: Failure) -> tuple[Cause, str]:
             return Cause("wrong value", "other-shape"), "bitcasts give another shape"
     if broken is None:
         return Cause("wrong refusal", "no-answer"), shortened(cell.message)
-    says = shortened(_without_dtypes(cell))
+    says = shortened(_without_dtypes(cell, problem))
     name = NOT_IN_NAMES.sub("-", says.lower()).strip("-")[:LONGEST_NAME]
     return Cause("wrong value", name), says
 
@@ -243,8 +243,10 @@ def _cause_of_check(failure: Failure, raised: Mapping[str, tuple[Cause, str]]) -
             return CHANGES_WITH_LAYOUT
 
 
-def _without_dtypes(cell: Cell) -> str:
+def _without_dtypes(cell: Cell, problem: Problem | None) -> str:
     """What is wrong, with the roles of the cell's dtypes in place of their names."""
     roles = {cell.target: "the target dtype", cell.source: "the source dtype"}
     message = cell.message.removesuffix(joined_words(cell.limits)).removesuffix("; ")
+    if problem is not None:
+        message = words(problem)  # without the notes of the case
     return WORD.sub(lambda word: roles.get(word[0], word[0]), message)

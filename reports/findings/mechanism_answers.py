@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from oracles.reference.behavior_steps import constant
 from oracles.reference.exact import Number, decode
 from oracles.reference.exact_text import NUMBER
+from oracles.reference.expectations import has_branch
 from oracles.reference.reference_oracle import Reference, with_nans
 from reports.behaviors.closed_forms import applies_to, evaluate, real_format, real_patterns
 from reports.findings.asked_inputs import AskedInputs, answered_ruling, expected_of
@@ -169,18 +170,20 @@ def predicted_failures(mechanism: Mechanism, case: Case, asked: AskedInputs) -> 
         case Printf() | LosesInnerZeros():
             codes, defined = _texts(mechanism, case, inputs)
         case NanSign():
-            codes, defined = negated(target, REFERENCE.cast(case, inputs)), _is_nan(source, inputs)
+            right, answered = _right(case, inputs)
+            codes, defined = negated(target, right), answered & _is_nan(source, inputs)
         case RoundsTwice() | OtherMode() | OtherVersion() | TakenFor():
             other = other_case(mechanism, case)
             given = _inputs_of_other(mechanism, case, inputs)
             if other is None or given is None or answered_ruling(other) is None:
                 return None
-            codes, defined = REFERENCE.cast(other, given), np.ones(inputs.shape, bool)
+            codes, defined = _right(other, given)
         case OtherRounding(rounding):
             codes, defined = _rounded(rules, rounding, inputs), ~_is_nan(source, inputs)
         case IgnoresLowBits(count):
-            codes = REFERENCE.cast(_without_example(case), _without_low_bits(inputs, count))
-            defined = ~_is_nan(source, inputs)
+            read = _without_low_bits(inputs, count)
+            codes, defined = _right(_without_example(case), read)
+            defined = defined & ~_is_nan(source, inputs)
         case ClosedForm() | ConvertsAsC():
             codes, defined = _codes_of_form(mechanism, source, target, inputs)
         case ExponentBits():
@@ -197,9 +200,10 @@ def predicted_failures(mechanism: Mechanism, case: Case, asked: AskedInputs) -> 
                 return None
             if is_small(target):
                 codes = moved_bits(format_named("float32"), target, patterns)
+                defined = np.ones(inputs.shape, bool)
             else:
-                codes = REFERENCE.cast(replace(case, source="float32", example=None), patterns)
-            defined = np.ones(inputs.shape, bool)
+                from_float32 = replace(case, source="float32", example=None)
+                codes, defined = _right(from_float32, patterns)
         case Flawed():
             flawed = _flawed_codes(mechanism, case, inputs)
             if flawed is None:
@@ -209,9 +213,8 @@ def predicted_failures(mechanism: Mechanism, case: Case, asked: AskedInputs) -> 
             codes, defined = _codec_answers(mechanism, case, inputs)
         case ReversedBytes(of):
             read = inputs.byteswap() if of == "inputs" else inputs
-            codes = REFERENCE.cast(_without_example(case), read)
+            codes, defined = _right(_without_example(case), read)
             codes = codes.byteswap() if of == "answers" else codes
-            defined = np.ones(inputs.shape, bool)
         case Unchanged():
             codes, defined = inputs, np.ones(inputs.shape, bool)
     if not isinstance(mechanism, NanSign):
@@ -232,6 +235,18 @@ def predicted_failures(mechanism: Mechanism, case: Case, asked: AskedInputs) -> 
         grade_answers(rules, some, expected_of(rules, some), codes[defined]) != ALLOWED
     )
     return failures
+
+
+def _right(case: Case, inputs: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
+    """The reference's answers, and on which inputs the document wants one, and no refusal."""
+    rules = ruling(_without_example(case))
+    answered = np.ones(inputs.shape, bool)
+    if not rules.refuses_some:
+        return REFERENCE.cast(case, inputs), answered
+    answered = ~has_branch(expected_of(rules, inputs).branch_indices, rules.refused_branches)
+    codes = np.zeros(inputs.shape, rules.target.storage)
+    codes[answered] = REFERENCE.cast(case, inputs[answered])
+    return codes, answered
 
 
 def _codec_answers(mechanism: CodecFault | OtherBias, case: Case, inputs: NDArray[Any]) -> Faulty:
@@ -339,16 +354,19 @@ def _flawed_codes(
                 return flushed(target, REFERENCE.cast(case, inputs))
             affected = subnormals(source, target, inputs)
             zeros = inputs & np.dtype(source.storage).type(source.sign_bit)
-            return REFERENCE.cast(case, np.where(affected, zeros, inputs)), affected
+            codes, answered = _right(case, np.where(affected, zeros, inputs))
+            return codes, affected & answered
         case "halves-large-integers":
             if answered_ruling(case) is None:
                 return None
-            halves = REFERENCE.cast(_without_example(case), inputs >> inputs.dtype.type(1))
-            return doubled(target, halves), inputs > inputs.dtype.type(source.mask >> 1)
+            halves, answered = _right(_without_example(case), inputs >> inputs.dtype.type(1))
+            is_large = inputs > inputs.dtype.type(source.mask >> 1)
+            return doubled(target, halves), is_large & answered
         case "wrong-sign":
             if answered_ruling(case) is None:
                 return None
-            return negated(target, REFERENCE.cast(case, inputs)), ~_is_nan(source, inputs)
+            right, answered = _right(case, inputs)
+            return negated(target, right), answered & ~_is_nan(source, inputs)
         case "clamps-in-the-source-dtype":
             codes, affected = clamped_in_source(source, target, inputs)
             return codes, affected & ~is_nan(source, inputs)
@@ -407,7 +425,8 @@ def _converted(case: Case, dtype: str, inputs: NDArray[Any]) -> NDArray[Any] | N
     if case.document == CODECS:
         # Every pair that rounds has modes there; the codec rounds by those of the case.
         first = case_between(case, case.source, dtype) or first
-    return REFERENCE.cast(first, inputs) if answered_ruling(first) is not None else None
+    rules = answered_ruling(first)
+    return None if rules is None or rules.refuses_some else REFERENCE.cast(first, inputs)
 
 
 def _inputs_of_other(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -> NDArray[Any] | None:

@@ -204,6 +204,9 @@ REFUSED = [
     ("int2", "0x7", "wider than the 2 bits of int2"),
     ("int8", "5.0", "is not a value of int8; write an integer such as 5, or 0x and 2 hex digits"),
     ("int8", "true", "is not a value of int8"),
+    ("int8", "3e2", "`3e2` is outside the range of int8, -128 to 127"),
+    ("int8", "3e-1", "is not a value of int8"),
+    ("bool", "0xff", "0xff is no bool; write true, false, 1, 0, 0x1 or 0x0"),
     ("bool", "2", "`2` is outside the range of bool, 0 to 1"),
     ("bool", "yes", "is not a value of bool; write true, false, 1, 0, 0x1 or 0x0"),
     ("complex64", "1.0", "is not a value of complex64; write 0x and 16 hex digits"),
@@ -216,6 +219,11 @@ REFUSED = [
         )
     ),
 ]  # fmt: skip
+
+
+def test_an_integer_may_have_an_exponent() -> None:
+    assert read(format_named("uint32"), "3e9") == 3_000_000_000
+    assert read(format_named("int16"), "-1E+4") == 0x1_0000 - 10_000
 
 
 @pytest.mark.parametrize(("dtype", "text", "says"), REFUSED)

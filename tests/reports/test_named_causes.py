@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from reports.findings.asked_inputs import AskedInputs
 from reports.findings.evidence import bits_of_choice, worth
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import extent_words
+from reports.findings.mechanism_answers import predicted_failures
+from reports.findings.mechanisms import OtherMode
 from reports.findings.read_findings import read_findings
 from specs.cases import Case
 from specs.formats import format_named
-from tests.reports.judged_run import cases_of, judged_run, with_mode
+from specs.ruling import ruling
+from specs.selection import case_named
+from tests.reports.judged_run import RIGHT, cases_of, judged_run, with_mode
 from tests.reports.planted_causes import ONNX, PLANTED, PLANTED_BITCASTS, Planted, only
 from tests.reports.planted_causes import random as at_random
 
@@ -131,6 +136,32 @@ def test_a_parameter_that_is_ignored_for_negative_values_is_named_with_them(
         "as-saturate-1",
         "answers as with saturate = 1 where it has another value, for negative values",
     )
+
+
+SAME_VALUE = "numpy-astype:2.4/float64/int32/casting:same_value/"
+
+
+def test_a_mode_that_must_refuse_and_is_ignored_is_named(tmp_path: Path) -> None:
+    [found] = found_in(tmp_path / "run", Planted(with_mode("casting", "unsafe"), (SAME_VALUE,)))
+    assert found.name == "accepts-what-numpy-astype-refuses"
+
+
+def test_a_mechanism_predicts_nothing_where_another_mode_refuses() -> None:
+    case = case_named("wasm-convert:2.0/float64/int32/operator:trunc_sat")
+    inputs = np.array([1.5, -2.0, 3e9, np.nan]).view(np.uint64)
+    fails = np.array([False, False, True, True])
+    asked = AskedInputs(ruling(case), inputs, np.zeros(4, np.uint32), fails)
+    predicted = predicted_failures(OtherMode("operator", "trunc"), case, asked)
+    assert predicted is not None
+    assert not predicted.any()
+
+
+def test_a_shape_is_named_without_the_notes_of_its_case(tmp_path: Path) -> None:
+    def cast(case: Case, bits: Any) -> Any:
+        return RIGHT.cast(case, bits).reshape(-1)
+
+    [found] = found_in(tmp_path / "run", Planted(cast, (SAME_VALUE,)))
+    assert found.says == "shape (): the answer has shape (1,), the input ()"
 
 
 @pytest.mark.parametrize(("some", "among"), [(1, 256), (3, 10), (100, 4000)])

@@ -15,18 +15,19 @@ from specs.questions import Sentence, case_of_any_shape, read_question, read_sen
 from specs.selection import case_named, decided_by
 
 SPELLINGS = {
-    "float32": "fp32 f32 float FLOAT torch.float32 np.float32 DT_FLOAT TensorProto.FLOAT",
-    "float64": "double DOUBLE f64 fp64 torch.double DT_DOUBLE",
+    "float32": "fp32 f32 float torch.float32 np.float32 DT_FLOAT TensorProto.FLOAT at::kFloat <f4",
+    "float64": "double f64 fp64 torch.double DT_DOUBLE np.float_ numpy.float <f8 =f8 pa.float64()",
     "float16": "half fp16 f16 HALF DT_FP16 at::half",
-    "bfloat16": "bf16 BFLOAT16 torch.bfloat16 DT_BF16",
-    "float8e4m3fn": "e4m3fn float8_e4m3fn FLOAT8E4M3FN f8E4M3FN torch.float8_e4m3fn",
+    "bfloat16": "bf16 BFLOAT16 torch.bfloat16 DT_BF16 bfloat kBF16",
+    "float8e4m3fn": "e4m3fn float8_e4m3fn FLOAT8E4M3FN f8E4M3FN torch.float8_e4m3fn tl.float8e4nv",
     "float8e5m2fnuz": "e5m2fnuz float8_e5m2fnuz f8E5M2FNUZ",
     "float8e8m0": "e8m0 float8_e8m0fnu ue8m0 FLOAT8E8M0",
     "float4e2m1": "float4_e2m1fn torch.float4_e2m1fn_x2 e2m1 FLOAT4E2M1",
-    "int32": "s32 i32 int32_t INT32 si32",
-    "int64": "long torch.long s64",
+    "int32": "s32 i32 int32_t INT32 si32 np.intc torch.int >i4",
+    "int64": "long torch.long s64 np.int_ np.intp <i8",
+    "int8": "i8 np.byte |i1",
     "uint8": "u8 uchar DT_UINT8 ui8",
-    "bool": "pred BOOL boolean torch.bool",
+    "bool": "pred BOOL boolean torch.bool np.bool_ |b1 tl.int1",
     "string": "str STRING",
 }
 
@@ -46,6 +47,7 @@ def test_every_dtype_means_itself_and_every_spelling_some_dtype() -> None:
     [
         ("e4m3", "`e4m3` may be float8e4m3fn or float8e4m3; write one of these"),
         ("fp8", "`fp8` may be float8e4m3fn, float8e4m3fnuz, float8e5m2, "),
+        ("f4", "`f4` may be float32 or float4e2m1; write one of these"),
         ("int", "`int` may be int64 or int32; write one of these"),
         ("flaot32", "unknown dtype `flaot32`; did you mean `float32`?"),
         ("☃", "unknown dtype `☃`; the dtypes are float64, "),
