@@ -25,7 +25,7 @@ from specs.house_choices import answer_outcome, choice_for, says_of
 from specs.house_rules import ChoiceEntry, HouseRules
 from specs.loader import documents, with_house_rules
 from specs.model.vocabulary import OTHERWISE, Atom
-from specs.outcomes import Behaves, Exactly, Outcome
+from specs.outcomes import Behaves, Exactly, Outcome, Rejected
 from specs.ruling import rule_case, ruling
 from specs.totality import partition_atoms
 
@@ -82,6 +82,8 @@ def _contradict_nothing(
         branch = page.branches[page.branch_of[atom]]
         if branch.level != "required" or atom not in alone.branch_of:
             continue
+        if isinstance(branch.outcome, Rejected):
+            continue  # where a mode refuses a number, no rules say what its cast gives
         [chosen] = exact_rulings.allow(alone, code).codes
         if grade_pattern(page, exact_rulings.allow(page, code), chosen) == NOT_ALLOWED:
             given = datum_words(page.source.name, page.source.hexadecimal(code))
