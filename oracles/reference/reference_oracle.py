@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple, TypeVar
 
@@ -26,7 +26,7 @@ from specs.calls import Call, Member, ReceiverKind
 from specs.case_calls import case_of_member, member_of
 from specs.cases import Case
 from specs.chains import Company
-from specs.formats import format_named
+from specs.formats import Format, format_named
 from specs.operations import is_of_blocks
 from specs.outcomes import Nan
 from specs.release import VERSION
@@ -38,7 +38,8 @@ TABLE_BITS = 16
 """The widest sources for which the answers to all patterns are kept."""
 ROW_SIZES = range(256, 1 << 20)
 """The sizes of rows of inputs whose answers are kept: the same rows are asked in many cases."""
-TABLES_KEPT = 64
+TABLES_KEPT = 256
+"""The first casts of all chains from a source have about so many meanings."""
 ROWS_KEPT = 16
 TEXTS_KEPT = 1 << 16
 
@@ -142,7 +143,7 @@ class Reference:
         return table.answers.copy(), table.is_open.copy()
 
     def _table_of_all(self, rules: Ruling) -> _Table:
-        return self._table(rules, np.arange(1 << rules.source.bits, dtype=rules.source.storage))
+        return self._table(rules, _all_patterns(rules.source))
 
     def _table(self, rules: Ruling, inputs: Bits) -> _Table:
         return _Table(inputs, *_by_kernels(self._kernels, rules, inputs))
@@ -264,12 +265,20 @@ Kept = TypeVar("Kept")
 
 
 def _kept(kept: dict[Hashable, Kept], most: int, key: Hashable, make: Callable[[], Kept]) -> Kept:
-    """Return what is kept under a key, or make it, in the place of the oldest of too many."""
-    if key not in kept:
+    """Return what is kept under a key, or make it, in the place of what was least lately used."""
+    found = kept.pop(key, None)
+    if found is None:
         if len(kept) >= most:
             del kept[next(iter(kept))]
-        kept[key] = make()
-    return kept[key]
+        found = make()
+    kept[key] = found
+    return found
+
+
+@cache
+def _all_patterns(source: Format) -> Bits:
+    """Every pattern of a narrow source, always as the same array: it is decoded once."""
+    return np.arange(1 << source.bits, dtype=source.storage)
 
 
 def _by_kernels(
