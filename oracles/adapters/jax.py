@@ -223,8 +223,6 @@ class Jax:
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a script that does a bitcast on jax, without this project."""
-        if self._variant == "folded":
-            raise Unsupported("jax:folded writes no scripts of bitcasts")
         for dtype in (case.source, case.target):
             self._roads.dtype(dtype)
         request = Request("bitcast_convert", case.source, case.target, bits.shape)
@@ -242,7 +240,9 @@ class Jax:
         """Return a script up to the statement that binds ``answers``."""
         assert request.operation is not None
         widths = widths_of(request.precision) if request.precision else ()
-        statement = CAST_STATEMENTS[self._variant].format(
+        is_folded_bitcast = (self._variant, request.operation) == ("folded", "bitcast_convert")
+        template = FOLDED_BITCAST if is_folded_bitcast else CAST_STATEMENTS[self._variant]
+        statement = template.format(
             function=FUNCTIONS[request.operation],
             arguments=", ".join(map(str, widths)) or f"jnp.{DTYPES[case.target]}",
             program=request.program(),
@@ -451,3 +451,6 @@ program = """
 (y,) = device.client.compile_and_load(program, [device]).execute([x])
 ''',
 }
+
+FOLDED_BITCAST = "y = jax.jit(lambda: jax.{function}(x, {arguments}))()\n"
+"""It depends on the shape, so it gets no row."""

@@ -192,22 +192,30 @@ class TensorFlow:
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on TensorFlow, without this project."""
         self.road(case)
+        answers = "y.numpy()[0]" if self._constants is not None else "y.numpy()"
+        return (
+            self._statements("cast", case, bits, ROW)
+            + f'answers = {answers}.view("{format_named(case.target).storage}")'
+            + f"{mask_expression(case.target)}\n"
+            + print_loop(case.source, case.target)
+        )
+
+    def _statements(self, operation: Operation, case: Case, bits: Bits, shape: str) -> str:
+        """Return a script up to the statement that binds ``y``; a constant has the shape."""
         options = OPTIONS[self._variant] if self._variant is not None else {}
         is_folded = self._constants is not None
-        cast = FOLDED if is_folded else EAGER if self._variant is None else TRACED
+        template = FOLDED if is_folded else EAGER if self._variant is None else TRACED
         return (
             HEADER.format(version=self.version, case=case)
             + (IMPORT if is_folded else "")
             + f"\n{bits_statement(case.source, bits)}\n"
-            + cast.format(
-                operation="cast",
+            + template.format(
+                operation=operation,
+                shape=shape,
                 source=DTYPES[case.source],
                 target=DTYPES[case.target],
                 options=", ".join(f"{name}={value}" for name, value in options.items()),
             )
-            + f"answers = y.numpy(){'[0]' if is_folded else ''}"
-            + f'.view("{format_named(case.target).storage}"){mask_expression(case.target)}\n'
-            + print_loop(case.source, case.target)
         )
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
@@ -226,16 +234,10 @@ class TensorFlow:
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a script that does a bitcast on TensorFlow, without this project."""
-        if self._variant is not None:
-            raise Unsupported(f"tensorflow:{self._variant} writes no scripts of bitcasts")
         for dtype in (case.source, case.target):
             self._dtype(dtype)
         return (
-            HEADER.format(version=self.version, case=case)
-            + f"\n{bits_statement(case.source, bits)}\n"
-            + EAGER.format(
-                operation="bitcast", source=DTYPES[case.source], target=DTYPES[case.target]
-            )
+            self._statements("bitcast", case, bits, SHAPE)
             + f'answers = np.asarray(y.numpy()).view("{format_named(case.target).storage}")'
             + f"{mask_expression(case.target)}\n"
             + print_tensor(case.target)
@@ -375,17 +377,22 @@ EAGER = f"""\
 """
 
 TRACED = f"""\
-{OPERAND}y = tf.function(lambda x: tf.cast(x, "{{target}}"), {{options}})(x)
+{OPERAND}y = tf.function(lambda x: tf.{{operation}}(x, "{{target}}"), {{options}})(x)
 """
 
 IMPORT = "from tensorflow.core.framework.tensor_pb2 import TensorProto\n"
 
+ROW = """\
+# XLA makes a row that counts from 0 an iota.
+shape = tf.TensorShape([1, len(bits)]).as_proto()"""
+SHAPE = "shape = tf.TensorShape(bits.shape).as_proto()"
+
 FOLDED = """\
-shape = tf.TensorShape([1, len(bits)]).as_proto()  # XLA makes a row that counts from 0 an iota
+{shape}
 dtype = tf.as_dtype("{source}").as_datatype_enum
 constant = TensorProto(dtype=dtype, tensor_shape=shape, tensor_content=bits.tobytes())
-cast = tf.function(
-    lambda: tf.cast(tf.constant(constant), "{target}"), {options}
+folded = tf.function(
+    lambda: tf.{operation}(tf.constant(constant), "{target}"), {options}
 )
-y = cast()
+y = folded()
 """

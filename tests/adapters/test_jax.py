@@ -261,6 +261,12 @@ class TestBitcasts:
         found = _judged(folded, f"xla-bitcast-convert:2023/{pair}/shape:{shape}")
         assert (found.verdict, found.message) == ("conforms", "")
 
+    def test_a_script_of_a_bitcast_takes_the_variants_road(self, oracle: Any) -> None:
+        bits = bits_of("float32", [0x0403_0201, 0x0807_0605])
+        script = oracle.reproduce_bitcast(view_case("float32", "uint8"), bits)
+        assert ("jax.jit(lambda: " in script) == (oracle._variant == "folded")
+        assert run_script(script) == ["(2,) -> (2, 4)", "0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x8"]
+
     def test_a_tensor_of_equal_elements_is_not_folded(self, folded: Any) -> None:
         case = view_case("int32", "uint8")
         with pytest.raises(Unsupported, match=r"did not fold .* left a bitcast-convert$"):

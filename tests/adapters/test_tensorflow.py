@@ -15,7 +15,14 @@ from oracles.adapters.tensorflow import DTYPES, VARIANTS
 from oracles.protocol import Unsupported
 from specs.cases import Case
 from specs.formats import format_named, formats
-from tests.adapters.common import assert_same, bits_of, compared, onnx_case, view_case
+from tests.adapters.common import (
+    assert_same,
+    bits_of,
+    compared,
+    onnx_case,
+    run_script,
+    view_case,
+)
 from tests.adapters.contract import FLOAT6, built, make
 
 
@@ -103,6 +110,13 @@ class TestScripts:
     def test_a_script_takes_the_variants_road(self, oracle: Any) -> None:
         script = oracle.reproduce(onnx_case("int8", "int16"), bits_of("int8", [1]))
         assert ("tf.function" in script) == (oracle._variant is not None)
+
+    def test_a_script_of_a_bitcast_takes_it_too(self, oracle: Any) -> None:
+        case, bits = view_case("float32", "uint8"), bits_of("float32", [0x0403_0201, 0x0807_0605])
+        script = oracle.reproduce_bitcast(case, bits)
+        assert ("tf.function" in script) == (oracle._variant is not None)
+        printed = [line for line in run_script(script) if "->" in line or line.startswith("0x")]
+        assert printed == ["(2,) -> (2, 4)", "0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x8"]
         assert ("jit_compile=True" in script) == (oracle._variant in ("xla", "xla-folded"))
         assert ("TensorProto" in script) == (oracle._constants is not None)
 
