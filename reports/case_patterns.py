@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, reduce
 from itertools import permutations, product
 from math import prod
 
@@ -232,20 +232,33 @@ SEPARATORS = r"([:/])"
 """Matches the separators of an id; the texts between them may vary."""
 
 
+MOST_ORDERED = 5
+"""Varying parts in whose every order boxes are merged; the ids of chains have up to nine."""
+
+
 def _merged(boxes: list[Box]) -> list[Box]:
-    """Merge boxes along one part after the other, in the order that leaves the fewest."""
+    """Merge boxes along one part after the other, in the order that leaves the fewest.
+
+    Of many parts the next is always that which leaves the fewest then: their orders are too many.
+    """
     varying = [at for at in range(len(boxes[0])) if len({box[at] for box in boxes}) > 1]
-    return min((_merged_along(boxes, order) for order in permutations(varying)), key=len)
+    while len(varying) > MOST_ORDERED:
+        merged = {at: _merged_along(boxes, at) for at in varying}
+        best = min(varying, key=lambda at: len(merged[at]))
+        boxes = merged[best]
+        varying.remove(best)
+    orders = (reduce(_merged_along, order, boxes) for order in permutations(varying))
+    return min(orders, key=len)
 
 
-def _merged_along(boxes: list[Box], order: Iterable[int]) -> list[Box]:
-    for at in order:
-        together: dict[Box, frozenset[str]] = {}
-        for box in boxes:
-            others = (*box[:at], *box[at + 1 :])
-            together[others] = together.get(others, frozenset()) | box[at]
-        boxes = [(*others[:at], texts, *others[at:]) for others, texts in together.items()]
-    return boxes
+def _merged_along(boxes: list[Box], at: int) -> list[Box]:
+    together: dict[Box, list[frozenset[str]]] = {}
+    for box in boxes:
+        together.setdefault((*box[:at], *box[at + 1 :]), []).append(box[at])
+    return [
+        (*others[:at], frozenset().union(*texts), *others[at:])
+        for others, texts in together.items()
+    ]
 
 
 def _pattern(box: Box) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from reports import case_patterns
 from reports.case_patterns import compress, expand, ids_of, matches
 
 PIECE = re.compile(r"(\*\*|\*|\{[^{}]*\})")
@@ -92,3 +95,19 @@ def test_chains_are_listed_in_patterns_too() -> None:
     ]
     assert sorted(name for pattern in patterns for name in expand(pattern)) == sorted(names)
     assert expand("chains/onnx-cast:25/float32/bfloat16/int8/mode:none") == []
+
+
+def test_names_with_many_parts_are_merged_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All orders of nine parts would be 362,880 passes over the names."""
+    passes: list[int] = []
+
+    def counted(boxes: list[Any], at: int) -> list[Any]:
+        passes.append(at)
+        return merged_along(boxes, at)
+
+    merged_along = case_patterns._merged_along
+    monkeypatch.setattr(case_patterns, "_merged_along", counted)
+    parts = [("a", "b")] * 9
+    names = [f"chains/document:{'/'.join(each)}" for each in product(*parts)]
+    assert compress(names) == [f"chains/document:{'/'.join(['{a,b}'] * 9)}"]
+    assert len(passes) < 1000
