@@ -11,7 +11,14 @@ from reports.findings.finding_text import shortened
 from reports.grading.failure_runs import gather
 from reports.judgement import Judgement
 from reports.ledger.breaches import Breach, breaches, parse_breach
-from reports.problems import BrokenPromise, Problem, Refused, WrongForm, WrongValues
+from reports.problems import (
+    BrokenPromise,
+    Problem,
+    Refused,
+    WrongForm,
+    WrongQuantized,
+    WrongValues,
+)
 from reports.verdicts import Verdict
 from specs.selection import case_named
 
@@ -111,6 +118,16 @@ def test_the_region_of_a_fault_depends_on_its_text_without_the_dtypes() -> None:
     assert same == region(of_int16, name=OTHER)
     assert same != region(of_int16)
     assert same != region(SAYS_OTHER_DTYPE)
+
+
+def test_the_region_of_a_quantization_has_patterns_and_no_decimals() -> None:
+    def quantized(given: str, got: str) -> WrongQuantized:
+        return WrongQuantized("a", "1", "required", "y", given, got, ("0x02 (2)",), 3, 9)
+
+    short = quantized("0x1 (about 1.0e-45), scale 0x2 (about 3.0e-45)", "0x01 (1)")
+    longer = quantized("0x1 (about 1.4e-45), scale 0x2 (about 2.8e-45)", "0x01 (1)")
+    other = quantized("0x1 (about 1.0e-45), scale 0x2 (about 3.0e-45)", "0x03 (1)")
+    assert region(short) == region(longer) != region(other)
 
 
 def test_the_region_of_a_pair_depends_on_the_rule_only() -> None:
