@@ -233,13 +233,14 @@ SEPARATORS = r"([:/])"
 
 
 MOST_ORDERED = 5
-"""Varying parts in whose every order boxes are merged; the ids of chains have up to nine."""
+"""Up to this many varying parts, every order is tried; the ids of chains have up to nine."""
 
 
 def _merged(boxes: list[Box]) -> list[Box]:
     """Merge boxes along one part after the other, in the order that leaves the fewest.
 
-    Of many parts the next is always that which leaves the fewest then: their orders are too many.
+    More than ``MOST_ORDERED`` parts have too many orders. Then each step merges along the part that
+    leaves the fewest boxes at that moment.
     """
     varying = [at for at in range(len(boxes[0])) if len({box[at] for box in boxes}) > 1]
     while len(varying) > MOST_ORDERED:

@@ -324,7 +324,7 @@ def also_words(pair: PortablePair) -> str:
 
 
 def agree_words(pair: PortablePair) -> str:
-    """Where all agree."""
+    """The ranges of inputs on which all backends agree."""
     if pair.asked == pair.agreeing:
         return "every input" if pair.every_input else "every input asked"
     return ", ".join(pair.agree) or "nowhere"

@@ -453,4 +453,4 @@ program = """
 }
 
 FOLDED_BITCAST = "y = jax.jit(lambda: jax.{function}(x, {arguments}))()\n"
-"""It depends on the shape, so it gets no row."""
+"""A bitcast depends on the shape, so the constant keeps its own."""

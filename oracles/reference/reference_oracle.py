@@ -39,7 +39,7 @@ TABLE_BITS = 16
 ROW_SIZES = range(256, 1 << 20)
 """The sizes of rows of inputs whose answers are kept: the same rows are asked in many cases."""
 TABLES_KEPT = 256
-"""The first casts of all chains from a source have about so many meanings."""
+"""Enough for the first casts of all chains from one source, which every pair asks again."""
 ROWS_KEPT = 16
 TEXTS_KEPT = 1 << 16
 

@@ -16,9 +16,9 @@ from specs.formats import Format
 MAX_DECIMAL = 24
 """Characters of a decimal that is still written in full."""
 LEAST_DIGITS = 3
-"""Digits of a rounded decimal: a subnormal number reads back from one, a third away from it."""
+"""One digit may identify a subnormal number, and still be a third away from its value."""
 PLAIN_POWERS = range(-4, 9)
-"""The powers of ten of numbers that are written without one."""
+"""Numbers with these powers of ten are written in plain notation."""
 LONGEST_TEXT, LAST_CHARACTERS = 60, 20
 """Characters of a text that is still shown in full, and those at the end of a longer one."""
 DatumColumns = tuple[str, str, str]
