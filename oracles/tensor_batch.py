@@ -15,11 +15,16 @@ from oracles.memory_layouts import Layout, layout_of, with_layout
 
 @dataclass(frozen=True)
 class TensorBatch:
-    """Holds the elements of many tensors in one row; ``layouts`` has those that lie otherwise."""
+    """Holds the elements of many tensors in one row; ``layouts`` has those that lie otherwise.
+
+    If it ``is_rewritten``, a process holds each tensor in the memory of the one before, as far as
+    that has the same shape and layout: as a program that fills one buffer again and again.
+    """
 
     elements: NDArray[Any]
     shapes: Sequence[tuple[int, ...]]
     layouts: Mapping[int, Layout] = field(default_factory=dict)
+    is_rewritten: bool = False
 
     @classmethod
     def of(cls, tensors: Sequence[NDArray[Any]]) -> TensorBatch:
@@ -35,7 +40,7 @@ class TensorBatch:
         """Return the batch of all tensors but the first ``count``."""
         first = sum(map(prod, self.shapes[:count]))
         layouts = {at - count: each for at, each in self.layouts.items() if at >= count}
-        return TensorBatch(self.elements[first:], self.shapes[count:], layouts)
+        return TensorBatch(self.elements[first:], self.shapes[count:], layouts, self.is_rewritten)
 
     def tensors(self) -> Iterator[NDArray[Any]]:
         """Yield each tensor in fresh memory, in its layout."""
@@ -44,6 +49,16 @@ class TensorBatch:
             tensor = self.elements[first : (first := first + prod(shape))].reshape(shape)
             layout = self.layouts.get(index)
             yield tensor.copy() if layout is None else with_layout(tensor, layout)
+
+    def rewritten(self) -> Iterator[NDArray[Any]]:
+        """Yield each tensor in the memory of the one before, which it overwrites, if it fits."""
+        last: tuple[object, NDArray[Any]] | None = None
+        for index, tensor in enumerate(self.tensors()):
+            lies = tensor.shape, self.layouts.get(index)
+            if last is None or last[0] != lies:
+                last = lies, tensor
+            last[1][...] = tensor
+            yield last[1]
 
 
 @dataclass(frozen=True)

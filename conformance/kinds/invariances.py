@@ -31,7 +31,7 @@ from conformance.kinds.baseline import (
     judgement_on_pair,
 )
 from conformance.kinds.call_probes import call_probes
-from conformance.kinds.neighbors import in_turn, neighbors
+from conformance.kinds.neighbors import cast_words, in_turn, neighbors
 from conformance.kinds.probe_answers import (
     ProbeFailedError,
     answers_at_once,
@@ -41,8 +41,9 @@ from conformance.kinds.probe_answers import (
     changed_answers,
 )
 from conformance.kinds.probes import (
+    HALVES,
     LARGE,
-    PARTS,
+    PAIRS_BESIDE,
     TURNED,
     Probe,
     ProbePlan,
@@ -50,9 +51,10 @@ from conformance.kinds.probes import (
     at_once,
     beside,
     drawn,
-    further_probes,
+    few_probes,
     lasting,
     probes,
+    rewritten,
     road_probes,
 )
 from conformance.kinds.quick_inputs import few_inputs
@@ -68,6 +70,7 @@ from reports.verdicts import Verdict
 from specs.case_calls import call_of, receiver_of
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS
+from specs.operations import is_cast
 from specs.tensor_rules import tensor_rule
 
 PLANS_KEPT = 64
@@ -141,9 +144,10 @@ class Invariances:
             found.note(row, probe, answer)
         asked = []
         if few_shapes or not is_call:
-            asked.append((row, _usual_plan(count, pair if few_shapes else "", _Kept.of(row))))
             if not few_shapes:
-                asked += _further_plans(row, is_full)
+                asked.append((row, _plan(row, rewritten(count))))
+            few_of = pair if few_shapes else ""
+            asked.append((row, _usual_plan(count, few_of, _half(row, is_full), _Kept.of(row))))
         if is_full:
             asked.append((row, _plan(row, lasting())))
         if not few_shapes:
@@ -157,7 +161,7 @@ class Invariances:
                 few = _few(by)
                 size, kept = few.inputs.size, _Kept.of(few)
                 if is_full:
-                    asked += [(few, _usual_plan(size, "", kept)), *_further_plans(few, is_full)]
+                    asked.append((few, _usual_plan(size, "", None, kept)))
                 else:
                     asked.append((few, _road_plan(size, crc32(by.case.id.encode()), kept)))
         # A missing answer ends the check, so what is claimed comes first.
@@ -168,11 +172,12 @@ class Invariances:
             return
         others = neighbors(row.case, is_full)
         number = crc32(row.case.id.encode())
-        for other in others if is_full else others[: number % PARTS == 0]:
-            together = beside(count, f"{other.source} to {other.target}")
+        for other in others if is_full else others[: number % PAIRS_BESIDE == 0]:
+            together = beside(count, cast_words(other))
             for probe, answer in (yield from answers_beside(row, _plan(row, together), other)):
                 found.note(row, probe, answer)
-        if turns := in_turn(row, others):
+        bitcasts = [case for case in self.cases if not (is_cast(case) or case.example)]
+        if turns := in_turn(row, others, bitcasts[:1]):
             for probe, answer in (yield from answers_in_turn(row, turns)):
                 found.note(row, probe, answer)
 
@@ -379,22 +384,13 @@ def _call_plan(row: Baseline, is_alone: bool) -> ProbePlan:
     return _plan(row, chosen)
 
 
-def _further_plans(row: Baseline, is_full: bool) -> list[tuple[Baseline, ProbePlan]]:
-    """The further probes of a row, in plans: one, or all at the tier full."""
-    own = crc32(row.case.id.encode()) % PARTS
-    parts = range(PARTS) if is_full else [own]
-    count, kept = row.inputs.size, _Kept.of(row)
-    return [(row, _further_plan(count, part, kept)) for part in parts]
+def _half(row: Baseline, is_full: bool) -> int | None:
+    """Which half of the inputs is asked in rows of nothing else, the other alone; both if None."""
+    return None if is_full else crc32(row.case.id.encode()) % HALVES
 
 
 @lru_cache(PLANS_KEPT)
-def _further_plan(count: int, part: int, kept: _Kept) -> ProbePlan:
-    chosen = [probe for probe in further_probes(count)[part::PARTS] if kept.keeps(probe)]
-    return ProbePlan.of(chosen, count)
-
-
-@lru_cache(PLANS_KEPT)
-def _usual_plan(count: int, pair_of_few_shapes: str, kept: _Kept) -> ProbePlan:
-    """The probes of every pair; where each shape is costly, the few of one pair."""
-    chosen = probes(count, pair_of_few_shapes, bool(pair_of_few_shapes))
+def _usual_plan(count: int, few_of: str, half: int | None, kept: _Kept) -> ProbePlan:
+    """The probes of every pair; where each shape is costly, the few of the one that is named."""
+    chosen = few_probes(count, few_of) if few_of else probes(count, half)
     return ProbePlan.of([probe for probe in chosen if kept.keeps(probe)], count)

@@ -1,9 +1,9 @@
-"""Other pairs of dtypes that are asked between two rows of a pair.
+"""Other questions that are asked between two rows of a pair: other pairs, and a bitcast of its own.
 
 A run asks pair after pair, so a backend that keeps something under a key without the dtype (a
 compiled kernel, a buffer, an answer) never shows it: its first question about a pair sets all of
 that right. Here a row of another pair, of the same shape and width where there is one, comes
-immediately before a row of the pair itself.
+immediately before a row of the pair itself; and a bitcast of the pair, of a row of the same shape.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from zlib import crc32
 import numpy as np
 
 from conformance.kinds.baseline import Baseline
-from conformance.kinds.probes import TURNED, Probe, ProbePlan
-from oracles.backend.requests import Cast, Request
+from conformance.kinds.bitcast_tensors import Pair
+from conformance.kinds.probes import Probe, ProbePlan
+from oracles.backend.requests import Bitcast, Cast, Request
 from oracles.protocol import Bits
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.ruling import ruling
 from specs.selection import first_cases
 
-LENGTH = TURNED + 1
-"""No other row of a pair has this length."""
+SHORTEST, STEP = 72, 8
+"""The rows have lengths of their own, so that each is the first of its shape; all fit a bitcast."""
 SOURCES_KEPT = 64
 MOST_BITS = 64
 """Of the widest numbers that a pattern is computed for."""
@@ -86,17 +87,31 @@ def _is_wider(own: Format, name: str) -> bool:
     return is_like and (other.bits > own.bits or own.bits == MOST_BITS > other.bits)
 
 
-def in_turn(row: Baseline, cases: Sequence[Case]) -> list[tuple[Request, ProbePlan]]:
-    """Return a cast of each neighbor, and the row of the pair that is to be asked after it.
+def cast_words(case: Case) -> str:
+    """A cast in the words of a probe."""
+    return f"a cast of {case.source} to {case.target}"
 
-    The neighbor gets the same patterns, as far as its source holds them.
+
+def in_turn(
+    row: Baseline, casts: Sequence[Case], bitcasts: Sequence[Case]
+) -> list[tuple[Request, ProbePlan]]:
+    """Return each neighbor's request, and the row of the pair that is to be asked after it.
+
+    A cast gets the same patterns, as far as its source holds them, and a bitcast the same row.
     """
     count = row.inputs.size
     turns: list[tuple[Request, ProbePlan]] = []
-    for number, case in enumerate(cases):
-        probe = Probe((LENGTH,), number % count, after=f"{case.source} to {case.target}")
-        plan = ProbePlan.of([probe], count)
-        turns.append((Cast(case, held_by(case, probe.tensor(row.inputs))), plan))
+    for number, case in enumerate((*casts, *bitcasts)):
+        is_bitcast = number >= len(casts)
+        words = "a bitcast to the same dtype" if is_bitcast else cast_words(case)
+        shape = (SHORTEST + STEP * number,)
+        probe = Probe(shape, number % count, after=words)
+        bits = probe.tensor(row.inputs)
+        before: Request = Cast(case, held_by(case, bits))
+        if is_bitcast:
+            pair = Pair(case.document, case.version, case.source, case.target)
+            before = Bitcast(pair.case(shape), bits)
+        turns.append((before, ProbePlan.of([probe], count)))
     return turns
 
 

@@ -67,11 +67,11 @@ OFFSETS = (1, 2, 3, 4, 7)
 ROW_STEPS = (2, -1, 0, 3, 4, 8, 16, -2)
 LONG_STEPS = (256, 300, 1 << 10)
 """Steps that do not fit into 8 bits; of few elements."""
-OF_EVERY_PAIR = 3
-"""Tensors of each list that every pair is asked."""
-PARTS = 8
-"""At the tier quick each pair is asked one in so many of the others, to save time. Its case chooses
-which, so that a fault that concerns many pairs is still met."""
+HALVES = 2
+"""At the tier quick a pair is asked every second input alone, to save time, and the others in rows
+of nothing else. Its case chooses which, so that a fault that concerns many pairs is still met."""
+PAIRS_BESIDE = 8
+"""At the tier quick one pair in so many is asked while another thread casts another pair."""
 SPARSE = 10
 """In a sparse row one element in so many is not the first input, which is zero for numbers."""
 MASKS = 8
@@ -95,10 +95,12 @@ PAIRS_AT_ONCE = 16
 kind concerns most pairs. Every other pair is asked ``AT_ONCE_FEW`` rows, one by each thread."""
 BESIDE = 3
 """Rows that are asked while another thread casts another pair: two of them by turns."""
+REWRITTEN = 3
+"""Rows, and matrices, that lie in the same memory one after another."""
 DRAWN = 10
 MOST_RANKS, LOG2_OF_DRAWN, STEPS_DRAWN = 8, 13, 2
 """Of tensors that are drawn: dimensions, elements, and dimensions whose step may be another."""
-PICKS_KEPT, COUNTS_KEPT = 1024, 64
+PICKS_KEPT = 1024
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,9 @@ class Probe:
     is_at_once: bool = False
     """Whether another thread asks other tensors meanwhile."""
     after: str = ""
-    """The pair of dtypes that is cast immediately before, or by the other thread meanwhile."""
+    """What is asked immediately before, or by the other thread meanwhile, such as a cast."""
+    is_rewritten: bool = False
+    """Whether it lies in memory that has just held another tensor of this shape and layout."""
 
     @lru_cache(PICKS_KEPT)  # noqa: B019 (a probe is a handful of numbers, the same for all pairs)
     def picks(self, count: int) -> NDArray[np.intp]:
@@ -196,7 +200,7 @@ class Probe:
         is_laid = self.layout is not None
         size = prod(self.shape)
         laid = is_laid, size, steps, self.offset, rank, self.shape, self.shuffling, self.sparse
-        return self.is_at_once, self.after, *laid
+        return self.is_at_once, self.is_rewritten, self.after, *laid
 
     def __str__(self) -> str:
         words = [f"length {self.shape[0]}" if len(self.shape) == 1 else f"shape {self.shape}"]
@@ -212,13 +216,15 @@ class Probe:
             words.append("nine of ten elements the first input")
         if self.masked:
             words.append("of two inputs")
+        if self.is_rewritten:
+            words.append("in the memory of the tensor before")
         match self.is_at_once, self.after:
             case True, "":
                 words.append("while another thread asks")
-            case True, pair:
-                words.append(f"while another thread casts {pair}")
-            case False, pair if pair:
-                words.append(f"right after a cast of {pair}")
+            case True, other:
+                words.append(f"during {other} by another thread")
+            case False, other if other:
+                words.append(f"right after {other}")
             case _:
                 pass
         return ", ".join(words)
@@ -255,7 +261,8 @@ class ProbePlan:
 
     def batch(self, inputs: Bits) -> TensorBatch:
         """The tensors of these inputs."""
-        return TensorBatch(inputs[self.picks], self.shapes, self.layouts)
+        is_rewritten = any(probe.is_rewritten for probe in self.probes)
+        return TensorBatch(inputs[self.picks], self.shapes, self.layouts, is_rewritten)
 
     def part(self, first: int, last: int) -> ProbePlan:
         """The plan of the probes from one place to before another."""
@@ -272,48 +279,38 @@ class ProbePlan:
             yield probe, part.reshape(probe.shape)
 
 
-def probes(count: int, pair: str, few_shapes: bool) -> Iterator[Probe]:
-    """All probes of a pair with ``count`` inputs, or a few if each new shape is costly."""
-    if few_shapes:
-        yield from _few(count, pair)
-        return
+def probes(count: int, half: int | None = None) -> Iterator[Probe]:
+    """All probes of a pair with ``count`` inputs; ``half`` tells how each is asked alone."""
     for length in (*LENGTHS, *AROUND_BLOCKS):
         yield Probe((length,), first=length * 7 % count)
     yield Probe((LARGE,))
     # Each row ends with another input, and the next shows whether that has left anything behind.
     for first in range(count):
         yield Probe((TURNED,), first)
-    yield from (Probe((TURNED,), first, stride=0) for first in range(count))
+    for first in range(count):
+        if half is None or first % HALVES == half:
+            yield Probe((TURNED,), first, stride=0)
+        if half is None or first % HALVES != half:
+            yield Probe((1,), first)
     # A row after a scalar shows whether that has left anything behind.
     for place, first in enumerate(_spread(count, SCALARS)):
         yield from (Probe((), first), Probe((SEVENTH,), place))
     # The same length, first and last input, and others between: what is remembered by its ends.
     yield from (Probe((count + 1,), stride=stride) for stride in (1, 2, 3))
     yield Probe((SHUFFLED * count + 3,), shuffling=1)
-    shapes = *RANKED[:OF_EVERY_PAIR], *MATRICES[:OF_EVERY_PAIR], LAID
-    yield from (_beginning_inside(shape, count) for shape in shapes)
+    for shape in (*RANKED, *MATRICES, LAID, TALL, WIDEST):
+        yield _beginning_inside(shape, count)
     yield from _contents(count)
     for layouts in _layouts():
-        yield from layouts[:OF_EVERY_PAIR]
-
-
-@lru_cache(COUNTS_KEPT)
-def further_probes(count: int) -> tuple[Probe, ...]:
-    """The probes of which a pair is asked some at the tier quick."""
-    shapes = *RANKED[OF_EVERY_PAIR:], *MATRICES[OF_EVERY_PAIR:], TALL
-    return (
-        *(Probe((1,), first) for first in range(count)),
-        *(_beginning_inside(shape, count) for shape in shapes),
-        *(probe for layouts in _layouts() for probe in layouts[OF_EVERY_PAIR:]),
-        _beginning_inside(WIDEST, count),
-        Probe(LARGEST, order=(1, 0)),
-    )
+        yield from layouts
+    yield Probe(LARGEST, order=(1, 0))
 
 
 def road_probes(count: int, number: int) -> Iterator[Probe]:
     """A few probes for each further road of a pair; ``number`` chooses among some of them."""
     rows = [Probe((SEVENTH,), first) for first in range(0, count, SEVENTH)]
     yield from (rows[number % len(rows)], rows[number // len(rows) % len(rows)])
+    yield Probe((0,))
     yield Probe((8 * count + 3,), shuffling=1 + number % MASKS)
     laid = [probe for layouts in _layouts() for probe in layouts]
     for some in ([Probe(shape) for shape in MATRICES], [*_contents(count)], laid):
@@ -345,6 +342,14 @@ def _layouts() -> tuple[Sequence[Probe], ...]:
         [Probe(shape, order=order) for shape, order in ORDERS],
         [Probe(shape, strides=strides) for shape, strides in STRIDED],
     )
+
+
+def rewritten(count: int) -> Iterator[Probe]:
+    """Tensors that lie in the same memory, one after another: rows, and matrices by columns."""
+    for place in range(REWRITTEN):
+        yield Probe((TURNED,), place * count // REWRITTEN, is_rewritten=True)
+    for place in range(REWRITTEN):
+        yield Probe(LAID, place * count // REWRITTEN, order=(1, 0), is_rewritten=True)
 
 
 def drawn(count: int, chance: np.random.Generator) -> Iterator[Probe]:
@@ -394,14 +399,14 @@ def at_once(count: int, pair: str, few_shapes: bool, is_full: bool) -> Iterator[
         yield from (Probe((LARGE,), first, is_at_once=True) for first in range(LARGE_AT_ONCE))
 
 
-def beside(count: int, pair: str) -> Iterator[Probe]:
-    """Rows for one thread while another casts a pair."""
+def beside(count: int, other: str) -> Iterator[Probe]:
+    """Rows for one thread during something else that another asks."""
     for first in range(BESIDE):
-        yield Probe((TURNED,), first * count // BESIDE, is_at_once=True, after=pair)
+        yield Probe((TURNED,), first * count // BESIDE, is_at_once=True, after=other)
 
 
-def _few(count: int, pair: str) -> Iterator[Probe]:
-    """The one shape of a pair, with different inputs and in different layouts."""
+def few_probes(count: int, pair: str) -> Iterator[Probe]:
+    """The one shape of a pair where each new shape is costly, with different inputs and layouts."""
     shape = shape_of_pair(pair)
     for first in (0, count // 2):
         yield Probe(shape, first)

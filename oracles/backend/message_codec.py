@@ -153,14 +153,16 @@ def _encode_layout(layout: Layout) -> list[Any]:
 def encode_batch(batch: TensorBatch) -> dict[str, Any]:
     """Encode the shapes and memory layouts of a batch; its elements travel as an array."""
     layouts = {str(index): _encode_layout(layout) for index, layout in batch.layouts.items()}
-    return {"shapes": list(batch.shapes), "layouts": layouts}
+    encoded = {"shapes": list(batch.shapes), "layouts": layouts}
+    return encoded | {"is_rewritten": True} if batch.is_rewritten else encoded
 
 
 def decode_batch(encoded: Mapping[str, Any], elements: Bits) -> TensorBatch:
     """Decode a batch of these elements."""
     layouts = decode_layouts(encoded["layouts"])
     shapes = [tuple(shape) for shape in encoded["shapes"]]
-    return TensorBatch(elements, shapes, {int(index): each for index, each in layouts.items()})
+    numbered = {int(index): each for index, each in layouts.items()}
+    return TensorBatch(elements, shapes, numbered, "is_rewritten" in encoded)
 
 
 def encode_returned(returned: Returned) -> tuple[dict[str, Any], dict[str, Bits]]:

@@ -59,7 +59,9 @@ class RoundMessage:
         key: tuple[Hashable, ...] = (request.method, *names.items())
         if isinstance(request, CastBatch):
             entry["batch"] = encode_batch(request.batch)
-            key = (*key, tuple(request.batch.shapes), tuple(request.batch.layouts.items()))
+            batch = request.batch
+            lies = tuple(batch.shapes), tuple(batch.layouts.items()), batch.is_rewritten
+            key = (*key, *lies)
         elif request.made is not None:
             entry["call"] = self._place_of(request.made)
             if isinstance(request, MakeCall) and request.is_kept:

@@ -233,11 +233,13 @@ class Server:
         """Answer one tensor after another, up to one without an answer of its shape.
 
         Each answer is kept as a user would keep it, while the next ones are made, and copied then.
+        Where a tensor is to be overwritten it is copied before, because it may be that tensor.
         """
         answers: list[Bits] = []
         kept: deque[Bits] = deque()
         failure: dict[str, Any] = {}
-        for tensor in batch.tensors():
+        most = 0 if batch.is_rewritten else ANSWERS_KEPT
+        for tensor in batch.rewritten() if batch.is_rewritten else batch.tensors():
             shape = tensor.shape
             try:
                 answer = self._oracle.cast(case, tensor)
@@ -249,7 +251,7 @@ class Server:
             if kept and answer.dtype != kept[-1].dtype:
                 break
             kept.append(answer)
-            if len(kept) > ANSWERS_KEPT:
+            if len(kept) > most:
                 answers.append(kept.popleft().flatten())
         answers += [answer.flatten() for answer in kept]
         elements = np.concatenate(answers) if answers else np.zeros(0, np.uint8)

@@ -16,7 +16,7 @@ from conformance.driver import BackendJudge
 from conformance.kinds.baseline import Baseline, baseline_of, candidates
 from conformance.kinds.drawn_probes import any_probe, check_examples
 from conformance.kinds.invariances import Invariances
-from conformance.kinds.probes import Probe, probes
+from conformance.kinds.probes import Probe, few_probes, probes
 from conformance.kinds.shape_choice import LENGTHS, SHAPES, shape_of_pair, shapes_of
 from conformance.kinds.subject import Settings
 from conformance.kinds.telling_inputs import MOST, telling_inputs
@@ -203,7 +203,7 @@ def test_where_shapes_are_costly_a_pair_is_asked_in_one_and_over_all_pairs_in_ev
     pairs = {f"{case.source}/{case.target}" for case in select([ONNX])}
     reached = set()
     for pair in pairs:
-        [shape] = {probe.shape for probe in probes(MOST, pair, few_shapes=True)}
+        [shape] = {probe.shape for probe in few_probes(MOST, pair)}
         assert shapes_of(pair, few_shapes=True) == (shape,)
         reached.add(shape)
     assert reached == {(length,) for length in (*range(1, 71), 1023, 1024, 1025)} | set(SHAPES)
@@ -235,7 +235,7 @@ def test_where_shapes_are_costly_a_refusal_is_awaited_in_a_shape_that_is_there()
 
 
 def test_every_length_and_every_input_at_every_position() -> None:
-    asked = list(probes(MOST, "any", few_shapes=False))
+    asked = list(probes(MOST))
     assert {probe.shape[0] for probe in asked if len(probe.shape) == 1} >= set(LENGTHS)
     reached = {
         (int(place), position)

@@ -89,6 +89,7 @@ def is_flippable(case: Case) -> bool:
         and not rules.worked
         and not rules.is_rejection
         and not rules.is_open
+        and not rules.refuses_some
         # Two roundings are right for a fraction to these; they have their own test below.
         and not (rules.source.kind == "float" and case.target in NARROW)
     )

@@ -69,7 +69,7 @@ def test_a_night_fails_by_a_check_alone(tmp_path: Path) -> None:
     asked = (f"--backend={WRONG}", "--document=pypto-cast:seed", f"--out={tmp_path}")
     code, out, _ = castigate_in_process("nightly", *asked)
     assert code == 1
-    assert PAIR in out
+    assert SAYS in out
     code, _, _ = castigate_in_process("nightly", *asked, "--no-ledger")
     assert code == 1
 

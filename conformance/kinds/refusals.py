@@ -1,8 +1,9 @@
-"""Refused calls: whether they are refused whatever the tensor, and leave nothing behind.
+"""Refusals: whether a cast or call is refused whatever the tensor, and leaves nothing behind.
 
 A refusal in one row says nothing of a tensor without dimensions, which may be answered before the
-arguments are read. And what a call has set up before it is refused may be met by the next one: so a
-call that converts is made before and right after each refused one.
+arguments are read, nor of one that lies otherwise, nor of a second attempt. And what a call has set
+up before it is refused may be met by the next one: so a call that converts is made before and right
+after each refused one.
 """
 
 from __future__ import annotations
@@ -36,22 +37,22 @@ from specs.ruling import ruling
 from specs.tensor_rules import tensor_rule
 
 SHAPES: tuple[tuple[int, ...], ...] = ((), (2, 2), (0,))
-"""Tensors in which a refused call is made again, as far as the document says anything of these."""
+"""Tensors in which a refusal is asked again, as far as the document says anything of these."""
+COLUMNS = (2, 3)
+"""One more, whose columns come first in memory."""
+FEW = 2
+"""Elements of the row that is asked a second time."""
 AFTERWARDS = "right after this call is refused"
 
 
 def refusal_faults(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
-    """Check a call that was refused in one row: in other tensors, and what is left behind.
+    """Check what was refused in one row: in other tensors, once more, and what is left behind.
 
     Raises ``Unanswered`` if the backend dies.
     """
-    if receiver_of(case.document) is None:
-        return []
-    shapes = [
-        shape for shape in SHAPES if tensor_rule(case.document, case.version, shape).keeps_shape
-    ]
-    tensors = [np.resize(inputs, shape) for shape in shapes]
-    converting = _converting_case(case)
+    tensors = [*_other_tensors(case, inputs)]
+    is_call = receiver_of(case.document) is not None
+    converting = _converting_case(case) if is_call else None
     asked = [value_request(case, bits) for bits in tensors]
     if converting is None:
         return [*_answered(case, tensors, _alive((yield asked)))]
@@ -66,6 +67,15 @@ def refusal_faults(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
         left = [each for each in (first, *others) if each is not None]
         faults += [FaultyTensor(each, inputs[:1]) for each in left[:1]]
     return faults
+
+
+def _other_tensors(case: Case, inputs: Bits) -> Iterator[Bits]:
+    """A part of the row again; then other shapes and another layout, if the document keeps them."""
+    yield inputs[:FEW]
+    for shape in (*SHAPES, COLUMNS):
+        if tensor_rule(case.document, case.version, shape).keeps_shape:
+            bits = np.resize(inputs, shape)
+            yield bits.copy("F") if shape == COLUMNS else bits
 
 
 def _alive(replies: Sequence[Reply]) -> Sequence[Reply]:
@@ -84,13 +94,18 @@ def _answered(
     for bits, reply in zip(tensors, replies, strict=True):
         match value_answer(case, bits, reply):
             case Answered():
-                but = f"shape {bits.shape} gives {case.target}"
+                but = f"{_tensor_words(bits)} gives {case.target}"
             case Departed(promise):
-                but = f"shape {bits.shape} {words(promise)}"
+                but = f"{_tensor_words(bits)} {words(promise)}"
             case _:
                 continue
         yield FaultyTensor(NotRefused(branch.rule, branch.clause, branch.level, but), bits)
         return
+
+
+def _tensor_words(bits: Bits) -> str:
+    by_columns = "" if bits.flags.c_contiguous else ", columns first,"
+    return f"shape {bits.shape}{by_columns}"
 
 
 def _converting_case(case: Case) -> Case | None:
