@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from zlib import crc32
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from conformance.kinds.call import (
 )
 from conformance.kinds.call_members import telling_members, wrong_conversion
 from conformance.kinds.linear_runs import run_faults
+from conformance.kinds.probes import Probe
 from oracles.backend.replies import (
     Answered,
     Crashed,
@@ -53,6 +55,11 @@ FEW = 4
 """Elements of the tensor with which promises besides values are checked first."""
 FURTHER_SHAPES: tuple[tuple[int, ...], ...] = ((), (2, 2), (0,))
 """Other tensors with which they are checked, as far as the document says anything of these."""
+UNUSUAL = (
+    Probe((2, 3), order=(1, 0)), Probe((3,), steps=(2,)), Probe((2, 2), offset=1),
+    Probe((2, 1, 2, 1)), Probe((2, 3), steps=(1, 0)), Probe((3,), steps=(-1,)),
+)  # fmt: skip
+"""Ways to lie in memory and a higher rank, of which each call's name chooses one."""
 MIXED = "a layer of several dtypes"
 
 
@@ -110,6 +117,10 @@ def _trials(case: Case, few: Bits) -> Iterator[_Trial]:
             # The last element first, because the first of all inputs is often zero.
             held = held_by(case, np.resize(few[::-1], shape))
             yield _Trial(call, held, shape, f"shape {shape}")
+    laid = UNUSUAL[crc32(case.id.encode()) % len(UNUSUAL)]
+    if tensor_rule(case.document, case.version, laid.shape).keeps_shape:
+        bits = laid.tensor(few[::-1])
+        yield _Trial(call, held_by(case, bits), laid.shape, str(laid))
     if member_of(case):
         call = mixed_call(case)
         yield _Trial(call, telling_members(call, row.shape), row.shape, MIXED, is_mixed=True)

@@ -149,6 +149,13 @@ def flattens_the_sample(call: Call, bits: Mapping[str, Any], gave: Returned) -> 
     return flattens(call, bits, gave) if bits[""].size > 4096 else gave
 
 
+def of_columns(change: Change) -> Change:
+    """Change what a call returns for matrices by columns only."""
+    return lambda call, bits, gave: (
+        gave if all(each.flags.c_contiguous for each in bits.values()) else change(call, bits, gave)
+    )
+
+
 def of_rank(rank: int, change: Change) -> Change:
     """Change what a call returns for tensors of one rank only."""
     return lambda call, bits, gave: (
@@ -316,6 +323,9 @@ FAULTS: dict[str, tuple[str, Change | Accepting, str, str, str]] = {
     "the receiver of rank 2 holds other bits": (
         SIMPLE, of_rank(2, writes_into_the_receiver), "deviates", UNCHANGED,
         "shape (2, 2): the receiver holds other bits"),
+    "no copy of what lies by columns": (
+        f"{SHARDED}/bool/bool/form:listed-dtype-copy", of_columns(shares_the_memory), "deviates",
+        FORM, "shape (2, 3), dimensions in memory (1, 0): gives the receiver's memory, no copy"),
     "the receiver loses its shape": (
         SIMPLE, flattens_the_receiver, "deviates", UNCHANGED,
         "shape (): the receiver has shape (1,), it had ()"),
