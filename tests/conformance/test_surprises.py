@@ -87,10 +87,11 @@ def test_a_bitcast_before_a_cast_leaves_nothing_behind() -> None:
 @pytest.mark.parametrize("again", [False, True])
 def test_a_refusal_is_awaited_again_and_in_another_layout(again: bool) -> None:
     judge = BackendJudge(Backend("odd", ConvertsColumns(again)), {}, Settings())
-    refused = next(each for each in select(["onnx-cast:1"]) if ruling(each).is_rejection)
-    found = judge.judge(refused)
-    assert found.verdict == "violates"
-    assert ("columns first" in found.message) != again
+    refused = [each for each in select(["onnx-cast:1"]) if ruling(each).is_rejection][:40]
+    found = [judge.judge(case) for case in refused]
+    wrong = [each for each in found if each.verdict == "violates"]
+    assert 4 <= len(wrong) <= 20
+    assert all(("columns first" in each.message) != again for each in wrong)
 
 
 def test_an_error_counts_though_a_second_attempt_succeeds() -> None:
