@@ -90,7 +90,7 @@ def test_a_refusal_is_awaited_again_and_in_another_layout(again: bool) -> None:
     refused = [each for each in select(["onnx-cast:1"]) if ruling(each).is_rejection][:40]
     found = [judge.judge(case) for case in refused]
     wrong = [each for each in found if each.verdict == "violates"]
-    assert 4 <= len(wrong) <= 20
+    assert 4 <= len(wrong) < len(refused)
     assert all(("columns first" in each.message) != again for each in wrong)
 
 
