@@ -5,14 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 UNKNOWN_REASON = "few inputs are wrong, and none of them is among those that stand in such tensors"
-IN_TURN = (
-    "with-more-than-1000-columns", "with-more-than-65536-rows", "in-matrices-of-7000-elements",
-    "in-batches-of-wide-rows", "of-rank-7", "wide-rows-apart", "a-broadcast-element",
-    "steps-of-three", "rows-backwards", "heads-exchanged", "channels-last-of-rank-5",
-    "many-channels-last", "a-part-of-each-batch", "a-column-with-steps-of-0",
-    "columns-first-of-32768-elements",
-)  # fmt: skip
-"""Conditions that only tensors show of which each pair is asked an eighth."""
 AFTER = ("after-a-refusal", "after-a-wider-source", "after-another-dtype", "after-another-case")
 REASONS: Mapping[str, str] = {
     "*+behind-a-million@*": "rows of more than a million elements are asked at the tier full only",
@@ -23,13 +15,9 @@ REASONS: Mapping[str, str] = {
     "*+of-111-to-111-elements@*": "lengths between blocks of 64 are asked at the tier full only",
     "*+of-384-to-384-elements@*": "lengths between blocks of 64 are asked at the tier full only",
     **dict.fromkeys(
-        (f"*+{condition}@*" for condition in IN_TURN),
-        "of large, padded and turned tensors a pair is asked an eighth, which its name chooses",
-    ),
-    **dict.fromkeys(
         (f"*+{condition}@*" for condition in AFTER),
         "of four kinds of casts before its own a pair is asked two, which its name chooses",
     ),
-    "*+*!": "a further mode or version is asked in six tensors, which its name chooses",
+    "*+*!": "a further mode or version is asked in seven tensors, which its name chooses",
 }
 """Sentences by shell patterns of a mutant's name; the first that matches counts."""
