@@ -20,8 +20,8 @@ from conformance.kinds.quantization_inputs import Given, telling_requests, tenso
 from conformance.kinds.quantization_layouts import layouts
 from conformance.kinds.scripts import script_of
 from conformance.kinds.subject import Subject
-from conformance.kinds.verdicts import without_answer
-from oracles.backend.replies import Answered, Declined
+from conformance.kinds.verdicts import problem_of, without_answer
+from oracles.backend.replies import Answered, Declined, NoAnswer
 from oracles.backend.requests import Quantize
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_with_value
@@ -65,7 +65,11 @@ class _Answers:
 
 
 def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
-    """Judge a case by all its requests; those that the backend declines are left out."""
+    """Judge a case by all its requests; those that the backend declines are left out.
+
+    A request without an answer hides nothing of the others: it is the verdict only if these are
+    right.
+    """
     if operation_of(case) == "dynamic-quantize":
         return (yield from judge_dynamic(subject, case))
     # The reference is judged by few elements, so that none of its requests need be large.
@@ -73,32 +77,36 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
     replies = yield [Quantize(case, each.tensors) for each in given]
     answered: list[_Answers] = []
     declined: list[str] = []
+    lost: list[WrongShape] = []
+    failed: list[tuple[NoAnswer, int]] = []
     for each, reply in zip(given, replies, strict=True):
         x = each.tensors["x"]
         match reply:
             case Answered(results) if results[RESULT].shape != x.shape:
-                shape = _wrong_shape(case, x, results[RESULT])
-                verdict = subject.graded(case, {shape.level}, is_open=False)
-                return Judgement(case.id, subject.name, verdict, (shape,), inputs=x.size)
+                lost.append(_wrong_shape(case, x, results[RESULT]))
             case Answered(results):
                 answered.append(_graded(subject, case, each, results[RESULT]))
             case Declined(text):
                 declined.append(text)
             case missing:
-                return (yield from without_answer(subject, case, missing, x.size))
-    if not answered:
+                failed.append((missing, x.size))
+    if not (answered or lost or failed):
         return Judgement(case.id, subject.name, "unsupported", (Unoffered(declined[0]),))
-    wrong = [*_problems(case, answered)]
+    wrong = [*_problems(case, answered)] if answered else []
+    if failed and not (wrong or lost):
+        return (yield from without_answer(subject, case, *failed[0]))
     reproduction = (yield from _script(subject, case, answered)) if wrong else ""
     # The script shows the first, which breaks what is required if anything does.
     shown = [replace(each, script=reproduction) for each in wrong[:1]]
     notes = [Note(f"{len(declined)} of {len(given)} not asked: {text}") for text in declined[:1]]
-    problems: list[Problem] = [*shown, *wrong[1:], *notes]
-    levels = {each.level for each in wrong}
+    unanswered = [problem_of(each) for each, _ in failed[:1]]
+    problems: list[Problem] = [*shown, *wrong[1:], *lost[:1], *unanswered, *notes]
+    levels = {each.level for each in wrong} | {each.level for each in lost}
+    is_open = bool(answered) and all(each.graded.is_open.all() for each in answered)
     return Judgement(
         case.id,
         subject.name,
-        subject.graded(case, levels, all(each.graded.is_open.all() for each in answered)),
+        subject.graded(case, levels, is_open),
         tuple(problems),
         inputs=sum(each.answers.size for each in answered),
         open_inputs=sum(int(np.count_nonzero(each.graded.is_open)) for each in answered),

@@ -492,6 +492,18 @@ def test_an_error_is_one() -> None:
     assert judge(DYNAMIC, broken).verdict == "error"
 
 
+def test_an_error_hides_no_wrong_answer_of_another_request() -> None:
+    def odd(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        if "zero" not in tensors:
+            raise ValueError("no zero point")
+        return {"y": answer_rightly(case, tensors)["y"] ^ 1}
+
+    found = judge(TENSOR, odd)
+    assert found.verdict == "violates"
+    assert isinstance(found.problems[0], WrongQuantized)
+    assert "no zero point" in found.message
+
+
 @pytest.mark.parametrize("level", ["required", "recommended"])
 def test_recommendations_are_weaker(level: str) -> None:
     edition = {"required": "25", "recommended": "21"}[level]
