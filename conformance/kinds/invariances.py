@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
@@ -56,11 +56,12 @@ from conformance.kinds.probes import (
     probes,
     rewritten,
     road_probes,
+    whole_probes,
 )
 from conformance.kinds.quick_inputs import few_inputs
 from conformance.kinds.shape_choice import SHORT, shape_of_pair
 from conformance.kinds.subject import Subject
-from conformance.kinds.telling_inputs import telling_inputs
+from conformance.kinds.telling_inputs import MOST, telling_inputs
 from conformance.kinds.verdicts import crashed, problem_of
 from oracles.backend.replies import Answered, Crashed, Unanswered
 from oracles.backend.requests import Road
@@ -155,7 +156,7 @@ class Invariances:
             asked += [(by, _call_plan(by, is_call)) for by in _by_receiver(calls)]
             rows_of_chance = (row, *(by for by in calls if by is not row))
             asked += [(by, _plan(by, drawn(by.inputs.size, chance))) for by in rows_of_chance]
-        asked.append((whole, _plan(whole, [Probe(whole.inputs.shape, shuffling=1)])))
+        asked.append((whole, _plan(whole, whole_probes(whole.inputs.size, few_shapes))))
         if not (few_shapes or is_call):
             for by in (yield from self._other_roads(whole.case)):
                 few = _few(by)
@@ -164,10 +165,12 @@ class Invariances:
                     asked.append((few, _usual_plan(size, "", None, kept)))
                 else:
                     asked.append((few, _road_plan(size, crc32(by.case.id.encode()), kept)))
-        # A missing answer ends the check, so what is claimed comes first.
-        asked.sort(key=lambda each: not subject.claims(each[0].case))
+        # A missing answer ends the check, so what is claimed comes first. What telling inputs show
+        # is shown by them: all inputs may change by the ten thousand.
+        asked.sort(key=lambda each: (not subject.claims(each[0].case), each[0] is whole))
         for by, probe, answer in (yield from changed_answers(asked)):
-            found.note(by, probe, answer)
+            if by is not whole or not found.forbidden:
+                found.note(by, probe, answer)
         if few_shapes or is_call:
             return
         others = neighbors(row.case, is_full)
@@ -252,7 +255,7 @@ class Invariances:
         shapes = [shape_of_pair(self.pair)] if self.subject.few_shapes else []
         if any(0 in shape for shape in shapes):
             return
-        rows = [*{id(one.row): one.row for one in found.forbidden}.values()]
+        rows = [*_rows_that_change(found.forbidden)]
 
         def is_forbidden(by: Baseline, probe: Probe) -> Ask[bool]:
             if not _keeps(by, probe):
@@ -326,6 +329,17 @@ def _by_receiver(calls: Iterable[Baseline]) -> list[Baseline]:
 
 def _few(row: Baseline) -> Baseline:
     return row.at(telling_inputs(row.rules, row.inputs, row.expected))
+
+
+def _rows_that_change(changes: Sequence[Change]) -> Iterator[Baseline]:
+    """The rows of telling inputs in which something changes; of all inputs those that do."""
+    by_row: dict[int, list[Change]] = {}
+    for each in changes:
+        by_row.setdefault(id(each.row), []).append(each)
+    for of_row in by_row.values():
+        row = of_row[0].row
+        chosen = sorted({each.input for each in of_row})[:MOST]
+        yield row if row.inputs.size <= MOST else row.at(np.array(chosen, np.intp))
 
 
 def _row_of_every_seed(whole: Baseline) -> Baseline | None:

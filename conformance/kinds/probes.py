@@ -97,6 +97,8 @@ BESIDE = 3
 """Rows that are asked while another thread casts another pair: two of them by turns."""
 REWRITTEN = 3
 """Rows, and matrices, that lie in the same memory one after another."""
+COLUMNS = 64
+"""Of the matrix of all inputs."""
 DRAWN = 10
 MOST_RANKS, LOG2_OF_DRAWN, STEPS_DRAWN = 8, 13, 2
 """Of tensors that are drawn: dimensions, elements, and dimensions whose step may be another."""
@@ -304,6 +306,17 @@ def probes(count: int, half: int | None = None) -> Iterator[Probe]:
     for layouts in _layouts():
         yield from layouts
     yield Probe(LARGEST, order=(1, 0))
+
+
+def whole_probes(count: int, few_shapes: bool) -> Iterator[Probe]:
+    """All inputs of a case in another order, and as they meet the loops for tensors that lie apart.
+
+    Such a loop is often a kernel of its own, which rounds or treats special values in its own way.
+    """
+    yield Probe((count,), shuffling=1)
+    if not few_shapes:
+        yield Probe((count,), steps=(2,))
+        yield Probe((-(-count // COLUMNS), COLUMNS), order=(1, 0))
 
 
 def road_probes(count: int, number: int) -> Iterator[Probe]:

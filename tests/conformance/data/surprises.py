@@ -235,6 +235,10 @@ FAULTS: dict[str, Fault] = {
         lambda bits, past: bits.ndim == 2 and bits.shape[1] > 1
         and bits.strides[1] >= 16 * bits.itemsize,
     "backwards_in_the_outer_dimension": lambda bits, past: bits.ndim > 1 and bits.strides[0] < 0,
+    "one_tie_in_steps":
+        lambda bits, past: (bits == 0x41101000) & (bits.ndim == 1 and steps(bits) != 1),
+    "one_tie_by_columns":
+        lambda bits, past: (bits == 0x41101000) & (bits.ndim == 2 and is_column_major(bits)),
     "an_address_that_is_not_even":
         lambda bits, past: bool(bits.ctypes.data % 8) and bits.size > 8,
     # The past.
