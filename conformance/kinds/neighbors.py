@@ -25,7 +25,8 @@ from specs.ruling import ruling
 from specs.selection import first_cases
 
 SHORTEST, STEP = 72, 8
-"""The rows have lengths of their own, so that each is the first of its shape; all fit a bitcast."""
+"""The rows have lengths of their own, so that each is the first of its shape. Those of bitcasts fit
+elements of all widths; those of casts have a rest behind the last whole vector."""
 SOURCES_KEPT = 64
 MOST_BITS = 64
 """Of the widest numbers that a pattern is computed for."""
@@ -104,7 +105,7 @@ def in_turn(
     for number, case in enumerate((*casts, *bitcasts)):
         is_bitcast = number >= len(casts)
         words = "a bitcast to the same dtype" if is_bitcast else cast_words(case)
-        shape = (SHORTEST + STEP * number,)
+        shape = (SHORTEST + STEP * number + (0 if is_bitcast else 1),)
         probe = Probe(shape, number % count, after=words)
         bits = probe.tensor(row.inputs)
         before: Request = Cast(case, held_by(case, bits))

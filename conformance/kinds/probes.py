@@ -30,11 +30,19 @@ RANKED: tuple[Shape, ...] = (
     (2, 2, 2, 2, 3), (1, 2, 1, 2, 1, 2), (0, 65536),
     (2, 1, 2, 1, 2, 1, 3), (1, 2, 1, 2, 1, 2, 1, 3), (0, 0), (3, 0, 5), (2, 3, 0),
 )  # fmt: skip
-MATRICES: tuple[Shape, ...] = ((3, 17), (9, 129), (1030, 3), (65, 129), (2, 4097))
-"""Matrices as models have them: wide, tall, and more than one block in both directions."""
+MATRICES: tuple[Shape, ...] = (
+    (3, 17), (9, 129), (1030, 3), (65, 129), (2, 4097), (4, 64), (4, 768), (2, 3, 4), (8, 3, 4),
+    (2, 4, 8, 16),
+)  # fmt: skip
+"""Matrices and batches as models have them: wide, tall, of more than one block in both directions.
+
+Kernels of their own take dimensions of whole vectors and blocks, so these are among them.
+"""
 LAID, TALL = (5, 13), (LARGE, 1)
 """A matrix that is asked in many layouts too, and one with more rows than a GPU's grid has."""
 WIDEST, LARGEST = (3, 8209), (300, 257)
+LONG_ROWS = ((1 << 13,), ((1 << 17) + 26,))
+"""A row of whole blocks, and one that several threads share: its rest is even, as 3 is not."""
 """A matrix of longer rows, and one of more than 2^16 elements that is asked by columns."""
 ORDERS: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((5, 13), (1, 0)), ((3, 5, 7), (2, 1, 0)), ((2, 3, 4, 5), (0, 2, 3, 1)),
@@ -45,6 +53,8 @@ ORDERS: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((2, 3, 4, 5), (0, 1, 3, 2)), ((2, 3, 4, 5), (1, 0, 2, 3)), ((2, 3, 4, 5), (0, 3, 1, 2)),
     ((2, 3, 4, 5), (2, 3, 0, 1)), ((2, 3, 4, 5), (3, 2, 1, 0)),
     ((2, 3, 2, 2, 3), (0, 2, 3, 4, 1)), ((2, 3, 2, 2, 3), (0, 1, 3, 2, 4)),
+    ((128, 64), (1, 0)), ((2, 64, 5, 7), (0, 2, 3, 1)), ((2, 4, 5, 64), (0, 2, 1, 3)),
+    ((16, 8, 3, 3), (2, 3, 1, 0)), ((16, 8, 3, 5), (3, 2, 1, 0)),
 )  # fmt: skip
 """Tensors whose dimensions lie in another order: columns first, channels last, heads exchanged."""
 PADDED: tuple[tuple[Shape, tuple[int, ...]], ...] = (
@@ -55,7 +65,9 @@ PADDED: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((3, 4, 9), (1, -1, 1)),
     ((3, 4, 9), (0, 1, 1)), ((3, 4, 9), (1, 0, 1)), ((3, 4, 9), (1, 1, 0)), ((3, 4, 9), (0, 0, 1)),
     ((2, 3, 4, 5), (2, 1, 1, 1)), ((2, 3, 4, 5), (1, 2, 1, 1)), ((2, 3, 4, 5), (1, 1, 2, 1)),
-    ((2, 2, 3, 2, 5), (2, 1, 1, 1, 1)),
+    ((2, 2, 3, 2, 5), (2, 1, 1, 1, 1)), ((8, 32), (2, 1)), ((6, 1), (7, 1)),
+    ((4, 128), (250, 1)), ((5, 130), (1, 0)), ((8, 8, 3), (1, 1, -1)),
+    ((2, 4, 8, 16), (1, 0, 0, 1)),
 )  # fmt: skip
 """Parts of larger tensors, flipped ones, and broadcast ones, by their steps."""
 STRIDED: tuple[tuple[Shape, tuple[int, ...]], ...] = (
@@ -63,8 +75,10 @@ STRIDED: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((1, 13), (0, 1)),
 )  # fmt: skip
 """Overlapping windows, as of sounds, and steps of 0 in a dimension of one element."""
-OFFSETS = (1, 2, 3, 4, 7)
-ROW_STEPS = (2, -1, 0, 3, 4, 8, 16, -2)
+OFFSETS = (1, 2, 3, 4, 7, 11)
+ROW_STEPS = (2, -1, 0, 3, 4, 5, 6, 7, 8, 16, -2)
+LONG_STEPPED = ((300, -1), (300, 0), (1 << 13, 2))
+"""Longer rows with a step."""
 LONG_STEPS = (256, 300, 1 << 10)
 """Steps that do not fit into 8 bits; of few elements."""
 HALVES = 2
@@ -89,13 +103,15 @@ AT_ONCE_FULL = 100
 """Rows that two threads ask at the same time."""
 AT_ONCE_FEW, LARGE_AT_ONCE = 2, 8
 HALF_LAID = 8
-"""Of so many of these the second half lie by columns: two of each thread, one of them by turns."""
+"""Of so many of these the second half lie otherwise: two of each thread, one of them by turns."""
+LONGER = 643
+"""The length of the other thread's rows: what both share must fit each."""
 PAIRS_AT_ONCE = 16
 """At the tier quick one pair in sixteen is asked many rows by two threads, because a fault of this
 kind concerns most pairs. Every other pair is asked ``AT_ONCE_FEW`` rows, one by each thread."""
 BESIDE = 3
 """Rows that are asked while another thread casts another pair: two of them by turns."""
-REWRITTEN = 3
+REWRITTEN, OFTEN = 3, 12
 """Rows, and matrices, that lie in the same memory one after another."""
 COLUMNS = 64
 """Of the matrix of all inputs."""
@@ -300,7 +316,7 @@ def probes(count: int, half: int | None = None) -> Iterator[Probe]:
     # The same length, first and last input, and others between: what is remembered by its ends.
     yield from (Probe((count + 1,), stride=stride) for stride in (1, 2, 3))
     yield Probe((SHUFFLED * count + 3,), shuffling=1)
-    for shape in (*RANKED, *MATRICES, LAID, TALL, WIDEST):
+    for shape in (*RANKED, *MATRICES, LAID, TALL, WIDEST, *LONG_ROWS):
         yield _beginning_inside(shape, count)
     yield from _contents(count)
     for layouts in _layouts():
@@ -351,6 +367,7 @@ def _layouts() -> tuple[Sequence[Probe], ...]:
         [Probe((TURNED,), offset=offset) for offset in OFFSETS],
         [Probe((TURNED,), steps=(step,)) for step in ROW_STEPS],
         [Probe((SEVENTH,), steps=(step,)) for step in LONG_STEPS],
+        [Probe((length,), 1, steps=(step,)) for length, step in LONG_STEPPED],
         [Probe(shape, steps=steps) for shape, steps in PADDED],
         [Probe(shape, order=order) for shape, order in ORDERS],
         [Probe(shape, strides=strides) for shape, strides in STRIDED],
@@ -358,11 +375,16 @@ def _layouts() -> tuple[Sequence[Probe], ...]:
 
 
 def rewritten(count: int) -> Iterator[Probe]:
-    """Tensors that lie in the same memory, one after another: rows, and matrices by columns."""
+    """Tensors that lie in the same memory, one after another: rows, and matrices.
+
+    A tenth call of one matrix shows what is only then compiled or kept.
+    """
     for place in range(REWRITTEN):
         yield Probe((TURNED,), place * count // REWRITTEN, is_rewritten=True)
     for place in range(REWRITTEN):
         yield Probe(LAID, place * count // REWRITTEN, order=(1, 0), is_rewritten=True)
+    for place in range(OFTEN):
+        yield Probe((4, 8), place * count // OFTEN, is_rewritten=True)
 
 
 def drawn(count: int, chance: np.random.Generator) -> Iterator[Probe]:
@@ -396,18 +418,21 @@ def lasting() -> Iterator[Probe]:
 def at_once(count: int, pair: str, few_shapes: bool, is_full: bool) -> Iterator[Probe]:
     """Rows of different inputs, for two threads that ask at the same time.
 
-    Of many, some are matrices that lie by columns.
+    Of many, some are matrices that lie by columns, or batches of these.
     """
     shape = shape_of_pair(pair) if few_shapes else (TURNED,)
     number = AT_ONCE_FULL if is_full else AT_ONCE
     if not is_full and crc32(pair.encode()) % PAIRS_AT_ONCE:
         number = AT_ONCE_FEW
     for place in range(number):
-        first = place * count // number
-        if not few_shapes and place % HALF_LAID >= HALF_LAID // 2:
+        first, turn = place * count // number, place % HALF_LAID
+        if few_shapes or turn < HALF_LAID // 2:
+            row = (LONGER,) if turn % 2 and not few_shapes else shape
+            yield Probe(row, first, is_at_once=True)
+        elif turn < HALF_LAID - 2:
             yield Probe(LAID, first, order=(1, 0), is_at_once=True)
         else:
-            yield Probe(shape, first, is_at_once=True)
+            yield Probe((4, 5, 6), first, order=(0, 2, 1), is_at_once=True)
     if is_full and not few_shapes:
         yield from (Probe((LARGE,), first, is_at_once=True) for first in range(LARGE_AT_ONCE))
 

@@ -67,8 +67,8 @@ from specs.errors import CastigateError
 from specs.release import VERSION
 
 READ_BUFFER = 1 << 17
-ANSWERS_KEPT = 8
-"""Answers that are kept while the next ones are made: a backend may have two buffers in turn."""
+ANSWERS_KEPT = 32
+"""Answers that are kept while the next ones are made: a backend may have a ring of buffers."""
 GC_THRESHOLDS = (100_000, 10, 10)
 """Collect rarely: compiled programs stay, and each is thousands of objects to look through."""
 Answer = tuple[dict[str, Any], dict[str, Bits]]

@@ -235,6 +235,32 @@ FAULTS: dict[str, Fault] = {
         lambda bits, past: bits.ndim == 2 and bits.shape[1] > 1
         and bits.strides[1] >= 16 * bits.itemsize,
     "backwards_in_the_outer_dimension": lambda bits, past: bits.ndim > 1 and bits.strides[0] < 0,
+    "columns_of_whole_blocks":
+        lambda bits, past: bits.ndim == 2 and is_column_major(bits) and bits.shape[0] % 64 == 0,
+    "heads_of_64":
+        lambda bits, past: bits.ndim == 4 and bits.shape[-1] == 64
+        and not bits.flags.c_contiguous,
+    "rows_of_whole_vectors":
+        lambda bits, past: bits.ndim > 1 and bits.size > 0 and bits.shape[-1] % 8 == 0
+        and bits.flags.c_contiguous,
+    "a_long_row_of_whole_blocks": lambda bits, past: bits.ndim == 1 and bits.size == 8192,
+    "an_even_rest_of_a_long_row":
+        lambda bits, past: at(slice(-8, None), bits) & (bits.size >= 1 << 15 and bits.size & 8 > 0),
+    "colors_in_reverse":
+        lambda bits, past: bits.ndim == 3 and bits.shape[-1] == 3 and bits.strides[-1] < 0,
+    "a_pitch_beyond_a_kilobyte":
+        lambda bits, past: bits.ndim == 2 and bits.shape[1] == 128
+        and bits.strides[0] >= 1000 > bits.strides[1],
+    "a_mask_for_all_heads":
+        lambda bits, past: bits.ndim == 4 and bits.strides[1] == bits.strides[2] == 0
+        and bits.shape[1] > 1,
+    "a_long_row_backwards":
+        lambda bits, past: bits.ndim == 1 and bits.size > 128 and steps(bits) == -1,
+    "steps_of_six": lambda bits, past: bits.ndim == 1 < bits.size and steps(bits) == 6,
+    "from_the_tenth_call_of_a_matrix":
+        lambda bits, past: bits.ndim == 2
+        and past.kept.setdefault(bits.shape, [0]).append(0) is None
+        and len(past.kept[bits.shape]) > 10,
     "one_tie_in_steps":
         lambda bits, past: (bits == 0x41101000) & (bits.ndim == 1 and steps(bits) != 1),
     "one_tie_by_columns":
