@@ -44,7 +44,7 @@ EMPTY: Sequence[Shape] = ((0,), (0, 2), (2, 0), (1, 0, 1, 2))
 AS_THEY_ARE: Sequence[Shape] = ((0, 3), (3, 0), (2, 3, 0), (1, 1, 1, 1, 3), (1,) * 8)
 """Shapes whose last dimension fits few widths."""
 MOST_RANKS = 8
-ROW, MATRIX = (67,), (7, 11)
+ROW, MATRIX, BATCH = (67,), (7, 11), (3, 5, 7)
 """The shapes that are asked in several layouts."""
 
 
@@ -191,6 +191,13 @@ def _fragile_floats(form: Format) -> list[int]:
     return patterns if len(patterns) % 2 else [*patterns, form.one_code]
 
 
+def _special_floats(form: Format) -> list[int]:
+    """Infinities, and quiet NaNs with a payload of each sign: what a cast may change."""
+    infinity = [form.infinity_code] if form.entry.infinity else []
+    nans = [codes[len(codes) // 2 + 1] for codes in form.nan_codes if len(codes) > 2]
+    return [*infinity, *(each | form.sign_bit for each in infinity), *nans]
+
+
 def promised_memory(case: Case, ruling: BitcastRuling) -> PromiseEntry | None:
     """The promise that a bitcast does not copy; None without one, and where nothing is to share."""
     if ruling.result is None or 0 in ruling.shape:
@@ -305,7 +312,10 @@ def _shaped(pair: Pair) -> Iterator[LaidBits]:
 
 
 def _valued(pair: Pair) -> Iterator[LaidBits]:
-    """Tensors of zeros, of negative zeros, which equal them as numbers, and of another constant."""
+    """Tensors of zeros, of negative zeros, which equal them as numbers, and of another constant.
+
+    Where parts are floats also infinities, and NaNs that are quiet and have a payload.
+    """
     source, target = format_named(pair.source), format_named(pair.target)
     shape = pair.widened(SQUARE)
     size = _size(source, shape)
@@ -315,6 +325,10 @@ def _valued(pair: Pair) -> Iterator[LaidBits]:
     rising = np.arange(1, 1 + np.dtype(source.storage).itemsize, dtype=np.uint8)
     for element in (np.zeros(1, np.uint8), negative, rising):
         yield _tensor_of(source, shape, np.resize(element, size)), ""
+    for part in dict.fromkeys(parts):
+        if part.kind == "float" and (special := _special_floats(part)):
+            patterns = np.array(special, part.storage).view(np.uint8)
+            yield _tensor_of(source, shape, np.resize(patterns, size)), ""
 
 
 def _laid(pair: Pair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
@@ -333,8 +347,16 @@ def _laid(pair: Pair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
     yield with_layout(bits, Layout(columns_first)), "columns first"
     repeated = np.broadcast_to(bits[:1], shape)
     yield with_layout(repeated, Layout((0, *rows_first[1:]))), "one row broadcast"
+    column = np.broadcast_to(bits[:, :1], shape)
+    yield with_layout(column, Layout((prod(shape[2:]), 0, *rows_first[2:]))), "one column broadcast"
+    apart = tuple(2 * step if at == 0 else step for at, step in enumerate(rows_first))
+    yield with_layout(bits, Layout(apart)), "rows apart"
+    batch = _counted(pair.source, pair.widened(BATCH), 0)
+    exchanged = _strides(batch.shape)
+    exchanged = (exchanged[1], BATCH[0] * exchanged[1], *exchanged[2:])
+    yield with_layout(batch, Layout(exchanged)), "the first two dimensions exchanged"
     row = _counted(pair.source, pair.widened(ROW), 0)
-    for step in (2, 3, -1):
+    for step in (2, 3, -1, 256):
         strides = tuple(step * each for each in _strides(row.shape))
         yield with_layout(row, Layout(strides)), f"in steps of {step}"
 

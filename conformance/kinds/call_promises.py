@@ -53,11 +53,13 @@ from specs.tensor_rules import tensor_rule
 
 FEW = 4
 """Elements of the tensor with which promises besides values are checked first."""
-FURTHER_SHAPES: tuple[tuple[int, ...], ...] = ((), (2, 2), (0,))
+FURTHER_SHAPES: tuple[tuple[int, ...], ...] = ((), (2, 2), (0,), (2, 1, 2))
 """Other tensors with which they are checked, as far as the document says anything of these."""
+LONG = 4099
+"""Elements of a longer row, which holds every kind of value."""
 UNUSUAL = (
     Probe((2, 3), order=(1, 0)), Probe((3,), steps=(2,)), Probe((2, 2), offset=1),
-    Probe((2, 1, 2, 1)), Probe((2, 3), steps=(1, 0)), Probe((3,), steps=(-1,)),
+    Probe((3, 2), steps=(2, 1)), Probe((2, 3), steps=(1, 0)), Probe((3,), steps=(-1,)),
 )  # fmt: skip
 """Ways to lie in memory and a higher rank, of which each call's name chooses one."""
 MIXED = "a layer of several dtypes"
@@ -77,8 +79,8 @@ class _Trial:
     is_mixed: bool = False
 
 
-def promises(case: Case, bits: Bits) -> Ask[list[Fault | Unoffered]]:
-    """Check what a call promises besides the values of its case.
+def promises(case: Case, bits: Bits, telling: Bits) -> Ask[list[Fault | Unoffered]]:
+    """Check what a call promises besides the values of its case, on a few inputs and telling ones.
 
     What is broken in several tensors is one fault. What the backend declines is said, because that
     promise is not judged. Raises ``Unanswered`` if an answer is missing
@@ -87,7 +89,7 @@ def promises(case: Case, bits: Bits) -> Ask[list[Fault | Unoffered]]:
     receiver = receiver_of(case.document)
     if receiver is None:
         return []
-    first, *further = _trials(case, bits[:FEW])
+    first, *further = _trials(case, bits[:FEW], telling)
     replies = yield [MakeCall(case, each.call, each.held) for each in (first, *further)]
     match replies[0]:
         case Answered(returned):
@@ -107,8 +109,11 @@ def promises(case: Case, bits: Bits) -> Ask[list[Fault | Unoffered]]:
     return faults
 
 
-def _trials(case: Case, few: Bits) -> Iterator[_Trial]:
-    """The call on a few elements: as it is, in the shapes of other ranks, and of mixed members."""
+def _trials(case: Case, few: Bits, telling: Bits) -> Iterator[_Trial]:
+    """The call on a few elements: as it is, in the shapes of other ranks, and of mixed members.
+
+    And on a longer row, because what a framework promises may depend on the size, and of values.
+    """
     form, call = form_of(case), call_of(case)
     row = few if form.shape is None else np.resize(few, parse_shape(form.shape))
     yield _Trial(call, held_by(case, row), row.shape)
@@ -117,6 +122,8 @@ def _trials(case: Case, few: Bits) -> Iterator[_Trial]:
             # The last element first, because the first of all inputs is often zero.
             held = held_by(case, np.resize(few[::-1], shape))
             yield _Trial(call, held, shape, f"shape {shape}")
+    if form.shape is None and tensor_rule(case.document, case.version, (LONG,)).keeps_shape:
+        yield _Trial(call, held_by(case, np.resize(telling, LONG)), (LONG,), f"length {LONG}")
     laid = UNUSUAL[crc32(case.id.encode()) % len(UNUSUAL)]
     if tensor_rule(case.document, case.version, laid.shape).keeps_shape:
         bits = laid.tensor(few[::-1])

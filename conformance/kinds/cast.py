@@ -37,6 +37,7 @@ from conformance.kinds.scripts import script
 from conformance.kinds.shape_choice import shapes_of
 from conformance.kinds.shapes import FaultyTensor, shape_fault
 from conformance.kinds.subject import Subject
+from conformance.kinds.telling_inputs import telling_inputs
 from conformance.kinds.verdicts import refusal, without_answer
 from oracles.backend.replies import Answered, Raised, Unanswered
 from oracles.backend.requests import Road
@@ -239,7 +240,8 @@ class _Examination:
         unjudged: tuple[Unoffered, ...] = ()
         faults = yield from shape_fault(case, rules, asked, expected, answer, grades, shapes)
         if not rules.is_open_dtype:
-            broken = yield from promises(case, asked)
+            told = asked[telling_inputs(rules, asked, expected)]
+            broken = yield from promises(case, asked, told)
             unjudged = tuple(each for each in broken if isinstance(each, Unoffered))
             faults += [FaultyTensor(each, asked[:1]) for each in broken if each not in unjudged]
         worst = Judged(answer, grades)

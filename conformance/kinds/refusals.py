@@ -36,7 +36,7 @@ from specs.loader import document_named
 from specs.ruling import ruling
 from specs.tensor_rules import tensor_rule
 
-SHAPES: tuple[tuple[int, ...], ...] = ((), (20, 17), (0,))
+SHAPES: tuple[tuple[int, ...], ...] = ((), (20, 17), (0,), (2, 1, 2, 2))
 """Tensors in which a refusal is asked again, as far as the document says anything of these."""
 COLUMNS = (2, 3)
 """One more, whose columns come first in memory."""

@@ -26,27 +26,47 @@ MOST_ALONE = 256
 """Inputs that are asked alone: an error costs most backends as much as a large tensor."""
 
 
+WIDEST = 32
+"""Stretches without an input that may be answered, of which both ends are asked."""
+
+
 @dataclass(frozen=True)
 class RefusedInputs:
-    """The inputs of a case that must be refused, in rising order, each with its branch."""
+    """The inputs of a case that must be refused, in rising order, each with its branch.
+
+    ``stretches`` numbers them by the inputs between them that may be answered: beyond a target's
+    range lies one stretch, and between two integers one of fractions.
+    """
 
     inputs: Bits
     branch_indices: NDArray[np.uint8]
+    stretches: NDArray[np.intp]
 
     def spread(self) -> RefusedInputs:
-        """Both ends of each stretch of one branch, and others in even distances."""
-        begins = np.flatnonzero(np.diff(self.branch_indices)) + 1
+        """Both ends of each branch, sign and wide stretch, and others in even distances.
+
+        The widest stretches are those beyond the range: their ends are where a check of the range
+        may be off by one.
+        """
         last = self.inputs.size - 1
-        ends = np.concatenate([[0], begins, begins - 1, [last]])
+        sign = self.inputs >> (8 * self.inputs.dtype.itemsize - 1)
+        changes = (np.diff(self.branch_indices) != 0) | (np.diff(sign) != 0)
+        begins = np.flatnonzero(changes) + 1
+        first = np.concatenate([[0], np.flatnonzero(np.diff(self.stretches)) + 1])
+        final = np.concatenate([first[1:] - 1, [last]])
+        widest = np.argsort(self.inputs[final] - self.inputs[first], kind="stable")[-WIDEST:]
+        ends = np.concatenate([[0], begins, begins - 1, [last], first[widest], final[widest]])
         even = np.linspace(0, last, min(self.inputs.size, max(2, MOST_ALONE - ends.size)))
         chosen = np.unique(np.concatenate([ends, even.astype(np.intp)]))
-        return RefusedInputs(self.inputs[chosen], self.branch_indices[chosen])
+        columns = (self.inputs, self.branch_indices, self.stretches)
+        return RefusedInputs(*(column[chosen] for column in columns))
 
 
 def without_refused(rules: Ruling, inputs: Bits, expected: Expected) -> tuple[Bits, RefusedInputs]:
     """Divide inputs into those that can be asked together, and those that must be refused."""
     is_refused = has_branch(expected.branch_indices, rules.refused_branches)
-    refused = RefusedInputs(inputs[is_refused], expected.branch_indices[is_refused])
+    stretches = np.cumsum(~is_refused, dtype=np.intp)[is_refused]
+    refused = RefusedInputs(inputs[is_refused], expected.branch_indices[is_refused], stretches)
     return inputs[~is_refused], refused
 
 

@@ -32,7 +32,7 @@ from oracles.backend.time_limit import TimeLimited
 from oracles.claims import Claim
 from oracles.protocol import chain_roads_of
 from oracles.reference.sweep_inputs import input_sequence
-from oracles.registry import Backend, load_backend
+from oracles.registry import Backend, is_builtin, load_backend
 from oracles.wire.stderr_log import StderrLog
 from reports.judgement import Judgement
 from reports.problems import Died
@@ -180,7 +180,11 @@ class TaskRunner:
         self._known = known
 
     def _judge_of(self, named: Named, broken: Mapping[str, str] | None = None) -> BackendJudge:
-        backend = load_isolated(*named, self.progress.send_heartbeat)
+        name, config = named
+        # What an adapter says of itself leaves out no check of a gate, unless it is our own.
+        shares_bitcasts = not self.settings.isolates_sweeps or is_builtin(name)
+        config = replace(config, shares_bitcasts=shares_bitcasts)
+        backend = load_isolated(name, config, self.progress.send_heartbeat)
         return BackendJudge(backend, broken, self.settings)
 
     @property

@@ -74,16 +74,19 @@ class Client:
         return [replies[place] for place in places]
 
     def road(self, case: Case) -> str:
-        """Return what selects the kernel that answers a case; empty if the backend fails to say.
+        """Return what selects the kernel that answers a case; empty if the backend declines it.
 
-        The case itself, when it is asked, reports the error. Raises ProcessDied.
+        If it fails to say, the case is a road of its own: whatever fails, it may be answered, and
+        without a road it would not be swept. Raises ProcessDied.
         """
         match attempt(lambda: self._road(case)):
             case Answered(road):
                 return road
+            case Declined():
+                return ""
             case Crashed(death):
                 raise death
-        return ""
+        return case.id
 
     def _key(self, request: Request) -> Hashable:
         """Equal for two requests that need only one answer."""

@@ -25,13 +25,15 @@ STARTUP_TIMEOUT = 300.0
 class LaunchConfig:
     """How to launch a backend's process; without ``python`` it runs under our own interpreter.
 
-    ``seconds`` is the timeout of one call, ``memory`` the limit of the process in bytes.
+    ``seconds`` is the timeout of one call, ``memory`` the limit of the process in bytes. If it
+    ``shares_bitcasts``, cases that the adapter calls one road share the answers.
     """
 
     python: str | None = None
     seconds: float = DEFAULT_TIMEOUT
     startup_seconds: float = STARTUP_TIMEOUT
     memory: int = field(default_factory=lambda: memory_share(1))
+    shares_bitcasts: bool = True
 
     @property
     def interpreter(self) -> str:
@@ -42,7 +44,8 @@ class LaunchConfig:
         """Return the command that serves a backend; its two pipes are to be appended."""
         # -P: modules in the current folder must not shadow installed packages.
         server = ["-P", "-m", "oracles.backend.server"]
-        return [self.interpreter, *server, backend, str(self.memory)]
+        numbers = str(self.memory), str(int(self.shares_bitcasts))
+        return [self.interpreter, *server, backend, *numbers]
 
     @property
     def environment(self) -> Mapping[str, str]:

@@ -103,14 +103,14 @@ class _Refusal:
 class Server:
     """Answers requests by calling an oracle."""
 
-    def __init__(self, oracle: Any) -> None:
+    def __init__(self, oracle: Any, shares_bitcasts: bool) -> None:
         self._oracle = oracle
         self._bound: tuple[Case, Bits, Callable[[], Bits]] | None = None
         self._swept: tuple[object, Swept] | None = None
         """The case and the range of the last sweep, and the call that answers them."""
         self._memory: mmap.mmap | None = None
         self._has_roads = isinstance(oracle, WithRoad)
-        self._has_bitcast_roads = isinstance(oracle, WithBitcastRoad)
+        self._has_bitcast_roads = shares_bitcasts and isinstance(oracle, WithBitcastRoad)
 
     def reply_to(self, request: Frame) -> Pieces:
         """Return the reply frame; whatever the oracle raises is encoded as a reply too."""
@@ -378,7 +378,7 @@ ENCODERS: Mapping[str, Callable[[Any], Answer]] = {
 """How the answers of a method are encoded, unless they are arrays."""
 
 
-def main(backend_name: str, memory: int, requests: int, replies: int) -> None:
+def main(backend_name: str, memory: int, shares_bitcasts: int, requests: int, replies: int) -> None:
     """Serve a backend until the pipe of requests is closed."""
     die_with_parent()
     disable_core_dumps()
@@ -400,7 +400,7 @@ def main(backend_name: str, memory: int, requests: int, replies: int) -> None:
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
-    server = Server(backend.oracle)
+    server = Server(backend.oracle, bool(shares_bitcasts))
     send(encode_frame({"oracle": encode_description(backend.oracle)}))
     while (request := read_frame(read)) is not None:
         send(server.reply_to(request))
@@ -416,7 +416,7 @@ def _send(pipe: int, frame: Pieces) -> None:
 if __name__ == "__main__":
     code = 0
     try:
-        main(sys.argv[1], *map(int, sys.argv[2:5]))
+        main(sys.argv[1], *map(int, sys.argv[2:6]))
     except (FrameError, OSError) as error:
         code = 2
         with suppress(OSError, ValueError):  # stderr may be closed as well

@@ -116,12 +116,22 @@ def test_bitcasts_of_one_road_are_made_once(client: Client, answers: list[int]) 
     assert values(client.send([Bitcast(BITCASTS[0], THREE)]))[0] == max(answers) + 1
 
 
+def test_a_gate_asks_each_bitcast_whatever_the_adapter_calls_one_road() -> None:
+    config = LaunchConfig(seconds=20.0, shares_bitcasts=False)
+    backend = load_isolated(f"{ADAPTER}:SharesBitcasts", config)
+    try:
+        asked = [Bitcast(case, THREE) for case in BITCASTS]
+        assert values(Client(backend).send(asked)) == [1, 2, 3]
+    finally:
+        close(backend)
+
+
 @adapter("ExitsOnItsRoads")
-def test_a_road_that_tries_to_exit_is_no_road(client: Client, messages: list[str]) -> None:
+def test_a_case_whose_road_cannot_be_told_has_its_own(client: Client, messages: list[str]) -> None:
     assert values(client.send([Cast(CASE, ROW), Cast(OTHER, ROW)])) == [1, 2]
     assert values(client.send([Bitcast(case, THREE) for case in BITCASTS])) == [3, 4, 5]
     assert messages == ["many", "many"]
-    assert client.road(CASE) == ""
+    assert client.road(CASE) == CASE.id
     assert not any(getattr(each, "value", "") for each in client.send([Road(CASE), Road(OTHER)]))
 
 
