@@ -79,6 +79,8 @@ OFFSETS = (1, 2, 3, 4, 7, 11)
 ROW_STEPS = (2, -1, 0, 3, 4, 5, 6, 7, 8, 16, -2)
 LONG_STEPPED = ((300, -1), (300, 0), (1 << 13, 2))
 """Longer rows with a step."""
+INSIDE = 17
+"""The input with which such rows begin: the first is zero, which most faults leave right."""
 LONG_STEPS = (256, 300, 1 << 10)
 """Steps that do not fit into 8 bits; of few elements."""
 HALVES = 2
@@ -365,9 +367,9 @@ def _layouts() -> tuple[Sequence[Probe], ...]:
     return (
         (mixed, Probe((), 1, offset=1), Probe((LENGTHS[-1],), steps=(2,))),
         [Probe((TURNED,), offset=offset) for offset in OFFSETS],
-        [Probe((TURNED,), steps=(step,)) for step in ROW_STEPS],
+        [Probe((TURNED,), INSIDE, steps=(step,)) for step in ROW_STEPS],
         [Probe((SEVENTH,), steps=(step,)) for step in LONG_STEPS],
-        [Probe((length,), 1, steps=(step,)) for length, step in LONG_STEPPED],
+        [Probe((length,), INSIDE, steps=(step,)) for length, step in LONG_STEPPED],
         [Probe(shape, steps=steps) for shape, steps in PADDED],
         [Probe(shape, order=order) for shape, order in ORDERS],
         [Probe(shape, strides=strides) for shape, strides in STRIDED],
