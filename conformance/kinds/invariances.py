@@ -74,7 +74,7 @@ from specs.formats import EXHAUSTIVE_BITS
 from specs.operations import is_cast
 from specs.tensor_rules import tensor_rule
 
-PLANS_KEPT = 64
+PLANS_KEPT = 32
 ROAD_PLANS_KEPT = 256
 BESIDE_CASTS = 8
 """Where casts of a pair are asked as well, a call is made in one of so many of its tensors."""
