@@ -61,7 +61,7 @@ UNUSUAL = (
     Probe((2, 3), order=(1, 0)), Probe((3,), steps=(2,)), Probe((2, 2), offset=1),
     Probe((3, 2), steps=(2, 1)), Probe((2, 3), steps=(1, 0)), Probe((3,), steps=(-1,)),
 )  # fmt: skip
-"""Ways to lie in memory and a higher rank, of which each call's name chooses one."""
+"""Layouts; the name of each call chooses one of them."""
 MIXED = "a layer of several dtypes"
 
 
@@ -112,7 +112,7 @@ def promises(case: Case, bits: Bits, telling: Bits) -> Ask[list[Fault | Unoffere
 def _trials(case: Case, few: Bits, telling: Bits) -> Iterator[_Trial]:
     """The call on a few elements: as it is, in the shapes of other ranks, and of mixed members.
 
-    And on a longer row, because what a framework promises may depend on the size, and of values.
+    A longer row of all kinds of values is among them: frameworks treat large tensors otherwise.
     """
     form, call = form_of(case), call_of(case)
     row = few if form.shape is None else np.resize(few, parse_shape(form.shape))
