@@ -10,12 +10,14 @@ import pytest
 
 from conformance.kinds.baseline import Baseline, baseline_of
 from conformance.kinds.follow import GradedAnswers
-from conformance.kinds.refused_inputs import MOST_ALONE, both
+from conformance.kinds.refused_inputs import MOST_ALONE, both, without_refused
 from conformance.sweep.joining import completed
 from oracles.backend.requests import Cast
+from oracles.reference.expect_by_kernels import expect
 from oracles.reference.reference_oracle import Reference
 from reports.judgement import Judgement
 from specs.cases import Case
+from specs.ruling import ruling
 from specs.selection import case_named
 from tests.conformance.feeding import answering, feed, judged, planted
 from tests.conformance.swept import Bound, Planted, swept
@@ -165,3 +167,15 @@ def test_the_reference_refuses_a_row_with_one_of_them() -> None:
         call()
     bits[2] = 0xBF00_0000
     assert call().tolist() == RIGHT.cast(case, bits).tolist() == [0, 0x7FFF_FF80, 0]
+
+
+def test_the_ends_of_the_range_are_asked_although_fractions_fill_the_places() -> None:
+    rules = ruling(case_named("numpy-astype:2.4/float64/int64/casting:same_value"))
+    beyond = np.float64(2.0**63).view(np.uint64)
+    fractions = np.arange(1, 4000).astype(np.float64) + 0.5
+    whole = np.concatenate(
+        [fractions, fractions - 0.5, np.array([2.0**62, 2.0**63, 2.0**80, np.inf])]
+    )
+    inputs = np.sort(whole.view(np.uint64))
+    _, refused = without_refused(rules, inputs, expect(rules, inputs))
+    assert beyond in refused.spread().inputs
