@@ -130,6 +130,7 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
             own = np.random.default_rng([seed, 1])
             parts.append(_with_flipped_bits(source, parts[-1], FLIPPED_SWEPT, own))
             parts.append(_coarse(source, seed))
+        parts.append(_above_ties(source, target, seed))
     elif target.kind == "text":
         own = np.random.default_rng([seed, 3])
         parts.append(numbers_to_write(source, own))
@@ -225,6 +226,27 @@ def _beside_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64
         (more[:, None] | any_bits & below[:, None]).ravel(),
     ]
     return np.asarray(np.concatenate(flipped), np.uint64)
+
+
+def _above_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64]:
+    """A tie of each binade of the target, of each sign, with each single bit below it set.
+
+    A kernel keeps these bits as one, which says that something is left. Where it forgets some, an
+    even value's tie rounds down. How many there are depends on the exponent, so every one counts.
+    """
+    codes = _even_and_odd(target, 1, np.random.default_rng([seed, 4]))
+    found = ties(source, target, np.unique(codes[codes & np.uint64(1) == 0]))
+    if not found.size:
+        return found
+    bits = np.uint64(1) << np.arange(source.bits, dtype=np.uint64)
+    lowest = found & (~found + np.uint64(1))
+    above = (found[:, None] | bits)[bits < lowest[:, None]]
+    if not source.is_signed:
+        return above
+    negative = (
+        above | np.uint64(source.sign_bit) if source.kind == "float" else ~above + np.uint64(1)
+    )
+    return np.concatenate([above, negative & np.uint64(source.mask)])
 
 
 @lru_cache(maxsize=4)

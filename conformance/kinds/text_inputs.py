@@ -14,6 +14,7 @@ from math import ceil, floor, log2, log10
 
 import numpy as np
 
+from conformance.kinds.hard_decimals import decimals_by_ties
 from oracles.reference.exact import Number, decode
 from oracles.reference.exact_text import exact_decimal
 from specs.formats import Format
@@ -43,10 +44,10 @@ EXTREMES = (
     "0" * 4 + "9007199254740993", "0" * 20 + "2147483647", "-" + "0" * 20 + "128",
     "0" * 20 + "18446744073709551615", "-" + "0" * 20 + "9223372036854775807", "100e-2",
     "12500e-2", "-3000e2", "0." + "0" * 400 + "1e401", "12500" + "0" * 400 + "e-403",
-    "0" * 40 + "." + "5" * 40,
+    "0" * 40 + "." + "5" * 40, "010", "-0017", "+0644.5", "077e1", "00.75", "0e0777",
 )  # fmt: skip
 """Texts that the grammar allows at any length: exponents beyond any width, thousands of digits,
-zeros before a number, and digits that an exponent moves back."""
+zeros before a number (some readers take it for octal), and digits that an exponent moves back."""
 BLOCKS = (
     "12345678", "123456789", "1234567.8", "12345678.12345678", "100000000", "10000000000000001",
     "1234567800000000", "100000000000000001", "1.0000000012345678", "0.0000000012345678",
@@ -68,10 +69,11 @@ CHARACTERS = (
     "a\r\nb", "a\rb", "a\nb", "\r\n", "\r", "\n", "abc\n", "\n\n", "a\tb", "\t", "abc\t",
     "abc ", "abc  ", "  abc", " a  b ", "\u2028", "\u0085", "\u00a0abc\u3000",
     "\x01", "\x1a", "\x1b[0m", "\x7f", "\\", "\\n", "\"a\"", "'", "%s%n", "&amp;", "{0}",
+    "".join(map(chr, range(0x20, 0x7f))), "".join(map(chr, range(0x7e, 0x1f, -1))),
     "x" * 255, "x" * 256, "x" * 4097, "\u65e5" * 22_000,
 )  # fmt: skip
 """Texts that a copy must keep: NULs, byte order marks, characters of two to four bytes, letters
-that normalizing changes, line ends, white space at the ends, escapes, and very long ones."""
+that normalizing changes, line ends, white space at the ends, escapes, all of ASCII, long ones."""
 NEAR_TIES = 40
 LONGEST = 340
 """Characters of the texts that are drawn beside any tie."""
@@ -90,6 +92,8 @@ DIGITS_READ = range(15, 20)
 VALUES_PER_DIGITS = 3
 BEYOND = 3
 """Random significands between each boundary and the next power of ten."""
+POINTS = range(18, 23)
+"""Digits of numbers with a point at each end and in the middle: a word holds 19, and no more."""
 
 
 def texts(target: Format, chance: np.random.Generator, max_examples: int) -> list[str]:
@@ -112,11 +116,13 @@ def _special_texts(target: Format, chance: np.random.Generator) -> Iterator[str]
         yield from CHARACTERS
         return
     yield from BLOCKS
+    yield from _with_points(chance)
     if target.kind == "float":
         yield from _long_ties(target, chance)
         if target.bits >= WIDE_BITS:
             yield from _of_few_digits(target, chance)
             yield from _at_fast_paths(target, chance)
+            yield from decimals_by_ties(target)
 
 
 def _around_midpoint(target: Format, code: int) -> list[str]:
@@ -231,6 +237,14 @@ def _at_fast_paths(target: Format, chance: np.random.Generator) -> Iterator[str]
         for way, number in enumerate((end - 1, end, end + 1, *beyond), place):
             yield _spelled(str(number), next(up), way % 2)
             yield _spelled(str(number), next(down), way)
+
+
+def _with_points(chance: np.random.Generator) -> Iterator[str]:
+    """Numbers of about as many digits as a word holds, with the point at places near both ends."""
+    for count in POINTS:
+        digits = "".join(map(str, chance.integers(1, 10, count).tolist()))
+        for place in (1, count // 2, count - 2, count - 1):
+            yield f"{digits[:place]}.{digits[place:]}"
 
 
 def _exact_power(target: Format) -> int:

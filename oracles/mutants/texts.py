@@ -102,18 +102,24 @@ def _in_doubles(text: str) -> str:
     return sign + repr(number * 10.0**power if power >= 0 else number / 10.0**-power)
 
 
-def _rounded_to_64_bits(text: str) -> str:
-    """Round a number to the nearest one of 64 significant bits, as the registers of an x87 do."""
+def _rounded_to(bits: int, text: str) -> str:
+    """Round a number to the nearest one of so many bits: an x87 has 64 in its registers."""
     sign, whole, _, fraction, _, exponent = _parts(text)
     if len(text) > 1_000 or abs(int(exponent or 0)) > 400 or not (whole + fraction).strip("0"):
         return text
     value = abs(Fraction(text))
     length = value.numerator.bit_length() - value.denominator.bit_length()
-    unit = Fraction(2) ** (length - (value < Fraction(2) ** length) - 63)
+    unit = Fraction(2) ** (length - (value < Fraction(2) ** length) - bits + 1)
     number = Fraction(round(value / unit)) * unit
     # The denominator is a power of two.
     places = number.denominator.bit_length() - 1
     return f"{sign}{number.numerator * 5**places}e-{places}"
+
+
+def _nineteen_digits_to_96_bits(text: str) -> str:
+    """Multiply a word of digits by a power of ten of too few bits, and never notice a near tie."""
+    _, whole, _, fraction, _, _ = _parts(text)
+    return _rounded_to(96, text) if len((whole + fraction).lstrip("0")) <= 19 else text
 
 
 READ: dict[str, Change] = {
@@ -128,7 +134,8 @@ READ: dict[str, Change] = {
     "reads-nineteen-digits": _digits_kept(19),
     "reads-768-significant-digits": _significant_digits_kept(768),
     "reads-sixteen-digits-in-doubles": _in_doubles,
-    "reads-through-64-bits": _rounded_to_64_bits,
+    "reads-through-64-bits": partial(_rounded_to, 64),
+    "reads-nineteen-digits-through-96-bits": _nineteen_digits_to_96_bits,
     "reads-an-exponent-as-at-most-999": lambda text: re.sub(
         r"([eE][+-]?)0*[1-9]\d{3,}", r"\g<1>999", text
     ),

@@ -63,6 +63,29 @@ def test_ties_of_both_kinds_in_every_binade_of_integers(
 
 
 @SEEDS
+@pytest.mark.parametrize(
+    ("source", "target", "dropped", "fields"),
+    [
+        ("float64", "float32", 29, range(1023 - 126, 1023 + 128)),
+        ("float32", "bfloat16", 16, range(1, 255)),
+        ("float32", "float16", 13, range(127 - 14, 127 + 16)),
+    ],
+)
+def test_each_bit_below_an_even_tie_of_every_binade_and_sign(
+    source: str, target: str, dropped: int, fields: range, seed: int
+) -> None:
+    """A kernel that forgets one bit in one binade answers one of these wrongly."""
+    bits = 8 * np.dtype(source).itemsize
+    asked = quick_inputs(source, target, seed, 20).astype(np.uint64)
+    rest = asked & np.uint64((2 << dropped) - 1)
+    for place in range(dropped - 1):
+        alone = asked[rest == (1 << dropped - 1) + (1 << place)]
+        signed_fields = set((alone >> np.uint64(MANTISSA[source])).tolist())
+        sign = 1 << bits - 1 - MANTISSA[source]
+        assert {*fields, *(field | sign for field in fields)} <= signed_fields, place
+
+
+@SEEDS
 def test_ties_of_both_kinds_in_every_binade_of_float64_for_float32(seed: int) -> None:
     asked = quick_inputs("float64", "float32", seed, 20)
     fields = (asked >> np.uint64(52)).astype(np.int64)

@@ -96,6 +96,22 @@ def test_significands_of_words_are_scaled_by_exact_powers_of_ten_and_by_the_next
     assert {limit, -limit, limit + 1, -limit - 1} <= powers[16]
 
 
+@SEEDS
+@pytest.mark.parametrize("target", ["int8", "int64", "float16", "float64"])
+def test_a_point_stands_before_between_and_behind_the_digits_of_a_word(
+    target: str, seed: int
+) -> None:
+    split = (text.partition(".") for text in numbers(target, seed))
+    found = {(len(whole), len(whole + rest)) for whole, _, rest in split if rest.isdigit()}
+    for count in range(18, 23):
+        assert {(1, count), (count - 2, count), (count - 1, count)} <= found
+
+
+def test_every_printable_character_of_ascii_is_copied() -> None:
+    everywhere = "".join(map(chr, range(0x20, 0x7F)))
+    assert everywhere in quick_inputs("string", "string", 0, 20)
+
+
 @pytest.mark.parametrize("source", ["int32", "uint32", "int64", "uint64", "float32", "float64"])
 def test_small_integers_and_powers_of_ten_are_written(source: str) -> None:
     codes = quick_inputs(source, "string", 0, 0)
