@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from importlib.util import find_spec
+from threading import RLock
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -85,9 +86,15 @@ class Reference:
         self._row: Bits = np.empty(0)
         """The row of inputs that was asked last."""
         self._kernels = KernelExpectations()
+        self._turns = RLock()
+        """Held while what is kept is read and renewed: two threads may cast at the same time."""
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case by the kernels; raise RejectedError if the document wants an error."""
+        with self._turns:
+            return self._cast(case, bits)
+
+    def _cast(self, case: Case, bits: Bits) -> Bits:
         rules = ruling(replace(case, example=None))
         if rules.is_rejection:
             raise RejectedError(f"{case.document}:{case.version} does not list this pair")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from sys import getswitchinterval, setswitchinterval
+from threading import Barrier
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -86,3 +90,24 @@ def test_only_the_last_rows_are_kept() -> None:
                     assert (answers == by_definition(case_id, row)).all()
                 oracle.cast(case_named(case_id), row)
     assert len(oracle._rows) == ROWS_KEPT
+
+
+@pytest.mark.parametrize("case_id", [NARROW, WIDE, OTHER_ROUNDING, "onnx-cast:25/float32/string"])
+def test_six_threads_that_ask_a_new_reference_at_once_get_its_answers(case_id: str) -> None:
+    """Each decodes the same row first, unless another thread is seen to do it."""
+    oracle, case, row = Reference(), case_named(case_id), row_of(case_id, 1)
+    together = Barrier(6)
+
+    def ask(place: int) -> Bits:
+        together.wait()
+        return oracle.cast(case, row)
+
+    before = getswitchinterval()
+    setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(6) as threads:
+            answers = list(threads.map(ask, range(6)))
+    finally:
+        setswitchinterval(before)
+    alone = Reference().cast(case, row)
+    assert all((each == alone).all() for each in answers)
