@@ -163,9 +163,9 @@ def _faults(
     case: Case, receiver: ReceiverEntry, trial: _Trial, returned: Returned
 ) -> Iterator[Fault]:
     """What one call breaks."""
-    yield from _form_faults(case, trial.shape, returned)
+    yield from form_faults(case, trial.shape, returned)
     if receiver.unchanged is not None:
-        yield from _changes(trial, returned, receiver.unchanged)
+        yield from receiver_changes(trial.call, trial.held, returned, receiver.unchanged)
     after = members_after(case, returned)
     for member in trial.call.members:
         is_other = member.name != member_of(case)
@@ -178,7 +178,9 @@ def _faults(
             yield wrong
 
 
-def _form_faults(case: Case, shape: tuple[int, ...], returned: Returned) -> Iterator[Fault]:
+def form_faults(
+    case: Case, shape: tuple[int, ...], returned: Returned
+) -> Iterator[BrokenPromise | WrongShape]:
     """Check what the form of a call promises besides the dtype."""
     form, tensor = form_of(case), asked_member(case, returned)
     if tensor.device != form.device_after:
@@ -198,18 +200,19 @@ def _form_faults(case: Case, shape: tuple[int, ...], returned: Returned) -> Iter
             yield form_promise(case, "shared memory", (), form.memory.level)
 
 
-def _changes(trial: _Trial, returned: Returned, promise: PromiseEntry) -> Iterator[Fault]:
+def receiver_changes(
+    call: Call, held: Mapping[str, Bits], returned: Returned, promise: PromiseEntry
+) -> Iterator[BrokenPromise]:
     """Check that the call left its receiver as it was."""
-    call = trial.call
     broken = partial(BrokenPromise, RECEIVER_UNCHANGED, promise.clause, promise.level)
     for member in call.members:
-        after, held = returned.receiver.get(member.name), trial.held[member.name]
+        after, bits = returned.receiver.get(member.name), held[member.name]
         if after is None:
             raise malformed("the answer does not tell what became of the receiver")
         before, now = f"{member.dtype} on {call.device}", f"{after.dtype} on {after.device}"
         if before != now:
             yield broken("receiver", (now, before))
-        elif after.bits.shape != held.shape:
-            yield broken("receiver's shape", (str(after.bits.shape), str(held.shape)))
-        elif after.bits.tobytes() != held.tobytes():
+        elif after.bits.shape != bits.shape:
+            yield broken("receiver's shape", (str(after.bits.shape), str(bits.shape)))
+        elif after.bits.tobytes() != bits.tobytes():
             yield broken("receiver's bits")

@@ -2,13 +2,14 @@
 
 A refusal in one row says nothing of a tensor without dimensions, which may be answered before the
 arguments are read, nor of one that lies otherwise, nor of a second attempt. And what a call has set
-up before it is refused may be met by the next one: so a call that converts is made before and right
-after each refused one.
+up before it is refused may be met by the next one: so calls that are answered, one that converts
+and one of the dtype that the receiver has, are made before and right after refused ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -22,12 +23,13 @@ from conformance.kinds.call import (
     value_request,
 )
 from conformance.kinds.call_members import telling_members, wrong_conversion
+from conformance.kinds.call_promises import form_faults, receiver_changes
 from conformance.kinds.shapes import FaultyTensor
 from oracles.backend.replies import Answered, Crashed, Raised, Reply, Unanswered
 from oracles.backend.requests import MakeCall
 from oracles.protocol import Bits
 from reports.problem_words import words
-from reports.problems import BrokenPromise, NotRefused, Refused
+from reports.problems import BrokenPromise, Fault, NotRefused
 from specs.calls import ReceiverKind
 from specs.case_calls import call_of, form_of, member_of, receiver_of
 from specs.cases import Case
@@ -42,6 +44,8 @@ COLUMNS = (2, 3)
 """One more, whose columns come first in memory."""
 FEW = 2
 """Elements of the row that is asked a second time."""
+SHAPE = (2,)
+"""The tensors of calls that are answered."""
 AFTERWARDS = "right after this call is refused"
 
 
@@ -51,22 +55,24 @@ def refusal_faults(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
     Raises ``Unanswered`` if the backend dies.
     """
     tensors = [*_other_tensors(case, inputs)]
-    is_call = receiver_of(case.document) is not None
-    converting = _converting_case(case) if is_call else None
+    answered = _answered_cases(case) if receiver_of(case.document) is not None else ()
     asked = [value_request(case, bits) for bits in tensors]
-    if converting is None:
+    if not answered:
         return [*_answered(case, tensors, _alive((yield asked)))]
-    # Each request is an object of its own, because one object is sent once. The first conversion
-    # may meet what the refusal in one row has left, the second meets nothing.
-    conversions = [_conversion(converting) for _ in range(len(asked) + 2)]
-    turns = zip(asked, conversions[2:], strict=True)
-    replies = _alive((yield [*conversions[:2], *(each for turn in turns for each in turn)]))
-    faults = [*_answered(case, tensors, replies[2::2])]
-    first, usual, *others = (_wrong(converting, each) for each in (replies[0], *replies[1::2]))
-    if usual is None:
-        left = [each for each in (first, *others) if each is not None]
-        faults += [FaultyTensor(each, inputs[:1]) for each in left[:1]]
-    return faults
+    # The first of these may meet what the refusal in one row has left, the others meet nothing.
+    before = [answered[0], *answered]
+    after = [answered[place % len(answered)] for place in range(len(asked))]
+    # Each request is an object of its own, because one object is sent once.
+    turns = zip(asked, map(_answered_call, after), strict=True)
+    requests = [*map(_answered_call, before), *(each for turn in turns for each in turn)]
+    replies = _alive((yield requests))
+    first, *usual = map(_wrong, before, replies)
+    refusals, others = replies[len(before) :: 2], replies[len(before) + 1 :: 2]
+    wrong_anyway = {each for each, wrong in zip(answered, usual, strict=True) if wrong is not None}
+    left = [(answered[0], first), *zip(after, map(_wrong, after, others), strict=True)]
+    found = [wrong for each, wrong in left if wrong is not None and each not in wrong_anyway]
+    faults = [*_answered(case, tensors, refusals)]
+    return faults + [FaultyTensor(each, inputs[:1]) for each in found[:1]]
 
 
 def _other_tensors(case: Case, inputs: Bits) -> Iterator[Bits]:
@@ -108,20 +114,27 @@ def _tensor_words(bits: Bits) -> str:
     return f"shape {bits.shape}{by_columns}"
 
 
-def _converting_case(case: Case) -> Case | None:
-    """The first case that converts the same member of the same receiver; None if there is none."""
-    return _first_conversion(
-        case.document, case.version, case.source, call_of(case).receiver, member_of(case)
+def _answered_cases(case: Case) -> tuple[Case, ...]:
+    """Of the same member of the same receiver, a case that converts and one that does not.
+
+    Each is the first that the document has, if it has one.
+    """
+    receiver, member = call_of(case).receiver, member_of(case)
+    both = (
+        _first_answered(case.document, case.version, case.source, receiver, member, converts)
+        for converts in (True, False)
     )
+    return tuple(each for each in both if each is not None)
 
 
 @cache
-def _first_conversion(
-    document: str, version: str, source: str, receiver: ReceiverKind, member: str
+def _first_answered(
+    document: str, version: str, source: str, receiver: ReceiverKind, member: str, converts: bool
 ) -> Case | None:
     for case in edition(document_named(document), version).cases():
         if (
-            case.source == source != case.target
+            case.source == source
+            and (case.target != source) == converts
             and member_of(case) == member
             and call_of(case).receiver == receiver
             and (form_of(case).device_before, form_of(case).device_after) == ("cpu", "cpu")
@@ -131,14 +144,18 @@ def _first_conversion(
     return None
 
 
-def _conversion(case: Case) -> MakeCall:
+def _answered_call(case: Case) -> MakeCall:
     call = call_of(case)
-    return MakeCall(case, call, telling_members(call, (2,)))
+    return MakeCall(case, call, telling_members(call, SHAPE))
 
 
-def _wrong(case: Case, reply: Reply) -> BrokenPromise | Refused | None:
-    """What is wrong about a conversion; None also where it is declined, which is no fault here."""
-    name = member_of(case)
+def _wrong(case: Case, reply: Reply) -> Fault | None:
+    """What is wrong about a call that is to be answered: its values, its form or its receiver.
+
+    None also where it is declined, which is no fault here.
+    """
+    receiver, name = receiver_of(case.document), member_of(case)
+    assert receiver is not None
     match reply:
         case Answered(returned):
             pass
@@ -146,6 +163,15 @@ def _wrong(case: Case, reply: Reply) -> BrokenPromise | Refused | None:
             return refused(case, error, AFTERWARDS)
         case _:
             return None
-    held = _conversion(case).members[name]
-    after = members_after(case, returned)
-    return wrong_conversion(case, held, after, name, AFTERWARDS, is_other=False)
+    held = _answered_call(case).members
+    wrong: Fault | None = wrong_conversion(
+        case, held[name], members_after(case, returned), name, AFTERWARDS, is_other=False
+    )
+    if wrong is not None:
+        return wrong
+    broken: list[Fault] = [*form_faults(case, SHAPE, returned)]
+    if receiver.unchanged is not None:
+        broken += receiver_changes(call_of(case), held, returned, receiver.unchanged)
+    for each in broken:
+        return replace(each, where=AFTERWARDS) if isinstance(each, BrokenPromise) else each
+    return None

@@ -92,9 +92,9 @@ class Reference:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case by the kernels; raise RejectedError if the document wants an error."""
         with self._turns:
-            return self._cast(case, bits)
+            return self._answered(case, bits)
 
-    def _cast(self, case: Case, bits: Bits) -> Bits:
+    def _answered(self, case: Case, bits: Bits) -> Bits:
         rules = ruling(replace(case, example=None))
         if rules.is_rejection:
             raise RejectedError(f"{case.document}:{case.version} does not list this pair")

@@ -215,6 +215,53 @@ def test_what_a_refused_call_leaves_behind_is_found(
     assert judged(name, answering(call=RIGHT.call), planted([ASTYPE])).verdict == "conforms"
 
 
+class Changed:
+    """Calls whose results are changed, each the first time after a refused one."""
+
+    def __init__(self, change: Callable[[Call, Returned], Returned]) -> None:
+        self.change = change
+        self.is_due = False
+
+    def call(self, case: Case, call: Call, bits: Mapping[str, Any]) -> Returned:
+        was_due, self.is_due = self.is_due, True
+        gave = RIGHT.call(case, call, bits)
+        self.is_due = False
+        return self.change(call, gave) if was_due else gave
+
+
+def on_another_device(call: Call, gave: Returned) -> Returned:
+    tensors = {name: replace(each, device="meta") for name, each in gave.tensors.items()}
+    return gave if gave.is_receiver else replace(gave, tensors=tensors)
+
+
+def with_a_spoiled_receiver(call: Call, gave: Returned) -> Returned:
+    spoiled = {name: replace(each, bits=~each.bits) for name, each in gave.receiver.items()}
+    return gave if gave.is_receiver else replace(gave, receiver=spoiled)
+
+
+def as_something_new(call: Call, gave: Returned) -> Returned:
+    return replace(gave, is_receiver=False, shares_memory=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (on_another_device, "gives a tensor on meta instead of cpu"),
+        (with_a_spoiled_receiver, "the receiver holds other bits"),
+        (as_something_new, "gives something new back"),
+    ],
+)
+def test_a_refused_call_changes_nothing_else_of_the_next_either(
+    change: Callable[[Call, Returned], Returned], message: str
+) -> None:
+    """The call after it is on no other device, leaves its receiver, and returns it where it may."""
+    name = f"{TO}:2023/float32/float32/form:a-number"
+    found = judged(name, answering(call=Changed(change).call), planted([TO]))
+    assert found.verdict == "violates"
+    assert found.message.startswith("right after this call is refused: "), found.message
+    assert message in found.message
+
+
 @pytest.mark.parametrize(
     ("adapter", "verdict"),
     [("OneBuffer", "violates"), ("TwoBuffers", "violates"), ("OwnMemory", "conforms")],
