@@ -16,14 +16,14 @@ from specs.selection import case_named, select
 
 
 def one_case(name: str, count: int) -> Iterator[str]:
-    """Lines of a single case, its inputs over and over."""
+    """Yield ``count`` lines of a single case, repeating its inputs."""
     lines = list(_lines(case_named(name), count))
     for index in range(count):
         yield lines[index % len(lines)]
 
 
 def all_cases(count: int) -> Iterator[str]:
-    """Lines spread over every cast of every document."""
+    """Yield ``count`` lines, spread over every cast of every document."""
     cases = [case for case in select([]) if is_cast(case)]
     each = -(-count // len(cases)) * 2
     made = (line for case in cases for line in _lines(case, each))

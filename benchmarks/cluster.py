@@ -22,7 +22,7 @@ RUN = "import sys; from castigate_entry import main; sys.exit(main())"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a table, and keep every figure."""
+    """Print a table, and write all figures as JSON."""
     chosen = _parser().parse_args(arguments)
     source, _, target = chosen.pair.partition("/")
     run = ["run", "--backend", chosen.backend, "--document", DOCUMENT, "--tier", chosen.tier]
@@ -97,12 +97,12 @@ def _dask(*arguments: str) -> Iterator[None]:
 
 
 def _environment() -> dict[str, str]:
-    """The environment in which this process's castigate and benchmarks are found."""
+    """Return an environment in which child processes find this process's modules."""
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def _seconds(arguments: list[str]) -> float:
-    """The time of a whole command, which must come to a verdict."""
+    """Run a whole command and return its seconds; exit if its code is neither 0 nor 1."""
     begun = monotonic()
     command = [sys.executable, "-c", RUN, *arguments]
     ended = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)

@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def row(planted: Planted) -> str:
-    """Judge one codec; all of its time, with compiling and the search for causes."""
+    """Judge one codec and return its row; the times include compiling and finding causes."""
     begin, before = perf_counter(), processor_seconds()
     case = planted.case("float32")
     with TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@ from typing import Any
 
 SECONDS_TO_MEET = 600.0
 UNIT_OF_PEAK = 1 if sys.platform == "darwin" else 1024
-"""``ru_maxrss`` counts bytes there, and kibibytes elsewhere."""
+"""``ru_maxrss`` counts bytes on macOS, and kibibytes elsewhere."""
 
 Task = Callable[..., Any]
 
@@ -23,7 +23,7 @@ Task = Callable[..., Any]
 class Timed:
     """How long all processes took, what each one found, and the most memory that any has held.
 
-    ``processor`` is the time that they had processors for, which others' work disturbs less.
+    ``processor`` is their processor time, which other work on the machine disturbs less.
     """
 
     seconds: float
@@ -33,7 +33,7 @@ class Timed:
 
 
 def together(turns: Sequence[Timed]) -> Timed:
-    """Several turns as one."""
+    """Combine several turns: the sums of their times, all results, and the highest peak."""
     return Timed(
         sum(turn.seconds for turn in turns),
         sum(turn.processor for turn in turns),
@@ -43,7 +43,7 @@ def together(turns: Sequence[Timed]) -> Timed:
 
 
 class Crew:
-    """Warm processes, each of which has made its own thing to work on."""
+    """Warm processes, each of which has built its own object to work on."""
 
     def __init__(self, jobs: int, make: Callable[[], Any]) -> None:
         context = get_context("spawn")
@@ -75,7 +75,7 @@ class Crew:
         return self.timed(task, [arguments]).found[0]
 
     def timed(self, task: Task, parts: Sequence[tuple[Any, ...]]) -> Timed:
-        """Do a task, a part in each process; processes without a part rest."""
+        """Run a task on one part per process, and time it; processes without a part idle."""
         for place, link in enumerate(self._links):
             link.send((task, parts[place]) if place < len(parts) else (_rest, ()))
         self._barrier.wait(SECONDS_TO_MEET)
@@ -118,7 +118,7 @@ def _rest(_: Any) -> None:
 
 
 def _peak() -> int:
-    """The most memory this process has ever held.
+    """The peak memory of this process in bytes.
 
     A new process inherits its parent's figure, so the parent loads no framework.
     """

@@ -92,7 +92,7 @@ def measure(name: str, device: str, inputs: int, repeat: int) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a table, and keep every figure."""
+    """Print a table, and write all figures as JSON."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--device", default="cuda", metavar="NAME", help="a torch device")
     options.add_argument("--pair", action="append", metavar="SOURCE/TARGET", help="repeatable")

@@ -95,7 +95,7 @@ def plans(judge: BackendJudge, document: str) -> Iterator[Sweep]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a table, and keep every figure."""
+    """Print a table, and write all figures as JSON."""
     parser = ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--backend", action="append", metavar="NAME", help="repeatable")
     parser.add_argument("--document", default="onnx-cast:25", metavar="NAME:VERSION")

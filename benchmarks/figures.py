@@ -18,7 +18,7 @@ from rich.table import Table
 from specs.release import VERSION
 
 NARROWEST = 150
-"""Columns of a terminal that is none: tables are not folded in a log."""
+"""The least width of tables in columns, so that they are not folded in a log."""
 PACKAGES = ("numpy", "numba", "torch", "onnxruntime", "ml_dtypes", "gfloat", "gmpy2")
 
 
@@ -42,7 +42,7 @@ def _version(package: str) -> str | None:
 
 
 def median(figures: Iterable[float]) -> float:
-    """The middle figure, or that between the two middle ones."""
+    """The middle figure, or the mean of the two middle ones."""
     return statistics.median(figures)
 
 
@@ -59,7 +59,7 @@ def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> N
 
 
 def keep(chosen: Namespace, figures: dict[str, Any]) -> None:
-    """Write all figures to a file of JSON, or where none is named print them as one line."""
+    """Write all figures to the JSON file of the options; without one, print them as one line."""
     options = {name: value for name, value in vars(chosen).items() if name != "json"}
     whole = {**surroundings(), "options": options, **figures}
     if chosen.json is None:

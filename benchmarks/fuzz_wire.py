@@ -15,13 +15,13 @@ from tests.wire.streams import read_all, stream
 
 KIBIBYTE = 1 << 10
 LONGEST = 1.0
-"""Seconds after which a reader hangs."""
+"""A reader that takes more seconds than this for one stream counts as hanging."""
 MOST = 200 << 20
-"""Bytes of memory that all of it may take."""
+"""The most bytes of memory that the whole process may take."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Read so many streams, and tell what it took."""
+    """Read random streams; print how long that took and the peak memory."""
     parser = ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--streams", type=int, default=200_000)
     parser.add_argument("--seed", type=int, default=0)

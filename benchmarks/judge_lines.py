@@ -18,7 +18,7 @@ COMMAND = [sys.executable, "-c", "from conformance.commands.main import main; ma
 
 
 def seconds(path: Path) -> float:
-    """The time of one whole process."""
+    """Run one whole process, and return its seconds."""
     start = time.perf_counter()
     done = subprocess.run([*COMMAND, str(path)], stdout=subprocess.DEVNULL, check=False)
     if done.returncode:

@@ -1,4 +1,4 @@
-"""The worst that a sweep can meet: every answer is wrong, and none follows from another."""
+"""The worst case of a sweep: every answer is wrong, and no answer predicts another."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ SPARE = 1 << 16
 class Noise:
     """Answers float32 to float16 with random finite nonzero numbers of the wrong sign.
 
-    So no answer is right, not even where any NaN is, and the count of wrong ones is known.
+    So no answer is right, not even where any NaN is allowed, and the count of wrong ones is known.
     """
 
     name = "noise"
     version = "1"
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer the first time that a bound call would."""
+        """Return what the first call of a bound function returns."""
         return self.bind(case, bits)()
 
     def bind(self, case: Case, bits: Bits) -> Callable[[], Bits]:
-        """Prepare a call that costs next to nothing: each gives another part of the same noise.
+        """Return a function that costs next to nothing: each call slices the same noise elsewhere.
 
-        All inputs of one call have the same sign.
+        It expects all inputs of one call to have the same sign.
         """
         if (case.source, case.target) != ("float32", "float16"):
             raise Unsupported("the noise is made of float16")

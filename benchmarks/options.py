@@ -19,13 +19,13 @@ PAIRS: Mapping[str, tuple[str, ...]] = {
     "ort": ("float32/float8e4m3fn",),
     "ml_dtypes": ("float32/float8e4m3fn",),
 }
-"""The pairs that are measured if none is named; backends that are not here get torch's first."""
+"""The pairs that are measured by default; a backend that is not listed gets torch's first pair."""
 Measured = tuple[str, str, str]
 """A backend, a source and a target."""
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
-    """The options that every benchmark of the sweep takes."""
+    """Return a parser with the options that every sweep benchmark takes."""
     made = argparse.ArgumentParser(description=description)
     made.add_argument("--backend", action="append", metavar="NAME", help="repeatable")
     made.add_argument("--pair", action="append", metavar="SOURCE/TARGET", help="repeatable")
@@ -39,12 +39,12 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def number(word: str) -> int:
-    """A count, in hex if it begins with 0x."""
+    """Parse a count, in hex if it begins with 0x."""
     return int(word, 0)
 
 
 def measured(options: argparse.Namespace) -> list[Measured]:
-    """Every backend with every pair that is wanted of it."""
+    """Combine every chosen backend with the chosen pairs, or with its default pairs."""
     return [
         (backend, *_pair(pair))
         for backend in options.backend or PAIRS

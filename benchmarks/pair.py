@@ -32,19 +32,19 @@ from specs.selection import case_named, select
 CHUNK = 1 << 19
 """Inputs of the smallest part that is timed: at least one call of every pair."""
 PROBES = 251
-"""Chunks looked at for a whole range: a prime, so that they do not all begin where binades do."""
+"""Chunks sampled from a range: a prime, so that they do not all begin where binades do."""
 ROUNDS = 10
 ALIKE = 2**-7
-"""Parts of a source that differ by less are alike: a float32 is a NaN in 2**-8 of all patterns."""
+"""Open fractions that differ by less count as equal: 2**-8 of all float32 patterns are NaNs."""
 COMPILED = (False, True) if find_spec("numba") is not None else (False,)
 """Which comparisons are timed: numpy's, and the compiled one."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which cases judge: the one that is asked, then all others that no probe finds fault with.
+    """The cases that judge: the asked one first, then all others that find no probe wrong.
 
-    ``is_open`` is the part of all inputs that the asked one lets be answered with anything.
+    ``is_open`` is the fraction of all inputs for which the asked case allows any answer.
     """
 
     asked: str
@@ -56,7 +56,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Checked:
-    """The processor time of the checker alone, on answers that were in the cache."""
+    """The processor time of the checker alone, on answers that are in the cache."""
 
     elements: int
     seconds: float
@@ -77,7 +77,7 @@ class Pair:
         return self.cases[0]
 
     def alone(self, lo: int, hi: int) -> int:
-        """Fill a buffer with inputs and have it cast, which no sweep can avoid."""
+        """Fill a buffer with inputs and cast it, over and over: work that no sweep can avoid."""
         buffer = self._buffer(hi - lo)
         Dense(hi).fill(buffer, lo)
         call = self._bound(buffer)
@@ -89,7 +89,7 @@ class Pair:
         return 0
 
     def swept(self, fast: bool, tables: int, lo: int, hi: int) -> int:
-        """The sweep itself; how many answers the first ruling finds wrong."""
+        """Sweep a range of inputs; return how many answers the first ruling finds wrong."""
         cases = list(islice(cycle(self.cases), tables))
         found = sweep(self.judge, cases, Dense(hi), lo, hi, chunk_comparison(fast), _not_told)
         if found[0].inputs != hi - lo:
@@ -97,7 +97,7 @@ class Pair:
         return found[0].wrong
 
     def checked(self, fast: bool, lo: int, hi: int) -> Checked:
-        """The checker alone, over chunks that are spread over the range."""
+        """Time the checker alone, over chunks that are spread over the range."""
         all_right = chunk_comparison(fast).check_of(table(ruling(self.asked)))
         buffer = self._buffer(hi - lo)
         call = self._bound(buffer)
@@ -116,7 +116,7 @@ class Pair:
         return Checked(elements, seconds, refused)
 
     def told(self) -> Chosen:
-        """The options that were chosen."""
+        """Return the choice of cases that ``prepared`` made."""
         assert self.chosen is not None
         return self.chosen
 
@@ -133,7 +133,7 @@ class Pair:
 
 
 def prepared(backend: str, source: str, target: str, asked: str | None = None) -> Pair:
-    """Load a backend, choose what it is asked, build the tables, and warm all that is timed."""
+    """Load a backend, choose its cases, build the tables, and warm up everything that is timed."""
     judge = BackendJudge(load_backend(backend), {}, Settings())
     shared, others = _candidates(judge, source, target)
     if asked is not None:
@@ -154,7 +154,7 @@ def prepared(backend: str, source: str, target: str, asked: str | None = None) -
 def _candidates(judge: BackendJudge, source: str, target: str) -> tuple[list[Case], list[Case]]:
     """A case of every ruling of a pair: those of the road that most rulings share, and all others.
 
-    Rulings of roads that the backend has not got are among them: its answers may well fulfil them.
+    The others include rulings of roads that the backend lacks: its answers may conform to them.
     """
     rulings: dict[Ruling, Case] = {}
     roads: dict[str, dict[Ruling, Case]] = {}
@@ -175,7 +175,7 @@ def _candidates(judge: BackendJudge, source: str, target: str) -> tuple[list[Cas
 
 
 def _open_part(case: Case) -> float:
-    """The part of all inputs that a case lets be answered with anything."""
+    """The fraction of all inputs for which a case allows any answer."""
     size = 1 << format_named(case.source).bits
     return open_inputs(staircase(ruling(case)), 0, size) / size
 
@@ -184,7 +184,8 @@ def _judging(judge: BackendJudge, shared: list[Case], others: list[Case], size: 
     """The case to be asked, and all others whose rulings find no probe wrong.
 
     A table that finds billions of wrong answers would measure how they are gathered, and one that
-    lets everything pass would measure nothing: the strictest is asked, and none that is laxer left.
+    allows everything would measure nothing. So the strictest case is asked, and laxer ones are
+    left out.
     """
     left = sorted([*shared, *others], key=_open_part)
     asked = next(case for case in left if case in shared)

@@ -1,6 +1,6 @@
-"""The same cast by others and by this project, each behind one function from patterns to patterns.
+"""Casts by other libraries and by this project, each as a function from patterns to patterns.
 
-All of them take float32. A pair names the fields that a peer needs to be told.
+All casts are from float32. A ``Target`` holds what a peer needs to know of the target format.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Cast = Callable[[Bits], Bits]
 
 @dataclass(frozen=True)
 class Target:
-    """A cast that every peer can do: too large numbers become infinite, or NaN."""
+    """A cast that every peer supports: numbers that overflow become infinity, or NaN."""
 
     case: Case
     gfloat: str
@@ -48,9 +48,9 @@ class Target:
 
 @dataclass(frozen=True)
 class Peer:
-    """One way to an answer; ``make`` raises ImportError where its package is not installed.
+    """One implementation of the casts; ``make`` raises ImportError if its package is missing.
 
-    ``answers`` is false for a part of the work that gives no patterns.
+    ``answers`` is false for a peer that does only a part of the work and returns no answers.
     """
 
     name: str
@@ -81,7 +81,7 @@ def _compiled(target: Target) -> Cast:
 
 
 def _with_nan(rules: Ruling, expected: Expected) -> Bits:
-    """The patterns that are expected, and a NaN where any is."""
+    """Return the expected patterns, with one fixed NaN where any NaN is allowed."""
     for place, branch in enumerate(rules.branches):
         if isinstance(branch.outcome, Nan):
             code = rules.target.nans(branch.outcome.sign)[0][-1]
@@ -143,7 +143,10 @@ def _mpfr_rounding(target: Target) -> Cast:
 
 
 def _gmpy2(target: Target) -> tuple[Any, Any]:
-    """MPFR with a format's precision and exponents; its significands lie between 1/2 and 1."""
+    """Return gmpy2 and a context with a format's precision and exponents.
+
+    MPFR's significands lie between 1/2 and 1.
+    """
     gmpy2: Any = importlib.import_module("gmpy2")
     entry, precision = target.format.entry, target.format.precision
     largest = target.format.max_code >> entry.mantissa

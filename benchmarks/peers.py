@@ -32,7 +32,7 @@ SEED = 3
 WHOLE = 1 << 32
 ROUNDS = 3
 SECONDS = 0.5
-"""A quick peer is asked over and over for as long."""
+"""The rounds of a fast peer are repeated for this long."""
 MOST_ROUNDS = 1000
 
 
@@ -50,7 +50,8 @@ class Disagreement:
 class Measured:
     """How fast a peer is, and how many of its answers are not allowed.
 
-    ``other_nan`` of the wrong ones are a NaN where another is wanted: of the other sign, say.
+    ``other_nan`` of the wrong ones are a NaN where another NaN is due, such as one of the other
+    sign.
     """
 
     peer: str
@@ -65,17 +66,17 @@ class Measured:
 
     @property
     def speed(self) -> float:
-        """Patterns of a second, in the median round."""
+        """Patterns per second, in the median round."""
         return self.patterns / median(self.seconds)
 
     @property
     def extrapolated(self) -> float:
-        """Seconds for every pattern of 32 bits; nobody has waited for them."""
+        """Seconds for all 2^32 patterns, extrapolated from ``speed``."""
         return WHOLE / self.speed
 
 
 def spread(count: int) -> Bits:
-    """A random pattern out of each of so many equal parts, in rising order."""
+    """Pick one random pattern from each of ``count`` equal parts of all 2^32, in rising order."""
     places = np.arange(count, dtype=np.uint64)
     begins = places * np.uint64(WHOLE) // np.uint64(count)
     ends = (places + np.uint64(1)) * np.uint64(WHOLE) // np.uint64(count)
@@ -88,7 +89,7 @@ def measure(count: int, seconds: float) -> Iterator[Measured]:
     timed = spread(count)
     for target in targets():
         hard = inputs_of(target.case, target.rules, 0, 0)
-        # A count for hasty runs is one for the hard inputs, too.
+        # A small count, for a quick run, limits the hard inputs too.
         hard = hard[:: max(1, hard.size // (4 * count))]
         asked = np.unique(np.concatenate([timed, hard]))
         for peer in PEERS:
@@ -150,7 +151,7 @@ def _row(result: Measured) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a table for each cast, and keep every figure."""
+    """Print a table for each cast, and write all figures as JSON."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--count", type=number, default=COUNT, metavar="N", help="patterns timed")
     options.add_argument("--seconds", type=float, default=SECONDS, help="for each quick peer")

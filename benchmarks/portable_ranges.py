@@ -185,7 +185,7 @@ def floats_at(places: Any, source: Any) -> Any:
 
 
 def bits_of(answers: Any, target: str) -> Any:
-    """The bits of an array, all NaNs made one."""
+    """The bits of an array, with all NaNs replaced by one."""
     bits = answers.view(f"uint{8 * answers.dtype.itemsize}")
     with np.errstate(all="ignore"):
         nan = np.isnan(bits.view(dtype_of(target)).astype(np.float64))
@@ -194,19 +194,19 @@ def bits_of(answers: Any, target: str) -> Any:
 
 @cache
 def process_of(name: str) -> ProcessPoolExecutor:
-    """A process of a framework's own: some of them cannot live in one."""
+    """Return a process for one framework only: some frameworks cannot share a process."""
     return ProcessPoolExecutor(1, get_context("spawn"))
 
 
 def agree(names: list[str], x: Any, target: str) -> Any:
-    """Which of some floats all frameworks give the same bits for."""
+    """Return for which of the floats all frameworks give the same bits."""
     made = [process_of(name).submit(CASTS[name], x, target) for name in names]
     first, *others = (bits_of(each.result(), target) for each in made)
     return np.logical_and.reduce([first == each for each in others])
 
 
 def check(pair: dict[str, Any]) -> str:
-    """Check the widest ranges of a pair, and say what was found in one line."""
+    """Check the widest ranges of a pair, and return the result as one line."""
     source, target = np.dtype(pair["source"]), pair["target"]
     names = [*pair["backends"]]
     inside, outside = [], []

@@ -18,7 +18,7 @@ PYTEST = ["-m", "pytest", "--pyargs", "conformance", "-q", "--tb=no", "-r", "N"]
 
 
 def measure(backend: str, processes: int) -> tuple[float, str]:
-    """Seconds of one whole run, and what pytest said at its end."""
+    """Time one whole run; return its seconds, and the last line of pytest without the time."""
     spread = ["-n", str(processes), "--dist", "worksteal"] if processes > 1 else []
     command = [sys.executable, *PYTEST, "-p", "no:cacheprovider", f"--backend={backend}", *spread]
     start = time.perf_counter()

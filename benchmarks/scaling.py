@@ -29,7 +29,7 @@ class Scaled:
 
     @property
     def speed_up(self) -> list[float]:
-        """How often faster, repetition by repetition."""
+        """How many times faster several processes were, for each repetition."""
         return [one / several for one, several in zip(self.one, self.several, strict=True)]
 
     def figures(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _swept(pair: Pair, lo: int, hi: int) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a table, and keep every figure."""
+    """Print a table, and write all figures as JSON."""
     chosen = parser(__doc__).parse_args(arguments)
     if not chosen.backend and not chosen.pair:
         chosen.backend, chosen.pair = ["torch"], DEFAULT

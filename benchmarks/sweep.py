@@ -22,8 +22,11 @@ from benchmarks.pair import COMPILED, Checked, Chosen, Pair, parts, prepared
 ALONE = "cast alone"
 TABLES = (4, 16)
 TURNS = 8
-"""Parts of a range: the shortest whole task takes a third of a second, and a part much longer than
-it takes to begin together."""
+"""Parts of a range that are timed one after another.
+
+The shortest whole task takes a third of a second, and a part still takes much longer than the
+processes need to begin together.
+"""
 NAMES = {True: "numba", False: "numpy"}
 NOISE = "benchmarks.noise:Noise"
 NOISE_CASE = "onnx-cast:25/float32/float16"
@@ -34,7 +37,7 @@ MEGABYTE = 1_000_000
 class Result:
     """All figures of one backend and pair, by task: seconds of every repetition, and the peak.
 
-    ``processor`` is the processors' time, of all processes together.
+    ``processor`` is the processor time of all processes together.
     """
 
     backend: str
@@ -52,11 +55,11 @@ class Result:
         return f"{self.backend} {self.source}/{self.target}"
 
     def ratio(self, form: str) -> list[float]:
-        """How much longer than the cast alone the sweep took, repetition by repetition."""
+        """The time of the sweep divided by that of the cast alone, for each repetition."""
         return _ratio(self.seconds, form)
 
     def ratio_of_processors(self, form: str) -> list[float]:
-        """The same of the processors' time."""
+        """The same ratio of processor times."""
         return _ratio(self.processor, form)
 
     def of_each_table(self, form: str, tables: int) -> list[float]:
@@ -86,7 +89,7 @@ def _ratio(times: dict[str, list[float]], form: str) -> list[float]:
 
 
 def measure(wanted: Namespace, what: Measured, fast: bool) -> Result:
-    """Time everything about one pair, the tasks in turns, and again."""
+    """Time every task of one pair, taking turns within each repetition."""
     form = NAMES[fast]
     turns = [parts(lo, hi, wanted.jobs) for lo, hi in parts(0, wanted.range, TURNS)]
     tasks: dict[str, Task] = {ALONE: Pair.alone, form: partial(_swept, fast, 1)}
@@ -118,11 +121,11 @@ def measure(wanted: Namespace, what: Measured, fast: bool) -> Result:
 
 
 def _say(message: str) -> None:
-    """Long work shows how far it has come, beside what it prints in the end."""
+    """Print progress on stderr; the results go to stdout."""
     print(message, file=sys.stderr, flush=True)
 
 
-# A task is called with what a process works on and the bounds of its part.
+# A task is called with the process's ``Pair`` and the bounds of its part.
 
 
 def _swept(fast: bool, tables: int, pair: Pair, lo: int, hi: int) -> int:
@@ -218,7 +221,7 @@ def show_all(results: list[Result], worst: dict[str, Any] | None, fast: bool) ->
 
 
 def _spread(figures: list[float], places: int = 2) -> str:
-    """The median between the least and the greatest: how steady the machine was."""
+    """Format the least, median and greatest figure, which shows how steady the machine was."""
     least, middle, most = (f"{each(figures):.{places}f}" for each in (min, median, max))
     return f"{least} < {middle} < {most}"
 
@@ -228,7 +231,7 @@ def _speed(checked: Checked) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print tables, and keep every figure."""
+    """Print tables, and write all figures as JSON."""
     options = parser(__doc__)
     options.add_argument("--numpy", action="store_true", help="time numpy's comparison as well")
     options.add_argument("--no-worst", action="store_true", help="leave the worst case out")

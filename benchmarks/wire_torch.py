@@ -34,7 +34,7 @@ def hello(asked):
 
 
 def made(first, count):
-    """The inputs, by adding to the last ones."""
+    """Return the inputs; consecutive ones are made by adding to the previous ones in place."""
     global inputs, at
     if inputs.numel() == count and at == first - count:
         inputs += count
@@ -45,7 +45,7 @@ def made(first, count):
 
 
 def sweep(source, y, first, count):
-    """Cast piece by piece, each of which stays in the cache."""
+    """Cast in pieces that stay in the cache."""
     for begin in range(0, count, PIECE):
         piece = min(PIECE, count - begin)
         y[begin : begin + piece].copy_(made(first + begin, piece).view(source))

@@ -30,7 +30,7 @@ EITHER = re.compile(r"\{([^{}]*)\}")
 """A choice of texts in a pattern."""
 PIECES = re.compile(r"(\*\*|\*|\{[^{}]*\})")
 MAX_CHOICES = 1 << 16
-"""Texts that the choices of one pattern may make; there are fewer cases of all documents."""
+"""The most texts that the choices of a pattern may expand to; all documents have fewer cases."""
 SHOWN = 100
 """Characters of a pattern that an error shows."""
 INVARIANCES, VARIANTS = "invariances", "variants"
@@ -50,7 +50,7 @@ def pair_checks(pair: str, first_variant: str) -> tuple[str, ...]:
 
 
 def kind_of_check(check: str) -> str:
-    """What a check is about besides its dtypes.
+    """The name of a check without its dtypes.
 
     >>> kind_of_check("variants/jax/float32/float16")
     'variants/jax'
@@ -68,12 +68,12 @@ def is_chain_check(name: str) -> bool:
 
 
 Piece = str | tuple[str, ...]
-"""A wildcard, as the character that it does not match, or the texts of which one stands here."""
+"""A wildcard, given by the character that it does not match, or a choice of texts."""
 
 
 @cache
 def _pieces(pattern: str) -> tuple[tuple[Piece, ...], tuple[str, ...]]:
-    """The pieces of a pattern, and the texts that every id contains which it stands for."""
+    """Split a pattern into pieces; also return the texts that every matching id contains."""
     pieces: list[Piece] = []
     for text in filter(None, re.split(PIECES, pattern)):
         piece = UNMATCHED.get(text) or tuple(_texts(text))
@@ -93,8 +93,7 @@ def matches(pattern: str, case: str) -> bool:
     """Whether a pattern stands for a case id.
 
     It goes through the pattern once, with all places of the id that the pieces so far can reach. A
-    regular expression would try one place after the other, and so take time without end for a
-    pattern like ``*a*a*a*a*b``.
+    regular expression would backtrack, and take far too long for a pattern like ``*a*a*a*a*b``.
     """
     pieces, contained = _pieces(pattern)
     for text in contained:

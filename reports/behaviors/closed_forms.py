@@ -17,7 +17,7 @@ from specs.behaviors import Answer, Behavior, Constant, Nan, behaviors
 from specs.formats import Format, format_named
 
 MOST_KEPT = 1 << 12
-"""Patterns whose evaluation is kept for the next behavior: those of many take much memory."""
+"""Most patterns whose evaluation is cached for the next behavior; more would take much memory."""
 HAS_CONSTANT: dict[Constant, Any] = {
     "zero": lambda target: target.entry.zero != "none",
     "minus-zero": lambda target: target.entry.zero == "signed",
@@ -25,7 +25,7 @@ HAS_CONSTANT: dict[Constant, Any] = {
     "minus-infinity": lambda target: target.entry.infinity,
     "nan": lambda target: bool(target.nan_codes),
 }
-"""Whether a format has a constant; the constants that are not here every format has."""
+"""Whether a format has a constant; every format has the constants that are not listed here."""
 
 
 def applies_to(behavior: Behavior, source: Format, target: Format) -> bool:
@@ -62,12 +62,12 @@ def behaviors_between(source: Format, target: Format) -> tuple[Behavior, ...]:
 
 
 def real_format(source: Format) -> Format:
-    """The format of what a behavior is asked about: of a complex source, that of its parts."""
+    """The format of the numbers that behaviors see: for a complex source, that of its parts."""
     return format_named(source.entry.part) if source.kind == "complex" else source
 
 
 def real_patterns(source: Format, inputs: NDArray[Any]) -> NDArray[np.uint64]:
-    """The patterns that a behavior is asked about; of complex numbers, the real parts."""
+    """The patterns that behaviors see: for complex numbers, those of the real parts."""
     if source.kind != "complex":
         return inputs.astype(np.uint64)
     part = real_format(source).storage

@@ -48,7 +48,7 @@ class CountedInputs:
     examples: tuple[Example, ...]
 
     def merged(self, other: CountedInputs, source: Format) -> CountedInputs:
-        """These inputs and others."""
+        """Add the count of others, and keep the smallest examples of both."""
         examples = smallest_examples(source, self.examples + other.examples)
         return CountedInputs(self.count + other.count, examples)
 

@@ -16,7 +16,10 @@ from specs.formats import Format
 MAX_DECIMAL = 24
 """Characters of a decimal that is still written in full."""
 LEAST_DIGITS = 3
-"""One digit may identify a subnormal number, and still be a third away from its value."""
+"""The least digits of a rounded decimal.
+
+One digit may identify a subnormal number, and still be a third away from its value.
+"""
 PLAIN_POWERS = range(-4, 9)
 """Numbers with these powers of ten are written in plain notation."""
 LONGEST_TEXT, LAST_CHARACTERS = 60, 20
@@ -108,7 +111,7 @@ def allowed_columns(target: Format, allowed: str) -> DatumColumns:
 def aligned_rows(rows: list[tuple[str, DatumColumns]]) -> Iterator[str]:
     """Named rows as indented lines with aligned columns."""
     name_width = max(9, *(len(name) for name, _ in rows))
-    # Words in the place of a pattern, as of an error, may be long, and nothing stands after them.
+    # Words in place of a pattern, such as an error, may be long, and no column follows them.
     tabled = [cells for _, cells in rows if any(cells[1:])] or [cells for _, cells in rows]
     widths = [max(len(cells[column]) for cells in tabled) for column in range(3)]
     for name, cells in rows:

@@ -21,7 +21,7 @@ from specs.formats import Format
 from specs.ruling import ruling
 
 KEPT = 64
-"""Expectations that are remembered: many mechanisms are tried on the same inputs."""
+"""Expectations that are cached: many mechanisms are tried on the same inputs."""
 DECODED = 2
 FEW = 1024
 """Failing inputs, and others, for which it is computed first where a mechanism would fail."""
@@ -38,7 +38,7 @@ class AskedInputs:
 
     @cached_property
     def few(self) -> AskedInputs:
-        """Some of those that fail, and of the others."""
+        """A sample of at most ``FEW`` failing inputs and ``FEW`` others."""
         chosen = [
             places[:: max(1, -(-places.size // FEW))]
             for places in (np.flatnonzero(self.fails), np.flatnonzero(~self.fails))
@@ -67,7 +67,7 @@ def known_ruling(case: Case) -> Ruling | None:
 
 
 def answered_ruling(case: Case) -> Ruling | None:
-    """The ruling of a case that its document wants answered; None if there is no such case."""
+    """The ruling of a case; None if there is none, or if it rejects or leaves open the case."""
     rules = known_ruling(case)
     return None if rules is None or rules.is_rejection or rules.is_open else rules
 
@@ -88,5 +88,5 @@ def _expected_by_kernels(rules: Ruling, inputs: bytes) -> Expected:
 
 @lru_cache(DECODED)
 def _decoded(source: Format, inputs: bytes) -> tuple[NDArray[Any], KernelExpectations]:
-    """Patterns, and what decodes them once for all rules by which they are judged."""
+    """Return the patterns, and expectations that decode them once for all rulings."""
     return np.frombuffer(inputs, source.storage), KernelExpectations()

@@ -23,9 +23,9 @@ SHIFT_MODULUS = 64
 def rounded_exponents(patterns: NDArray[Any], mode: str, saturates: bool) -> NDArray[np.uint16]:
     """The exponent bits of float32 patterns, plus one where the fraction bits round up.
 
-    In the mode `nearest`, a tie rounds up unless the exponent bits are zero. What saturates does
-    not round up from the largest finite exponent. Of negative numbers, which have no such bits, the
-    code is out of range.
+    In the mode `nearest`, a tie rounds up unless the exponent bits are zero. With ``saturates``,
+    the largest finite exponent does not round up. Negative patterns keep their sign bit, so that
+    their codes are out of range.
     """
     exponents = patterns >> np.uint32(FRACTION_BITS)
     fractions = patterns & np.uint32((1 << FRACTION_BITS) - 1)
@@ -81,7 +81,7 @@ def clamped(source: Format, target: Format, code: int) -> int:
 
 
 def subnormals(source: Format, target: Format, patterns: NDArray[Any]) -> Mask:
-    """Which patterns are subnormal, or are so small that they would be in the target."""
+    """Which patterns are zero or subnormal, or would be so in the target."""
     smallest = 1 << source.entry.mantissa
     if target.kind == "float":
         smallest = max(smallest, clamped(target, source, 1 << target.entry.mantissa))

@@ -31,7 +31,7 @@ Answer = Callable[[BitcastRuling, Patterns], Patterns | None]
 class BitMechanism(NamedTuple):
     """A sentence, and the answer to a tensor; None if the mechanism does not concern its pair.
 
-    Where a byte is not filled, another answer may be as good.
+    ``or_answer`` is an equally good answer where the last byte is not filled.
     """
 
     says: str
@@ -61,7 +61,7 @@ def _in_groups(ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
 
 
 def _reversed_groups(size: int, patterns: Patterns, *, is_filled: bool = False) -> Patterns:
-    """Reverse each group of so many elements; a last group stays, or is filled up by zeros."""
+    """Reverse each group of ``size`` elements; an incomplete last one stays, or gets zeros."""
     flat = patterns.reshape(-1)
     missing = -flat.size % size if is_filled else 0
     filled = np.concatenate([flat, np.zeros(missing, flat.dtype)])
@@ -82,7 +82,7 @@ def _in_bytes(is_filled: bool, ruling: BitcastRuling, bits: Patterns) -> Pattern
 
 
 def _without_unfilled(ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
-    """Make the elements zero that do not fill a byte."""
+    """Set the last elements to zero if they do not fill a byte."""
     narrow, right = ruling.widths.target, by_integer(ruling, bits)
     if narrow >= BYTE or BYTE % narrow:
         return None
@@ -138,7 +138,7 @@ CHANGES_OF_FLOATS: Mapping[str, tuple[str, Callable[[Format, Patterns], Patterns
     "flushes-bits": ("bitcasts flush subnormal numbers of the {} to zero", _flushed),
     "loses-minus-zero": ("bitcasts turn -0 of the {} into 0", _without_minus_zero),
 }
-"""What arithmetic does to floats that should only be moved."""
+"""Changes that float arithmetic makes to bits that should only be moved."""
 BIT_MECHANISMS: Mapping[str, BitMechanism] = {
     "reverses-elements-in-bytes": BitMechanism(
         "bitcasts put elements of less than 8 bits that share a byte in reverse order",
@@ -169,13 +169,16 @@ BIT_MECHANISMS: Mapping[str, BitMechanism] = {
         for place, where in (("source", _of_inputs), ("target", _of_answers))
     },
 }
-"""By the names that findings have; of two that explain a fault alike, the first."""
+"""The mechanisms by the names of their findings; among equal explanations the first is named."""
 
 
 def followed_mechanisms(
     answered: Iterable[tuple[BitcastRuling, Patterns, Patterns]],
 ) -> tuple[str, ...]:
-    """The mechanisms that give every answer: rulings, tensors, and the answers to them."""
+    """The names of the mechanisms that reproduce every answer.
+
+    ``answered`` holds rulings, tensors, and the answers to them.
+    """
     every = list(answered)
     return tuple(
         name

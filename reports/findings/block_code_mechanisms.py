@@ -1,6 +1,6 @@
-"""How a library may have made codes of the elements of blocks in place of what the document says.
+"""Mechanisms by which a library may have encoded elements of blocks other than documented.
 
-A mechanism explains a case if it gives every code, by the scales that the library gave itself.
+A mechanism explains a case if it gives every code, computed with the library's own scales.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class Elements:
 
     @cached_property
     def quotients(self) -> Floats:
-        """The elements divided by the scales, zero where that is no number."""
+        """The elements divided by the scales; zero where the quotient is not finite."""
         with np.errstate(all="ignore"):
             quotients = self.way(self.blocks)
         return np.where(np.isfinite(quotients), quotients, 0.0)
 
     @cached_property
     def is_negative(self) -> NDArray[np.bool_]:
-        """Which elements have a sign."""
+        """Which elements have the sign bit set."""
         return np.signbit(self.blocks.numbers)
 
     @property
@@ -59,11 +59,11 @@ class Elements:
         return values_of(self.format)[: self.format.max_code + 1]
 
     def nearest(self) -> Ints:
-        """The places of the nearest values, ties to even."""
+        """The indices of the nearest values, ties to even."""
         return nearest_codes(self.values, np.abs(self.quotients))
 
     def signed(self, places: Ints, is_negative: NDArray[np.bool_] | None = None) -> Ints:
-        """The codes at places, the largest at most, with their signs."""
+        """Turn indices of values into codes with signs, clamped to the largest code."""
         negative = self.is_negative if is_negative is None else is_negative
         places = np.minimum(places, self.format.max_code)
         if self.format.is_integral:
@@ -78,10 +78,10 @@ Mechanism = Callable[[Elements], Ints]
 
 
 def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str, ...]:
-    """The names of the mechanisms that give all codes, as far as they belong to a part.
+    """The names of the mechanisms that give all codes of a part.
 
-    Where no mechanism and no way to divide does, a way and a mechanism together may, and then both
-    with quotients that are rounded to the dtype of the numbers.
+    If no mechanism and no way to divide does so alone, pairs of both are tried, and then pairs with
+    quotients that are rounded to the dtype of the numbers.
     """
     few = [
         wrong
@@ -98,7 +98,7 @@ def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str
 
     if found := (
         *(name for name, (_, mechanism) in MECHANISMS.items() if give(mechanism, exact)),
-        # Scales of blocks beside a block are not those beside it in a few.
+        # In a sample of blocks a block has other neighbors, and some ways use a neighbor's scale.
         *(
             name
             for name, (_, way) in WAYS.items()
@@ -119,7 +119,7 @@ def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str
 
 
 def _then(way: Way, after: str) -> Way:
-    """A way to divide whose quotients are rounded afterwards, by another way that rounds them."""
+    """Return a way to divide whose quotients are then rounded as the way ``after`` rounds."""
     if not after:
         return way
     dtype = after.removeprefix("rounds-elements-to-").removesuffix("-first")
@@ -127,7 +127,7 @@ def _then(way: Way, after: str) -> Way:
 
 
 def _few_wrong(blocks: GradedBlocks, part: Part) -> GradedBlocks:
-    """Some blocks in which a code of a part is wrong; to try them first saves time."""
+    """Sample blocks in which a code of a part is wrong; trying them first saves time."""
     size = blocks.ruling.size
     wrong = in_blocks(size, blocks.wrong[Y] & blocks.graded(Y, part)).any(axis=-1)
     chosen = np.flatnonzero(wrong.reshape(-1))
@@ -154,7 +154,7 @@ def _gives(each: Elements, mechanism: Mechanism, part: Part) -> bool:
 
 
 def _ties(goes_up: Callable[[Ints], Any]) -> Mechanism:
-    """The codes if a tie goes up from the places for which this holds."""
+    """Return the mechanism by which a tie rounds up from the indices for which this holds."""
 
     def codes(each: Elements) -> Ints:
         middles = np.append(
@@ -190,9 +190,9 @@ def _without_subnormals(each: Elements) -> Ints:
 
 
 def _beyond(code: Callable[[Format, Ints], Any]) -> Mechanism:
-    """The codes if what is beyond the largest value becomes this code, the largest if none would.
+    """Return the mechanism by which elements beyond the largest value get this code.
 
-    Where the scale itself is far off, that is no explanation.
+    Elements whose scale is far off saturate instead: there the scale explains the codes.
     """
 
     def codes(each: Elements) -> Ints:
@@ -221,7 +221,7 @@ def _products(each: Elements, places: Ints) -> Floats:
 
 
 def _overflowing(each: Elements) -> Ints:
-    """The codes if a product with the scale that overflows is infinite, and then encoded."""
+    """The codes if an element whose product with the scale overflows is encoded as infinity."""
     places = each.nearest()
     number, fmt = each.blocks.ruling.number, each.format
     end = 2.0 ** (np.frexp(decoded(number, np.array([number.max_code]))[0])[1])
@@ -238,7 +238,7 @@ def _overflowing(each: Elements) -> Ints:
 
 
 def _below_overflow(each: Elements) -> Ints:
-    """The codes if none is taken whose product with the scale overflows."""
+    """The codes if an element whose product with the scale would overflow gets a smaller code."""
     places = np.minimum(each.nearest(), each.format.max_code)
     limit = 2.0 ** (each.blocks.ruling.number.entry.bias + 1)
     for _ in range(2):
@@ -365,7 +365,7 @@ MECHANISMS: Mapping[str, tuple[str, Mechanism]] = {
 
 
 def says(name: str) -> str:
-    """The sentence of a finding; empty if the name is no mechanism of codes."""
+    """The sentence of a finding; empty if no mechanism of codes has this name."""
     known = {**MECHANISMS, **WAYS}
     names = name.split(AND)
     return ", and ".join(known[each][0] for each in names) if known.keys() >= {*names} else ""

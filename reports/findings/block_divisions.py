@@ -12,7 +12,7 @@ from reports.findings.narrow_floats import rounded_to
 from reports.grading.graded_blocks import GLOBAL, SCALE, GradedBlocks, Mask
 
 Way = Callable[[GradedBlocks], Floats]
-"""The quotients of elements by block."""
+"""Returns the quotients of the elements, by block."""
 
 
 def exact(each: GradedBlocks) -> Floats:
@@ -25,7 +25,7 @@ def _scales(each: GradedBlocks) -> Floats:
 
 
 def _factors(each: GradedBlocks) -> Floats:
-    """The given scale of each block, with the global one."""
+    """The given scale of each block times the global scale."""
     return _scales(each) * each.global_scale
 
 
@@ -66,7 +66,7 @@ def _by_reciprocal_of_product(each: GradedBlocks) -> Floats:
 
 
 def _by_scale_then_reciprocal(each: GradedBlocks) -> Floats:
-    """The quotients in the dtype of the numbers, times the rounded reciprocal in float32."""
+    """The quotients rounded to the numbers' dtype, times the global scale's rounded reciprocal."""
     if GLOBAL not in each.tensors:
         return exact(each)
     inverse = _narrow(np.array(1 / each.global_scale))
@@ -121,7 +121,7 @@ def _zero_where_scale_is_far_too_small(each: GradedBlocks) -> Floats:
 
 
 def _adding_half(each: GradedBlocks) -> Floats:
-    """The quotients if adding 1/2 makes what is just below half the smallest value a whole one."""
+    """The quotients if adding 1/2 raises numbers below half the smallest value to that value."""
     unit = values_of(each.ruling.element)[1]
     quotients = _narrow(exact(each))
     is_raised = np.abs(quotients) == (0.5 - 2.0**-25) * unit

@@ -1,8 +1,8 @@
 """Scales of extreme blocks, whose faults have reasons of their own.
 
 Each fault covers some blocks: those below or above a magnitude, or those whose scale is below the
-smallest. It is found if all of them got what it says, some of them wrongly. What no fault covers is
-explained by itself.
+smallest. It is found if all of them got the scale that it says, and some of these are wrong. Blocks
+that no fault covers are explained on their own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Extreme(NamedTuple):
 
 
 def says(name: str) -> str:
-    """The sentence of a finding; empty if the name is no fault of extreme blocks."""
+    """The sentence of a finding; empty if no fault of extreme blocks has this name."""
     for start, which in ((SMALLEST, "smallest"), (LARGEST, "largest")):
         if name.startswith(start):
             scale = name.removeprefix(start)
@@ -39,7 +39,7 @@ def says(name: str) -> str:
 
 
 def extreme_scales(answered: Sequence[GradedBlocks]) -> Iterator[Extreme]:
-    """The faults that explain wrong scales of extreme blocks, each those that others leave."""
+    """The faults that explain wrong scales of extreme blocks."""
     yield from filter(None, [_at_end(answered, is_top=False), _at_end(answered, is_top=True)])
     if answered[0].ruling.scale.entry.mantissa:
         return
@@ -76,7 +76,7 @@ def _at_end(answered: Sequence[GradedBlocks], *, is_top: bool) -> Extreme | None
 
 
 def _ordered(each: GradedBlocks, is_top: bool) -> tuple[NDArray[Any], ...]:
-    """Of graded blocks the magnitudes from one end on, the given codes and the right ones."""
+    """The graded blocks: their magnitudes from one end on, the given codes and the right ones."""
     asked = graded_scales(each)
     return _order(each, is_top)[asked], each.scale[asked], each.expected[SCALE].codes[asked]
 
@@ -88,9 +88,9 @@ def _order(each: GradedBlocks, is_top: bool) -> Floats:
 
 
 def _powers(each: GradedBlocks) -> Floats:
-    """The powers of two of scales before they are clamped, of quotients in the numbers' dtype.
+    """The exponents of the scales before clamping, from quotients in the numbers' dtype.
 
-    That of a quotient that rounds to zero is infinite.
+    A quotient that rounds to zero has an infinite exponent.
     """
     ruling = each.ruling
     top = float(values_of(ruling.element)[ruling.element.max_code])

@@ -1,4 +1,4 @@
-"""What a library may have done with blocks: what a finding says of each mechanism."""
+"""Finds the sentence of a finding about blocks among the mechanisms of all modules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BESIDE_OTHERS = "changes-blocks-beside-others"
 
 
 def says(name: str) -> str:
-    """The sentence of a finding; empty if the name is no mechanism of blocks."""
+    """The sentence of a finding; empty if no mechanism of blocks has this name."""
     if name == BESIDE_OTHERS:
         return "gives a block another answer beside other blocks than alone"
     return (

@@ -1,4 +1,4 @@
-"""How a library may have decoded blocks in place of what the document says."""
+"""Mechanisms by which a library may have decoded blocks other than documented."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Mechanism = Callable[[GradedBlocks], Ints]
 
 
 def followed_in_products(answered: Sequence[GradedBlocks], part: Part) -> tuple[str, ...]:
-    """The names of the mechanisms that give all numbers, as far as they belong to a part."""
+    """The names of the mechanisms that give all numbers of a part."""
     return tuple(
         name
         for name, (_, mechanism) in MECHANISMS.items()
@@ -41,7 +41,7 @@ def _own(each: GradedBlocks) -> Ints:
 
 
 def _from(change: Callable[[GradedBlocks], tuple[Bits, Bits]]) -> Mechanism:
-    """The products of other codes or scales."""
+    """Return the mechanism that multiplies the codes and scales that ``change`` returns."""
 
     def found(each: GradedBlocks) -> Ints:
         x, scale = change(each)
@@ -66,7 +66,7 @@ def _scaled(step: int) -> Mechanism:
 
 
 def _through(dtype: str) -> Mechanism:
-    """Products that are rounded to a narrower float on their way to float32."""
+    """Return the mechanism that rounds float32 products to a narrower float."""
 
     def found(each: GradedBlocks) -> Ints:
         number, own = each.ruling.number, _own(each)
@@ -100,13 +100,13 @@ def _smallest_scale_as_zero(each: GradedBlocks) -> Ints:
 
 
 def _by_rounded_product(each: GradedBlocks) -> Ints:
-    """The products if that of the scales is rounded to float32 before."""
+    """The products if the product of both scales is rounded to float32 first."""
     scale = decoded(each.ruling.scale, each.scale)
     return _multiplied(each, rounded_to("float32", scale * each.global_scale))
 
 
 def _by_rounded_scales(each: GradedBlocks) -> Ints:
-    """The products if scales are rounded to the dtype of the numbers before."""
+    """The products if the scales are rounded to the dtype of the numbers first."""
     scale = decoded(each.ruling.scale, each.scale)
     return _multiplied(each, rounded_to(each.ruling.number.name, scale) * each.global_scale)
 
@@ -127,7 +127,7 @@ def _positive_zero_codes(each: GradedBlocks) -> Ints:
 
 
 def _anything_at(question: BlockQuestion) -> Mechanism:
-    """The document's products, and whatever was given where this question is answered."""
+    """Return the document's products, but the given answer wherever this question decides."""
     return lambda each: np.where(
         each.expected[Y].asked == NUMBER[question], each.results[Y], _own(each)
     )
@@ -198,5 +198,5 @@ MECHANISMS: Mapping[str, tuple[str, Mechanism]] = {
 
 
 def says(name: str) -> str:
-    """The sentence of a finding; empty if the name is no mechanism of decoding."""
+    """The sentence of a finding; empty if no mechanism of decoding has this name."""
     return MECHANISMS[name][0] if name in MECHANISMS else ""

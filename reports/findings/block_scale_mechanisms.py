@@ -1,8 +1,9 @@
-"""Which scales a library may have given to blocks in place of those of the document.
+"""Mechanisms by which a library may have given blocks other scales than documented.
 
-A mechanism explains blocks if it gives every scale that those of them got to which it applies. The
-other scale rules are tried first, then detours on the way to the case's own rule, then thresholds
-that no rule has: the answers show between which magnitudes a scale doubles.
+A mechanism explains blocks if it gives every scale that they got, as far as it applies to them. The
+other scale rules are tried first, then detours on the way to the case's own rule, then a least
+scale, and then thresholds that no rule has: the answers show between which magnitudes a scale
+doubles.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NEVER_BELOW = "never-gives-a-scale-below-"
 OF_POWERS_ONLY = ("floor", "ceil", "even", "nearest", "nearest-log", "round-up-7.25")
 OF_MANTISSAS_ONLY = ("nearest-even", "nearest-away")
 MOST_BITS = 12
-"""Bits of a threshold that is still named."""
+"""The most bits of a threshold that a name states."""
 
 
 class Scales(NamedTuple):
@@ -43,7 +44,7 @@ Mechanism = Callable[[GradedBlocks], Scales]
 
 
 def says(name: str) -> str:
-    """The sentence of a finding; empty if the name is no mechanism of scales."""
+    """The sentence of a finding; empty if no mechanism of scales has this name."""
     if name.startswith(RULE):
         used, _, asked = name.removeprefix(RULE).partition(WHERE)
         return f"uses the scale rule {used}, not {asked}"
@@ -65,7 +66,7 @@ def followed_in_scales(
 ) -> tuple[str, ...]:
     """The names of the mechanisms that give all scales among some blocks.
 
-    They are of the first kind that has some.
+    Only those of the first kind that has any are returned.
     """
     ruling = answered[0].ruling
     asked = ruling.word("scale")
@@ -83,7 +84,7 @@ def followed_in_scales(
 
 
 def _may_have(ruling: BlockRuling, word: BlockWord) -> bool:
-    """Whether a rule makes scales of a ruling's dtype, for its elements."""
+    """Whether a rule can make scales of a ruling's scale dtype for its elements."""
     if ruling.scale.entry.mantissa:
         return word not in OF_POWERS_ONLY
     is_for_element = word != "round-up-7.25" or ruling.element.name == "float4e2m1"
@@ -97,7 +98,7 @@ def with_rule(ruling: BlockRuling, word: BlockWord) -> BlockRuling:
 
 
 def by_rule(word: BlockWord | None = None, largest: Largest | None = None) -> Mechanism:
-    """The scales by a rule, the case's own if none is named, of other largest magnitudes."""
+    """Return the mechanism that applies a rule, or the case's own, to other largest magnitudes."""
 
     def scales(each: GradedBlocks) -> Scales:
         ruling = each.ruling if word is None else with_rule(each.ruling, word)
@@ -109,7 +110,7 @@ def by_rule(word: BlockWord | None = None, largest: Largest | None = None) -> Me
 
 
 def _gives(answered: Sequence[GradedBlocks], mechanism: Mechanism, among: Among) -> bool:
-    """Whether a mechanism gives all scales that it defines, and so most of those that are wrong."""
+    """Whether a mechanism gives all scales that it defines, and explains most of the wrong ones."""
     wrong = explained = 0
     for each in answered:
         with np.errstate(all="ignore"):
@@ -183,7 +184,7 @@ LOGARITHMS: Mapping[BlockWord, Callable[[Floats], Floats]] = {
     "nearest-log": np.rint,
     "round-up-7.25": np.ceil,
 }
-"""How rules make an integer of a logarithm: of the magnitude, or of its quotient."""
+"""How each rule rounds a logarithm, of the magnitude or of its quotient, to an integer."""
 
 
 def _by_logarithm(each: GradedBlocks) -> Scales:
@@ -306,7 +307,7 @@ DETOURS: Mapping[str, tuple[str, Mechanism]] = {
 
 
 def _least_scale(answered: Sequence[GradedBlocks], among: Among) -> str:
-    """The mechanism by which all smaller scales become one; empty if that explains nothing."""
+    """The mechanism that raises smaller scales to a least one; empty if it does not explain all."""
     given = [each.scale[among(each)] for each in answered]
     least = min((int(codes.min()) for codes in given if codes.size), default=0)
     for each in answered:
@@ -317,7 +318,7 @@ def _least_scale(answered: Sequence[GradedBlocks], among: Among) -> str:
 
 
 def scale_text(scale: Format, code: int) -> str:
-    """The value of a scale as names have it."""
+    """The value of a scale as the names of mechanisms write it."""
     value = float(values_of(scale)[code])
     fraction, exponent = np.frexp(value)
     if fraction == 0.5 and exponent != 1:
@@ -329,7 +330,7 @@ def _step(answered: Sequence[GradedBlocks], among: Among) -> str:
     """The mechanism by which scales double from some magnitude on; empty without one.
 
     A block whose scale is ``2**k`` has its largest magnitude between ``step * 2**k`` and twice
-    that. The simplest step is named that all answers leave possible.
+    that. The name states the simplest step that all answers leave possible.
     """
     scale = answered[0].ruling.scale
     if scale.entry.mantissa:

@@ -44,18 +44,18 @@ BETWEEN = ("float32", "float16", "bfloat16", "float64")
 """The dtypes through which a backend may convert."""
 BYTE = 8
 WRAPPED_FROM = -64
-"""Only numbers of larger exponents have others 2^64 below them among normal float32 numbers."""
+"""Only numbers with larger exponents have normal float32 numbers 2^64 times smaller."""
 DIGITS = range(6, 18)
 """How many significant digits a backend may write."""
 DECIMALS = range(10)
 """How many digits after the point a backend may write."""
 KEPT = 1 << 12
-"""Cases whose mechanisms are remembered."""
+"""Cases whose mechanisms are cached."""
 Modes = tuple[tuple[str, str], ...]
 
 
 def candidates(case: Case) -> Iterator[Mechanism]:
-    """The mechanisms that can explain answers to a case; of two that explain alike, the first."""
+    """Yield the mechanisms that can explain answers to a case; among equals the first counts."""
     source, target = format_named(case.source), format_named(case.target)
     document = document_named(case.document)
     if target.kind == "text":
@@ -104,7 +104,7 @@ def candidates(case: Case) -> Iterator[Mechanism]:
 
 
 def costly_candidates(case: Case) -> Iterator[Mechanism]:
-    """Further mechanisms, so many that they are tried only on what no other explains."""
+    """Yield further mechanisms, too many to try on answers that another mechanism explains."""
     source, target = format_named(case.source), format_named(case.target)
     taken = _taken_for(source, target)
     yield from (each for each in taken if each.name == ANOTHER_DTYPE)
@@ -161,7 +161,7 @@ def _flaws(source: Format, target: Format) -> Iterator[Flaw]:
 
 
 def _closed_forms(source: Format, target: Format) -> Iterator[ClosedForm]:
-    """The behaviors of a pair; of a text they are the constants."""
+    """Yield the behaviors of a pair; for a text source, only those that give a constant."""
     if source.kind == "text":
         forms = (ClosedForm(name) for name in behaviors())
         like = format_named("float64")
@@ -179,7 +179,7 @@ def _closed_forms(source: Format, target: Format) -> Iterator[ClosedForm]:
 
 
 def other_case(mechanism: Mechanism, case: Case) -> Case | None:
-    """The case whose rules a mechanism follows instead, if it is one of that kind."""
+    """The case whose rules a mechanism follows instead; None if it follows no other case."""
     # A worked example belongs to one case; the other case has no example of that name.
     case = replace(case, example=None)
     match mechanism:
@@ -196,7 +196,7 @@ def other_case(mechanism: Mechanism, case: Case) -> Case | None:
 
 
 def case_between(case: Case, source: str, target: str) -> Case | None:
-    """The case of another pair with the same mode, as far as that concerns the pair."""
+    """The case of another pair in the same mode, as far as it has these parameters, or None."""
     modes = _modes_between(case.document, case.version).get((source, target), ())
     same = (
         each for each in modes if all(case.mode.get(key, value) == value for key, value in each)

@@ -20,7 +20,7 @@ EVERY_INPUT = "every input"
 class CaseRule(NamedTuple):
     """A rule, the inputs of a case that it covers, and whether it leaves their results open.
 
-    Of a quantization it covers situations of a step, of blocks a question about them.
+    For a quantization ``inputs`` names situations of a step, for blocks a question about them.
     """
 
     rule: str

@@ -1,4 +1,4 @@
-"""The causes of failures that are no wrong values: refusals, crashes, shapes, and layouts."""
+"""The causes of failures other than wrong values: refusals, crashes, shapes, and layouts."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from specs.loader import document_named
 from specs.operations import is_bitcast
 
 REJECTED = ("error",)
-"""The words for what a rule allows that wants a case refused."""
+"""What a rule allows that requires an error."""
 ADDRESS = re.compile(r"\b(?:0x[0-9a-fA-F]{6,}|\d{6,})\b")
-"""A number in a framework's error that is likely to be another one in the next run."""
+"""Matches numbers in a framework's error that are likely to differ in the next run."""
 WORD, NOT_IN_NAMES = re.compile(r"\w+"), re.compile(r"[^a-z0-9]+")
 LONGEST_NAME = 50
-"""Characters of a name that is made from a message."""
+"""The most characters of a name that is made from a message."""
 
 
 class Cause(NamedTuple):
@@ -55,7 +55,7 @@ class Cause(NamedTuple):
 class Failure(NamedTuple):
     """A cell that fails, the rule that it breaks if one is named, and by which problem.
 
-    Without a problem, values came where the rule wants an error.
+    Without a problem, the backend gave values where the rule requires an error.
     """
 
     cell: Cell
@@ -80,7 +80,7 @@ OTHER_VALUES = (
 
 
 def failures_of(cell: Cell) -> Iterator[Failure]:
-    """Yield what fails in a cell besides values that are wrong."""
+    """Yield the failures of a cell other than wrong values."""
     problems = iter(cell.problems)
     for broken in cell.broken:
         if broken.smallest is None:
@@ -94,8 +94,8 @@ def failures_of(cell: Cell) -> Iterator[Failure]:
 def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
     """Yield the cause of each failure of one backend, and a sentence.
 
-    Of the rules that the shape of an answer may follow, and of the mechanisms that give its bits,
-    it is the one that most answers follow.
+    If several rules of shapes, or several mechanisms, explain an answer, its cause is the one that
+    explains most answers.
     """
     followed = [_followed(each) for each in failures]
     counts = Counter(name for names in followed for name in names)
@@ -127,7 +127,7 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
 
 
 def _followed(failure: Failure) -> Sequence[str]:
-    """What explains a bitcast: rules of its shape between widths, or mechanisms of its bits."""
+    """The names of the mechanisms, or of the rules of a bitcast's shape, that explain a failure."""
     cell, _, problem = failure
     if isinstance(problem, WrongInChain | WrongQuantized):
         return problem.followed
@@ -244,7 +244,7 @@ def _cause_of_check(failure: Failure, raised: Mapping[str, tuple[Cause, str]]) -
 
 
 def _without_dtypes(cell: Cell, problem: Problem | None) -> str:
-    """What is wrong, with the roles of the cell's dtypes in place of their names."""
+    """The message of a failure, with the roles of the cell's dtypes in place of their names."""
     roles = {cell.target: "the target dtype", cell.source: "the source dtype"}
     message = cell.message.removesuffix(joined_words(cell.limits)).removesuffix("; ")
     if problem is not None:

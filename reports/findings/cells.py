@@ -81,7 +81,7 @@ class Cell:
     answers: str | None
     check: str = ""
     problems: tuple[Problem, ...] = ()
-    """The problems of a failing cell, except for wrong values; of any other what limits it."""
+    """The problems of a failing cell except wrong values; of any other cell those that limit it."""
 
     @property
     def name(self) -> str:
@@ -90,7 +90,7 @@ class Cell:
 
     @property
     def limits(self) -> tuple[Problem, ...]:
-        """What was not judged although answers were, and how the process died besides."""
+        """What the backend declined, and how it died, in a cell with answers; otherwise empty."""
         if not self.is_answered:
             return ()
         return tuple(each for each in self.problems if isinstance(each, Unoffered | Died))

@@ -1,7 +1,7 @@
-"""What an optimizer may have made of a chain: other paths between the same ends.
+"""Other paths between the ends of a chain, which an optimizer may have taken.
 
-One without a step, one through a wider dtype, one without a mode, or the steps in another order.
-Such a path explains a chain if it gives every answer that differs from what the steps give alone.
+A path may leave out a step, go through a wider dtype, ignore modes, or reorder the steps. It
+explains a chain if it gives every answer that differs from what the steps give alone.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def followed_paths(
 ) -> tuple[str, ...]:
     """The names of the simplest paths that give these answers to these inputs.
 
-    ``direct`` are the backend's own answers by the direct cast, if it has given some. Where leaving
-    something out explains all, so does many a longer path, and none of these is named.
+    ``direct`` has the backend's own answers to the direct cast, if there are any. If a path that
+    leaves out a step explains all answers, many longer paths do so too; these are not named.
     """
 
     def gives(steps: Sequence[Case]) -> bool:
@@ -105,7 +105,7 @@ def _edition(chain: Chain) -> tuple[str, str]:
 
 
 def _steps(chain: Chain, middle: Sequence[str]) -> list[Case] | None:
-    """The casts along other dtypes, in the chain's modes as far as they have these."""
+    """The casts along other dtypes, in the chain's modes where they have these; None if refused."""
     modes = {step.target: set(step.modes) for step in chain.steps}
     path = [chain.source, *middle, chain.target]
     found: list[Case] = []

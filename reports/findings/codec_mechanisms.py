@@ -1,6 +1,6 @@
 """Faults that hand-written codecs of small floats have: what they answer, and on which inputs.
 
-Each is worked out from right answers, which are moved, scaled or cut as faulty arithmetic does it.
+Faulty answers are computed from right ones, moved, scaled or truncated as faulty arithmetic would.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from specs.formats import Format
 CODECS = "small-floats"
 """The yardstick by which codecs are judged."""
 Cast = Callable[[NDArray[Any]], NDArray[Any]]
-"""Gives the right answers to some inputs."""
+"""Returns the right answers to some inputs."""
 NEAR_BIASES = (1, -1, 2, -2)
 """By how much a bias may be wrong."""
 
@@ -95,7 +95,7 @@ def codec_candidates(source: Format, target: Format) -> Iterator[CodecFault | Ot
     encodes = target.entry.mantissa < source.entry.mantissa
     small = target if encodes else source
     for name in ENCODING if encodes else DECODING:
-        # Of a NaN in the place of -0 it says more that it becomes -0.
+        # If the NaN has the pattern of -0, a mechanism that says it becomes -0 tells more.
         if name != "specials-as-numbers" or source.entry.nan != "negative-zero":
             yield CodecFault(name, encodes)
     for difference in NEAR_BIASES:
@@ -110,7 +110,7 @@ def codec_answers(
     cast: Cast,
     truncate: Cast,
 ) -> Faulty:
-    """What a codec with a fault answers; ``truncate`` rounds toward zero whatever the case says."""
+    """Return the answers of a faulty codec; ``truncate`` rounds toward zero in every mode."""
     values = _Values(source, target, inputs, cast(inputs), cast, truncate)
     if isinstance(mechanism, OtherBias):
         return _with_bias(values, mechanism.bias - mechanism.known, mechanism.encodes)
@@ -136,7 +136,7 @@ class _Values(NamedTuple):
 
     @property
     def zeros(self) -> NDArray[Any]:
-        """A zero with the sign of each input, if the target has two."""
+        """A zero for each input, with the input's sign if the target has -0."""
         has_two = self.target.entry.zero == "signed"
         return self.signs if has_two else np.zeros_like(self.right)
 
@@ -181,7 +181,7 @@ def _subnormals_become_zero(values: _Values) -> Faulty:
 
 
 def _below_normal_becomes_zero(values: _Values) -> Faulty:
-    """As above, but before rounding: what rounds up to the smallest normal number is zero, too."""
+    """Flush before rounding: numbers that would round up to the smallest normal become zero too."""
     source, target = values.source, values.target
     field = target.lowest_exponent + source.entry.bias
     below = values.magnitudes_in() < max(field, 0) << source.entry.mantissa
@@ -191,7 +191,7 @@ def _below_normal_becomes_zero(values: _Values) -> Faulty:
 def _subnormals_as_normal(values: _Values) -> Faulty:
     source, target = values.source, values.target
     concerned = (values.magnitudes_in() < 1 << source.entry.mantissa) & values.are_numbers()
-    # With the hidden bit they would be those of the next exponent; then half of that.
+    # One more in the exponent field reads the code as normal; one less in the answer halves it.
     normal = values.cast(values.inputs + _word(source, 1 << source.entry.mantissa))
     return Faulty(normal - _word(target, 1 << target.entry.mantissa), concerned)
 
@@ -216,7 +216,7 @@ def _minus_zero_lost(values: _Values) -> Faulty:
 def _carry_lost(values: _Values) -> Faulty:
     target = values.target
     mantissa, step = target.entry.mantissa, _word(target, 1 << target.entry.mantissa)
-    # In the highest binade the next power of two is out of range: it is looked at half as large.
+    # In the highest binade the next power of two is out of range, so such numbers are halved first.
     is_high = values.magnitudes_in() >= _start_of_highest(values)
     scaled = values.binades_lower(is_high)
     rounded, cut = values.cast(scaled), values.truncate(scaled)

@@ -52,7 +52,7 @@ class FailingInputs:
     def samples(self, asked: NDArray[Any] | None, answers: NDArray[Any] | None) -> Samples:
         """The failing inputs among those asked, with their answers.
 
-        Of a run that holds none of them, its ends: a sweep stores no other answers.
+        For a run that holds none of them, its ends: a sweep stores no other answers.
         """
         runs = self.runs
         if asked is None or answers is None or not self.are_words:

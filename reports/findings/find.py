@@ -47,8 +47,8 @@ from specs.formats import Format, format_named
 class _Draft:
     """A finding while its cases are collected.
 
-    Of wrong values these are the mechanisms, the regions to which they are limited, and whether
-    inputs are negative.
+    For wrong values it also has the mechanisms, the regions to which they are limited, and the
+    signs of the inputs (true is negative).
     """
 
     says: str
@@ -59,7 +59,7 @@ class _Draft:
 
 
 MOST_REGIONS = 2
-"""Regions that a sentence names; a mechanism that is limited to more has them only in its cases."""
+"""The most regions that a sentence names; if there are more, only the cases name them."""
 Drafts = dict[Cause, _Draft]
 
 
@@ -69,7 +69,7 @@ def find_findings(cells: Iterable[Cell], stored: StoredArrays) -> dict[str, tupl
 
 
 class FindingsSearch:
-    """Finds the root causes behind failures; ``prepare`` may see one while others are judged."""
+    """Finds the root causes of failures; ``prepare`` can take a cell while others are judged."""
 
     def __init__(self, stored: StoredArrays) -> None:
         self._stored = stored
@@ -189,7 +189,7 @@ def _explained_case(
 ) -> ExplainedCase:
     """The share of a case that lies in some runs of inputs, with the simplest of them.
 
-    If answers are not steady, in other tensors other inputs are wrong.
+    If answers are not steady, other inputs are wrong in other tensors, so the count is not exact.
     """
     cell, failing, samples = wrong.cell, wrong.failing.at(runs), wrong.samples.of_runs(runs)
     source, target = format_named(cell.source), format_named(cell.target)
@@ -274,7 +274,7 @@ def _common_region(regions: Collection[str]) -> str:
 
 
 def _required_words(target: Format, allowed: tuple[str, ...], signs: Collection[bool]) -> str:
-    """Name what is required by a word that fits several dtypes; empty if there is none.
+    """Name the required answer by a word that fits several dtypes; empty if no word does.
 
     The words have no sign if the inputs have both signs; ``allowed`` is then that of one input.
     """

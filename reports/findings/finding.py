@@ -30,16 +30,16 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds of findings, the most severe first."""
 LONGEST = 1 << 16
-"""Sorts an example that is missing behind all others."""
+"""Sorts a missing example behind all others."""
 UNEXPLAINED = "unexplained"
-"""The name of the finding that holds what no mechanism explains."""
+"""The name of the finding that collects wrong answers that no mechanism explains."""
 
 
 @dataclass(frozen=True)
 class ExplainedCase:
     """The share of a finding in one case: the rule that is broken, and on which inputs.
 
-    ``inputs`` is at least as large as stated where ``is_exact`` is False. Without failing inputs
+    ``inputs`` is a lower bound if ``is_exact`` is False. Without failing inputs
     (a refusal, a crash) ``answer`` says what happened. ``digest`` is that of the broken rule;
     ``segments`` are the failing inputs as parts of the number line.
     """
@@ -59,10 +59,10 @@ class ExplainedCase:
 
     @property
     def script(self) -> str:
-        """The adapter's script for what this share shows; empty if there is none.
+        """The adapter's script that shows this share; empty if there is none.
 
-        Of a case with wrong values, the first script shows one of these, and binds its input in
-        one statement: for another input another statement takes its place.
+        The first script of a case with wrong values shows one of them, and binds its input in one
+        statement. For another input this statement is replaced.
         """
         for problem in self.cell.problems:
             if isinstance(problem, WrongQuantized) and words(problem) == self.answer:
@@ -84,10 +84,10 @@ class ExplainedCase:
 
     @property
     def order(self) -> tuple[bool | int, ...]:
-        """Sorts shares: those that convince a maintainer most, then the simplest to show.
+        """The sort key of shares: the most convincing for a maintainer first, then the simplest.
 
-        They have a script that needs no castigate, break what a document requires, and convert
-        numbers: how a text is read is a question of its own.
+        The most convincing have a script that does not need castigate, break what a document
+        requires, and convert numbers: how a text is read is a separate question.
         """
         shape = self.cell.as_case.mode.get(SHAPE, "")
         return (
@@ -102,7 +102,7 @@ class ExplainedCase:
 
 
 def _bits_statement(source: Format, text: str, count: int) -> str:
-    """The statement of a script that binds one input so often, a pattern in hex or a text."""
+    """The statement of a script that binds ``count`` copies of an input, a hex pattern or text."""
     if source.kind == "text":
         return bits_statement(source.name, np.array([text] * count, object))
     pattern = int(text, 16).to_bytes(np.dtype(source.storage).itemsize, sys.byteorder)
@@ -134,7 +134,7 @@ class Finding:
 
     @property
     def intended(self) -> str | None:
-        """Where the framework's owners say that they mean it, if they do."""
+        """Where the framework's owners say that the behavior is intended, if they do."""
         return intended_of(self.backend, self.name)
 
     @cached_property

@@ -16,7 +16,7 @@ from specs.formats import format_named
 from specs.plain_text import plain_text
 
 MOST_DTYPES = 3
-"""Dtypes that are named in a line before the others are only counted."""
+"""The most dtypes that a line names; of more, the others are counted."""
 OUTCOME_WORDS = {
     "any-nan": "a NaN",
     "+nan": "a positive NaN",
@@ -39,7 +39,7 @@ NOT_SHARED: tuple[Kind, ...] = ("wrong refusal", "crash")
 
 
 def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
-    """Shorten a text to one line of so many characters, without folders of this machine."""
+    """Shorten a text to one line of ``longest`` characters, without folders of this machine."""
     words = plain_text(" ".join(FOLDERS.sub("", text).split()))
     return words if len(words) <= longest else f"{words[: longest - 1].rstrip()}…"
 
@@ -88,7 +88,7 @@ def finding_lines(findings: Findings, finding: Finding) -> Iterator[str]:
 
 
 def mode_or_path(cell: Cell) -> str:
-    """The mode of a case; of a chain all its dtypes and modes."""
+    """The mode of a case; for a chain, all its dtypes and modes."""
     if is_chain_check(cell.check):
         return " → ".join(cell.check.split("/")[2:])
     return cell.mode.replace("/", ", ")
@@ -142,7 +142,7 @@ def _refused_text(explained: ExplainedCase) -> str:
 def allowed_words(explained: ExplainedCase) -> str:
     """Name what is allowed for the simplest input of a case.
 
-    Of a number in plain notation it is the value that is wrong.
+    If the answer is in plain notation, as required, its value is what is wrong.
     """
     if PLAIN.fullmatch(explained.answer) and set(explained.allowed) & PLAIN_OUTCOMES:
         return OUTCOME_WORDS["parses-to-input"]

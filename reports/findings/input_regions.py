@@ -29,7 +29,7 @@ MOST_PHRASES = 2
 """A region that takes more phrases is not stated."""
 OUT = ("beyond", "overflow")
 KEPT = 1 << 14
-"""Texts whose spelling is remembered: many mechanisms are tried on the same ones."""
+"""Texts whose spelling is cached: many mechanisms are tried on the same ones."""
 TEXT = re.compile(r"([+-]?)(?:([0-9]*)(\.?)[0-9]*)(?:[eE]([+-]?)[0-9]+)?", re.ASCII)
 
 
@@ -44,9 +44,9 @@ class Spelling(NamedTuple):
 
 
 class NumberClass(NamedTuple):
-    """What is known of a number: its atom, and whether it is beyond a limit of its format.
+    """A class of numbers: their atom, and whether they are beyond a limit of their format.
 
-    Of floats that is the range of float32, of unsigned integers the signed range of their width.
+    The limit of floats is the range of float32, of unsigned integers the signed range.
     """
 
     atom: Atom
@@ -181,7 +181,7 @@ def spelling_of(text: str) -> Spelling:
 
 
 def region_phrase(source: Format, some: Collection[Any], among: Collection[Any]) -> str | None:
-    """Name some classes among those that a mechanism could spoil; None if that takes many words.
+    """Name some of the classes that a mechanism can affect; None if that takes too many phrases.
 
     The words end a sentence. They are empty if all classes are named.
     """

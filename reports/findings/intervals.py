@@ -21,7 +21,7 @@ MOST_INTERVALS = 3
 MOST_TEXTS = 3
 """More texts than this are not written out."""
 MANY_RUNS = 16
-"""Runs of failing inputs beyond this are not gathered to intervals only to count these."""
+"""More runs of failing inputs than this are not joined to intervals in order to count these."""
 ONE = np.uint64(1)
 NEGATIVE = "-x"
 """The name of the magnitude of negative values."""
@@ -101,8 +101,8 @@ def region_words(source: Format, failing: FailingInputs, asked: NDArray[Any] | N
 def count_regions(source: Format, failing: FailingInputs, asked: NDArray[Any]) -> tuple[int, int]:
     """How many single values fail, and how many intervals of values, of those asked.
 
-    Zeros, infinities and NaNs count as single values. Of many runs of inputs the number is returned
-    as it is.
+    Zeros, infinities and NaNs count as single values. So does every run of inputs if there are too
+    many of them to look for intervals.
     """
     runs = failing.runs
     if runs.first.size > MANY_RUNS and not failing.are_words:
@@ -126,7 +126,7 @@ def count_regions(source: Format, failing: FailingInputs, asked: NDArray[Any]) -
 def _intervals_by_name(
     source: Format, failing: FailingInputs, asked: NDArray[Any] | None
 ) -> dict[str, Intervals]:
-    """The failing intervals by what they are of: `x`, `-x`, or `|x|` if both signs fail alike."""
+    """The failing intervals by the name of their values: `x`, `-x`, or `|x|` if both fail alike."""
     finite = {
         sign: _intervals(source, patterns, failing, asked)
         for sign, patterns in _finite(source).items()

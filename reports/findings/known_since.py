@@ -1,4 +1,4 @@
-"""Since which version of its backend a finding exists, as far as the runs of a report know."""
+"""Finds since which version of its backend a finding exists, from the runs of a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which answers each mechanism gives to the inputs of a case."""
+"""Computes which answers each mechanism gives to the inputs of a case."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ from specs.model.vocabulary import Rounding
 from specs.ruling import ruling
 
 REFERENCE = Reference()
-"""One for all cases: it keeps its answers to all patterns of narrow dtypes."""
+"""Shared by all cases, because it caches its answers to all patterns of narrow dtypes."""
 MOST_PLACES = 400
 """No number of a format has more digits before its point, or more zeros after it."""
 PRINTED = 8
-"""Arrays of patterns whose values are remembered: all numbers of digits are tried on each."""
+"""Arrays of patterns whose values are cached: all numbers of digits are tried on each."""
 INNER_ZEROS = re.compile(r"(?<=[0-9])0+(?=[1-9])")
 """The zeros of a number in plain notation that have other digits on both sides."""
 ROUNDED_FIRST = {
@@ -78,13 +78,13 @@ ROUNDED_FIRST = {
     "nearest-clamp": "via-float32-nearest-clamp",
     "nearest-nan": "via-float32-nearest-nan",
 }
-"""Behaviors, and the same of what was rounded to float32: it may be the first beyond the range."""
+"""Behaviors, and the same after rounding to float32, which can move numbers out of the range."""
 
 
 def explained(
     mechanism: Mechanism, case: Case, inputs: NDArray[Any], answers: NDArray[Any], level: str
 ) -> Mask:
-    """Which answers a mechanism gives, so that by it they break no rule of that level."""
+    """Which answers a mechanism explains: it gives them, or leaves them open at this level."""
     source, target = format_named(case.source), format_named(case.target)
     match mechanism:
         case RoundsTwice() | OtherMode() | OtherVersion() | TakenFor():
@@ -156,9 +156,9 @@ def explained(
 
 
 def predicted_failures(mechanism: Mechanism, case: Case, asked: AskedInputs) -> Mask | None:
-    """On which inputs a mechanism breaks a rule of its own case; None if that is not computed.
+    """On which inputs a mechanism would break a rule of the case; None if that is not computable.
 
-    Where it writes an exponent is not predicted: the backend's answers say it.
+    Where ``Exponent`` writes an exponent is read from the backend's answers, not predicted.
     """
     rules, inputs, answers = asked.rules, asked.inputs, asked.answers
     source, target = rules.source, rules.target
@@ -238,7 +238,7 @@ def predicted_failures(mechanism: Mechanism, case: Case, asked: AskedInputs) -> 
 
 
 def _right(case: Case, inputs: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
-    """The reference's answers, and on which inputs the document wants one, and no refusal."""
+    """The reference's answers, and which inputs the document does not require to be refused."""
     rules = ruling(_without_example(case))
     answered = np.ones(inputs.shape, bool)
     if not rules.refuses_some:
@@ -250,7 +250,7 @@ def _right(case: Case, inputs: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
 
 
 def _codec_answers(mechanism: CodecFault | OtherBias, case: Case, inputs: NDArray[Any]) -> Faulty:
-    """The answers of a codec with a fault."""
+    """The answers of a codec with a fault, and which inputs the fault concerns."""
     rules = ruling(case)
     return codec_answers(
         mechanism,
@@ -263,7 +263,7 @@ def _codec_answers(mechanism: CodecFault | OtherBias, case: Case, inputs: NDArra
 
 
 def _rounded(rules: Ruling, rounding: Rounding, inputs: NDArray[Any]) -> NDArray[Any]:
-    """The answers by a ruling that rounds otherwise."""
+    """The answers that a ruling would require with another rounding."""
     other = rounded_otherwise(rules, rounding)
     found = expected_of(other, inputs)
     return with_nans(other, replace(found, codes=found.codes.copy()))
@@ -309,7 +309,7 @@ def is_negative(source: Format, inputs: NDArray[Any]) -> Mask:
 def _texts(
     mechanism: Printf | LosesInnerZeros, case: Case, inputs: NDArray[Any]
 ) -> tuple[NDArray[Any], Mask]:
-    """The texts that a mechanism writes, and of which inputs it writes any."""
+    """The texts that a mechanism writes, and for which inputs it writes one."""
     source = format_named(case.source)
     if isinstance(mechanism, Printf):
         how = f".{mechanism.digits}{mechanism.conversion}"
@@ -323,7 +323,7 @@ def _texts(
 
 
 def _without_example(case: Case) -> Case:
-    """The case of all inputs: the rules of a worked example know only its own."""
+    """The case without its worked example, whose rules cover only the inputs of the example."""
     return replace(case, example=None)
 
 
@@ -437,7 +437,7 @@ def _inputs_of_other(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -> 
 
 
 def _allowed(case: Case, inputs: NDArray[Any], answers: NDArray[Any], level: str) -> Mask:
-    """Which answers break no rule of another case; where that is open, what is usual is due."""
+    """Which answers break no rule of another case; where it is open, the usual answer is due."""
     rules = answered_ruling(case)
     if rules is None:
         return np.zeros(inputs.shape, bool)
@@ -457,7 +457,7 @@ def _allowed(case: Case, inputs: NDArray[Any], answers: NDArray[Any], level: str
 
 
 def _equal(target: Format, codes: NDArray[Any], answers: NDArray[Any]) -> Mask:
-    """Which patterns are equal; all NaNs are."""
+    """Which patterns are equal; all NaNs count as equal."""
     equal: Mask = codes == answers
     if target.nan_codes:
         equal |= is_nan(target, codes) & is_nan(target, answers)
@@ -476,7 +476,7 @@ def _without_exponent(text: Any) -> Any:
 
 
 def _may_print(how: Printf, text: str) -> bool:
-    """Whether a text has as many digits as ``printf`` writes, which is faster than writing it."""
+    """Whether a text has as many digits as ``printf`` writes; this is faster than writing one."""
     if how.conversion == "g":
         return True
     return len(text.partition(".")[2]) == how.digits and "e" not in text

@@ -1,4 +1,4 @@
-"""Tries mechanisms on wrong answers: which of these each gives, and whether it tells where."""
+"""Tries mechanisms on wrong answers: which each gives, and whether it predicts where they are."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from specs.formats import format_named
 FIRST_TRIED = 1024
 """Runs on which a mechanism is tried first; only if it explains some of them, on all."""
 NEARLY_ALL = 0.9
-"""The share of the answers that a mechanism must give where it fails; other faults hide some."""
+"""The share of answers that a mechanism must give where it predicts failures; faults can mix."""
 BITS_OF_PHRASE = 4.0
-"""What it costs to name a region by one of some twenty phrases."""
+"""The cost in bits of naming a region by one of some twenty phrases."""
 MOST_REGIONS = 4
-"""Values and intervals of them that make a region, of values that fail alike."""
+"""The most single values and intervals that make up a region of values that fail alike."""
 
 
 class Reach(IntEnum):
-    """On which inputs that a mechanism would answer wrong the backend does so."""
+    """On which of the inputs that a mechanism would answer wrongly the backend does so too."""
 
     EVERYWHERE = 0
     REGION = 1
@@ -47,10 +47,10 @@ class Reach(IntEnum):
 
 @dataclass(frozen=True)
 class Forecast:
-    """Where a mechanism tells that inputs fail, and what that is worth, in bits.
+    """Where a mechanism predicts that inputs fail, and what that is worth, in bits.
 
-    ``elsewhere`` are the classes of inputs out of a region that has a name, where the mechanism
-    would be wrong, but the backend is not.
+    ``elsewhere`` holds the classes of inputs outside a named region: there the mechanism would be
+    wrong, but the backend is not.
     """
 
     reach: Reach
@@ -60,11 +60,11 @@ class Forecast:
 
 
 Extent = Literal["few", "all"]
-"""How many of the inputs asked are looked at."""
+"""Whether a sample of the inputs asked is examined, or all of them."""
 
 
 class Placed(NamedTuple):
-    """Runs of failing inputs that a mechanism explains, where it also tells that they fail."""
+    """Runs of failing inputs that a mechanism explains and also predicts, and the forecast."""
 
     runs: Mask
     forecast: Forecast
@@ -74,7 +74,8 @@ class Placed(NamedTuple):
 class Claim:
     """The runs of failing inputs that a mechanism explains in one case.
 
-    Whether it tells where they are is computed only for what may be chosen: it takes longest.
+    Whether it predicts where they are takes longest, so it is computed only for claims that may be
+    chosen.
     """
 
     explained: Mask
@@ -82,12 +83,12 @@ class Claim:
 
     @cached_property
     def likely(self) -> Placed | None:
-        """What is placed at most, as a few of the inputs asked show."""
+        """An upper bound of ``placed``, computed from a sample of the inputs asked."""
         return self.place("few")
 
     @cached_property
     def placed(self) -> Placed | None:
-        """What the mechanism explains where it tells that inputs fail; None if it does not."""
+        """The runs that the mechanism explains and predicts; None if it predicts none."""
         return self.place("all") if self.likely is not None else None
 
 
@@ -127,7 +128,7 @@ class _Trials:
 
     @cached_property
     def few(self) -> _Trial:
-        """A few of those."""
+        """At most ``FIRST_TRIED`` of those, in a fixed random choice."""
         chosen = np.random.default_rng(0).permutation(np.flatnonzero(self._wrong.left))
         some = np.zeros_like(self._wrong.left)
         some[chosen[:FIRST_TRIED]] = True
@@ -140,13 +141,13 @@ class MechanismSearch:
     def __init__(self, stored: StoredArrays) -> None:
         self._stored = stored
         self._runs: dict[object, Mask | None] = {}
-        """What each mechanism explains; None for nothing, as is mostly so."""
+        """The runs that each mechanism explains; None, the usual value, if it explains none."""
         self._forecasts: dict[object, Forecast | None] = {}
         self._few: dict[object, AskedInputs] = {}
         self._last_asked: tuple[object, AskedInputs] | None = None
 
     def forget(self) -> None:
-        """Drop what was found: in hundreds of ways to fail it takes hundreds of megabytes."""
+        """Drop all cached results: for hundreds of ways to fail they take hundreds of megabytes."""
         self._runs.clear()
         self._forecasts.clear()
         self._few.clear()
@@ -158,7 +159,7 @@ class MechanismSearch:
         costly: bool = False,
         among: Collection[Mechanism] | None = None,
     ) -> Iterator[tuple[Mechanism, Claim]]:
-        """Yield what each mechanism, or each of some, explains of the runs left, if anything."""
+        """Yield each mechanism, or each of some, that explains any of the runs left, and which."""
         source, target = format_named(wrong.case.source), format_named(wrong.case.target)
         trials = _Trials(wrong)
         for mechanism in (costly_candidates if costly else candidates)(wrong.case):
@@ -193,7 +194,7 @@ class MechanismSearch:
     def _explained_runs(
         self, mechanism: Mechanism, trials: _Trials, meaning: object
     ) -> Mask | None:
-        """Which of the runs left a mechanism explains; of many runs, some are tried first."""
+        """The runs left that a mechanism explains, None without any; a sample is tried first."""
         key = (mechanism, meaning, *trials.key)
         if key not in self._runs:
             found = trials.few.explained_by(mechanism)
@@ -205,7 +206,7 @@ class MechanismSearch:
     def _forecast(
         self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object, extent: Extent
     ) -> Forecast | None:
-        """Where a mechanism tells that inputs fail; None if it does so nowhere."""
+        """Return the forecast of a mechanism, cached; None if it rightly predicts no failure."""
         rules, level, cell = answered_ruling(wrong.case), wrong.broken.level, wrong.cell
         if rules is None or cell.asked is None or cell.answers is None:
             return None
@@ -216,7 +217,7 @@ class MechanismSearch:
         return self._forecasts[key]
 
     def _forecast_intervals(self, wrong: WrongAnswers, runs: Mask) -> Forecast | None:
-        """The forecast that just some runs of inputs fail, if these are few intervals of values."""
+        """The forecast that only these runs of inputs fail, if they make up few intervals."""
         rules = known_ruling(wrong.case)
         if rules is None or wrong.cell.asked is None or wrong.cell.answers is None:
             return None
@@ -235,9 +236,10 @@ class MechanismSearch:
         return self._forecasts[key]
 
     def _asked(self, wrong: WrongAnswers, rules: Ruling, extent: Extent) -> AskedInputs:
-        """The inputs of a case that were asked; all of them only of the last case, as many as are.
+        """The inputs of a case that were asked: all, or a sample.
 
-        A few of each case are kept, with what is computed of them.
+        A sample of each case is cached, with what is computed from it. All inputs are cached only
+        for the last case, because they take much memory.
         """
         cell = wrong.cell
         assert cell.asked is not None
@@ -257,10 +259,10 @@ class MechanismSearch:
 
 
 def forecast(mechanism: Mechanism, wrong: WrongAnswers, asked: AskedInputs) -> Forecast | None:
-    """Where a mechanism tells which of the inputs asked fail, and nearly always how.
+    """Return where a mechanism predicts which of the inputs asked fail, and nearly always how.
 
-    It must not say that an input fails which conforms. What fails by another answer has another
-    fault as well.
+    It must not predict that an input fails that conforms. An input that fails with another answer
+    than predicted has another fault as well. Return None if the prediction holds nowhere.
     """
     case, level, target = wrong.case, wrong.broken.level, asked.rules.target
     predicted = predicted_failures(mechanism, case, asked)
@@ -293,7 +295,7 @@ def forecast(mechanism: Mechanism, wrong: WrongAnswers, asked: AskedInputs) -> F
 
 
 def _digest(runs: Mask) -> bytes:
-    """Stands for a mask in a key: the masks of a run in which all is wrong take gigabytes."""
+    """A digest that replaces a mask in a key: the masks of an all-wrong run take gigabytes."""
     return blake2b(np.packbits(runs).tobytes(), digest_size=16).digest()
 
 

@@ -37,13 +37,13 @@ class RoundsTwice:
 
     @property
     def is_whole(self) -> bool:
-        """Whether an integer lies between: then more than a rounding is lost."""
+        """Whether it goes through an integer: then more than a rounding is lost."""
         return format_named(self.through).is_integral
 
 
 @dataclass(frozen=True)
 class OtherRounding:
-    """Rounds in another way than the document wants."""
+    """Rounds in another way than the document requires."""
 
     rounding: Rounding
     tells_where = True
@@ -68,12 +68,12 @@ ROUNDING_WORDS: Mapping[Rounding, str] = {
 
 
 ROUND = "round"
-"""A parameter whose values are roundings, as `small-floats` has it."""
+"""The parameter of `small-floats` whose values are roundings."""
 
 
 @dataclass(frozen=True)
 class IgnoresLowBits:
-    """Reads its inputs without their lowest bits, so that they decide nothing."""
+    """Reads its inputs as if their lowest bits were zero."""
 
     count: int
     tells_where = True
@@ -90,7 +90,7 @@ class IgnoresLowBits:
 
 @dataclass(frozen=True)
 class NanSign:
-    """Gives a NaN, but of another sign than the document wants."""
+    """Gives a NaN, but of another sign than the document requires."""
 
     tells_where = True
     name = "nan-sign"
@@ -149,7 +149,7 @@ NEGATIVE: Mapping[str, str] = {
     "maximum": "the lowest value",
     "infinity": "-infinity",
 }
-"""What constants are that have the sign of a negative input, in words."""
+"""Constants that take the sign of a negative input, in words."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class ClosedForm:
 
     @property
     def says_of_negative(self) -> str:
-        """The sentence where all inputs are negative."""
+        """The sentence if all inputs are negative."""
         of_negative = NEGATIVE.get(self.behavior) if self.has_sign_of_input else None
         return f"gives {of_negative}" if of_negative else self.says
 
@@ -284,7 +284,7 @@ _TWINS: Mapping[tuple[str, str], tuple[str, str]] = {
         "converts to unsigned integers where signed ones are wanted",
     ),
 }
-"""Names and sentences by which integers are taken for their twins: of the source, the target."""
+"""Names and sentences for integers taken for those of other signedness, by source and target."""
 
 
 def _twin_words(one: str, other: str) -> str:
@@ -299,7 +299,7 @@ def _twin_words(one: str, other: str) -> str:
 class ExponentBits:
     """Rounds to a power of two by the bits of a float32, subnormal numbers included.
 
-    It rounds as the case's mode says, or whatever that is by ``rounding``.
+    It rounds as ``rounding`` says or, if that is empty, as the case's mode says.
     """
 
     rounding: Literal["", "half-even", "half-up"] = ""
