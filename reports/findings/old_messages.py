@@ -30,13 +30,13 @@ OPEN_INPUTS = re.compile(r"^open inputs: .*; (?=shape \()", re.DOTALL)
 OTHERWISE = re.compile(r"shape \([\d, ]*\): an element answers otherwise than in one row")
 """The part of a message that names an answer that depends on the shape."""
 MALFORMED = re.compile(r"(?:shape \([\d, ]*\): )?the (?:answer|adapter)\b")
-"""How a message about an answer that cannot be compared begins."""
+"""Matches the beginning of a message about an answer that cannot be compared."""
 SHAPES = re.compile(r"shape \(([\d, ]*)\) ([^;]*?)gives shape \(([\d, ]*)\)")
 """The two shapes in a message: the tensor's and the answer's."""
 
 
 def problems_of_message(cell: Cell) -> list[Problem]:
-    """The problems besides wrong values of a cell, one for each rule that it breaks by them."""
+    """The problems of a cell other than wrong values, one for each rule that these break."""
     rules = [each for each in cell.broken if each.smallest is None]
     if rules:
         return [_problem(cell, each) for each in rules]

@@ -27,8 +27,8 @@ ALL = slice(None)
 class _CellGroup:
     """Cells of one pair and with equal inputs, of any documents.
 
-    By the meaning of their rules, which inputs are open; by that and the digest of their answers,
-    which cells are explained alike.
+    ``rules`` has a ruling for each meaning, which decides the open inputs. ``cells`` groups by that
+    meaning and the digest of the answers the cells that share an explanation.
     """
 
     search: BehaviorSearch
@@ -76,7 +76,7 @@ def _rules_if_open(cell: Cell) -> Ruling | None:
 
 
 def _explain_group(recorded: RunAnswers, group: _CellGroup) -> Iterator[Lines]:
-    """Yield the explanation of each distinct array of answers, as far as it is open."""
+    """Yield the explanation of the open answers in each distinct array of answers."""
     inputs = recorded.array(group.asked).values
     is_open = {meaning: _open_inputs(rules, inputs) for meaning, rules in group.rules.items()}
     ever = np.logical_or.reduce([*is_open.values()])

@@ -1,7 +1,7 @@
-"""What a system may have done in place of a document's quantization, in words.
+"""The sentences for mechanisms by which a system may have quantized other than documented.
 
 The judges of quantization and of blocks try these mechanisms, and keep the names of those that give
-every answer of a case. Here is what a finding says of each.
+every answer of a case. This module has the sentence that a finding says of each.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from specs.pair_conditions import value_of
 
 Rounded = Callable[[Format, Floats], Floats]
 Between = Literal["divided", "multiplied"]
-"""How fake quantization brings x to a number of steps: by a quotient, or by a factor and a term."""
+"""How fake quantization turns x into steps: by a division, or by a product and an offset."""
 
 
 def largest_of(fmt: Format) -> float:
@@ -43,7 +43,7 @@ def up_from_odd(fmt: Format, values: Floats) -> Floats:
 
 
 def truncated_subnormals(fmt: Format, values: Floats) -> Floats:
-    """Values rounded to the bits of normal ones, of which subnormals then lose their last bits."""
+    """Values rounded to the bits of normal ones; subnormals are then truncated to their bits."""
     unit = 2.0 ** (fmt.lowest_exponent - fmt.entry.mantissa)
     significand, exponent = np.frexp(values)
     bits = fmt.entry.mantissa + 1
@@ -54,7 +54,7 @@ def truncated_subnormals(fmt: Format, values: Floats) -> Floats:
 
 
 def carried_twice(fmt: Format, exact: Floats, rounded: Floats) -> Floats:
-    """Rounded values, of which subnormals that became a power of two by rounding up are doubled."""
+    """Rounded values; subnormals that rounded up to a power of two are doubled."""
     is_power = np.frexp(np.abs(rounded))[0] == 0.5
     is_carried = is_power & (np.abs(rounded) > np.abs(exact))
     return np.where(is_carried & (np.abs(rounded) < 2.0**fmt.lowest_exponent), 2, 1) * rounded
@@ -103,9 +103,9 @@ def between_limits(
     zero: Floats,
     limits: tuple[float, float],
 ) -> Floats:
-    """Codes by fake quantization in float32, which makes 0 of what is not finite.
+    """Codes by fake quantization in float32; results that are not finite become 0.
 
-    Limits times the scale that are beyond a largest value become infinite.
+    A limit times the scale becomes infinite if it is beyond ``largest``.
     """
     fmt = format_named("float32")
     low, high = limits

@@ -1,10 +1,9 @@
-"""Other ways of quantizing, which systems take in the place of a document's formula.
+"""Ways of quantizing that systems use instead of a document's formula.
 
 A way differs from the formula in one thing, or in two or three where nothing simpler explains the
 answers.
-It explains them if it gives every one of them, right or wrong. What becomes of infinities and of
-NaNs is independent of all this. So ways of treating these are found by their own answers, and added
-to any others.
+It explains them if it gives every one of them, right or wrong. The treatment of infinities and NaNs
+is independent of this. So it is found from the answers to these alone, and added to any other way.
 """
 
 from __future__ import annotations
@@ -65,9 +64,9 @@ PRECISIONS = ("float32", "float64", "float16", "bfloat16")
 
 @dataclass(frozen=True)
 class Way:
-    """What differs from the formula; a field that is None does not.
+    """The differences from the formula; a field that is None does not differ.
 
-    ``layout`` names scales and zero points of other elements, which the judge has.
+    ``layout`` names another assignment of scales and zero points to elements, from the judge.
     """
 
     precision: str | None = None
@@ -126,10 +125,10 @@ def followed_ways(
     *,
     names_precision: bool,
 ) -> tuple[str, ...]:
-    """The names of the simplest ways that give these answers; none if no few explain them.
+    """The names of the simplest ways that give these answers; empty if none that is tried does.
 
-    Of the wrong ones at least half must be settled by a way. Where the case names a precision, one
-    that divides in the scale's ignores it.
+    A way must settle at least half of the wrong answers. If the case names a precision, a way that
+    divides in the scale's precision ignores it.
     """
     singles = dict(_ways(rules, layouts, names_precision))
     plain = [*_allowed_ways(rules)]
@@ -186,7 +185,7 @@ def _gives(
 
 
 def _allowed_ways(rules: Formula) -> Iterator[Way]:
-    """What differs from the formula's first words, and is allowed by it nevertheless."""
+    """Yield the ways that the formula allows: as it is, and with rounded operands if it says so."""
     yield Way()
     step: Step = "product" if rules.operation == "dequantize" else "quotient"
     if any("of-rounded-operands" in each.words for each in rules.outcomes[step].values()):
@@ -201,7 +200,7 @@ def _special_ways(
     answers: Bits,
     is_wrong: NDArray[np.bool_],
 ) -> dict[str, Way]:
-    """By name, ways of treating infinities and NaNs, if their answers are wrong."""
+    """The ways, by name, that explain wrong answers to infinities and to NaNs."""
     if rules.operation == "dequantize" or rules.target.is_integral:
         return {}
     with np.errstate(invalid="ignore"):
@@ -275,13 +274,13 @@ def _ways(rules: Formula, layouts: Layouts, names_precision: bool) -> Iterator[t
 
 
 UNSETTLED = -3
-"""In the place of a pattern: it depends on what a system makes of a NaN, or of an infinity."""
+"""Stands for a pattern that depends on how a system treats a NaN or an infinity."""
 
 
 def simulate(
     rules: Formula, way: Way, x: Bits, scale: Bits, zero: Bits | None
 ) -> NDArray[np.int64]:
-    """The patterns that a way gives, with ``ANY_NAN`` for a NaN, and where it settles none."""
+    """The patterns that a way gives; ``ANY_NAN`` for a NaN, ``UNSETTLED`` where it defines none."""
     factor = values_of(rules.scale, scale)
     if way.is_flushed:
         smallest = 2.0**rules.scale.lowest_exponent
@@ -333,7 +332,7 @@ def _quantized(
     else:
         total = round_to(quotient) + offset
     if way.ends == "by-int32":
-        # Processors convert what an int32 lacks to the smallest one; then sums wrap.
+        # Processors convert values beyond int32 to the smallest int32; then sums wrap.
         whole = np.where(np.abs(round_to(quotient)) < 2.0**31, round_to(quotient), -(2.0**31))
         total = np.mod(whole + offset + 2.0**31, 2.0**32) - 2.0**31
     if way.ends == "without-lowest":
@@ -348,7 +347,7 @@ def _quantized(
 
 
 def _float_codes(rules: Formula, way: Way, quotient: Floats) -> NDArray[np.int64]:
-    """Patterns of small floats; those of values that the target has not follow from the rules."""
+    """Patterns of small floats; values out of the target's range become what the rules require."""
     target = rules.target
     rounded = (truncated_subnormals if way.truncates_subnormals else nearest)(target, quotient)
     is_out = ~(np.abs(rounded) <= largest_of(target))
@@ -369,7 +368,7 @@ def _float_codes(rules: Formula, way: Way, quotient: Floats) -> NDArray[np.int64
             is_beside = (magnitude >= np.abs(rounded)) & (np.abs(rounded) < _beyond(target))
             ends = np.where(is_beside, largest, ends)
     codes = np.where(is_out, ends, codes)
-    # What an infinity becomes differs from version to version, and is due where nothing is changed.
+    # The result for an infinity differs between versions; it holds unless the way changes it.
     for negative in (False, True) if rules.casts else ():
         special = rules.cast_of("infinite", is_negative=negative)
         code = special.code if isinstance(special, Exactly) else ANY_NAN
@@ -379,7 +378,7 @@ def _float_codes(rules: Formula, way: Way, quotient: Floats) -> NDArray[np.int64
         kept = {"saturated": largest, "infinite": infinite, "nan": np.full(codes.shape, ANY_NAN)}
         codes = np.where(np.isinf(quotient), kept[way.infinities], codes)
     nan = ANY_NAN if target.nan_codes else UNSETTLED
-    if way.nans:  # Which sign a NaN has that no x is depends on the processor.
+    if way.nans:  # The sign of a NaN that the division makes depends on the processor.
         codes_of_nans = {"zero": 0, "max": target.max_code, "lowest": target.lowest_code}
         nan = codes_of_nans.get(way.nans, UNSETTLED)
     return np.where(np.isnan(quotient), nan, codes)
@@ -427,7 +426,7 @@ def _dequantized(
 
 
 def _is_same(target: Format, found: NDArray[np.int64], answers: Bits) -> NDArray[np.bool_]:
-    """Where patterns are the answers; zeros may differ in sign, and NaNs in all."""
+    """Where patterns equal the answers; zeros may differ in sign, and ``ANY_NAN`` is any NaN."""
     given = answers.astype(np.int64)
     same = found == given
     if target.sign_bit and not target.is_integral:

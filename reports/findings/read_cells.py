@@ -53,7 +53,7 @@ def read_checks(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterat
 
 
 Problems = Mapping[CellKey, Sequence[Problem]]
-"""The problems besides wrong values of each case and check that fails."""
+"""The problems other than wrong values, by case or check."""
 
 
 def _read_problems(store: RunStore) -> Problems | None:
@@ -80,7 +80,7 @@ def _with_problems(cell: Cell, problems: Problems | None) -> Cell:
     own = tuple(problems.get((cell.backend, cell.name), ()))
     if not own:
         return cell
-    # A chain's script stands with what it shows: the table of checks has no column for it.
+    # A chain's script is stored in its problem: the table of checks has no column for it.
     scripts = [each.script for each in own if isinstance(each, WrongInChain)]
     return replace(cell, problems=own, reproduction=scripts[0] if scripts else cell.reproduction)
 

@@ -1,4 +1,4 @@
-"""The findings of a complete run: found once, stored beside its tables, and read by all others."""
+"""Reads the findings of a complete run, which are found once and stored beside its tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from specs.errors import CastigateError
 from specs.json_source import JsonError, load_json
 
 FORMAT = 1
-"""Changes with what a finding holds; findings of another format are found again."""
+"""Changes when the fields of a finding change; findings of another format are found again."""
 STORED = tuple(each.name for each in fields(ExplainedCase) if each.name != "cell")
 
 
@@ -30,7 +30,7 @@ def found_again(store: RunStore) -> dict[str, tuple[Finding, ...]]:
 
 
 def causes_of(store: RunStore) -> bytes:
-    """Find the causes of a run's failures, as the bytes to be stored."""
+    """Find the causes of a run's failures, and encode them for storage."""
     return encode_findings(found_again(store))
 
 
@@ -57,7 +57,7 @@ def read_findings(
 
 
 def stored_ids(store: RunStore) -> frozenset[str] | None:
-    """The ids of a run's findings, if they are stored; to find them again would take long."""
+    """The ids of a run's stored findings; None without these, because finding them takes long."""
     data = store.folder.read(CAUSES)
     try:
         content = load_json((data or b"").decode("utf-8", "surrogatepass"))
@@ -70,7 +70,7 @@ def stored_ids(store: RunStore) -> frozenset[str] | None:
 
 
 def encode_findings(findings: Findings) -> bytes:
-    """Encode findings; their cells are named only."""
+    """Encode findings; their cells are stored by name only."""
     content = {
         backend: [
             {

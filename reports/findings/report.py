@@ -102,7 +102,7 @@ class Report:
         return {cell.case: tuple(case_rules(cell)) for cell in every}
 
     def step(self, backend: str) -> str:
-        """What has become of a backend's findings since the run before, and since which version.
+        """Say how a backend's findings changed since the run before, and name its version then.
 
         Empty if that run did not have the backend.
         """

@@ -25,7 +25,7 @@ from reports.findings.wrong_answers import Kind, WrongAnswers, is_exhaustive
 from specs.formats import format_named
 
 FAMILIES = (ExponentBits, OtherVersion, Printf)
-"""Mechanisms of which several say nearly the same; the first stands for all."""
+"""Classes of mechanisms that say nearly the same; the first of a class stands for all."""
 MOST_KINDS = 160
 """Ways to fail by which mechanisms are chosen: real backends have up to 110. One that is wrong in
 all cases of all documents has 1,268, and the choice among these takes minutes for each 100."""
@@ -42,9 +42,9 @@ class Share(NamedTuple):
 
 @dataclass
 class Explanation:
-    """What explains the wrong answers under one broken rule.
+    """The mechanisms that explain the wrong answers under one broken rule.
 
-    ``claims`` are those of each mechanism, ``shares`` what was given to those that were chosen.
+    ``claims`` has the claim of each mechanism, ``shares`` the runs that each chosen cause explains.
     """
 
     wrong: WrongAnswers
@@ -53,7 +53,7 @@ class Explanation:
 
     @cached_property
     def possible(self) -> dict[Mechanism, float]:
-        """The share of the wrong answers that each mechanism explains at most, of those left."""
+        """The share of the wrong answers that are left and that each mechanism may explain."""
         left = self.wrong.left
         if not left.any():
             return {}
@@ -64,7 +64,7 @@ class Explanation:
         return {mechanism: share for mechanism, share in shares.items() if share}
 
     def placed(self, mechanism: Mechanism, reach: Reach, extent: Extent = "all") -> Placed | None:
-        """What a mechanism explains of the runs left, if it reaches that far; None if nothing."""
+        """The claim of a mechanism on runs left, if its reach is at most ``reach``; else None."""
         if mechanism not in self.possible:
             return None
         claim = self.claims[mechanism]
@@ -90,7 +90,7 @@ class Explanation:
         self._forget()
 
     def learn(self, claims: Mapping[Mechanism, Claim]) -> None:
-        """Have these claims, and no others."""
+        """Replace all claims by these."""
         self.claims = dict(claims)
         self._forget()
 
@@ -99,7 +99,7 @@ class Explanation:
 
 
 class Step(NamedTuple):
-    """What a cause is given: all that a mechanism explains, as far as it reaches."""
+    """A choice: the cause gets all runs left that a mechanism explains, up to a reach."""
 
     mechanism: Mechanism
     reach: Reach
@@ -145,7 +145,7 @@ def sampled_kinds(wrong: Sequence[WrongAnswers]) -> set[Kind]:
 
 
 def _explain_by(steps: Sequence[Step], wrong: WrongAnswers, search: MechanismSearch) -> Explanation:
-    """Explain what a sample did not have by the mechanisms that were chosen by the sample."""
+    """Explain answers outside the sample by the mechanisms that were chosen from the sample."""
     among = {step.mechanism for step in steps}
     some, others = (search.claims(wrong, costly=costly, among=among) for costly in (False, True))
     found = Explanation(wrong, dict(some) | dict(others))
@@ -156,7 +156,7 @@ def _explain_by(steps: Sequence[Step], wrong: WrongAnswers, search: MechanismSea
 
 
 def _choose_all(found: Sequence[Explanation]) -> list[Step]:
-    """Choose mechanisms that hold everywhere, then others; returns what was done."""
+    """Choose mechanisms that hold everywhere, then others; return the steps taken."""
     steps: list[Step] = []
     _choose(found, steps, Reach.EVERYWHERE)
     for chosen in [*steps]:
@@ -181,11 +181,11 @@ def _take(found: Sequence[Explanation], steps: list[Step], step: Step) -> None:
 
 
 def _rivals(found: Sequence[Explanation], best: Mechanism, reach: Reach) -> list[str]:
-    """The sentences of others that explain the same, if that is a single input in a single case.
+    """The sentences of other mechanisms that explain the same single input of a single case.
 
-    If all inputs were asked, others must hold as far; if not, further inputs may refute the best.
-    Forms that are not constant are no rivals: on one input, many of them agree. Others of a family
-    are none either, and a constant has none, because it only says what comes out.
+    If all inputs were asked, a rival must reach as far; if not, further inputs may refute the best.
+    Forms that are not constant are not rivals, because many of them agree on one input. Mechanisms
+    of the same family are not rivals either. A constant has none: it only says what comes out.
     """
     if _is_constant(best):
         return []
@@ -229,7 +229,7 @@ def _best(
     for mechanism, share in sorted(at_most.items(), key=lambda item: -item[1]):
         if round(share, 6) < most[0] or not share:
             break
-        # Few inputs show which others cannot be better, in less time.
+        # A sample of the inputs shows in less time which others cannot be better.
         for extent in get_args(Extent):
             gain, rank = _gain(found, mechanism, reach, extent, most[0])
             merit = round(gain, 6), mechanism in chosen, -rank
@@ -248,11 +248,11 @@ def _gain(
     extent: Extent,
     needed: float,
 ) -> tuple[float, int]:
-    """How much of what is left a mechanism explains, and how many in a case are simpler than it.
+    """The share of answers left that a mechanism explains, and how many in a case are simpler.
 
-    That is nothing if it turns out to be less than is needed. A closed form that holds everywhere
-    for less than half of the answers that it gives does so by chance: a source may not reach the
-    values at which another one shows the difference.
+    The share is 0 if it turns out to be less than ``needed``. It is 0 too for a closed form that
+    holds everywhere for less than half of the answers that it gives: it does so by chance, because
+    a source may not reach the values at which another source shows the difference.
     """
     gain, elsewhere, rank = 0.0, 0.0, 0
     explained = [each for each in found if mechanism in each.possible]
@@ -273,7 +273,7 @@ def _gain(
 def is_worth_its_cost(
     found: Sequence[Explanation], mechanism: Mechanism, reach: Reach, chosen: Collection[Mechanism]
 ) -> bool:
-    """Whether a mechanism explains more than one among many would by chance."""
+    """Whether a mechanism is worth more bits than it costs to name it and its cases."""
     worth = {
         each.wrong.kind: placed.forecast.bits
         for each in found

@@ -28,11 +28,11 @@ SHAPE_RULES: Mapping[str, ShapeRule] = {
         "bitcasts between widths keep the shape", lambda given, answer: given == answer
     ),
 }
-"""By the names that findings have."""
+"""The rules by the names of their findings."""
 
 
 def followed_rules(given: Shape, answer: Shape, wanted: Shape | None = None) -> tuple[str, ...]:
-    """The rules by which an answer to a tensor has its shape, but not the shape that is wanted."""
+    """The rules that the shape of an answer follows and that the required shape does not."""
     return tuple(
         name
         for name, rule in SHAPE_RULES.items()
@@ -41,7 +41,7 @@ def followed_rules(given: Shape, answer: Shape, wanted: Shape | None = None) -> 
 
 
 def shape_words(shapes: Collection[Shape]) -> str:
-    """The words for what tensors have in common, after a comma; empty if that is nothing."""
+    """What the shapes of tensors have in common, after a comma; empty if nothing."""
     if all(0 in shape for shape in shapes):
         return ", for tensors without elements"
     return ", for scalars" if all(shape == () for shape in shapes) else ""

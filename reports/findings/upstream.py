@@ -1,7 +1,7 @@
-"""What is known of findings elsewhere: where they were reported, and what owners intend.
+"""Finds where findings were reported, and where owners document them as intended.
 
-The threads of the docket name the findings that they tell of. ``intended.yaml`` has the places
-where owners document that they mean it.
+The threads of the docket name the findings that they report. ``intended.yaml`` has the places
+where owners document a behavior as intended.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def upstream_links() -> Mapping[str, str]:
 
 @cache
 def intended_places() -> Mapping[str, str]:
-    """Where owners document a finding as intended, by the framework and the finding's name."""
+    """The place where owners document each finding as intended, by framework and name."""
     source = read_yaml(INTENDED_FILE)
     try:
         return TypeAdapter(Places).validate_python(source.data)

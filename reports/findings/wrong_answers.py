@@ -19,7 +19,7 @@ StoredArrays = Callable[[str], NDArray[Any]]
 Kind = tuple[str, str, str]
 """A way to fail: the pair of dtypes, and the digest of the failing inputs with their answers."""
 SAMPLES_KEPT = 32
-"""A search comes back to the same few cases again and again."""
+"""Samples that are cached: a search returns to the same few cases again and again."""
 
 
 class StoredSamples:
@@ -73,7 +73,7 @@ class WrongAnswers:
 
     @property
     def kind(self) -> Kind:
-        """The same for cases of one pair with the same answers to the same failing inputs."""
+        """A key that cases of one pair with the same failing inputs and answers share."""
         return self.cell.source, self.cell.target, self.broken.digest
 
     def share(self, runs: Mask) -> float:

@@ -1,4 +1,4 @@
-"""The earlier run that a gate compares with: which divergences of another run it has already.
+"""The earlier run with which a gate compares, to tell known divergences from new ones.
 
 A gate draws other inputs than its baseline was asked, so that no backend can know them. On the
 inputs of both runs the wrong answers must be the same. On further inputs a wrong answer is known if
@@ -38,7 +38,7 @@ class Baseline:
     before: StoredArrays
     now: StoredArrays
     compares_faults: bool = True
-    """Whether the runs hold what is wrong besides values as data, as all but the oldest do."""
+    """Whether the runs hold faults as data, as all but the oldest do."""
 
     def has(self, cell: Cell, broken: Divergence | None) -> bool:
         """Return whether the earlier run has a divergence, or without one the same failure."""
@@ -101,7 +101,7 @@ class Baseline:
         for mechanism, claim in self._search.claims(wrong):
             placed = claim.placed
             is_everywhere = placed is not None and placed.forecast.reach is Reach.EVERYWHERE
-            # It is not predicted where a conversion from or to texts fails.
+            # A mechanism does not predict where a conversion from or to texts fails.
             predicts = is_everywhere or (is_text and mechanism.tells_where)
             where = np.ones_like(is_beside) if predicts else is_beside
             known = known | (where & explained(mechanism, case, inputs, answers, old.level))
@@ -111,9 +111,9 @@ class Baseline:
 def _wrong_answers(
     cell: Cell, failing: FailingInputs, stored: StoredArrays, ends: Sequence[int]
 ) -> Answers:
-    """The wrong answers that a run knows: to stored inputs, and at the ends of other stretches.
+    """The wrong answers that a run has: to stored inputs, and at the ends of other runs of inputs.
 
-    What lies beyond an end is left out: one of the two runs does not list it.
+    Inputs beyond one of ``ends`` are left out: one of the two runs does not list them.
     """
     asked, answers = (stored(each) if each else None for each in (cell.asked, cell.answers))
     samples = failing.samples(asked, answers)

@@ -131,7 +131,7 @@ def certificate_body(evidence: Evidence, verdict: PolicyVerdict) -> dict[str, An
     unjudged = {"unjudged": verdict.unjudged} if verdict.unjudged else {}
     return {
         "format": FORMAT,
-        # Before all others in the order of the keys: how much the result is about.
+        # Sorts before all other keys, so that a reader sees first how much the result covers.
         "answered": verdict.answered,
         "suite": {"name": "castigate", "version": record.suite, "digest": suite_digest()},
         "documents": record.documents,
@@ -256,7 +256,7 @@ def _file_digest(store: RunStore, name: str) -> str:
 
 
 def _arrays(store: RunStore) -> StoredArrays:
-    """What reads the arrays of a run, which takes memory, when they are first needed."""
+    """Return a function that reads a run's arrays by digest, and takes no memory before a call."""
     answers = cache(RunAnswers)
     return lambda digest: answers(store).values(digest)
 

@@ -33,8 +33,8 @@ SAME_RESULTS: Mapping[str, str] = {
 """Earlier suites whose certificates this one recomputes, by their digest, with their version.
 
 Only a suite belongs here whose tables were shown to be equal byte by byte to those of this one, for
-every document. Then all but the suite's own name, and the words for causes, must come out as it was
-certified.
+every document. Then everything except the suite's own name and the words for causes must be as it
+was certified.
 """
 SHOWN_CHARACTERS = 80
 """How much of a value a message quotes."""
@@ -94,7 +94,7 @@ def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
     """List where a certificate differs from what its evidence gives; empty if it holds."""
     recomputed = certificate_body(evidence, evidence.judged())
     if _gives_same_results(certificate["suite"]):
-        # Of an accepted error it did not say what that leaves unjudged.
+        # It did not record what an accepted error leaves unjudged.
         recomputed.pop("unjudged", None)
         recomputed["answered"].pop("unjudged", None)
         # It reached the same verdicts, but may have named their causes otherwise.
@@ -154,7 +154,7 @@ def _damage(path: Path, what: str) -> str:
 
 
 def _check_suite(certificate: dict[str, Any], named: str) -> None:
-    """Only the same Castigate, or one that was shown to be equal, reaches the same verdicts."""
+    """Raise an error unless this Castigate, or one that was shown to be equal, wrote it."""
     here = {"name": "castigate", "version": VERSION, "digest": suite_digest()}
     suite = certificate.get("suite")
     if suite == here or _gives_same_results(suite):

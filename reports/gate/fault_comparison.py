@@ -1,7 +1,7 @@
-"""Whether a failure shows no more than the same failure of an earlier run, besides wrong values.
+"""Compares failures other than wrong values with the same failures of an earlier run.
 
 Each run draws inputs and tensors of its own. So the smallest tensor in which an answer changes may
-be another one. What must be the same is all that does not depend on the seed: the answers to the
+be another one. Everything that does not depend on the seed must be the same: the answers to the
 inputs that every run asks, the class and the text of an error, and the tensors in which it is
 raised.
 """
@@ -40,16 +40,16 @@ def broken_rules(cell: Cell) -> tuple[Divergence, ...]:
 
 
 def has_failure(before: Cell, now: Cell, broken: Divergence | None) -> bool:
-    """Whether an earlier run breaks the same rule; without one, whether it lacks the answer too."""
+    """Whether an earlier run breaks the same rule or, without one, lacks the answer too."""
     if broken is None:
         return before.verdict == now.verdict or bool(problems_of(before, None, now.verdict))
     return broken.key in [each.key for each in broken_rules(before) if each.smallest is None]
 
 
 def shows_no_more(before: Cell, now: Cell, broken: Divergence | None) -> bool:
-    """Whether a run shows nothing of a rule, or of a missing answer, that the earlier one lacks.
+    """Whether the earlier run had every problem of a cell under a rule, but for the seed.
 
-    ``broken`` is the rule; without one an answer is missing.
+    If ``broken`` is None, these are the problems by which an answer is missing.
     """
     if broken is None and before.asked is not None and now.asked is None:
         return False  # Before, the case was answered in one row.
@@ -63,7 +63,7 @@ def shows_no_more(before: Cell, now: Cell, broken: Divergence | None) -> bool:
 def problems_of(cell: Cell, broken: Divergence | None, verdict: str = "") -> list[Problem]:
     """The problems by which a cell breaks a rule, or without one those that name no rule.
 
-    Of the verdict `crashed` these are the deaths of the process, and of any other all but those.
+    For the verdict `crashed` the latter are the deaths of the process, otherwise all but those.
     """
     key = broken.key if broken is not None else ("", "", "")
     found = [each for each in cell.problems if rule_of(each) == key]
@@ -73,16 +73,17 @@ def problems_of(cell: Cell, broken: Divergence | None, verdict: str = "") -> lis
 
 
 def rule_of(problem: Problem) -> tuple[str, str, str] | None:
-    """Rule, clause and level, all empty if an answer is missing; None for a mere remark."""
+    """Rule, clause and level, all empty if an answer is missing; None if the backend declined."""
     if isinstance(problem, Fault):
         return problem.rule, problem.clause, problem.level
     return None if isinstance(problem, Unoffered) else ("", "", "")
 
 
 def _keeps_changes(old: Sequence[Problem], new: Sequence[Problem]) -> bool:
-    """Whether inputs that every run asks change in the earlier run if they do now.
+    """Whether the earlier run has all changes with layout of the inputs that every run asks.
 
-    The first change of each run is in the smallest tensor, and may be of an input that was drawn.
+    The first change of each run is in the smallest tensor, and may be of an input that was drawn,
+    so that of the new run is not compared.
     """
     before, now = (
         [each for each in some if isinstance(each, ChangesWithLayout)] for some in (old, new)
@@ -104,7 +105,7 @@ def _is_same(source: Format, old: Problem, new: Problem) -> bool:
             same = (old.there, old.here) == (new.there, new.here)
             return old.road == new.road and (is_other or same)
         case WrongElement(), WrongElement():
-            # Of random bits the same element may be wrong, with other bits.
+            # If bits are random, the same element may be wrong with other bits.
             is_other = old.wanted != new.wanted
             places = (old.shape, old.index, old.followed), (new.shape, new.index, new.followed)
             return places[0] == places[1] and (is_other or old.got == new.got)
@@ -119,7 +120,7 @@ def _is_same(source: Format, old: Problem, new: Problem) -> bool:
 
 
 def _are_same_inputs(source: Format, old: str, new: str) -> bool:
-    """Whether the named inputs are the same; those of a wide source may be drawn, but zero."""
+    """Whether the named inputs are the same, or may be drawn: those of a wide source but zero."""
     is_drawn = source.kind != "text" and not _is_exhaustive(source)
     return old == new or (is_drawn and bool(old) and new != f"on {datum_text(source, 0)}")
 
@@ -135,5 +136,5 @@ def _inputs_of(how: str) -> str:
 
 
 def _steady(text: str) -> str:
-    """A text without numbers that are likely to be others in the next run."""
+    """A text without numbers that are likely to differ in the next run."""
     return ADDRESS.sub("…", text)

@@ -84,7 +84,7 @@ def failure_line(failure: Failure, most: int = EXAMPLES) -> str:
 
 
 def answered_line(answered: Mapping[str, int]) -> str:
-    """Say in one line how much a result is about."""
+    """Say in one line how many cases, inputs and checks a result covers."""
     counts = [f"{answered['answered']:,} of {answered['cases']:,} cases answered"]
     for name in ("unsupported", "accepted", "known"):
         if answered[name]:
@@ -96,7 +96,7 @@ def answered_line(answered: Mapping[str, int]) -> str:
 
 
 def finding_lines(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Tell the findings of a certificate, each in one line, the most severe first."""
+    """Yield a line for each finding of a certificate, the most severe first."""
     for each in findings[:FINDINGS_SHOWN]:
         yield f"finding: {each['kind']}: {each['finding']} ({counted(each['cases'], 'case')})"
     if len(findings) > FINDINGS_SHOWN:
@@ -157,7 +157,7 @@ def _accepted(verdict: PolicyVerdict) -> Iterator[str]:
 
 
 def _unjudged(verdict: PolicyVerdict) -> Iterator[str]:
-    """Yield the section on what was not judged of cases that pass."""
+    """Yield the section on passing cases that were not wholly judged."""
     counts = Counter(verdict.unjudged.values())
     if counts:
         yield "## Not judged"

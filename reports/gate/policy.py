@@ -83,7 +83,7 @@ class AcceptedEntry(StrictModel):
 
 
 class CaseEntry(StrictModel):
-    """Cases, and what the policy demands of them instead of what it demands of all."""
+    """Cases, and the requirements for them that replace those of the policy."""
 
     match: Annotated[list[Text], Field(min_length=1)]
     tier: Tier | None = None
@@ -185,7 +185,7 @@ def policy_named(word: str) -> Policy:
 
 
 def _explained(source: YamlFile, error: ValidationError) -> tuple[Location, str]:
-    """Return where a policy is wrong, and what is."""
+    """Return the location of an error in a policy, and its message."""
     match source.data.get("documents", CLAIMED):
         case str(word) if word != CLAIMED:
             message = f"`{word}` is no list; write `documents: ['{word}']`, or `{CLAIMED}`"
@@ -267,7 +267,7 @@ def _deeper(pattern: str, known: list[str]) -> str:
 
 
 def _rule_names(entry: PolicyEntry) -> set[str]:
-    """All that a verdict on a policy's documents can name as broken."""
+    """The names of all rules that a verdict on a policy's documents can report as broken."""
     named = list(documents()) if entry.documents == CLAIMED else entry.documents
     entries = [documents()[word.partition(":")[0]].entry for word in named]
     return {name for each in entries for name in each.breakable()}
@@ -275,7 +275,7 @@ def _rule_names(entry: PolicyEntry) -> set[str]:
 
 def _check_document(source: YamlFile, location: Location, word: str) -> None:
     name, colon, version = word.partition(":")
-    # Without a version behind its colon, the word as a whole is no name.
+    # A word with a colon but without a version is unknown as a whole.
     name = word if colon and not version else name
     if name not in documents():
         hint = did_you_mean(name, documents())

@@ -91,7 +91,7 @@ class PolicyVerdict:
 
     @property
     def answered(self) -> dict[str, int]:
-        """How many cases were answered, and how many not, or only by leave of the policy."""
+        """How many cases were answered, were not, or pass only by the policy or baseline."""
         names = {
             status: {each.cell.name for each in self.divergences if each.status == status}
             for status in ("accepted", "known")
@@ -111,9 +111,9 @@ class PolicyVerdict:
 
     @property
     def unjudged(self) -> dict[str, str]:
-        """What was not judged of cases that count as answered, or are passed without an answer.
+        """Why cases and checks that pass or count as answered were not wholly judged, by name.
 
-        A backend declines what a promise needs, or one input ends all answers in an error.
+        The backend declined what a promise needs, or one input made all answers an error.
         """
         found = {
             each.cell.name: f"no answer: {each.reason}"
@@ -153,9 +153,9 @@ def apply_policy(
     day: date,
     seconds: int,
 ) -> PolicyVerdict:
-    """Judge a run that took so many seconds, as of a day.
+    """Apply a policy to a run that took ``seconds``, as of ``day``.
 
-    It must hold the expected cases and checks on dtype pairs.
+    An expected case or check that the run does not have is a failure.
     """
     cells, checks = tuple(cells), tuple(checks)
     found = {cell.name: cell for cell in (*cells, *checks)}
@@ -229,8 +229,8 @@ def _divergences(
 def _failures(cell: Cell) -> Iterator[tuple[Cell, Divergence | None]]:
     """Yield each broken rule of a cell, and then no rule if an answer is missing.
 
-    A check that breaks rules may lack an answer besides, and a process may have died and answered
-    then. No acceptance of a rule excuses these.
+    A check that breaks rules may also lack an answer, and a process may have died before it
+    answered. No acceptance of a rule excuses these.
     """
     rules = broken_rules(cell)
     yield from ((cell, broken) for broken in rules)
@@ -243,7 +243,7 @@ def _failures(cell: Cell) -> Iterator[tuple[Cell, Divergence | None]]:
 
 
 def _missing_answer(policy: Policy, cell: Cell, baseline: Baseline | None) -> str:
-    """Why a case should have been answered but was not; empty if that is all right."""
+    """Why a case without an answer fails the policy; empty if it does not."""
     if cell.verdict == "not-run":
         return "was not run"
     # The cases of a pair say already that it is not supported.

@@ -13,7 +13,7 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class ProgramHello(StrictModel):
-    """What a backend says of itself; earlier versions recorded name, version and claims only."""
+    """The hello of a backend; earlier versions recorded its name, version and claims only."""
 
     name: str
     version: str
@@ -30,7 +30,7 @@ class Program(StrictModel):
 
 
 def check_program(content: dict[str, Any], named: str) -> dict[str, Any]:
-    """Return what is recorded of a program, or raise an error that names the key at fault."""
+    """Return the record of a program if it is valid; else raise an error that names the key."""
     try:
         Program.model_validate(content)
     except ValidationError as error:

@@ -47,12 +47,12 @@ OUTCOME_NAMES = (
 STAIRCASE_FROM = 1000
 """From this many inputs on, building a staircase is faster than deciding each input alone."""
 CACHED_RULINGS = 32
-"""Rulings whose expectations are remembered."""
+"""Rulings whose expectations are cached."""
 MOST_TEXTS = 1 << 18
 
 
 class Expectations:
-    """Computes what is expected of each input, and remembers it for the last few rulings.
+    """Computes what is expected of each input, and caches it for the last few rulings.
 
     With ``independent``, the exact definition decides instead of the kernels, so that the backend
     that answers with the kernels is not judged by them.
@@ -65,9 +65,9 @@ class Expectations:
         self._graded: dict[Hashable, tuple[Bits, Bits, Grades]] = {}
 
     def of(self, ruling: Ruling, inputs: Bits) -> Expected:
-        """The expectations of a ruling for these inputs; remembered while the array is the same."""
+        """The expectations of a ruling for these inputs; cached while the array is the same."""
         if ruling.is_open:
-            # Any answer is allowed, so that none is computed; for complex values none could be.
+            # Any answer is allowed, so none is computed; the kernels have no complex values.
             nothing = np.zeros(inputs.shape, ruling.target.storage)
             return Expected(np.zeros(inputs.shape, np.uint8), nothing, nothing)
         known = self._known.get(ruling.meaning)
@@ -78,7 +78,7 @@ class Expectations:
         return expected
 
     def grades(self, ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits) -> Grades:
-        """The grade of each answer; of the same answers by an equal ruling, as before."""
+        """The grade of each answer; cached for the same inputs and answers by an equal ruling."""
         known = self._graded.get(ruling.meaning)
         if known is not None and known[0] is inputs and np.array_equal(known[1], answers):
             return known[2]
@@ -103,7 +103,7 @@ Kept = TypeVar("Kept")
 
 
 def _remember(known: dict[Hashable, Kept], key: Hashable, value: Kept) -> None:
-    """Remember a value in the place of the oldest."""
+    """Cache a value; if the cache is full, drop the oldest."""
     known.pop(key, None)
     if len(known) >= CACHED_RULINGS:
         del known[next(iter(known))]
@@ -141,7 +141,7 @@ def grade_answers(ruling: Ruling, inputs: Bits, expected: Expected, answers: Bit
 
 
 def allowed_by_constant(target: Format, outcome: Outcome, answers: Bits) -> NDArray[np.bool_]:
-    """Which answers an outcome allows that is the same for all inputs.
+    """Which answers are allowed by an outcome that is the same for all inputs.
 
     Such an outcome is one pattern, one of two of them, or the NaNs of a sign.
     """
@@ -193,7 +193,7 @@ def _accepted(
 
 @lru_cache(CACHED_RULINGS)
 def _texts_known(source: Format, outcome: Outcome) -> dict[tuple[int | str, str], bool]:
-    """Keep earlier results for inputs and texts: versions of a document share most outcomes."""
+    """A cache of results for inputs and texts: versions of a document share most outcomes."""
     return {}
 
 

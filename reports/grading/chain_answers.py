@@ -1,4 +1,4 @@
-"""What a chain of casts allows, in the words that single casts have."""
+"""Describes what a chain of casts allows by the words that describe single casts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from specs.formats import Format
 
 
 def ends_words(target: Format, allowed: Ends) -> Iterator[str]:
-    """Hex patterns, or the names that ``describe_allowed`` has for what is no pattern."""
+    """Yield hex patterns, and the names that ``describe_allowed`` has for other outcomes."""
     if allowed.is_open:
         yield "anything"
     if allowed.is_rejected:

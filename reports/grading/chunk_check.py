@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from reports.grading.chunk_table import ANYTHING, CODE, NEEDS_GRADING, RANGES, ROW, Table
 
 Moving = NDArray[Any] | None
-"""Inputs that a pass over their answers advances, so that they are the next ones; or none."""
+"""Inputs that a pass over their answers advances to the next ones; None if there are none."""
 ChunkCheck = Callable[[int, NDArray[Any], Moving, int], bool]
-"""Tells of the answers to the inputs from a pattern on whether they are certainly all allowed.
+"""Returns whether the answers to the inputs from a pattern on are certainly all allowed.
 
-It adds a number to each of the inputs that it is given.
+It also adds a number to each of the inputs that it is given.
 """
 
 
@@ -70,7 +70,7 @@ class SegmentGroup(NamedTuple):
 
 
 def segment_groups(table: Table, first: int, size: int) -> Iterator[SegmentGroup]:
-    """Yield what is checked together: neighbors of kind CODE, and each segment of another kind."""
+    """Yield the segments to check together: neighbors of kind CODE, and each other one alone."""
     ends = np.array([first, first + size - 1], np.uint64)
     segment, last_segment = (np.searchsorted(table.firsts, ends, "right") - 1).tolist()
     not_codes = table.not_codes

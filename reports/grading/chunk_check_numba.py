@@ -187,5 +187,5 @@ def _differs_from_row(
 
 @numba.njit(cache=True, nogil=True)
 def _at_slope(code: Any, slope: Any, steps: Any) -> Any:
-    """A code raised by so many times a slope, in the code's width."""
+    """A code plus ``steps`` times a slope, in the code's width."""
     return type(code)(np.uint64(code) + np.uint64(slope) * np.uint64(steps))
