@@ -38,7 +38,7 @@ class Judgement:
     answered: InputsAndAnswers | None = None
     check: str = ""
     further: tuple[Problem, ...] = ()
-    """More that shows the same failure, for comparisons: no message and no ledger has it."""
+    """Further problems of the same failure, for comparisons; messages and ledgers omit them."""
 
     @cached_property
     def message(self) -> str:

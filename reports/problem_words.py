@@ -52,12 +52,12 @@ PROMISES: Mapping[str, str] = {
 
 
 def joined_words(problems: Iterable[Problem]) -> str:
-    """All problems but wrong values, which pages draw, in one line."""
+    """Describe all problems in one line, except wrong values, which pages draw."""
     return "; ".join(filter(None, map(words, problems)))
 
 
 def words(problem: Problem) -> str:
-    """One problem; empty for wrong values."""
+    """Describe one problem; empty for wrong values."""
     match problem:
         case WrongValues():
             return ""
@@ -110,7 +110,7 @@ def _at(where: str, text: str) -> str:
 
 
 def _chain_words(problem: WrongInChain) -> str:
-    """What a chain gives on its roads, and what it should."""
+    """Describe what a chain gives on its roads, and what is allowed instead."""
     allowed = " or ".join(problem.allowed)
     count = f"{problem.wrong:,} of {problem.inputs:,} inputs"
     *most, last = problem.roads

@@ -37,7 +37,7 @@ class WrongValues:
 
 @dataclass(frozen=True)
 class WrongShape:
-    """An answer has another shape than the document names; None if that is the input's shape."""
+    """An answer has another shape than ``wanted``, or if that is None than the input."""
 
     rule: str
     clause: str
@@ -49,7 +49,7 @@ class WrongShape:
 
 @dataclass(frozen=True)
 class WrongElement:
-    """A bitcast changes bits: the first element of the answer that has other ones.
+    """A bitcast changes bits: the first element of the answer that has wrong bits.
 
     ``followed`` are the mechanisms that give all answers of the case. ``layout`` describes how the
     tensor lies in memory, if that is unusual. Runs of earlier versions have neither.
@@ -167,7 +167,8 @@ class WrongQuantized:
 class NotRefused:
     """A backend returns something where a document wants an error, of a class if it names one.
 
-    Of a bitcast, the shapes of the tensor and of the answer say what; of a call, words do.
+    For a bitcast ``given`` and ``got`` are the shapes of tensor and answer; for others ``but`` says
+    in words what the backend did.
     """
 
     rule: str
@@ -181,7 +182,7 @@ class NotRefused:
 
 @dataclass(frozen=True)
 class BrokenPromise:
-    """What a document promises besides values does not hold; ``facts`` complete the words."""
+    """A promise of a document besides values is broken; ``facts`` are filled into its words."""
 
     rule: str
     clause: str
@@ -196,7 +197,8 @@ class Refused:
     """A backend raises an error where an answer is due.
 
     ``inputs`` names those on which it does, ``where`` the tensor or the call. A rule is named if
-    one asks for exactly this. What came back is an `error` then, or an `answer` that tells of one.
+    one requires exactly this answer. ``kind`` says whether an `error` came back, or an `answer`
+    that reports one.
     """
 
     error: str
@@ -315,7 +317,7 @@ def decode_problem(encoded: Mapping[str, Any]) -> Any:
 
 
 def wrong_inputs(problem: Problem) -> int:
-    """How many inputs got a wrong value: none, if a problem is not about single values."""
+    """How many inputs got a wrong value; 0 if a problem is not about single values."""
     match problem:
         case WrongValues(count=count) | WrongQuantized(wrong=count):
             return count

@@ -84,7 +84,7 @@ ROUNDED_FIRST = {
 def explained(
     mechanism: Mechanism, case: Case, inputs: NDArray[Any], answers: NDArray[Any], level: str
 ) -> Mask:
-    """Which answers a mechanism explains: it gives them, or leaves them open at this level."""
+    """Which answers a mechanism explains: according to it, they break no rule of this level."""
     source, target = format_named(case.source), format_named(case.target)
     match mechanism:
         case RoundsTwice() | OtherMode() | OtherVersion() | TakenFor():

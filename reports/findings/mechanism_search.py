@@ -239,7 +239,7 @@ class MechanismSearch:
         """The inputs of a case that were asked: all, or a sample.
 
         A sample of each case is cached, with what is computed from it. All inputs are cached only
-        for the last case, because they take much memory.
+        for the last case, because they are many.
         """
         cell = wrong.cell
         assert cell.asked is not None

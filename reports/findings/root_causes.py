@@ -64,7 +64,7 @@ class Explanation:
         return {mechanism: share for mechanism, share in shares.items() if share}
 
     def placed(self, mechanism: Mechanism, reach: Reach, extent: Extent = "all") -> Placed | None:
-        """The claim of a mechanism on runs left, if its reach is at most ``reach``; else None."""
+        """The ``Placed`` of a mechanism; None if it is weaker than ``reach`` or no run is left."""
         if mechanism not in self.possible:
             return None
         claim = self.claims[mechanism]

@@ -48,7 +48,7 @@ class Table:
 
     @cached_property
     def stacked(self) -> tuple[Any, ...]:
-        """All arrays in as few as possible: numba examines each argument of each call."""
+        """All arrays stacked into as few as possible: numba examines each argument of each call."""
         return (
             np.stack([self.firsts.astype(np.int64), self.kinds.astype(np.int64)]),
             self.bounds,

@@ -48,7 +48,7 @@ class Runs:
         return self.at(slice(MOST_RUNS))
 
     def at(self, where: Any) -> Runs:
-        """The rows at an index, a slice or a mask; what concerns the whole stays."""
+        """The rows at an index, a slice or a mask; ``total`` and ``checksum`` stay."""
         columns = (column[where] for column in self.columns)
         return Runs(self.total, *columns, checksum=self.checksum)
 
@@ -100,7 +100,7 @@ def one_run(first: int, last: int, answer: int, checksum: int) -> Runs:
 
 
 def checksum_of_row(first: int, count: int, answer: int) -> int:
-    """The part of consecutive inputs that share an answer in the checksum of their runs."""
+    """What consecutive inputs that share an answer add to the checksum of their runs."""
     inputs = np.arange(first, first + count, dtype=np.uint64)
     return int(_hashes(inputs, np.array([answer], np.uint64)).sum(dtype=np.uint64))
 
@@ -108,7 +108,7 @@ def checksum_of_row(first: int, count: int, answer: int) -> int:
 def gather(
     inputs: NDArray[Any], answers: NDArray[Any], groups: NDArray[np.uint8]
 ) -> Iterator[tuple[int, Runs]]:
-    """The runs of each group, from inputs in rising order and the group of each; 0 is no group."""
+    """The runs of each group but 0, from inputs in rising order and the group of each."""
     where = np.flatnonzero(groups)
     inputs, answers, groups = inputs[where], answers[where], groups[where]
     if not where.size:
@@ -124,7 +124,7 @@ def gather(
 
 
 def capped(runs: Runs, where: NDArray[np.intp], checksum: int) -> Runs:
-    """The runs at some rows as a whole of their own, with its own total, capped."""
+    """The runs at some rows as ``Runs`` of their own, with their own total, capped."""
     shown = runs.at(where[_within_cap(where.size)])
     return replace(shown, total=where.size, checksum=checksum)
 
@@ -232,7 +232,7 @@ def _concatenated(parts: list[Runs], total: int, checksum: int) -> Runs:
 
 
 def _within_cap(rows: int) -> Any:
-    """The rows that stay of so many: the first ``MOST_RUNS``, and the last of all."""
+    """The indices of the rows to keep: the first ``MOST_RUNS`` and the very last."""
     if rows <= MOST_RUNS:
         return slice(None)
     return np.append(np.arange(MOST_RUNS), rows - 1)

@@ -38,7 +38,7 @@ def gather(
 
 
 def checksum_of_row(first: int, count: int, answer: int) -> int:
-    """The part of consecutive inputs that share an answer in the checksum of their runs."""
+    """What consecutive inputs that share an answer add to the checksum of their runs."""
     return int(_checksum_of_row(np.uint64(first), count, np.uint64(answer)))
 
 

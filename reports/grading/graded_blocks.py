@@ -1,7 +1,7 @@
-"""What is right of the answer to one tensor of blocks: scales, and codes by the given scales.
+"""Grades the answer to one tensor of blocks: its scales, and its codes by the given scales.
 
-Codes are compared with those that the *given* scales imply. So a wrong scale is one fault, and not
-a wrong block of codes besides.
+Codes are compared with those that the *given* scales imply. So a wrong scale is one fault, and does
+not make all codes of its block wrong too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from specs.formats import Format
 X, SCALE, GLOBAL, Y = "x", "scale", "global", "y"
 """The names of tensors and results."""
 LARGE_BINADES = 2
-"""The powers of two below infinity among which numbers are extreme."""
+"""Numbers within this many powers of two below infinity are extreme."""
 Mask = NDArray[np.bool_]
 
 
@@ -40,7 +40,7 @@ Mask = NDArray[np.bool_]
 class Part:
     """A part of the elements of a result: of one rule, extreme or not, with a code of zero or not.
 
-    None takes all.
+    A field that is None selects all.
     """
 
     rule: str | None = None
@@ -50,7 +50,7 @@ class Part:
 
 @dataclass(frozen=True)
 class GradedBlocks:
-    """The answer to a tensor of blocks beside what the document allows; ``where`` names it."""
+    """The answer to a tensor of blocks and what the document allows; ``where`` names the tensor."""
 
     ruling: BlockRuling
     tensors: Mapping[str, Bits]
@@ -74,7 +74,7 @@ class GradedBlocks:
 
     @cached_property
     def expected(self) -> dict[str, Blocks]:
-        """The expected results by name: of codes, those that the given scales imply."""
+        """The expected results by name; the codes are those that the given scales imply."""
         if self.ruling.is_decoding:
             return {Y: products(self.ruling, self.x, self.scale, self.global_scale)}
         return {
@@ -116,7 +116,7 @@ class GradedBlocks:
     def extreme(self) -> Mask:
         """Which elements are very small or large, or are in an extreme block.
 
-        There numbers are flushed, clamped or overflow: what is wrong has reasons of its own.
+        There numbers are flushed, are clamped or overflow, so that faults have causes of their own.
         """
         blocks = (self.scale == 0) | (self.scale == self.ruling.scale.max_code)
         if not self.ruling.is_decoding:
@@ -147,7 +147,7 @@ class GradedBlocks:
 
     @cached_property
     def zero(self) -> Mask:
-        """The elements whose code is zero, of either sign, as it should be or as it is decoded."""
+        """The elements whose code, as it is decoded or as expected, is zero of either sign."""
         codes = self.x if self.ruling.is_decoding else self.expected[Y].codes
         found: Mask = codes & np.array(self.ruling.element.max_code, codes.dtype) == 0
         return found
@@ -164,12 +164,12 @@ class GradedBlocks:
 
     @cached_property
     def numbers(self) -> Floats:
-        """The numbers to quantize, by block; the last block is filled up with zeros."""
+        """The numbers to quantize, by block; the last block is padded with zeros."""
         return decoded(self.ruling.number, in_blocks(self.ruling.size, self.x))
 
     @cached_property
     def largest(self) -> Floats:
-        """The largest magnitude of each block; NaN of one with a NaN."""
+        """The largest magnitude of each block; NaN for a block that has a NaN."""
         with np.errstate(invalid="ignore"):
             found: Floats = np.abs(self.numbers).max(axis=-1)
         return found
@@ -183,7 +183,7 @@ class GradedBlocks:
         return found
 
     def unblocked(self, blocks: NDArray[Any]) -> NDArray[Any]:
-        """Elements by block in the shape of the tensor, without what filled the last block up."""
+        """Elements by block in the shape of the tensor, without the padding of the last block."""
         return blocks.reshape(*self.x.shape[:-1], -1)[..., : self.x.shape[-1]]
 
 

@@ -20,7 +20,7 @@ from specs.model.quantization_entry import Step
 from specs.quantization_ruling import Formula
 
 EXACT_SAMPLE = 8
-"""Elements of a request by which the reference is judged, which answers with the kernels."""
+"""Elements of a request that the definition judges if the reference gave the answers."""
 Mask = NDArray[np.bool_]
 
 
@@ -52,7 +52,7 @@ class Graded:
 
     @property
     def is_wrong(self) -> Mask:
-        """Where anything is broken."""
+        """Where a required or a recommended rule is broken."""
         return self.is_required | self.is_recommended
 
 
@@ -74,7 +74,7 @@ def _among(target: Format, codes: list[NDArray[np.int64]], answers: Bits) -> Mas
 
 
 def expect_exactly(rules: Formula, elements: Elements) -> ExpectedCodes:
-    """What is expected of few elements, by the definition."""
+    """Compute the expected codes of few elements by the definition."""
     found = [allowed(rules, *each) for each in elements]
 
     def columns(pick: Callable[[AllowedResult], tuple[int, ...]]) -> list[NDArray[np.int64]]:
@@ -91,7 +91,7 @@ def expect_exactly(rules: Formula, elements: Elements) -> ExpectedCodes:
 
 
 def expect_by_kernels(rules: Formula, elements: Elements) -> ExpectedCodes:
-    """What is expected of many elements; of the same ones and an equal formula, as before."""
+    """Compute the expected codes of many elements; cached for the same object and formula."""
     return _remembered(rules, elements)
 
 
@@ -102,7 +102,7 @@ def _remembered(rules: Formula, elements: Elements) -> ExpectedCodes:
 
 @lru_cache(1 << 16)
 def allowed(rules: Formula, x: int, scale: int, zero: int | None) -> AllowedResult:
-    """What is allowed for one element, by the definition."""
+    """The result that the definition allows for one element."""
     if rules.operation == "dequantize":
         return exact_quantization.dequantized(rules, x, scale, zero)
     return exact_quantization.quantized(rules, x, scale, zero)
@@ -115,9 +115,9 @@ def allowed_words(target: Format, found: AllowedResult, *, at_required: bool) ->
 
 
 def rule_of(rules: Formula, found: AllowedResult) -> tuple[str, str]:
-    """The rule that is most to the point for a wrong element, and its clause.
+    """The rule that best explains a wrong element, and its clause.
 
-    That is the last one at which the value is changed: limited, rounded, or divided.
+    It is the rule of the last step that changes the value: limits, rounds, or divides it.
     """
     order: tuple[tuple[Step, tuple[str, ...]], ...] = (
         ("saturation", ("out-of-range", "infinite", "nan")),

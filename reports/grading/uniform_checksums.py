@@ -24,11 +24,11 @@ BLOCKS = (1 << 32) // BLOCK
 """Blocks of which checksums are stored: those of a source of 32 bits."""
 
 ChecksumOfRow = Callable[[int, int, int], int]
-"""Computes the checksum of some inputs from a pattern on that share an answer."""
+"""Computes the checksum of consecutive inputs from their first, their count and their answer."""
 
 
 class UniformChecksums:
-    """Computes checksums of rows, and remembers those of whole blocks by their answer."""
+    """Computes checksums of rows, and caches those of whole blocks by their answer."""
 
     def __init__(self, checksum_of_row: ChecksumOfRow, folder: Path | None) -> None:
         self._checksum_of_row = checksum_of_row
@@ -58,7 +58,7 @@ class UniformChecksums:
         return checksums
 
     def _stored(self, answer: int) -> NDArray[np.uint64]:
-        """Read what is stored for an answer; a file that cannot be read is no error."""
+        """Read the stored checksums of an answer; ignore a file that cannot be read."""
         blocks = np.zeros(BLOCKS, np.uint64)
         if self._folder is not None:
             with suppress(OSError):
@@ -85,7 +85,7 @@ class UniformChecksums:
 
 @lru_cache(maxsize=4)
 def uniform_checksums(checksum_of_row: ChecksumOfRow, is_stored: bool) -> UniformChecksums:
-    """Return the checksums of this process, stored in the user's cache folder if they may be."""
+    """Return the checksums of this process; store them in the user's cache if ``is_stored``."""
     constants = "-".join(f"{each:x}" for each in (BLOCK, *SHIFTS, *FACTORS))
     folder = cache_folder("checksums") / constants if is_stored else None
     return UniformChecksums(checksum_of_row, folder)

@@ -1,4 +1,4 @@
-"""What backends do on open inputs, compared: a row per behavior, a column per backend."""
+"""Compares what backends do on open inputs: a row per behavior, a column per backend."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ComparedBehavior:
 
 @dataclass
 class Family:
-    """A family of targets, and what backends do with it: first what most of them do."""
+    """A family of targets, and the behaviors of backends on it, the most common first."""
 
     name: str
     whole: list[ComparedBehavior]

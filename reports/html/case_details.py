@@ -30,7 +30,7 @@ class SharedValues:
         self._indexes: dict[Hashable, int] = {}
 
     def index_of(self, key: Hashable, value: Any) -> int:
-        """Return the index of a key's value; a new key's value, or its result, is appended."""
+        """Return the index of a key's value; append that of a new key, called if it is callable."""
         if key not in self._indexes:
             self._indexes[key] = len(self.values)
             self.values.append(value() if callable(value) else value)

@@ -1,4 +1,4 @@
-"""What the page of containers shows, which whoever asks parties provides."""
+"""The tables that the page of containers shows; the layer that asks parties provides them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 IDENTICAL, PARTLY, CHANGED, REFUSED = "identical", "partly refused", "changed", "refused"
 SIGNS: Mapping[str, str] = {IDENTICAL: "=", PARTLY: "~", CHANGED: "!", REFUSED: "–"}
-"""The signs of a dtype that goes from one party to another, from the best."""
+"""The sign of each outcome of passing a dtype from one party to another, the best first."""
 CLASSES: Mapping[str, str] = {
     IDENTICAL: "v-conforms",
     PARTLY: "v-unsupported",
@@ -26,7 +26,7 @@ MEANINGS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class ContainerCell:
-    """A group of dtypes from a writer to a reader: how many fare how, and words."""
+    """A group of dtypes from a writer to a reader: the count of each outcome, and words."""
 
     group: str
     writer: str

@@ -1,6 +1,6 @@
-"""The rows of the page of public threads, which whoever can decide threads provides.
+"""The rows of the page of public threads.
 
-A thread is decided by asking, or by answers that a run holds; both are above this layer.
+A higher layer provides them: it decides a thread by asking backends, or by the answers of a run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DocketQuestion:
-    """One input that a thread is about: its case, and what the document and everybody say."""
+    """One input that a thread is about: its case, what is allowed, and what backends answered."""
 
     case: str
     words: str

@@ -20,7 +20,7 @@ NOT_TOLD = ("unsupported", "conforms")
 class LayoutChecks:
     """The checks of one kind on a backend: how many have each verdict, and those with a message.
 
-    ``says`` names the kind. Of checks with the same message the first is told.
+    ``says`` names the kind. ``told`` has the first of all checks with the same message.
     """
 
     backend: str
@@ -30,7 +30,7 @@ class LayoutChecks:
 
 
 class ToldCheck(NamedTuple):
-    """A check, what it is called, and how many others have the same message."""
+    """A check, its name on the page, and how many others have the same message."""
 
     cell: Cell
     name: str
@@ -58,7 +58,7 @@ def _kind_words(kind: str) -> str:
 
 
 def _told(kind: str, cells: Sequence[Cell]) -> Iterator[ToldCheck]:
-    """The checks that are more than counted, one for each message."""
+    """Yield the checks that the page lists, one for each message."""
     same: dict[str, list[Cell]] = {}
     for cell in cells:
         if cell.verdict not in NOT_TOLD:

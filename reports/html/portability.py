@@ -1,6 +1,6 @@
-"""What the page of portability shows, which whoever can compare answers provides.
+"""The comparisons of two backends that the page of portability shows.
 
-Two backends are compared by the answers that a run holds; that is above this layer.
+A higher layer provides them: it compares backends by the answers that a run holds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from specs.formats import formats
 
 SAFE, IN_RANGE, NOT_SAFE, ABSENT = "safe", "safe in range", "not safe", "not offered"
 SIGNS: Mapping[str, str] = {SAFE: "=", IN_RANGE: "~", NOT_SAFE: "!", ABSENT: "–"}
-"""The signs of a pair of dtypes, from the best."""
+"""The sign of each portability of a pair of dtypes, the best first."""
 CLASSES: Mapping[str, str] = {
     SAFE: "v-conforms",
     IN_RANGE: "v-deviates",
@@ -51,7 +51,7 @@ class Porting:
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """How many pairs are how safe."""
+        """The number of pairs of each portability."""
         return Counter(each.portability for each in self.pairs)
 
     @property
@@ -82,4 +82,4 @@ def _in_order(names: set[str]) -> list[str]:
 
 
 Portings = Callable[[str], Sequence[Porting]]
-"""Compares each two backends by the answers that a run holds."""
+"""Compares every two backends by the answers that a run holds."""

@@ -33,7 +33,7 @@ SEVERITY: tuple[Verdict, ...] = (
     "crashed", "error", "violates", "deviates", "differs", "open", "conforms", "unsupported",
     "not-run",
 )  # fmt: skip
-"""Of the verdicts on several cases the first is shown: what matters most to a user."""
+"""The first of these that several cases have is shown: it matters most to a user."""
 PAGES: Mapping[str, tuple[str, Sequence[Operation]]] = {
     "quantization": ("Quantization", ("quantize", "dequantize", "dynamic-quantize")),
     "blocks": ("Blocks", ("block-quantize", "block-dequantize")),
@@ -56,7 +56,7 @@ class Use:
 
     @property
     def words(self) -> str:
-        """How many cases have which verdict."""
+        """The number of cases with each verdict, in words."""
         counts = [(name, self.verdicts[name]) for name in SEVERITY]
         return ", ".join(f"{count:,} {name}" for name, count in counts if count)
 
@@ -155,7 +155,7 @@ def _place(cell: Cell, *, is_by_rule: bool) -> tuple[str, str, str]:
 
 
 def _has_plain_modes(cell: Cell) -> bool:
-    """Whether a quantization has only modes that need not be named: scales are of its numbers."""
+    """Whether a case has the plain modes: saturating, without precision, scales like its numbers."""
     mode = cell.as_case.mode
     numbers = cell.target if operation_of(cell.as_case) == "dequantize" else cell.source
     return mode[SCALE] == numbers and PRECISION not in mode and mode.get(SATURATE, "1") == "1"

@@ -58,9 +58,9 @@ def replace_report(folder: Folder, files: Files) -> None:
 
 
 def _replace_objects(folder: Folder, files: Iterable[tuple[str, bytes]]) -> None:
-    """Until all else is written, the front page says that the report is incomplete.
+    """Replace the objects; the front page says that it is incomplete until all others are written.
 
-    Rendered before the first change, so that an error in a run leaves the older report as it is.
+    All are rendered before the first change, so that an error leaves the older report as it is.
     """
     rendered = dict(files)
     folder.write(MARK, b"", ADVICE)

@@ -44,7 +44,7 @@ from specs.plain_text import plain_text
 
 STATIC = Path(__file__).with_name("static")
 FIELD_NAMES = {3: ("sign", "exponent", "mantissa"), 2: ("sign", "rest"), 1: ("rest",)}
-"""The fields of a pattern by how many it has."""
+"""The names of a pattern's fields, by their number."""
 OPERATIONS = ("cast", "call", "bitcast")
 """The operations that have a page of their own, if a run has documents of them."""
 
@@ -59,8 +59,8 @@ def write_site(
     """Write the report of some runs, oldest first, and replace an older report in the folder.
 
     ``docket_rows`` decides public threads by the last run, ``portings`` compares each two of its
-    backends, ``container_tables`` returns what was stored of containers; without them there are no
-    pages of these.
+    backends, ``container_tables`` returns the stored tables of containers; a page of which the
+    function is None is left out.
     """
     folder = check_output_folder(os.fspath(out))
     report = read_report(runs)

@@ -9,12 +9,10 @@ from datetime import datetime
 from reports.findings.report import Report
 from reports.verdicts import WRONG
 
-"""Verdicts of which fewer are better."""
-
 
 @dataclass(frozen=True)
 class Point:
-    """One run's verdicts on a document: none if it was not run, and the change since the last."""
+    """The counts of a run's verdicts on a document, and the change in wrong ones since the last."""
 
     counts: Counter[str]
     wrong: int

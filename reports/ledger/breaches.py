@@ -23,7 +23,7 @@ from specs.cases import Case
 DIGITS = 16
 """Hex digits of a region's digest."""
 DECIMAL = re.compile(r"(?<=[0-9a-f]) \([^()]*\)")
-"""The value behind a pattern; it may be written otherwise one day, and the pattern says it all."""
+"""The value behind a pattern, which is not hashed: its notation may change."""
 VARIES = "varies"
 """Stands for any number of inputs and any digest, where answers differ from run to run."""
 
@@ -33,7 +33,7 @@ class Breach:
     """How a case fails: by required rules, by recommended ones, or because no answer came.
 
     ``region`` is a digest of everything that is wrong; ``inputs`` counts the wrong values of casts.
-    Nobody finds a breach that varies: a person lists it, for answers that are never the same.
+    A breach that varies is never found by a run: a person lists it, for answers that always differ.
     """
 
     verdict: str
@@ -47,13 +47,13 @@ class Breach:
 
 
 def parse_breach(text: str) -> Breach:
-    """Parse what ``str`` makes of a breach."""
+    """Parse the text that ``str`` gives for a breach."""
     verdict, *inputs, region = text.split()
     return Breach(verdict, int(inputs[0]) if inputs else 0, region)
 
 
 def breaches(case: Case, judgement: Judgement) -> tuple[Breach, ...]:
-    """The breaches of a judgement, at most one per level of rules; none of one that does not fail.
+    """The breaches of a judgement, at most one per level of rules; empty if it does not fail.
 
     The region of a check on a dtype pair is a digest of the rule alone, because the position at
     which an answer changes varies with the machine.
@@ -94,7 +94,7 @@ def _breach_without_answer(case: Case, judgement: Judgement) -> Breach:
     # How a process crashed is not reproducible; of an error, its class is.
     constant = ""
     if judgement.verdict == "error":
-        # Nor is it that the process died besides, and then answered.
+        # Nor is it reproducible that a process died first and then answered.
         said = joined_words(each for each in judgement.problems if not isinstance(each, Died))
         constant = frozen_text(case, said, without_numbers=True)
     return Breach(judgement.verdict, 0, _digest([judgement.verdict, constant]))

@@ -78,7 +78,7 @@ def ledger_of(backend: str, case: str = "") -> str:
 def path_of(name: str) -> Path | None:
     """The path of a ledger, whether it exists or not; None if its backend cannot have one.
 
-    A ledger of house rules that users wrote lies beside the file of these.
+    The ledger for house rules of a user's own lies beside the file of these rules.
     """
     backend, _, rules = name.partition(JOINT)
     if not BACKEND_NAME.fullmatch(backend):
@@ -144,7 +144,7 @@ def _patterns(index: int, entry: FindingEntry) -> Iterator[tuple[str, str, Locat
 
 
 def _add_cases(source: YamlFile, index: int, entry: FindingEntry, ledger: Ledger) -> None:
-    """Add the cases of an entry; raise an error on a pattern of none, or a contradiction."""
+    """Add the cases of an entry; raise an error on a pattern without cases, or a contradiction."""
     span = Span.of(entry.versions)
     for text, pattern, here in _patterns(index, entry):
         try:

@@ -15,7 +15,7 @@ LedgerStatus = Literal["known", "unlisted", "changed", "stale"]
 
 @dataclass(frozen=True)
 class KnownFinding:
-    """A finding as a ledger tells it; ``upstream`` is the issue where it was reported."""
+    """A finding as a ledger records it; ``upstream`` is the issue where it was reported."""
 
     kind: Kind
     says: str

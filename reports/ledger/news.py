@@ -15,7 +15,7 @@ from reports.outputs.last_screen import BackendScreen
 
 NewsKind = Literal["new", "changed", "mended"]
 NEWS_KINDS: tuple[NewsKind, ...] = get_args(NewsKind)
-"""How a finding differs from the ledger, in the order in which it is told."""
+"""How a finding differs from the ledger, in the order in which a screen lists it."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class CaseNews:
 
 @dataclass
 class FindingNews:
-    """How the cases of one finding compare with the ledger, by its name then and now.
+    """How the cases that a finding explains now compare with those that the ledger lists for it.
 
     A case that moved from one finding to another is ``gone`` from the first and ``more`` for the
     second.
@@ -90,7 +90,7 @@ class BackendNews:
             self.cases.append(CaseNews(case, compared.status, compared.message, compared.findings))
 
     def findings(self, found: Sequence[Finding]) -> dict[NewsKind | None, list[FindingNews]]:
-        """The findings by what has become of them; ``found`` explain what fails now."""
+        """Group the findings by how they differ from the ledger; ``found`` are the current ones."""
         now: dict[str, list[str]] = {}
         for finding in found:
             for case in finding.cases:

@@ -23,7 +23,7 @@ class RunLedgers:
         options = InputOptions(record.tier, record.seed, record.max_examples)
         self.news: dict[str, BackendNews] = {}
         self.unused: dict[str, InputOptions] = {}
-        """The options of the ledgers that were made with other ones."""
+        """The options of the ledgers that are not used, because the run has others."""
         for each in record.backends:
             ledger = load_ledger(each.name)
             if ledger is not None and ledger.options != options:

@@ -25,7 +25,7 @@ HEAD = """\
 # Rewritten by: {1}
 """
 LONGEST_EXAMPLE = 120
-"""Characters of an example."""
+"""The most characters of an example."""
 NO_WRAPPING = 1 << 16
 """A line width that is longer than any line."""
 
@@ -67,7 +67,7 @@ class Way:
 
 
 def _as_listed(found: Breach, listed: Sequence[Listing]) -> Breach:
-    """What a case breaks now; what a person has said to vary stays so."""
+    """Return a breach as it is to be listed: one that a person marked as varying stays so."""
     varying = replace(found, inputs=0, region=VARIES)
     return varying if varying in [each.breach for each in listed] else found
 
@@ -87,7 +87,7 @@ def _joined(ways: Sequence[tuple[str, Way]], newest: str) -> Iterator[Listing]:
 
 
 def _known(finding: Finding, old: Ledger) -> KnownFinding:
-    """A finding as the ledger tells it; what a person wrote about it stays."""
+    """A finding as the ledger records it; an upstream issue that a person added stays."""
     before = old.findings.get(finding.name)
     upstream = finding.upstream or (before.upstream if before is not None else None)
     example = shortened(example_words(finding), LONGEST_EXAMPLE)
@@ -118,7 +118,7 @@ def write_ledger(path: Path, ledger: Ledger) -> int:
 
 
 def _entries(ledger: Ledger) -> Iterator[dict[str, Any]]:
-    """The findings, the most severe kinds first; those of several spans of versions repeatedly."""
+    """Yield an entry for each finding and span of versions, the most severe kinds first."""
     groups: dict[tuple[str, Span], dict[str, list[str]]] = {}
     for case in sorted(ledger.listings, key=natural_order):
         by_span: dict[Span, list[Listing]] = {}

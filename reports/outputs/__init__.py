@@ -1,1 +1,1 @@
-"""The report as Markdown, CSV and JUnit XML."""
+"""The results of a run as Markdown, CSV, JUnit XML and SARIF, and as text for a terminal."""

@@ -1,7 +1,7 @@
 """The last screen of a command: a line per backend, and as many findings as fit.
 
-Whoever waited for a run looks at its end first. What a terminal of 40 lines and 100 columns cannot
-show is counted; the report, or ``--verbose``, has all of it.
+A user who waited for a run looks at its end first. Findings that do not fit into a terminal of 40
+lines and 100 columns are counted; the report, or ``--verbose``, has all of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COLUMNS = 100
 ROWS = 32
 """Rows for all backends together; the command's own last words take the others of 40."""
 INDENT = "      "
-"""Before the further lines of a line that is too long."""
+"""Stands before the continuation lines of a line that is too long."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class BackendScreen:
     findings: Sequence[Sequence[str]] = ()
     last: Sequence[str] = ()
     noun: str = "finding"
-    """What each of ``findings`` is; a gate shows the reasons against a certificate too."""
+    """The noun for each of ``findings``; a gate also shows reasons against a certificate."""
 
     def lines(self, most: int) -> Iterator[str]:
         """The lines, with at most this number of findings; the others are counted."""
@@ -43,7 +43,7 @@ class BackendScreen:
 
 
 def last_screen(backends: Sequence[BackendScreen], rows: int | None = ROWS) -> list[str]:
-    """The lines of all backends: each shows as many findings as every other, while rows last."""
+    """The lines of all backends, each with the same highest number of findings that fits."""
     most = max((len(each.findings) for each in backends), default=0)
     while True:
         lines = [line for each in backends for line in each.lines(most)]
@@ -53,7 +53,7 @@ def last_screen(backends: Sequence[BackendScreen], rows: int | None = ROWS) -> l
 
 
 def findings_screens(findings: Findings, versions: Mapping[str, str]) -> Iterator[BackendScreen]:
-    """The findings of each backend that has any."""
+    """Yield a screen for each backend in ``findings``."""
     for backend, found in findings.items():
         lines = [list(finding_lines(findings, each)) for each in found]
         yield BackendScreen(findings_heading(backend, versions[backend], found), lines)

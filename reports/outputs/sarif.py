@@ -22,14 +22,14 @@ from specs.release import VERSION
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 HOME = "https://github.com/castigate/castigate"
 MOST_CASES = 100
-"""Cases that a result names; the report has all."""
+"""The most cases that a result names; the report has all."""
 
 
 def sarif(findings: Findings, record: RunRecord) -> str:
-    """The log of one run.
+    """Return the log of one run.
 
-    Code scanning wants a line of a file in the repository. That is the first of the adapter or the
-    program, if the backend was given by a path, and else of a file of the backend's name.
+    Code scanning requires a line of a file in the repository. That is the first line of the adapter
+    or the program if the backend was given by a path, else of a file with the backend's name.
     """
     versions = {each.name: each.version for each in record.backends}
     every = [each for found in findings.values() for each in found]
@@ -96,7 +96,7 @@ def _result(finding: Finding, index: int, version: str) -> dict[str, Any]:
         ],
         "partialFingerprints": {
             "castigateFinding/v1": finding.id,
-            # By this one GitHub knows an alert again, whatever becomes of the line.
+            # GitHub recognizes an alert by this fingerprint, even if its line changes.
             "primaryLocationLineHash": f"{sha256(finding.id.encode()).hexdigest()[:16]}:1",
         },
     }

@@ -20,7 +20,7 @@ from specs.loader import documents
 
 
 def count_record(case: Case, judgement: Judgement) -> dict[str, Any]:
-    """Holds what ``Totals`` needs of a judgement, as plain data to send between processes."""
+    """Return what ``Totals`` needs of a judgement, as plain data to send between processes."""
     return {
         "case": case.id,
         "check": judgement.check,
@@ -45,7 +45,7 @@ class PairTotals:
     def __init__(self) -> None:
         self.verdicts: dict[tuple[str, str], Counter[str]] = {}
         self.open_answers: list[tuple[str, str, str]] = []
-        """Backend, check and message of each pair whose open answers are sets."""
+        """Backend, check and message of each check with the verdict `open`."""
 
     def add(self, record: dict[str, Any]) -> None:
         """Count a judgement by its ``count_record``."""
@@ -69,7 +69,7 @@ class PairTotals:
         return verdict_count_table("pairs", dict(sorted(self.verdicts.items())), width)
 
     def open_lines(self) -> Iterator[str]:
-        """Name the pairs whose answers to open inputs are sets, one per line."""
+        """Yield a line for each check with the verdict `open`."""
         for backend, check, message in sorted(self.open_answers):
             yield f"{backend} {check}: {message}"
 

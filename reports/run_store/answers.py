@@ -35,7 +35,7 @@ class CaseRow:
 
 
 class RunAnswers:
-    """The answers of a run. All arrays are held compressed, and the last few used as they are.
+    """The answers of a run. All arrays are held compressed; the last few used are cached decoded.
 
     With ``digests``, only these arrays are read.
     """

@@ -17,7 +17,7 @@ UNFINISHED = ".unfinished"
 """The suffix of a file that is still being written, or whose writer was killed."""
 
 MAX_LINKS = 40
-"""The most links that Linux follows, too."""
+"""The most links that are followed, as on Linux."""
 SPECIAL_KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
@@ -90,7 +90,7 @@ class LocalFiles:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
     def special_kind(self, path: str) -> str:
-        """What is at a path, such as ``a FIFO``; empty if it is a file or a folder, or missing."""
+        """The kind of a special file, such as ``a FIFO``; empty for a file, a folder or nothing."""
         try:
             mode = os.lstat(path).st_mode
         except (FileNotFoundError, NotADirectoryError):
@@ -117,10 +117,10 @@ class LocalFiles:
 
 @contextmanager
 def filled_at_once(folder: Path) -> Iterator[Path]:
-    """Lend a folder whose content moves into another, which is empty, if the block ends well.
+    """Yield a temporary folder whose content moves into an empty ``folder`` if the block succeeds.
 
-    If it raises an error, nothing is left. The lent folder is in the other one, not beside it: that
-    may be where a disk is mounted, or the only place where this user may write.
+    If it raises an error, nothing is left. The temporary folder is in the other one, not beside it:
+    that may be where a disk is mounted, or the only place where this user may write.
     """
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)

@@ -125,7 +125,7 @@ class ObjectStore:
 
 
 class _Reader:
-    """An open object whose errors are explained; the part of a file that Arrow reads."""
+    """An open object, with the methods of a file that Arrow needs; it explains errors."""
 
     def __init__(self, protocol: str, file: Any) -> None:
         self._protocol, self._file = protocol, file
@@ -173,7 +173,7 @@ def store_at(url: str) -> tuple[ObjectStore, str]:
 
 @contextmanager
 def _explained(protocol: str) -> Iterator[None]:
-    """Turn every error of a request into a StoreError, but FileNotFoundError of an object."""
+    """Turn every error of a request into a StoreError, except FileNotFoundError of an object."""
     try:
         yield
     except FileNotFoundError as error:
@@ -190,6 +190,6 @@ def _explained(protocol: str) -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
-    """The text of an error, as a part of a sentence."""
+    """The first line of an error's text, as a part of a sentence."""
     text = str(error.args[-1]) if isinstance(error, OSError) and error.args else str(error)
     return next(iter(text.splitlines()), type(error).__name__)[:200].rstrip(". ")

@@ -107,7 +107,7 @@ def _parsed_table(folder: Folder, table: str) -> Any:
     except UNPARSABLE as error:
         raise _damage_error(folder, table, reason_of(error)) from None
     except OSError as error:
-        # Of what it cannot parse, pyarrow also raises OSError, without a number of the system.
+        # For bytes that it cannot parse, pyarrow also raises OSError, without an errno.
         if error.errno is not None or not folder.is_local:
             raise
         raise _damage_error(folder, table, reason_of(error)) from None

@@ -220,8 +220,8 @@ def _without_checksum(content: dict[str, Any]) -> dict[str, Any]:
 def parse_record(data: bytes, path: str) -> RunRecord:
     """Decode the bytes of ``run.json``; raise an error that says what is wrong with the file.
 
-    A file without a checksum was written before there was one. The run's house rules are known
-    from then on, as whatever reads its verdicts needs them.
+    A file without a checksum was written before there was one. The run's house rules are
+    registered in this process, because readers of its verdicts need them.
     """
     try:
         content = parse_json(data)
@@ -236,7 +236,7 @@ def parse_record(data: bytes, path: str) -> RunRecord:
             f"{FORMAT_VERSION}; use the version that wrote it"
         )
     try:
-        # Only of JSON are lists tuples, and texts times.
+        # As JSON, because only then are lists accepted as tuples, and texts as times.
         record = RunRecord.model_validate_json(json.dumps(_without_checksum(content)))
     except ValidationError as error:
         first = error.errors()[0]

@@ -130,7 +130,7 @@ def folder_at(out: str) -> Folder:
 
 
 def check_outlives(folder: Folder) -> None:
-    """Raise an error if only this process can see the folder: no worker, and nobody afterwards."""
+    """Raise an error if only this process can see the folder, not its workers or later readers."""
     if folder.is_in_memory:
         raise CastigateError(
             f"`{folder.display_name}` is memory of this process alone, which worker processes "
@@ -149,9 +149,9 @@ def folder_and_name(file: str) -> tuple[Folder, str]:
 def file_to_write(file: str) -> tuple[Folder, str]:
     """The folder and the name of a file that is to be written under the name that a user gave.
 
-    A link is followed, as by the ``>`` of a shell: whoever made it wants its target written, and
-    the link kept. Raises CastigateError for a device, a FIFO or an open stream: a file appears by
-    being renamed, which would put it in their place.
+    A link is followed, as by the ``>`` of a shell: its target is written, and the link stays.
+    Raises CastigateError for a device, a FIFO or an open stream: a file appears by being renamed,
+    which would put it in their place.
     """
     folder, name = folder_and_name(file)
     check_outlives(folder)
@@ -171,7 +171,7 @@ def file_to_write(file: str) -> tuple[Folder, str]:
 
 
 def reason_of(error: BaseException) -> str:
-    """The system's reason in one line, without file names, which our messages give already."""
+    """The system's reason for an error in one line, without file names: our messages have these."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     return next(iter(str(error).splitlines()), type(error).__name__)[:300]

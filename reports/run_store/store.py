@@ -62,7 +62,7 @@ class RunStore:
         return judgements
 
     def add_to_log(self, output: bytes) -> None:
-        """Append what backends' programs wrote to stderr."""
+        """Append to the log what the programs of backends wrote to stderr."""
         self.folder.write(LOG, (self.folder.read(LOG) or b"") + output)
 
     def finished(self, warn: Callable[[str], None] | None = None) -> set[str]:
@@ -184,5 +184,5 @@ def read_record(folder: Folder) -> RunRecord:
 
 
 def _part_path(task: str) -> str:
-    """The path of a task's part: a digest, for a task's name may be long and hold any character."""
+    """The path of a task's part: a digest, as a task's name may be long and hold any character."""
     return f"{PARTS}/{sha256(task.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.part"

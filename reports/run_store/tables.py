@@ -246,8 +246,8 @@ def pair_row(backend: str, judgement: Judgement) -> dict[str, Any]:
 def problem_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[dict[str, Any]]:
     """The rows of a judgement in ``problems.parquet``: its problems but wrong values and notes.
 
-    A case that fails has those that show more of the same, too. Any other has only what limits a
-    good verdict: a process that died, and what the backend has declined.
+    A case that fails also has its further problems. Any other has only the problems that limit a
+    good verdict: a process that died and, unless the case was not run, what the backend declined.
     """
     name, problems = judgement.check or case.id, judgement.problems
     if judgement.verdict in FAILING:

@@ -143,7 +143,7 @@ def _decode_problem(content: dict[str, Any], run_batches: Any) -> Problem:
 
 
 def _runs_json(runs: Runs) -> dict[str, Any]:
-    """Complements the batch of runs: what concerns all of them, and the kind of each column."""
+    """The JSON beside the batch of runs: their total and checksum, and the kind of each column."""
     whole = {"total": runs.total, "checksum": runs.checksum}
     return whole | {name: _kind(getattr(runs, name)) for name in DATUM_COLUMNS}
 
