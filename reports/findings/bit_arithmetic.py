@@ -90,7 +90,7 @@ def subnormals(source: Format, target: Format, patterns: NDArray[Any]) -> Mask:
 
 
 def flushed(target: Format, codes: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
-    """Make subnormal results zeros of their signs; the second result tells which these are."""
+    """Flush subnormal results to zeros of the same sign; also return which are affected."""
     sign = _type(target)(target.sign_bit)
     magnitudes = codes & ~sign
     affected = (magnitudes != 0) & (magnitudes < 1 << target.entry.mantissa)
@@ -142,7 +142,7 @@ def with_wrapped_shifts(target: Format, patterns: NDArray[Any]) -> tuple[NDArray
 
 
 def negated(target: Format, codes: NDArray[Any]) -> NDArray[Any]:
-    """The numbers of the other sign; the lowest integer stays, and a zero that has no sign."""
+    """Negate numbers; the lowest integer and a zero without a sign stay as they are."""
     if target.kind == "float":
         sign = _type(target)(target.sign_bit)
         has_sign = (target.entry.zero == "signed") | ((codes & ~sign) != 0)
@@ -152,7 +152,7 @@ def negated(target: Format, codes: NDArray[Any]) -> NDArray[Any]:
 
 
 def doubled(target: Format, codes: NDArray[Any]) -> NDArray[Any]:
-    """Positive normal floats times two; infinities and NaNs stay as they are."""
+    """Double positive normal floats; infinities and NaNs stay as they are."""
     larger = codes + _type(target)(1 << target.entry.mantissa)
     return np.where(codes <= target.max_code, larger, codes)
 
@@ -162,7 +162,7 @@ def _type(dtype: Format) -> Any:
 
 
 def nan_as_float32(source: Format, nans: NDArray[Any]) -> NDArray[np.uint32]:
-    """NaNs of a format like IEEE's in float32; those of a wider format become quiet."""
+    """Convert NaNs of a format like IEEE's to float32; those of a wider format become quiet."""
     bits, shift = nans.astype(np.uint64), source.entry.mantissa - FRACTION_BITS
     payload = bits & np.uint64((1 << source.entry.mantissa) - 1)
     if shift > 0:

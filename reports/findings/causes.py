@@ -37,7 +37,7 @@ from specs.loader import document_named
 from specs.operations import is_bitcast
 
 REJECTED = ("error",)
-"""What a rule allows that requires an error."""
+"""The allowed outcomes of a rule that requires an error."""
 ADDRESS = re.compile(r"\b(?:0x[0-9a-fA-F]{6,}|\d{6,})\b")
 """Matches numbers in a framework's error that are likely to differ in the next run."""
 WORD, NOT_IN_NAMES = re.compile(r"\w+"), re.compile(r"[^a-z0-9]+")

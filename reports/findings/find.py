@@ -162,7 +162,7 @@ def _drafts(
 
 
 def _share_of(failure: Failure) -> ExplainedCase:
-    """The share of a case that fails besides wrong values, or is quantized wrongly."""
+    """The share of a case in a failure other than wrong values of casts, such as a refusal."""
     cell, broken, problem = failure
     if broken is not None and isinstance(problem, WrongQuantized):
         rule = broken.rule, broken.clause, broken.level

@@ -34,7 +34,7 @@ TEXT = re.compile(r"([+-]?)(?:([0-9]*)(\.?)[0-9]*)(?:[eE]([+-]?)[0-9]+)?", re.AS
 
 
 class Spelling(NamedTuple):
-    """How a text is written: its kind, its sign, and what a number has."""
+    """How a text is written: its kind, its sign, and the parts that a number has."""
 
     kind: str
     sign: str

@@ -47,7 +47,7 @@ def has_failure(before: Cell, now: Cell, broken: Divergence | None) -> bool:
 
 
 def shows_no_more(before: Cell, now: Cell, broken: Divergence | None) -> bool:
-    """Whether the earlier run had every problem of a cell under a rule, but for the seed.
+    """Whether the earlier run had all problems under a rule too, but for what a seed decides.
 
     If ``broken`` is None, these are the problems by which an answer is missing.
     """

@@ -72,7 +72,7 @@ class DeviceCheck:
         return self._copied((self._table.cares & mask).view(self._signed))
 
     def _differs_from_codes(self, group: SegmentGroup, first: int, answers: Any) -> Any:
-        """Whether answers are not the codes of segments, by ``chunk_check``'s way to tell."""
+        """Whether answers are not the codes of segments, by the method of ``chunk_check``."""
         begin, end = group.segment, group.after
         codes = self._codes[begin:end]
         if end - begin == 1:

@@ -155,7 +155,10 @@ def _place(cell: Cell, *, is_by_rule: bool) -> tuple[str, str, str]:
 
 
 def _has_plain_modes(cell: Cell) -> bool:
-    """Whether a case has the plain modes: saturating, without precision, scales like its numbers."""
+    """Whether a case has the plain modes, which no column names.
+
+    The scale has the dtype of the numbers, no precision is given, and codes saturate.
+    """
     mode = cell.as_case.mode
     numbers = cell.target if operation_of(cell.as_case) == "dequantize" else cell.source
     return mode[SCALE] == numbers and PRECISION not in mode and mode.get(SATURATE, "1") == "1"

@@ -58,7 +58,7 @@ def write_site(
 ) -> Report:
     """Write the report of some runs, oldest first, and replace an older report in the folder.
 
-    ``docket_rows`` decides public threads by the last run, ``portings`` compares each two of its
+    ``docket_rows`` decides public threads by the last run, ``portings`` compares every two of its
     backends, ``container_tables`` returns the stored tables of containers; a page of which the
     function is None is left out.
     """
