@@ -74,8 +74,7 @@ class Placed(NamedTuple):
 class Claim:
     """The runs of failing inputs that a mechanism explains in one case.
 
-    Whether it predicts where they are takes longest, so it is computed only for claims that may be
-    chosen.
+    Whether it predicts where they are takes longest: it is computed only for likely choices.
     """
 
     explained: Mask
