@@ -1,4 +1,4 @@
-"""The answers of a codec: to all inputs as runs of equal ones, or to as many as time allows."""
+"""Collects a codec's answers: to all inputs as runs of equal answers, or to a sample of them."""
 
 from __future__ import annotations
 
@@ -38,31 +38,31 @@ from specs.formats import EXHAUSTIVE_BITS
 C_BLOCK = 1 << 12
 """Inputs that a C program asks at a time; the same number stands in ``driver.c``."""
 C_PARTS, PYTHON_PARTS = 16, 2
-"""Parts of a sweep: a Python process takes longer to start."""
+"""Parts of a sweep, one process each; fewer for Python, where a process takes longer to start."""
 MOST_RUNS = 1 << 18
-"""Runs of equal answers in a part of a sweep; bfloat16 has 65,536 codes in all."""
+"""The most runs of equal answers in a part of a sweep; bfloat16 has 65,536 codes in all."""
 PROBES = 256
-"""Inputs on which signatures are tried."""
+"""Number of inputs on which signatures are tried."""
 FITTING = 0.5
-"""The share of right answers by which a way to call a codec is the right one."""
+"""A way to call a codec whose share of right answers is above this is taken to be the right one."""
 MEASURED, MANY = 1 << 12, 1 << 18
-"""Inputs on which the time of a call is measured, and of one that takes many at once."""
+"""Number of inputs by which the time of a call is measured: one at a time, and in arrays."""
 LONGEST_SWEEP = 600.0
-"""Seconds of a sweep that are not too long."""
+"""Seconds that a sweep may take; a slower codec is asked a sample."""
 SAMPLE_SECONDS = 10.0
-"""Seconds in which a codec is asked that is too slow for a sweep."""
+"""Seconds for which a codec is asked that is too slow for a sweep."""
 MOST_SAMPLED = 1 << 24
 PREFIX = 1 << 16
-"""Patterns that share their high 16 bits."""
+"""Number of 32-bit patterns that share their high 16 bits."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What a codec answered.
+    """The answers of a codec.
 
-    The answers are runs if ``is_whole``: ``inputs`` are then the first ones of consecutive inputs
+    If ``is_whole``, all inputs were asked, and ``inputs`` are the first ones of consecutive inputs
     that share an answer. Otherwise they are those that were asked, ``drawn`` of them at random, and
-    ``reason`` says why. ``seconds`` and ``processor_seconds`` are what asking took.
+    ``reason`` says why. ``seconds`` and ``processor_seconds`` are the time that asking took.
     """
 
     called: Signature | str
@@ -81,7 +81,7 @@ class Answers:
         return self.called.text if isinstance(self.called, Signature) else FORM_WORDS[self.called]
 
     def of(self, inputs: NDArray[Any]) -> NDArray[Any]:
-        """The answers to some inputs: any if all were asked, else those that were."""
+        """The answers to some inputs: any if all were asked, otherwise only those that were."""
         found: NDArray[Any] = self.codes[np.searchsorted(self.inputs, inputs, "right") - 1]
         return found
 
@@ -167,7 +167,7 @@ def _ask_all(
 def _ready(
     target: CodecTarget, rules: Ruling, signature: str | None, seconds: float, folder: Path
 ) -> _Ready:
-    """The codec by the signature given, or by the one that fits best."""
+    """Return the codec called by the given signature, or by the one with the most right answers."""
     ways = [*_ways(target, rules, signature, seconds, folder)]
     if signature is not None or target.kind == "header":
         return _first_compiled(target, rules, ways)
@@ -204,7 +204,7 @@ def _ready(
 
 
 def _fits(codec: _Ready, rules: Ruling) -> bool:
-    """Whether a codec that fails for some inputs is right for most powers of two."""
+    """Whether a codec that fails for some inputs is right for most of 0, 0.5, 1, 2 and -1."""
     source = rules.source
     one, step = source.one_code, 1 << source.entry.mantissa
     inputs = np.array([0, one - step, one, one + step, one | source.sign_bit]).astype(np.uint32)
@@ -238,7 +238,7 @@ def _probes(rules: Ruling) -> Words:
 
 
 def _most_telling(target: CodecTarget, failures: list[CastigateError]) -> CastigateError:
-    """Why a codec could not be asked, by the way in which it most likely is to be called."""
+    """The error to report for a codec that no form could call: that of the likeliest form."""
     if target.kind != "python":
         return failures[0]
     by_form = dict(zip(FORMS, failures, strict=True))
@@ -248,7 +248,7 @@ def _most_telling(target: CodecTarget, failures: list[CastigateError]) -> Castig
 def _ways(
     target: CodecTarget, rules: Ruling, signature: str | None, seconds: float, folder: Path
 ) -> Iterator[Callable[[], _Ready]]:
-    """What makes a codec ready by each signature, or by each form of a Python function."""
+    """Yield functions that prepare the codec, one per signature or form of a Python function."""
     source, answer = rules.source, rules.target
     if target.kind == "python":
         if signature is not None:
@@ -280,7 +280,7 @@ def _share_right(rules: Ruling, inputs: Words, answers: Words) -> float:
 
 
 def _too_slow(codec: _Ready, rules: Ruling, jobs: int) -> tuple[str, float]:
-    """Why a sweep would take too long, if it would, and the seconds of one input."""
+    """Return why a sweep would take too long (empty if it would not), and the seconds per input."""
     inputs = quick_inputs(rules.source.name, rules.target.name, 0, 0).astype(np.uint32)
     is_slow = isinstance(codec.called, str) and asks_one_by_one(codec.called)
     some = np.resize(inputs[:: max(1, inputs.size // MEASURED)], MEASURED if is_slow else MANY)
@@ -298,7 +298,7 @@ def _too_slow(codec: _Ready, rules: Ruling, jobs: int) -> tuple[str, float]:
 
 
 def _sample(rules: Ruling, pace: float) -> tuple[Words, int]:
-    """Inputs for a codec that cannot be asked all: telling ones, and others drawn at random."""
+    """Return inputs for a codec too slow for a sweep, and how many of them are drawn at random."""
     source, target = rules.source, rules.target
     most = max(PROBES, min(MOST_SAMPLED, int(SAMPLE_SECONDS / pace)))
     edges = np.arange(0, 1 << source.bits, PREFIX, dtype=np.uint64)
@@ -316,7 +316,7 @@ def _sample(rules: Ruling, pace: float) -> tuple[Words, int]:
 def _check_steady(
     target: CodecTarget, rules: Ruling, codec: _Ready, inputs: Words, answers: Words
 ) -> None:
-    """Ask the first input of runs again: a codec's answer depends on its input alone."""
+    """Ask the first inputs of some runs again, one by one; raise CastigateError if one differs."""
     some = slice(None, None, max(1, inputs.size // MEASURED))
     again, _ = codec.process.answers(inputs[some], 1)
     if (other := np.flatnonzero(again != answers[some])).size:

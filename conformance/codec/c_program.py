@@ -1,4 +1,4 @@
-"""Makes a program of a C codec and the driver that asks it."""
+"""Compiles a C codec and the driver that calls it into a program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPILERS = {
     False: ("CC", "CFLAGS", ("cc", "gcc", "clang")),
     True: ("CXX", "CXXFLAGS", ("c++", "g++", "clang++")),
 }
-"""The variables of a compiler and its flags, and those that are looked for; for C, and for C++."""
+"""Environment variables for a compiler and its flags, and default compilers; for C, and for C++."""
 OPTIONS = ("-O2", "-ffp-contract=off")
 """Fused operations would round once where the codec's author sees two roundings."""
 STRICT = """#pragma GCC diagnostic push
@@ -31,13 +31,13 @@ STRICT = """#pragma GCC diagnostic push
 #pragma GCC diagnostic error "-Wimplicit-function-declaration"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 """
-"""Around a call: the compiler refuses a signature by which it would convert what is given."""
+"""Pragmas before a call: the compiler rejects a signature that would convert the argument."""
 CONVERTED = (("double", "float32"), ("float", "bfloat16"))
-"""Types by which a single number of a narrower format is given, with its value."""
+"""Types in which a single number of a narrower format is passed, by its value."""
 LENIENT = "#pragma GCC diagnostic pop\n"
 LONGEST = 200
 UNKNOWN = re.compile("implicit declaration|undeclared|not declared|not a member")
-"""What compilers say of a function that is not there."""
+"""Matches the errors that compilers report for a function that does not exist."""
 INCLUDED = ("stddef.h", "stdint.h", "stdbool.h", "string.h", "math.h", "dlfcn.h")
 
 
@@ -75,7 +75,7 @@ def compiler_for(target: CodecTarget) -> tuple[list[str], list[str]]:
 
 
 def program_text(target: CodecTarget, signature: Signature, source: Format, answer: Format) -> str:
-    """The program: the codec, how it is asked by a signature, and the driver."""
+    """The program's text: the codec, the function that calls it by a signature, and the driver."""
     includes = "".join(f"#include <{name}>\n" for name in INCLUDED)
     types = f"typedef {source.storage}_t input_t;\ntypedef {answer.storage}_t answer_t;\n"
     codec, ask = _codec(target, signature), _ask(target, signature, source)
@@ -83,7 +83,7 @@ def program_text(target: CodecTarget, signature: Signature, source: Format, answ
 
 
 def _codec(target: CodecTarget, signature: Signature) -> str:
-    """Where the codec comes from: it is included, or looked up in its library."""
+    """The code that includes the codec's header, or loads its library and looks up the function."""
     path = _quoted(str(Path(target.where).resolve()))
     if target.kind == "header":
         return (
@@ -105,7 +105,7 @@ static int open_codec(void) {{
 
 
 def _ask(target: CodecTarget, signature: Signature, source: Format) -> str:
-    """The function that asks many inputs."""
+    """The C function that asks the codec for an array of inputs."""
     given, answer = signature.given, signature.answer
     if signature.count:
         return f"""
@@ -136,9 +136,10 @@ static void ask(const input_t *inputs, answer_t *answers, size_t count) {{
 
 
 def _not_of_numbers(target: CodecTarget, signature: Signature) -> str:
-    """A check that a function for patterns takes no numbers, which C would convert them to.
+    """A compile-time check that a function for patterns does not take numbers.
 
-    A macro has no type, and C++ has other means to tell types apart.
+    C would convert the patterns to numbers. A macro has no type, and C++ has other means to tell
+    types apart.
     """
     if target.kind == "library" or target.is_cplusplus or is_floating(signature.given):
         return ""
@@ -197,7 +198,7 @@ def _quoted(path: str) -> str:
 
 
 def _refusal(target: CodecTarget, signature: Signature, stderr: str, code: Path) -> CastigateError:
-    """Why the compiler refuses a program: no such function, a fault in its file, or its type."""
+    """The error for a program that does not compile: no such function, wrong type, broken file."""
     lines = [line for line in stderr.splitlines() if "error" in line] or stderr.splitlines()
     if any(target.function in line and UNKNOWN.search(line) for line in lines):
         return CastigateError(
@@ -205,7 +206,7 @@ def _refusal(target: CodecTarget, signature: Signature, stderr: str, code: Path)
         )
     said = plain_line(lines[0] if lines else "no reason given", LONGEST)
     if said.startswith(str(code)):
-        # Behind the place in the program, which is gone when the user reads this.
+        # Omit the position in the program, which is deleted before the user reads this.
         reason = said.partition("error: ")[2] or said
         return WrongSignatureError(
             f"--signature `{signature.text}`: the compiler refuses it for {target.function}:"

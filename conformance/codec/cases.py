@@ -10,7 +10,7 @@ from specs.selection import cases_of_pair
 
 YARDSTICK, VERSION = "small-floats", "1"
 WIDE = ("float32", "float16", "bfloat16")
-"""The formats that are encoded, and decoded to."""
+"""The formats that codecs encode from, and decode to."""
 
 
 def small_formats() -> list[str]:
@@ -49,7 +49,7 @@ def codec_case(
 
 
 def check_overflow(target: Format, overflow: str | None) -> None:
-    """Raise CastigateError if a format lacks what it is to give beyond its range."""
+    """Raise CastigateError if a format lacks the value that overflow is to give."""
     offered = ["saturate"]
     if target.nan_codes:
         offered.append("nan")

@@ -38,7 +38,7 @@ BACKEND = "codec"
 
 @dataclass(frozen=True)
 class JudgedCodec:
-    """The judgement of a codec and its findings; ``open_regions`` are what the yardstick leaves."""
+    """The judgement of a codec, its findings, and the input classes that the yardstick opens."""
 
     judgement: Judgement
     findings: tuple[Finding, ...]
@@ -82,7 +82,7 @@ def open_classes(rules: Ruling) -> tuple[str, ...]:
 
 
 def _asked(rules: Ruling, answers: Answers, problems: list[WrongValues]) -> NDArray[Any]:
-    """The inputs by which causes are found: telling ones, and the ends of what is wrong."""
+    """The inputs by which causes are found: quick ones, and the ends of runs of wrong answers."""
     source = rules.source
     if not answers.is_whole:
         return answers.inputs
@@ -95,7 +95,7 @@ def _asked(rules: Ruling, answers: Answers, problems: list[WrongValues]) -> NDAr
 
 
 def step_starts(stairs: Staircase) -> NDArray[np.uint64]:
-    """The inputs from which on other answers are allowed than before."""
+    """The inputs at which the allowed answers change."""
     parts = []
     for number, stretch in enumerate(stairs.stretches):
         first, last, shift = (int(stretch[name]) for name in ("first", "last", "shift"))
@@ -109,7 +109,7 @@ def step_starts(stairs: Staircase) -> NDArray[np.uint64]:
 
 
 def _wrong_runs(stairs: Staircase, answers: Answers) -> Iterator[WrongValues]:
-    """What breaks each rule, of all inputs of the source."""
+    """Yield the wrong values of each broken rule, over all inputs of the source."""
     rules = stairs.ruling
     firsts = distinct(np.concatenate([step_starts(stairs), answers.inputs.astype(np.uint64)]))
     codes = answers.of(firsts)
@@ -133,7 +133,7 @@ def _joined(
     answer: NDArray[Any],
     branch: NDArray[np.uint8],
 ) -> Runs:
-    """Pieces that each have one answer, joined where they are neighbors in one branch."""
+    """Join neighboring pieces of one branch, each with one answer, into runs of inputs."""
     codes = answer.astype(np.uint64)
     begins = np.append(True, (first[1:] != last[:-1] + np.uint64(1)) | (branch[1:] != branch[:-1]))
     start = np.flatnonzero(begins)
@@ -148,7 +148,7 @@ def _joined(
     owner = np.cumsum(begins) - 1
     turns[1:] = np.cumsum(~is_single | (rises != slope[owner]))
     straight = (start == end) | (turns[end] == turns[start])
-    # It tells these runs from others of the same codec. That of a run in a store hashes each input.
+    # This checksum tells runs of one codec apart; that of a stored run hashes each input.
     digest = blake2b(first.tobytes() + last.tobytes() + codes.tobytes(), digest_size=8).digest()
     checksum = int.from_bytes(digest, "little")
     columns = first[start], last[end], codes[start], codes[end], slope, straight
@@ -158,7 +158,7 @@ def _joined(
 def _simplest(
     rules: Ruling, first: NDArray[np.uint64], last: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:
-    """The simplest pattern of each range: with few bits set, then of a small magnitude."""
+    """The simplest pattern of each range: the fewest bits set, then the smallest magnitude."""
     best = first.copy()
     for bit in range(rules.source.bits):
         rounded = ((first >> np.uint64(bit)) + np.uint64(1)) << np.uint64(bit)
@@ -172,7 +172,7 @@ def _simplest_of(rules: Ruling, codes: NDArray[np.uint64]) -> int:
 
 
 def _keys(rules: Ruling, codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """What sorts patterns of at most 32 bits by simplicity; see ``simplicity``."""
+    """Keys that sort patterns of at most 32 bits by simplicity; see ``simplicity``."""
     sign = np.uint64(rules.source.sign_bit)
     negative = np.where(codes & sign, np.uint64(1), np.uint64(0)) if sign else np.uint64(0)
     bits = np.bitwise_count(codes).astype(np.uint64)
@@ -183,7 +183,7 @@ def _keys(rules: Ruling, codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _wrong_samples(stairs: Staircase, answers: Answers) -> Iterator[WrongValues]:
-    """What breaks each rule, of the inputs that were asked."""
+    """Yield the wrong values of each broken rule, over the inputs that were asked."""
     grades, branches = grade_by_staircase(stairs, answers.inputs, answers.codes)
     for each, _ in find_failures(stairs.ruling, answers.inputs, branches, answers.codes, grades):
         yield wrong_values(stairs.ruling, each)

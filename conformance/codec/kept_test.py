@@ -1,7 +1,7 @@
-"""Writes a test for pytest that asks a codec again what the command asked, without Castigate.
+"""Writes a test for pytest that checks a codec as the command did, without Castigate.
 
-What is allowed changes a few hundred times over 2^32 inputs, or some 65,000 times for a target of
-16 bits, and in regular steps, so that it fits into a few lines.
+The allowed answers change a few hundred times over 2^32 inputs, or some 65,000 times for a target
+of 16 bits, and in regular steps, so that they fit into a few lines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from specs.ruling import ruling
 WIDTH = 100
 """Characters of a line of the table."""
 STRIDE = 4099
-"""A Python codec is asked every so manieth input of 2^32, beside those where answers change."""
+"""Of 2^32 inputs, a Python codec is asked every 4099th, and those where allowed answers change."""
 UNPACK = 'zlib.decompress(base64.b85decode(TABLE.replace("\\n", "")))'
 
 
@@ -48,7 +48,7 @@ def write_kept_test(path: Path, target: CodecTarget, case: Case, answers: Answer
 
 
 def kept_test(path: Path, target: CodecTarget, case: Case, answers: Answers) -> str:
-    """The text of the test, which lies at a path."""
+    """The text of the test for a file at ``path``, from which the codec's path is relative."""
     rules = ruling(case)
     text = packed(allowed_pieces(rules))
     table = "\n".join(text[at : at + WIDTH] for at in range(0, len(text), WIDTH))
@@ -68,7 +68,7 @@ def kept_test(path: Path, target: CodecTarget, case: Case, answers: Answers) -> 
 def allowed_pieces(rules: Ruling) -> NDArray[np.uint32]:
     """Rows of the first input of a piece, and the two ranges of codes that are allowed in it.
 
-    What is only recommended is not asked for. Neighbors that allow the same are one piece.
+    The test does not require what is only recommended. Neighbors that allow the same are one piece.
     """
     rows: list[tuple[int, int, int, int, int]] = []
     for first in step_starts(staircase(rules)).tolist():

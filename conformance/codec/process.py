@@ -1,4 +1,4 @@
-"""Asks a codec in processes of its own, which it may end or block without harm."""
+"""Asks a codec in processes of its own, so that it may crash or hang without harm."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ Words = NDArray[np.uint32]
 NOT_OPENED, MANY_RUNS, RAISED = 3, 4, 6
 """Exit codes of the programs that ask: see ``driver.c`` and ``python_worker.py``."""
 STARTING = (1 << 64) - 1
-"""The place in the file of progress before anything was asked."""
+"""The value in the progress file until the first input is asked."""
 START_SECONDS = 120.0
-"""Seconds in which a codec must be loaded, and its framework with it."""
+"""Seconds in which a codec, and its framework with it, must be loaded."""
 POLL = 0.02
 LONGEST = 200
 WHOLE = 1 << 62
-"""As many inputs in one call as there are."""
+"""The step with which each call gets as many inputs as the block allows."""
 Progress = Callable[[int], None]
 
 
 class CodecFailedError(CastigateError):
-    """A codec ended its process, raised an error, or did not come back.
+    """A codec ended its process, raised an error, or exceeded its time limit.
 
-    ``place`` is where it was asked: the input if ``has_input`` (-1 if that does not matter), else
-    the first input of a block, or how many of a list came before.
+    ``place`` is where it failed: the input if ``has_input`` (-1 if no single input is at fault),
+    else the first input of a block of a sweep, or an index into the list of inputs.
     """
 
     def __init__(self, says: str, place: int, *, has_input: bool = False) -> None:
@@ -49,12 +49,12 @@ class CodecFailedError(CastigateError):
 
 
 class ManyRunsError(Exception):
-    """The answers change so often that they are no codec's."""
+    """A part of a sweep has more runs of equal answers than a codec's answers can have."""
 
 
 @dataclass(frozen=True)
 class CodecProcess:
-    """How to ask a codec: the command of the program, and the options of the questions.
+    """How to ask a codec: the command of the program, and the limits of its calls.
 
     ``block`` is how many inputs the program asks at a time, ``seconds`` the limit of one such call.
     """
@@ -119,7 +119,7 @@ class CodecProcess:
         return both[is_first, 0].copy(), both[is_first, 1].copy()
 
     def _located(self, error: CodecFailedError) -> CodecFailedError:
-        """The failure with its input: the block in which it was is asked again."""
+        """Return the failure with its input, found by asking the block that failed again."""
         if error.has_input:
             return error
         last = min(error.place + self.block, 1 << 32)
@@ -159,7 +159,7 @@ class CodecProcess:
         swept: tuple[int, int] = (0, 0),
         progress: Progress = lambda inputs: None,
     ) -> float:
-        """Run the program until it ends or does not come back; return the codec's own seconds."""
+        """Run the program until it ends or exceeds a time limit; return the codec's own seconds."""
         file = folder / "progress"
         np.array([STARTING, 0], np.uint64).tofile(file)
         place = np.memmap(file, np.uint64, "r+")
@@ -228,15 +228,15 @@ class CodecProcess:
 
 
 class StoppedError(Exception):
-    """Another part has failed, so that this one is not asked to its end."""
+    """Another part of the sweep has failed, so this one stops early."""
 
 
 class NotOpenedError(CastigateError):
-    """The function is not there."""
+    """The program could not load the codec's function."""
 
 
 def error_among(inputs: Words) -> str:
-    """Says which inputs made a codec fail, where none of them does so alone."""
+    """The message for inputs that make a codec fail together, but not one by one."""
     return (
         f"fails for the inputs 0x{int(inputs[0]):x} to 0x{int(inputs[-1]):x}, and for none of them"
         " alone"

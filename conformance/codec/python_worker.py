@@ -28,7 +28,7 @@ FORM_WORDS = {
     "numpy-bits": "on numpy arrays of patterns",
     "bits": "on patterns as Python integers",
 }
-"""How a function may take its inputs, in words."""
+"""The forms in which a function may take its inputs, in words."""
 FORMS = tuple(FORM_WORDS)
 """The forms in the order in which they are tried."""
 NOT_USED = "the module does not use torch"
@@ -36,7 +36,7 @@ Ask = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 class WrongTypeError(Exception):
-    """A function returns what is no answer."""
+    """A function returned an invalid answer: of a wrong type, shape or range."""
 
 
 def asks_one_by_one(form: str) -> bool:
@@ -45,7 +45,7 @@ def asks_one_by_one(form: str) -> bool:
 
 
 def main() -> None:
-    """Load the function, and ask it what the command line says."""
+    """Load the function, and ask it the inputs that the command line names."""
     module, function, form, source, target, how, progress_file, out, *words = sys.argv[1:]
     place = np.memmap(progress_file, np.uint64, "r+")
     sys.stdout = sys.stderr
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def _asked(ask: Ask, blocks: Any, place: NDArray[np.uint64], first: int) -> Iterator[NDArray[Any]]:
-    """The answers to one block after another; an error ends the process, with the input."""
+    """Yield the answers to one block after another; on an error, print the input and exit."""
     at = first
     for block in blocks:
         place[0] = at
@@ -86,7 +86,7 @@ def _asked(ask: Ask, blocks: Any, place: NDArray[np.uint64], first: int) -> Iter
 
 
 def _guilty(ask: Ask, block: NDArray[Any]) -> int:
-    """The input for which a function raises an error; the first if that takes several."""
+    """The first input for which a function raises an error, found by bisecting the block."""
     while block.size > 1:
         half = block[: block.size // 2]
         try:
@@ -149,7 +149,7 @@ def _module_from(path: Path) -> ModuleType:
 
 
 def asker(form: str, codec: Callable[[Any], Any], source: Format, target: Format) -> Ask:
-    """What asks a function for many patterns, by the form in which it takes them."""
+    """Return a function that asks the codec for an array of patterns, in the form that it takes."""
     match form:
         case "numpy":
             return lambda bits: _patterns(codec(_numbers(source, bits)), bits, target)

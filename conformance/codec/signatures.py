@@ -10,7 +10,7 @@ from specs.errors import CastigateError
 from specs.formats import Format
 
 NUMBERS = {"float32": ("float", "double"), "float16": ("_Float16",), "bfloat16": ("float",)}
-"""The types that take a number of a format as a number."""
+"""The C types that pass numbers of a format as numbers instead of as patterns."""
 FLOATING = {"float": 32, "double": 64, "_Float16": 16, "__fp16": 16, "__bf16": 16}
 """The floating types, and their bits."""
 INTEGERS = re.compile(
@@ -23,7 +23,7 @@ SHOWN = "'uint8_t(float)', or 'void(const float *, uint8_t *, size_t)' for array
 
 @dataclass(frozen=True)
 class Signature:
-    """What a function takes and gives: ``answer(given)``, or for arrays ``void(in, out, count)``.
+    """The types of a function: ``answer(given)``, or for arrays ``void(in, out, count)``.
 
     ``count`` is empty where the function takes one number at a time.
     """

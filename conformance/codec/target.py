@@ -1,4 +1,4 @@
-"""What ``castigate codec`` is to judge: a function in a shared library, a C header, or Python."""
+"""The target of ``castigate codec``: a function in a shared library, a C header, or Python."""
 
 from __future__ import annotations
 
