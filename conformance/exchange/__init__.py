@@ -1,1 +1,1 @@
-"""Inputs, answers and explanations as JSON and words spell them, and tests for other suites."""
+"""Inputs, answers and explanations in JSON and in words, and tests for other suites."""

@@ -81,7 +81,7 @@ def explain_block(
 
 
 def _numbers(case: Case, ruling: BlockRuling, words: Sequence[str], whole: str | None) -> list[int]:
-    """The patterns of the numbers; raise CastigateError if the case cannot be asked so."""
+    """Parse the numbers into patterns; raise CastigateError if the case does not take them."""
     if ruling.is_decoding:
         raise CastigateError(
             f"{case.document} has the way back, which explain shows beside the codes;"
@@ -124,7 +124,7 @@ def _hexadecimals(fmt: Format, codes: Sequence[int]) -> list[str]:
 
 
 def _value(ruling: BlockRuling, code: int, scale: int | None, global_scale: float) -> float | None:
-    """What a code and its scale stand for; None if that is no number."""
+    """The value of a code with its scale; None if it is infinite or NaN."""
     assert scale is not None
     [factor] = decoded(ruling.scale, np.array([scale], ruling.scale.storage))
     value = float(values_of(ruling.element)[code] * factor * global_scale)

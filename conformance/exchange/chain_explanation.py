@@ -44,7 +44,7 @@ def explain_chain(chain: Chain, word: str, backends: Sequence[Backend]) -> dict[
 
 
 def _steps(chain: Chain, given: int) -> Iterator[dict[str, Any]]:
-    """What each step allows, as long as the one before allows one pattern."""
+    """Yield what each step allows, up to the first step that does not allow exactly one pattern."""
     codes = [given]
     for step, rules in zip(chain.steps, chain.rulings, strict=True):
         allowed = expect_by_exact.allow(rules, codes[0])
@@ -61,7 +61,7 @@ def _steps(chain: Chain, given: int) -> Iterator[dict[str, Any]]:
 
 
 def _answers(backend: Backend, chain: Chain, given: int) -> dict[str, Any]:
-    """What a backend answers on each of its roads."""
+    """Return a backend's answer on each of its roads."""
     bits = np.array([given], format_named(chain.source).storage)
     client, target = Client(backend), format_named(chain.target)
     roads = chain_roads_of(backend.oracle)
@@ -105,7 +105,7 @@ def explain_chain_lines(chain: Chain, explained: dict[str, Any]) -> Iterator[str
 
 
 def _name(backend: str, roads: Sequence[str], has_others: bool) -> str:
-    """A backend, and its first road with an answer if other roads have another."""
+    """A backend's name, followed by the roads of an answer if other roads give another."""
     if not has_others:
         return backend
     more = f" and {len(roads) - 1} more" if len(roads) > 1 else ""

@@ -18,14 +18,14 @@ OTHER = "other bits"
 
 
 class Explanation(NamedTuple):
-    """What can have happened to a tensor: each name explains all of it, or, if mixed, a part."""
+    """Possible changes of a tensor: each name explains the difference or, if mixed, part of it."""
 
     names: tuple[str, ...]
     is_mixed: bool = False
 
 
 def explained(dtype: str, written: Bits, read: Tensor, *, is_strided: bool) -> Explanation:
-    """Explain the difference between a tensor and what was read; no names if there is none."""
+    """Explain how what was read differs from what was written; no names if it does not."""
     entry = format_named(dtype)
     if read.dtype != dtype:
         same = _same_bytes(entry, written, read)
@@ -88,7 +88,7 @@ def _shape_fault(entry: Format, written: Bits, found: Bits) -> str:
 
 
 def _halves_swapped(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """The first element in the high bits of a byte; what is unused is zero."""
+    """The elements of each byte reversed, as if the first lay in the high bits; padding is zero."""
     if entry.bits not in (2, 4):
         return None
     count = 8 // entry.bits
@@ -116,7 +116,7 @@ def _bytes_of_their_own(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _places_of_two(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Elements that lie in words of twice their width, read at their own."""
+    """Elements that lie in words of twice their width, read as if they were adjacent."""
     if entry.bits < 8 or entry.bits > 64:
         return None
     spread = np.zeros(2 * row.size, row.dtype)
@@ -125,7 +125,7 @@ def _places_of_two(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _numbers_of_patterns(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Patterns taken for the numbers to convert."""
+    """Patterns taken for numbers and converted to the dtype."""
     if entry.name == "bfloat16":
         words = row.astype(np.float32).view(np.uint32)
         rounded = words + np.uint32(0x7FFF) + (words >> np.uint32(16) & np.uint32(1))
@@ -137,7 +137,10 @@ def _numbers_of_patterns(entry: Format, row: Bits, written: Bits) -> Bits | None
 
 
 def _numbers_rounded_if_odd(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """The same, rounded up by half a step where the last bit kept is one, as openvino does."""
+    """Patterns taken for numbers, rounded as by openvino.
+
+    It adds half a step where the last bit kept is one.
+    """
     if entry.name != "bfloat16":
         return None
     words = row.astype(np.float32).view(np.uint32)
@@ -180,7 +183,7 @@ def _columns_read(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _neighbors_in_blocks(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Neighbors lie where a block has the elements j and j + 16."""
+    """Neighbors share a byte, where the format pairs the elements j and j + 16 of a block."""
     if row.size % BLOCK or not is_packed(entry):
         return None
     return row.reshape(-1, BLOCK // 2, 2).swapaxes(1, 2).reshape(-1)
@@ -229,11 +232,11 @@ CHANGES: Sequence[tuple[str, Change]] = (
     ("the offset of the first element is ignored", _offset_ignored),
     ("the offset of the first element is ignored", _offset_ignored_backwards),
 )
-"""What can happen to a whole row: a name, and the row after it, or None where it cannot happen."""
+"""Changes of a whole row: a name, and a function that makes it, or returns None if it cannot."""
 
 
 def _element_tests(entry: Format, was: Bits, now: Bits) -> dict[str, Any]:
-    """Return, by name, to which of the elements that differ it happened."""
+    """Return, by the name of a change, which of the elements that differ it explains."""
     tests: dict[str, Any] = {}
     if entry.kind == "float":
         was_nan, now_nan = is_nan(entry, was), is_nan(entry, now)

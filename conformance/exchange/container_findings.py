@@ -1,4 +1,4 @@
-"""Whose fault it is that a tensor comes back changed, with the smallest tensor and a script.
+"""Finds which party changes a tensor, and shows it by the smallest tensor and a script.
 
 A writer is at fault if the party `text` reads the same tensor changed from it, a reader if it reads
 it changed from `text`. Without a text to say so, the fault lies between the two.
@@ -29,7 +29,7 @@ from specs.model.strict_model import StrictModel
 SHOWN = 8
 """Elements of a tensor that a finding shows."""
 MOST_LINES = 15
-"""Lines of a script; of a longer one the bytes are left out, and so it is none."""
+"""The most lines of a script: one that is too long omits the reader, or is left out."""
 WRITES, READS, BETWEEN = "writes", "reads", "exchange"
 
 

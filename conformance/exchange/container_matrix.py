@@ -24,11 +24,11 @@ from specs.formats import Format, format_named
 from specs.model.strict_model import StrictModel
 
 MOST_NAMED = 5
-"""Dtypes that a line names."""
+"""The most dtypes that a line names."""
 
 
 class WayResult(StrictModel):
-    """What became of a dtype from one party to another."""
+    """How a dtype's tensors got from one party to another."""
 
     container: str
     dtype: str
@@ -42,7 +42,7 @@ class WayResult(StrictModel):
 
 
 class Containers(StrictModel):
-    """What the command found: the parties' versions, every way, and the faults."""
+    """The result of the command: the parties' versions, every way, and the faults."""
 
     date: str
     versions: Mapping[str, str]
@@ -56,9 +56,9 @@ class Containers(StrictModel):
 
 
 def way_result(way: Way) -> WayResult:
-    """Return what a way's probes come to.
+    """Return the result of a way's probes.
 
-    A party without arrays of the other byte order refuses nothing that it could be given.
+    A refused big-endian tensor does not count: a party without such arrays cannot be given one.
     """
     refused = [probe for probe in way.refused if probe != "big-endian"]
     if way.different:
@@ -82,7 +82,7 @@ def way_result(way: Way) -> WayResult:
 def containers(
     versions: Mapping[str, str], ways: Sequence[WayResult], findings: Sequence[Finding], day: date
 ) -> Containers:
-    """Return all of it as one value, dated."""
+    """Return the results as one value, dated."""
     return Containers(
         date=f"{day:%Y-%m-%d}", versions=versions, ways=tuple(ways), findings=tuple(findings)
     )

@@ -1,6 +1,6 @@
 """Decides the threads of the docket: who is right by the document, and what is answered today.
 
-What a thread says was answered is a recorded answer, and is judged as ``castigate judge`` does.
+The answers that a thread reports are judged as ``castigate judge`` judges recorded answers.
 Backends are asked the same inputs, all threads in one round, and their answers are judged alike.
 """
 
@@ -97,7 +97,7 @@ class Decided:
 
     @property
     def is_open(self) -> bool:
-        """Whether the document allows whatever the thread speaks of."""
+        """Whether the document allows every answer that the thread speaks of."""
         return not self.faulty and not (self.wanted is not None and self.wanted.is_wrong)
 
 
@@ -137,7 +137,7 @@ class DecidedThread:
         return list(dict.fromkeys(system for each in self.questions for system in each.faulty))
 
     def _of_backend(self, name: str, answers: Sequence[Today]) -> Verdict:
-        """What a backend's answers show; no verdict if the thread has none of its answers wrong."""
+        """The verdict by a backend's answers; empty if no wrong reported answer concerns it."""
         given = [each for each in answers if isinstance(each, Judged)]
         if any(each.is_wrong for each in given):
             return Verdict(PRESENT, backend=name)
@@ -155,7 +155,7 @@ class DecidedThread:
         return Verdict(MENDED if own else ABSENT, backend=name)
 
     def _by_document(self) -> Verdict:
-        """What the document says of what was not asked; no verdict if all that was wrong was."""
+        """The verdict by the document alone; empty if every system that was wrong was asked."""
         if self.faulty:
             systems = self.thread.project.systems
             reasons = [
@@ -214,7 +214,7 @@ def _decided(question: Question) -> Decided:
 
 
 def _judge(question: Question, asked: Case | Chain) -> Callable[[Any], dict[str, Any]]:
-    """What judges an answer to a question: verdict, level, clause, and what is allowed."""
+    """Return a function that judges an answer: verdict, level, clause, and what is allowed."""
     if isinstance(asked, Chain):
         return lambda answer: _judge_chain(asked, str(question.input), answer)
 
@@ -267,7 +267,7 @@ def _allows(allowed: Ends, chain: Chain, code: int | None) -> bool:
 
 
 def _clauses(chain: Chain, given: int) -> Iterator[str]:
-    """The clauses of the steps, as long as one result is allowed on the way."""
+    """Yield the clauses of the steps, up to the first that does not allow exactly one result."""
     codes: Sequence[int] = [given]
     for rules in chain.rulings:
         allowed = expect_by_exact.allow(rules, codes[0])
@@ -278,7 +278,7 @@ def _clauses(chain: Chain, given: int) -> Iterator[str]:
 
 
 def threads_about(backend: str, threads: Iterable[DecidedThread]) -> list[DecidedThread]:
-    """The threads that a backend is asked: those about it; all, if none of the docket is."""
+    """The threads that a backend is asked: those about it, or all if the docket has none."""
     known = {system for each in docket() for system in each.systems}
     return [each for each in threads if backend in each.thread.systems or backend not in known]
 
@@ -320,7 +320,7 @@ def judged_today(decided: Decided, answers: Sequence[Any]) -> Judged:
 
 
 Answers = list[Any] | Missing
-"""Different answers to one input as they are spelled, an error among them."""
+"""The different answers to one input as they are spelled, or one error in their place."""
 
 
 def _ask_cast(case: Case, given: Any) -> Ask[Answers]:

@@ -125,7 +125,7 @@ def explain_lines(case: Case, explained: dict[str, Any]) -> Iterator[str]:
 
 
 def conflict_lines(case: Case, rules: Iterable[str]) -> Iterator[str]:
-    """Where a text contradicts itself or another about some rules, and which reading they take."""
+    """Yield the conflicts that rules note: between which texts, and which reading is taken."""
     for name in dict.fromkeys(rules):
         entry = documents()[case.document].entry.rules.get(name)
         for each in entry.conflict if entry is not None else ():

@@ -77,7 +77,7 @@ def _cast_tests(case: Case) -> ExportedCase:
     kept, left_out = _kept(rules, expected)
     if not kept.any():
         return ExportedCase((), left_out, ", ".join(left_out))
-    # To a text, only an input that stays as it is has one right answer.
+    # Of casts to text, only one that returns its input unchanged has a single right answer.
     answers = inputs if rules.target.kind == "text" else with_nans(rules, expected)
     levels = np.array([branch.level for branch in rules.branches])[expected.branch_indices]
     tests = tuple(
@@ -92,7 +92,7 @@ def _cast_tests(case: Case) -> ExportedCase:
 def _groups(
     rules: Ruling, inputs: Bits, kept: NDArray[np.bool_]
 ) -> Iterator[tuple[TextGroup | None, NDArray[np.bool_]]]:
-    """Yield which of the kept inputs are in each group that has any."""
+    """Yield each group of texts that has kept inputs, with a mask of these inputs."""
     if rules.source.kind != "text":
         yield None, kept
         return

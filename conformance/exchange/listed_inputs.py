@@ -32,7 +32,7 @@ from specs.ruling import ruling
 from specs.selection import case_named
 
 Rules = Ruling | BitcastRuling | Case
-"""What the inputs of a case are read by; a case that takes named tensors is read by itself."""
+"""What parses the inputs of a case: its ruling, or the case itself if it takes named tensors."""
 QUICK_SEED, QUICK_EXAMPLES = 0, 1000
 """The seed and the random inputs of the quick tier, unless a run's options say otherwise."""
 
@@ -71,7 +71,7 @@ class UnansweredInputs:
         self._left: dict[str, dict[str, None]] = {}
 
     def remove(self, case_id: str, rules: Rules, given: InputDatum) -> None:
-        """Take note of one line of a case."""
+        """Remove the input of one line from those that its case has left."""
         if case_id not in self._left:
             inputs = listed_inputs(case_named(case_id))
             self._left[case_id] = dict.fromkeys(map(json_text, inputs))

@@ -33,7 +33,7 @@ from specs.quantization_cases import AXIS, BLOCK, FORM
 from specs.quantized_tensors import GLOBAL, SCALE, ZERO, X, Y, operands_of, results_of
 
 MOST_ELEMENTS = 1 << 12
-"""Elements of a line, where a tensor can be cut without a change of its scales."""
+"""The most elements of a line, where a tensor can be cut without a change of its scales."""
 
 
 def formats_given(case: Case) -> dict[str, Format]:
@@ -73,7 +73,7 @@ def _asked(case: Case, seed: int) -> Iterator[Mapping[str, Bits]]:
 
 
 def _in_rows(tensors: Mapping[str, Bits]) -> Iterator[Mapping[str, Bits]]:
-    """Blocks in parts of some rows each; a global scale is that of all."""
+    """Yield blocks in parts of a few rows each; all parts have the same global scale."""
     x = tensors[X]
     count = max(1, MOST_ELEMENTS // x.shape[-1])
     for at in range(0, len(x), count):

@@ -1,4 +1,4 @@
-"""What all documents say of one input of a pair of dtypes, and which backends obey: a line each."""
+"""Compares documents on one input of a pair: what each allows, and which backends obey."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from specs.outcomes import Anything, Rejected
 from specs.ruling import ruling
 
 WIDTH = 100
-"""Columns of a terminal. What backends do goes on below a line that would be longer."""
+"""Columns of a terminal; of a longer line, the part about backends moves below it."""
 LATER_LINES = TextWrapper(
     width=WIDTH,
     initial_indent=" " * 6,
@@ -29,7 +29,7 @@ LATER_LINES = TextWrapper(
     break_on_hyphens=False,
 )
 LEVELS = ("required", "recommended", "open")
-"""From the strictest: how the answers to one input are decided."""
+"""How firmly a document decides one input, from the strictest."""
 
 
 class Line(NamedTuple):
@@ -75,7 +75,7 @@ def _line(case: Case, explained: Mapping[str, Any], backends: Sequence[Backend])
     rules = ruling(case)
     given = _read(explained["input"])
     allowed = _allowed(case, explained)
-    # Which form of a call was asked is no matter: all forms give the same values.
+    # All forms of a call give the same values, so the form is not shown.
     modes = [f"{name}:{value}" for name, value in case.modes if name not in (FORM, MEMBER)]
     doing: dict[str, list[str]] = {}
     for backend, answer in _answers(case, explained, backends):
@@ -91,7 +91,7 @@ def _line(case: Case, explained: Mapping[str, Any], backends: Sequence[Backend])
 def _answers(
     case: Case, explained: Mapping[str, Any], backends: Sequence[Backend]
 ) -> Iterator[tuple[str, Any]]:
-    """What each backend answers, but for errors to calls that only another framework has."""
+    """Yield what each backend answers, except errors to calls that only another framework has."""
     for backend in backends:
         answer = explained["answers"][backend.name]
         is_error = isinstance(answer, dict) and "error" in answer
@@ -109,7 +109,7 @@ def _level(allowed: Allowed) -> str:
 
 
 def _said(rules: Ruling, allowed: Allowed, given: int | str) -> str:
-    """What is allowed, and which part of it is recommended."""
+    """The allowed answers in words, and which of them are recommended."""
     match allowed.branch.outcome:
         case Anything():
             return "anything"

@@ -1,14 +1,14 @@
-"""On which inputs all backends give one answer, and documents allow it: ranges of values.
+"""Finds ranges of values on which all backends give one answer that documents allow.
 
-The survey asks nobody itself. It is a generator that yields rows of inputs and gets the answers of
-each backend to them. Answers agree if their bits are equal; any NaN equals any NaN. A document
-agrees where it allows the answers of all backends.
+The survey sends no requests itself. It is a generator that yields rows of inputs and gets the
+answers of each backend to them. Answers agree if their bits are equal; any NaN equals any NaN. A
+document agrees where it allows the answers of all backends.
 
 First a selection of inputs is asked. Then, between neighbors of which one agrees and the other does
 not, the middle is asked, until every end of a range is next to its outside. Where answers agree by
-chance now and then, a selection finds ranges that are none. So each wide range is asked more inputs
-drawn from it, until none of them differs. With ``whole``, every input is asked thereafter, in the
-order of values, and only the ranges are kept.
+chance now and then, a selection can suggest ranges that do not exist. So each wide range is asked
+more inputs drawn from it, until none of them differs. With ``whole``, every input is asked
+thereafter, in the order of values, and only the ranges are kept.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from reports.grading.divergences import index_of_simplest, simplicity
 from specs.formats import Format
 
 CHUNK = 1 << 20
-"""Inputs that are asked at a time where every input is."""
+"""Inputs in a row when every input is asked."""
 MOST_RANGES = 1 << 16
-"""Agreeing ranges that are kept of a cell, the widest; all are counted."""
+"""The most agreeing ranges that are kept of a cell, the widest; all are counted."""
 PROBES = 1 << 10
-"""Further inputs of each wide range, drawn from all of it."""
+"""Further inputs that are drawn from all of each wide range."""
 PROBES_OF_POWER = 16
-"""Further inputs at distances of each power of two from either end of it."""
+"""Further inputs of a wide range at distances of each power of two from either end."""
 MOST_PROBED = 1 << 9
-"""Ranges of a cell that are asked further inputs in one round, the widest."""
+"""The most ranges of a cell that are asked further inputs in one round, the widest."""
 MOST_ROUNDS = 64
-"""Rounds of further inputs."""
+"""The most rounds of further inputs."""
 NARROWEST = 1 << 10
-"""A range that many times narrower than the widest of its cell is not a wide one."""
+"""A range that is this many times narrower than the widest of its cell is not wide."""
 
 Mask = NDArray[np.bool_]
 Allows = Callable[[Bits, Bits], Mask]
-"""Takes inputs and answers, and tells which of them a document allows."""
+"""Takes inputs and answers, and returns which of the answers a document allows."""
 Answers = Sequence[Bits]
 """The answers of each backend to the same inputs."""
 
@@ -98,7 +98,7 @@ class Sample:
         return Sample(self.ranks[places], self.inputs[places], answers, self.agrees[places])
 
     def joined(self, other: Sample) -> Sample:
-        """These inputs and others."""
+        """A sample of these inputs and others, in the order of their ranks."""
         order = np.argsort(np.concatenate([self.ranks, other.ranks]), kind="stable")
 
         def both(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
@@ -139,9 +139,9 @@ class Breach:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What a survey finds: the agreeing ranges of each cell, and the sample to describe the rest.
+    """The result of a survey: agreeing ranges of each cell, and the sample to describe the rest.
 
-    ``is_whole`` tells that every input was asked. ``breaches`` has a result for each required
+    ``is_whole`` tells whether every input was asked. ``breaches`` has a result for each required
     range, None if all that was asked in it agrees; ``checked`` counts the inputs asked in it.
     """
 
@@ -176,8 +176,8 @@ def survey(
 ) -> Survey:
     """Find where all agree. ``required`` has ranges of ranks in which a difference is a breach.
 
-    Without ``refines`` only the ``inputs`` are asked, each of them different, for answers that are
-    at hand.
+    Without ``refines`` only the ``inputs`` are asked, which must be distinct; this is for stored
+    answers.
     """
     source = parties.source
     ranks = ranks_of(source, inputs)
@@ -234,7 +234,7 @@ def _drawn(source: Format, sample: Sample, chance: np.random.Generator) -> Ranks
 
 
 def _distances(span: int, chance: np.random.Generator) -> Ranks:
-    """Distances from an end of a range, as many of each power of two."""
+    """Random distances from an end of a range, equally many between each two powers of two."""
     powers = np.uint64(1) << np.arange((span - 1).bit_length(), dtype=np.uint64)
     lowest = np.repeat(powers, PROBES_OF_POWER)
     rows = lowest + chance.integers(0, lowest, dtype=np.uint64)
@@ -324,12 +324,12 @@ class _Ranges:
         self._asked = self._agreeing = self._count = 0
         self._kept: list[NDArray[np.uint64]] = []
         self._open: list[int] | None = None
-        """The range that the next inputs may continue: its first and last rank, what is below."""
+        """The range that the next inputs may continue: first and last rank, and what is below."""
         self._last: int | None = None
         """The last rank that was added."""
 
     def add(self, ranks: Ranks, agrees: Mask) -> None:
-        """Add inputs that follow those before."""
+        """Add the next inputs, whose ranks are above those added before."""
         self._asked += ranks.size
         self._agreeing += int(np.count_nonzero(agrees))
         turns = np.flatnonzero(agrees[1:] != agrees[:-1]) + 1
@@ -391,9 +391,9 @@ class _Ranges:
 
 
 def home_range(found: Agreement) -> ValueRange | None:
-    """The agreeing range that holds zero and one; None if there is none.
+    """The agreeing range that holds zero and one; None if no range does.
 
-    Of a source without a zero, it holds one.
+    For a source without a zero, it is the range that holds one.
     """
     source = found.source
     codes = [source.one_code, *([0] if source.has_zero else [])]

@@ -28,13 +28,13 @@ from specs.ruling import ruling
 from specs.selection import cases_of_pair
 
 COMMON = "onnx-cast"
-"""The document whose case a backend is asked that claims no cast of the pair."""
+"""The document whose case is asked of a backend that claims no cast of the pair."""
 VECTOR = 64
-"""The shortest row. The code for a row's tail may answer otherwise than that for its body."""
+"""The shortest row, since a kernel's code for a row's tail may answer otherwise than its body."""
 
 
 class LostError(Exception):
-    """A backend does not answer what it answered before; the message says how it failed."""
+    """A backend failed on a pair that it answered before; the message says how."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,9 @@ def _cases(backend: Backend, source: str, target: str) -> Iterator[Case]:
 
 
 def case_between(document: str, version: str, source: str, target: str) -> Case | None:
-    """The case of a pair that answers every input, of default modes if they do; None if none does.
+    """The first case of a pair that answers every input; None if none does.
 
-    Bitcasts and calls are no cases of values.
+    Default modes come first. A bitcast, a call or a worked example gives None.
     """
     for case in cases_of_pair(document, version, source, target):
         if operation_of(case) != "cast" or case.example is not None:
@@ -110,7 +110,7 @@ def case_between(document: str, version: str, source: str, target: str) -> Case 
 
 
 def allows_of(case: Case) -> Allows:
-    """What a case allows, as a survey asks it."""
+    """Return a function that tells which answers a case allows."""
     rules, expectations = ruling(case), Expectations(independent=False)
 
     def allows(inputs: Bits, answers: Bits) -> Mask:
@@ -122,7 +122,7 @@ def allows_of(case: Case) -> Allows:
 
 
 def documents_of(words: Sequence[str], source: str, target: str) -> dict[str, Case | None]:
-    """The case of a pair in each document that was named, the newest version where none is."""
+    """The case of a pair in each document named, by default of its newest version, or None."""
     found = {}
     for word in words:
         document, version = document_and_version(word)

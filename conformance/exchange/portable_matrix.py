@@ -56,7 +56,7 @@ class _Comparison:
         self._known: dict[Hashable, tuple[str, str]] = {}
 
     def of(self, pair: tuple[str, str], one: CaseRow, other: CaseRow) -> tuple[str, str]:
-        """How portable the pair is, and in words where both agree, unless it is everywhere."""
+        """How portable a pair is, and in words where both agree; no words if that is everywhere."""
         key = (pair, frozenset({(one.asked, one.answers), (other.asked, other.answers)}))
         if key not in self._known:
             source, target = map(format_named, pair)

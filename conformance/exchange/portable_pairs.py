@@ -1,4 +1,4 @@
-"""What is said of a pair: where all agree as ranges of values, and what each does elsewhere."""
+"""Describes a pair: the ranges of values on which all agree, and what each does elsewhere."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from specs.model.vocabulary import Rounding
 from specs.release import VERSION
 
 MOST_SHOWN = 3
-"""Ranges of finite values that words name."""
+"""The most ranges of finite values that are put into words."""
 MOST_WRITTEN = 1000
-"""Ranges of a pair that are written to a file, the widest."""
+"""The most ranges of a pair that are written to a file, the widest."""
 MOST_LINES = 3
-"""Behaviors of one backend in one region; of more, none is named."""
+"""The most behaviors of one backend in one region that are named; if it has more, none is."""
 BOTH = {("infinity", "-infinity"): "infinities", ("+NaN", "-NaN"): "NaN"}
-"""Names of two cells of which the same is said."""
+"""Common names for two cells that have the same description."""
 
 
 DOES = TextWrapper(
@@ -73,11 +73,11 @@ class Difference(StrictModel):
 
 
 class PortablePair(StrictModel):
-    """Where the backends agree that answer a pair, and all documents named allow their answers.
+    """Where all backends that answer a pair agree, and all documents named allow their answers.
 
-    ``every_input`` tells that all inputs of the source were asked; else ``asked`` of them were, so
-    that the ranges are sampled. The ``ranges`` are the widest ones, ``range_count`` counts all.
-    ``agree`` names where all that was asked agrees.
+    ``every_input`` tells whether all inputs of the source were asked; if not, ``asked`` of them
+    were, so that the ranges are sampled. The ``ranges`` are the widest ones, ``range_count`` counts
+    all. ``agree`` names where all that was asked agrees.
     """
 
     source: str
@@ -149,7 +149,7 @@ class Described:
         return int(np.count_nonzero(inside))
 
     def _differences(self, shown: Sequence[ValueRange]) -> Iterator[Difference]:
-        """The regions outside the ranges, those of which the same is said together."""
+        """Yield the regions outside the ranges, those with the same description together."""
         said: dict[tuple[tuple[str, str], ...], list[str]] = {}
         for words, places in self._outside(shown):
             does = self._deeds(places)
@@ -179,7 +179,7 @@ class Described:
                 yield name, places
 
     def _deeds(self, places: NDArray[np.intp]) -> dict[str, str]:
-        """What each backend answers to some inputs, and whether each document allows it."""
+        """Describe each backend's answers to some inputs, and whether each document allows them."""
         sample = self.found.sample
         inputs = sample.inputs[places]
         answers = [each[places] for each in sample.answers]
@@ -236,7 +236,7 @@ def agree_names(found: Agreement) -> list[str]:
 
 
 def gaps_between(shown: Sequence[ValueRange], first: int, last: int) -> Iterator[ValueRange]:
-    """What lies outside some ranges, between the first and the last rank."""
+    """Yield the gaps outside some ranges, between the first and the last rank."""
     start, below = first, None
     for each in shown:
         if each.below is not None:
@@ -260,7 +260,7 @@ def _range(source: Format, each: ValueRange) -> Range:
 
 
 def _only_answer(target: Format, answers: Bits) -> str | None:
-    """The answer to all of some inputs as a value; None if they have several."""
+    """The answer as a value if all answers are the same; None if they differ."""
     if target.nan_codes and is_nan(target, answers).all():
         return "NaN"
     if (answers == answers[0]).all():
@@ -269,7 +269,7 @@ def _only_answer(target: Format, answers: Bits) -> str | None:
 
 
 def _explained(line: Explanation, is_alone: bool) -> str:
-    """What a backend does in some regions, with how often it does not."""
+    """Describe a backend's behavior in some regions, and how many inputs are exceptions."""
     name = line.behavior or line.nearest
     assert name is not None
     says = behaviors()[name].says
@@ -279,7 +279,7 @@ def _explained(line: Explanation, is_alone: bool) -> str:
 
 
 def _named(names: Sequence[str]) -> list[str]:
-    """Names of regions, two cells together where both are there."""
+    """Names of regions; two cells with a common name are joined if both are there."""
     left = [*names]
     for pair, word in BOTH.items():
         if all(name in left for name in pair):
@@ -331,7 +331,7 @@ def agree_words(pair: PortablePair) -> str:
 
 
 def does_lines(difference: Difference) -> Iterator[str]:
-    """What each does, those that do the same together."""
+    """Say what each backend and document does, in one line for all that do the same."""
     doing: dict[str, list[str]] = {}
     for name, words in {**difference.does, **difference.documents}.items():
         doing.setdefault(words, []).append(name)

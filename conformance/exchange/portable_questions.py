@@ -32,7 +32,7 @@ from specs.ruling import ruling
 from specs.selection import case_named
 
 SEED, MAX_EXAMPLES = 0, 1000
-"""Of the inputs of tier quick, as a run asks them by default."""
+"""The seed and the random inputs of tier quick, as a run asks them by default."""
 WHOLE_BITS = 32
 """The widest sources of which every input can be asked."""
 
@@ -74,7 +74,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Surveyed:
-    """A pair in words, the versions of its backends, and what became of each requirement."""
+    """A pair in words, the versions of its backends, and whether each requirement holds."""
 
     pair: PortablePair
     versions: Mapping[str, str]
@@ -84,7 +84,7 @@ class Surveyed:
 def of_backends(
     backends: Sequence[Backend], question: PairQuestion, on_asked: Callable[[int], None]
 ) -> Surveyed:
-    """Ask backends for a pair."""
+    """Ask backends where they agree on a pair."""
     found = {each.name: asked_of(each, question.source, question.target) for each in backends}
     asked = [each for each in found.values() if isinstance(each, Asked)]
     absent = {name: reason for name, reason in found.items() if isinstance(reason, str)}
@@ -165,7 +165,7 @@ def _requirements(
 
 
 def _refusals(parties: Parties, names: Sequence[str], breach: Breach) -> Iterator[str]:
-    """The documents that do not allow an answer of a breach, each with whose it is."""
+    """Say which documents do not allow an answer of a breach, and which backends gave it."""
     given = np.array([breach.code], parties.source.storage)
     for document, allows in parties.documents.items():
         answers = (np.array([code], parties.target.storage) for code in breach.answers)
@@ -178,7 +178,7 @@ def _refusals(parties: Parties, names: Sequence[str], breach: Breach) -> Iterato
 def of_run(
     store: RunStore, names: Sequence[str], questions: Sequence[PairQuestion]
 ) -> Iterator[Surveyed]:
-    """Survey the pairs of a run by its answers; without questions, all that two backends hold."""
+    """Survey the pairs of a run by its answers; by default all pairs that two backends answered."""
     known = {each.name: each.version for each in store.record.backends}
     for name in names:
         if name not in known:
@@ -235,7 +235,7 @@ def survey_stored(
 def stored_agreement(
     held: RunAnswers, parties: Parties, rows: Sequence[CaseRow], required: Sequence[range] = ()
 ) -> Agreement:
-    """Where stored answers to the inputs that all were asked agree."""
+    """Return where stored answers agree, of the inputs that all backends were asked."""
     inputs, answers = _common(held, rows)
     asked = survey(parties, inputs, required=required, refines=False)
     order = np.searchsorted(inputs, next(asked))

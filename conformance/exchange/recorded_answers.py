@@ -55,7 +55,7 @@ from specs.questions import case_of_any_shape
 from specs.ruling import ruling
 
 LONGEST_LINE = 1 << 20
-"""Characters of a line; an endless one is cut off here and reported."""
+"""The most characters of a line; a longer one is reported, and its rest is skipped."""
 
 
 def _refuse_constant(word: str) -> Any:
@@ -236,7 +236,8 @@ def _parsed(line: str) -> RecordedLine:
         detail = error.errors(include_url=False)[0]
     if recorded is not None or detail["type"] != "json_invalid":
         try:
-            # It refuses what pydantic accepts, and keeps the digits of numbers.
+            # This decoder rejects some lines that pydantic accepts, and keeps the digits of
+            # numbers.
             content = NUMBERS_AS_TEXT.decode(line)
             return recorded or RecordedLine.model_validate(content)
         except JsonError as error:
@@ -273,7 +274,7 @@ def _as_json(given: OutputDatum) -> Any:
 
 @cache
 def _rules_of(name: str) -> Rules:
-    """By what the lines of a case id are read and judged."""
+    """Return the ruling that judges lines of a case, or the case if it takes named tensors."""
     case = case_of_any_shape(name)
     if takes_named_tensors(case):
         return case

@@ -1,7 +1,8 @@
 """The verdict on a recorded quantization, by the same comparison as in a run.
 
 Each element of a result is judged by itself: codes by their scale and zero point. What a backend
-finds itself, such as the scale of a block, is judged first, and its codes by the scale that came.
+computes itself, such as the scale of a block, is judged first, and then the codes by the scale that
+it returned.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class _Rule(NamedTuple):
 class _Result:
     """A result beside what is allowed for each of its elements; no answer if an error came.
 
-    ``rule`` is the rule that an element at some place falls to, and ``given`` what it was made of.
+    ``rule`` returns the rule that takes the element at an index, and ``given`` the element's
+    inputs.
     """
 
     name: str
@@ -68,7 +70,7 @@ class _Result:
     given: Callable[[int], dict[str, str]]
 
     def wrong(self, level: str) -> Mask:
-        """Where a rule of a level is broken; an error breaks it wherever something is due."""
+        """Which elements break a rule of a level; an error breaks it wherever an answer is due."""
         expected = self.expected
         if self.answer is None:
             of_level = expected.is_recommended == (level == "recommended")
@@ -77,7 +79,7 @@ class _Result:
         return graded.is_required if level == "required" else graded.is_recommended
 
     def allowed(self, at: int, *, at_required: bool = False) -> list[str]:
-        """What is allowed for one element, as words or patterns."""
+        """The allowed answers for one element, as words or patterns."""
         expected = self.expected
         if expected.is_open[at]:
             return [OPEN]
@@ -93,7 +95,7 @@ class _Result:
 def judge_tensors(
     case: Case, tensors: Mapping[str, Bits], answer: Mapping[str, Bits] | None
 ) -> dict[str, Any]:
-    """Verdict, rule, what is allowed, and the simplest wrong element; no answer for an error."""
+    """Verdict, rule, what is allowed, and the simplest wrong element; None stands for an error."""
     if answer is not None and answer[Y].shape != tensors[X].shape:
         return _wrong_shape(case, tensors[X].shape)
     results = [*_results(case, tensors, answer)]
@@ -203,7 +205,7 @@ def _codes(
 
 
 def _dynamic(case: Case, x: Bits, answer: Mapping[str, Bits] | None) -> Iterator[_Result]:
-    """The scale by the input, the zero point by the scale that came, the codes by both."""
+    """Judge the scale by the input, the zero point by the returned scale, the codes by both."""
     rules, xs = formula(case), x.reshape(-1).tolist()
     due = dynamic_scale(rules, xs)
     yield _single(rules, SCALE, rules.scale, due, answer)
@@ -289,7 +291,7 @@ def _block_result(
         return _Rule(found.rule, found.level, found.clause)
 
     levels = np.array([ruling.levels.get(each, "") for each in QUESTIONS])
-    # A NaN that a block is decoded to may be any.
+    # If a block decodes to a NaN, any NaN is allowed.
     strong = [
         np.where(is_nan(form, codes) & ruling.is_decoding, ANY_NAN, codes.astype(np.int64))
         for codes in every

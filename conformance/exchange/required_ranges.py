@@ -48,7 +48,7 @@ def pair_named(text: str) -> tuple[str, str]:
 
 
 def required_range(text: str) -> Required:
-    """Read ``SOURCE/TARGET: [LOW, HIGH]``; raise CastigateError for what is none."""
+    """Parse ``SOURCE/TARGET: [LOW, HIGH]``; raise CastigateError if it is malformed."""
     match = WRITTEN.fullmatch(text)
     if match is None:
         raise CastigateError(
@@ -78,7 +78,7 @@ def _end(text: str, word: str) -> Fraction | float:
 
 
 def _ranks(source: Format, low: Fraction | float, high: Fraction | float) -> range:
-    """The ranks of the values of an interval; an infinite end takes the infinity in."""
+    """The ranks of the values of an interval; an infinite end includes the infinity."""
     ends = [each if isinstance(each, Fraction) else None for each in (low, high)]
     if low == high and None in ends:
         name = "infinity" if high > 0 else "-infinity"

@@ -35,9 +35,9 @@ DECIMAL = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?", re
 SPECIAL = re.compile(r"([+-]?)(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 TRUTH = {"true": 1, "false": 0}
 LONGEST = 1_200
-"""Characters of a number; the smallest float64, written out, has 1,076."""
+"""The most characters of a number; the smallest float64, written out, has 1,076."""
 MOST_DIMENSIONS = 64
-"""The most that numpy has."""
+"""The most dimensions that numpy supports."""
 ADVICE = {
     "float": "write a number such as 1.5, -inf or nan, or 0x and {} hex digits",
     "integer": "write an integer such as 5, or 0x and {} hex digits",
@@ -129,7 +129,7 @@ OutputDatum = str | TextDatum | ErrorDatum | TensorDatum | NestedDatum | NamedTe
 
 
 def datum(form: Format, given: InputDatum, what: str) -> int | str:
-    """The bit pattern or text that a spelling stands for, or an error that names ``what``."""
+    """Return the pattern or text of a spelling; raise CastigateError, naming ``what``."""
     if form.kind == "text":
         if not isinstance(given, TextDatum):
             raise CastigateError(f'`{what}` of a string case is written {{"text": "…"}}')
@@ -224,7 +224,7 @@ def _decimal(form: Format, text: str, found: re.Match[str], what: str) -> int:
     """The value that a decimal names: the value itself, or the nearest if it reads the same.
 
     The nearest value reads the same if it becomes the decimal when it is rounded to the decimal's
-    last digit. Halfway between two values neither is meant.
+    last digit. A decimal halfway between two values names neither.
     """
     sign, whole, fraction, power = found[1], found[2], found[3] or "", found[4] or "0"
     number = read_literal(f"{sign}{whole or '0'}.{fraction or '0'}e{power}").number
