@@ -115,7 +115,7 @@ def simplest_changes(changes: Iterable[Change]) -> list[Change]:
 
 
 def change_problem(change: Change, switch: str) -> ChangesWithLayout:
-    """The problem of an answer that changes although a document names it."""
+    """The problem of an answer that changes with its place, which the document forbids."""
     row = change.row
     return ChangesWithLayout(
         *change.rule,

@@ -139,14 +139,14 @@ def baseline_of(subject: Subject, case: Case) -> Ask[Baseline | NoBaseline]:
 def as_baseline(
     case: Case, rules: Ruling, inputs: Bits, expected: Expected, answer: ValueAnswer
 ) -> Baseline | NoBaseline:
-    """The baseline that an answer to all of these inputs is."""
+    """Return an answer to all inputs of a case as a baseline, or why there is none."""
     if isinstance(answer, Answered):
         return Baseline(case, rules, inputs, expected, answer.value)
     return no_baseline(answer)
 
 
 def no_baseline(answer: NoAnswer | Departed) -> NoBaseline:
-    """Why there is no baseline if this came in the place of an answer."""
+    """Return why there is no baseline after a refusal, an error, a crash or a broken promise."""
     match answer:
         case Crashed(death):
             return NoBaseline(f"its process ends: {one_line(death)}")
@@ -165,7 +165,7 @@ def judgement_on_pair(
     problems: Sequence[Problem] = (),
     baseline: Baseline | None = None,
 ) -> Judgement:
-    """A judgement on a pair, under the case that was asked; without a baseline nothing was."""
+    """A judgement on a pair, under the case that was asked; it counts the baseline's inputs."""
     return Judgement(
         case.id,
         subject.name,

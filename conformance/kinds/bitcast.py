@@ -46,11 +46,11 @@ Answers = Sequence[tuple[BitcastRuling, Bits, Bits]]
 def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a bitcast with one tensor after another, up to the first fault.
 
-    Tensors that the backend declines are left out; if it declines all of them, so does this.
+    Tensors that the backend declines are left out; if it declines all, the bitcast is unanswered.
     """
     rules, seed = bitcast_ruling(case), subject.settings.seed
     tensors = list(contents(rules, seed))
-    # Where bits are open, it shows whether the same tensor gets the same answer again.
+    # Where bits are open, ask each tensor twice, to see whether it gets the same answer again.
     leaves_open = any(map(_leaves_bits_open, rules.readings))
     times = 2 if not rules.is_open and leaves_open else 1
     requests: list[Request] = [Bitcast(case, bits) for bits in tensors for _ in range(times)]
@@ -182,7 +182,7 @@ def _no_bitcast(
 
 
 def fault_of(ruling: BitcastRuling, bits: Bits, answer: Bits) -> Fault | None:
-    """Return the fault that every reading of the document finds; None if one finds none."""
+    """Return the fault by every reading of the document; None if a reading allows the answer."""
     faults = [_fault_by(reading, bits, answer) for reading in ruling.readings]
     found = [fault for fault in faults if fault is not None]
     if len(found) < len(faults):
@@ -231,7 +231,7 @@ def _fault_by(ruling: BitcastRuling, bits: Bits, answer: Bits) -> FaultByOne | N
 def _changed_element(
     ruling: BitcastRuling, bits: Bits, answer: Bits
 ) -> tuple[int, str, str] | None:
-    """The first element whose bits are not the input's in its place, what it is, and should be."""
+    """The index, the answered and the expected bits of the first wrong element, if there is one."""
     expected = by_integer(ruling, bits)
     wrong = np.flatnonzero((answer != expected).reshape(-1))
     if not wrong.size:

@@ -1,8 +1,8 @@
 """Tensors to ask a bitcast with: those of a case, and others that the same rule takes.
 
 The rules of a document take any shape, so a case is also asked in shapes, values and memory layouts
-that are no cases. Many of these tensors differ from another one in a single thing, such as the
-shape of as many elements, or the sign of zeros: a cache that ignores it shows.
+that are no cases. Many of these tensors differ from another one in one property only, such as the
+shape of as many elements, or the sign of zeros, to reveal a cache that ignores it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONTENTS_KEPT = 256
 PAIRS_KEPT = 16
 """The cases of a pair of dtypes are judged side by side, in all documents."""
 LARGER = ((1, 31), (1, 67), (1, 1025), (1, 4099), (2, 67), (2, 1030))
-"""Ranks of larger tensors, and how long the first dimension is at least."""
+"""Ranks of larger tensors, and the least length of their first dimension."""
 OF_FOUR: Sequence[Shape] = (
     (2, 2), (4,), (1, 2, 2), (2, 1, 2, 1), (1, 2, 1, 2, 1), (2, 1, 1, 1, 1, 2),
     (1, 1, 2, 1, 2, 1, 1), (1, 2, 1, 1, 1, 1, 2, 1),
@@ -40,7 +40,7 @@ SQUARE = OF_FOUR[0]
 """The shape in which special values are asked."""
 OF_ONE: Sequence[Shape] = ((1,),)
 EMPTY: Sequence[Shape] = ((0,), (0, 2), (2, 0), (1, 0, 1, 2))
-"""Where elements widen, these shapes are followed by one more dimension, of as many as make one."""
+"""Shapes without elements; where elements widen, a dimension of ``Pair.parts`` is appended."""
 AS_THEY_ARE: Sequence[Shape] = ((0, 3), (3, 0), (2, 3, 0), (1, 1, 1, 1, 3), (1,) * 8)
 """Shapes whose last dimension fits few widths."""
 MOST_RANKS = 8
@@ -49,7 +49,7 @@ ROW, MATRIX, BATCH = (67,), (7, 11), (3, 5, 7)
 
 
 Traits = tuple[bool, bool, bool]
-"""What makes bitcasts of two shapes alike, the most telling first."""
+"""Traits by which bitcasts of two shapes are alike, the most important first."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Pair:
 
     @property
     def entry(self) -> BitcastEntry:
-        """What the document says of bitcasts besides its rules."""
+        """The document's entry about bitcasts, besides its rules."""
         entry = document_named(self.document).entry.bitcast
         assert entry is not None
         return entry
@@ -80,7 +80,7 @@ class Pair:
 
     @property
     def unfit_lengths(self) -> Sequence[int]:
-        """Lengths beside that of the elements which make one: a document may refuse them."""
+        """Lengths other than ``parts``, which a document may refuse; none unless elements widen."""
         parts = self.parts
         return (
             sorted({1, parts // 2, parts + 1, 2 * parts, 4 * parts} - {parts}) if parts > 1 else ()
@@ -92,13 +92,13 @@ class Pair:
         return Case(self.document, self.version, self.source, self.target, modes)
 
     def widened(self, shape: Shape) -> Shape:
-        """A shape of as many elements of the result; the last dimension makes one of each."""
+        """The shape whose bitcast has this shape, if elements widen; otherwise this shape."""
         return (*shape, self.parts) if self.parts > 1 else shape
 
 
 @dataclass(frozen=True, eq=False)
 class FurtherTensor:
-    """A tensor that is no case's own, the case that would have its shape, and its ruling.
+    """A tensor beyond those of listed cases, the case that has its shape, and its ruling.
 
     ``layout`` describes how the tensor lies in memory, if that is unusual.
     """
@@ -130,7 +130,7 @@ def _contents(source: Format, target: Format, shape: Shape, seed: int) -> tuple[
 
 
 def _size(source: Format, shape: Shape) -> int:
-    """The bytes of a tensor."""
+    """The size of a tensor in bytes."""
     return prod(shape) * np.dtype(source.storage).itemsize
 
 
@@ -199,7 +199,7 @@ def _special_floats(form: Format) -> list[int]:
 
 
 def promised_memory(case: Case, ruling: BitcastRuling) -> PromiseEntry | None:
-    """The promise that a bitcast does not copy; None without one, and where nothing is to share."""
+    """The promise that a bitcast does not copy; None if there is none, or no memory to share."""
     if ruling.result is None or 0 in ruling.shape:
         return None
     return document_named(case.document).entry.promises().get(NOT_COPIED)
@@ -230,7 +230,7 @@ def further_tensors(
 def _larger_tensor(
     pair: Pair, rules: BitcastRuling, length: int, seed: int
 ) -> Iterator[FurtherTensor]:
-    """Yield a tensor with a longer first dimension; in a row it stays as divisible as it is."""
+    """Yield a tensor whose first dimension is a larger multiple of the case's, by the same rule."""
     first, *others = rules.shape
     case = pair.case((-(-length // first) * first, *others))
     ruling = bitcast_ruling(case)
@@ -257,7 +257,7 @@ def _others(pair: Pair) -> dict[Shape, list[FurtherTensor]]:
     """Tensors of other shapes, values and layouts, by the shapes of the cases that they go with.
 
     A tensor goes with the case of the same rule that is most like it. So a fault of certain shapes
-    seldom makes cases fail besides those that are wrong themselves.
+    seldom makes cases of other shapes fail.
     """
     ruling = cache(lambda shape: ruling_if_any(pair.case(shape)))
     tensors = [*_shaped(pair)]
@@ -279,7 +279,7 @@ def _others(pair: Pair) -> dict[Shape, list[FurtherTensor]]:
 
 
 def _most_alike(traits: Callable[[Shape], Traits], shape: Shape, cases: Sequence[Shape]) -> Shape:
-    """The first case that shares all traits with a shape, or else the first traits of them."""
+    """The first case that shares the most leading traits with a shape."""
     own = traits(shape)
     for count in range(len(own), 0, -1):
         for other in cases:
@@ -289,7 +289,7 @@ def _most_alike(traits: Callable[[Shape], Traits], shape: Shape, cases: Sequence
 
 
 def _traits(ratio: int, shape: Shape) -> Traits:
-    """Whether a shape has no elements, a last dimension that the widths divide, no dimension."""
+    """Whether a shape has no elements, a last dimension that the widths divide, no dimensions."""
     return 0 in shape, bool(shape) and shape[-1] % ratio == 0, not shape
 
 
@@ -298,9 +298,9 @@ LaidBits = tuple[Bits, str]
 
 
 def _shaped(pair: Pair) -> Iterator[LaidBits]:
-    """Tensors of as many elements in other shapes, ones without elements, and ones that fit few.
+    """Tensors of as many elements in other shapes, empty ones, and ones that fit few widths.
 
-    A pair that is refused in every shape is asked a few.
+    A pair that is refused in every shape is asked only some that fit few widths.
     """
     shapes: Sequence[Shape] = AS_THEY_ARE
     if not all(each.is_rejection for each in _listed(pair)):
@@ -332,9 +332,9 @@ def _valued(pair: Pair) -> Iterator[LaidBits]:
 
 
 def _laid(pair: Pair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
-    """Tensors at odd addresses; and in other layouts, of which a promised view may refuse some.
+    """Tensors at unusual addresses and, unless the bitcast is promised to be a view, in layouts.
 
-    A view may also need elements where those of its result can lie.
+    A view may refuse some layouts, and needs its elements where those of its result can lie.
     """
     shape = pair.widened(MATRIX)
     bits = _counted(pair.source, shape, 0)

@@ -1,4 +1,4 @@
-"""What a library answers where no text settles the scale of a block, in words."""
+"""Notes on what a library answers where the document leaves the scale of a block open."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_NAMED = 3
 
 
 def notes_on_open(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[str]:
-    """One note for each kind of blocks whose scale is open and that some tensor has."""
+    """Yield a note for each kind of block whose scale is open and that some tensor has."""
     if ruling.is_decoding:
         return
     for question, what in WHAT.items():

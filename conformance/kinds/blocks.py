@@ -162,7 +162,7 @@ def _smallest(case: Case, wrong: Wrong) -> Ask[Shown]:
 def _simplest_place(blocks: GradedBlocks, result: str, mask: Mask) -> tuple[int, ...]:
     """The place in a result whose input is the simplest of the wrong ones.
 
-    Of codes and products, only those count whose scale is as near to one as any.
+    Of codes and products, only those whose scale is nearest to one count.
     """
     ruling = blocks.ruling
     source, inputs = ruling.element if ruling.is_decoding else ruling.number, blocks.x

@@ -60,7 +60,7 @@ ValueAnswer = Answer | Departed
 
 
 class DepartedError(Exception):
-    """Carries a broken promise to where it becomes a problem."""
+    """Carries a broken promise to the handler that reports it as a problem."""
 
     def __init__(self, promise: BrokenPromise) -> None:
         super().__init__(promise.promise)
@@ -77,7 +77,7 @@ def values_of(answer: ValueAnswer) -> Bits:
 def value_request(case: Case, bits: Bits, is_kept: bool = False) -> Cast | MakeCall:
     """The request for the values of a case: a cast, or the call that the case stands for.
 
-    A call's result may be one that ``is_kept`` (``MakeCall``).
+    ``is_kept`` is that of ``MakeCall``; a cast ignores it.
     """
     if receiver_of(case.document) is None:
         return Cast(case, bits)
@@ -149,7 +149,7 @@ def _other_member(shape: tuple[int, ...], storage: str) -> Bits:
 
 
 def asked_member(case: Case, returned: Returned) -> Tensor:
-    """The tensor of the member that the case is about; raise DepartedError if there is none."""
+    """The tensor of the member that a case is about; raise DepartedError if it is missing."""
     name, found = member_of(case), members_after(case, returned)
     if name not in found:
         raise DepartedError(form_promise(case, "member", (name or "tensor",)))
@@ -159,7 +159,7 @@ def asked_member(case: Case, returned: Returned) -> Tensor:
 def members_after(case: Case, returned: Returned) -> Mapping[str, Tensor]:
     """The members of what a call returns, or of the layer that it changes in place.
 
-    A layer counts where nothing is returned and the form promises no return value.
+    It is the layer if the call returns nothing and its form promises no return value.
     """
     if member_of(case) and not returned.tensors and form_of(case).returns is None:
         return returned.receiver
@@ -176,7 +176,7 @@ def form_promise(
 
 
 def refused(case: Case, error: Exception, where: str) -> Refused:
-    """The fault of a call that raises an error although it is to return."""
+    """The fault of a call that raises an error although it should return."""
     form = form_of(case)
     return Refused(
         class_name(error),
@@ -189,7 +189,7 @@ def refused(case: Case, error: Exception, where: str) -> Refused:
 
 
 def departure(case: Case, promise: str, facts: tuple[str, ...], where: str = "") -> BrokenPromise:
-    """What came instead of values breaks the form's promise, or the rule that leaves them open."""
+    """A broken promise of a call's form, or of the rule that leaves its values open."""
     [*_, branch] = ruling(case).branches
     if isinstance(branch.outcome, Anything) and branch.outcome.level is not None:
         level = branch.outcome.level

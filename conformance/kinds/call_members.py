@@ -24,7 +24,7 @@ from specs.ruling import ruling
 
 ROWS_KEPT = 256
 WHOLE = (1, 2, 3, 100)
-"""The integers in a telling row; of bools all that is not zero is true."""
+"""The integers in a telling row; as bools, all of them are true."""
 
 
 @lru_cache(ROWS_KEPT)
@@ -60,9 +60,9 @@ def wrong_conversion(
     where: str,
     is_other: bool = True,
 ) -> BrokenPromise | None:
-    """What is wrong about a converted member, of which ``case`` says how; None if nothing is.
+    """Return what is wrong about a member that is converted as ``case`` says, or None.
 
-    The words name a member that ``is_other`` than that of the judged case.
+    The promise names a member that ``is_other`` than that of the judged case.
     """
     rules = ruling(case)
     if rules.is_open_dtype:

@@ -1,6 +1,6 @@
 """The tensors in which one call of each receiver is made again: fewer than of a cast.
 
-Each call is a request of its own, and the other forms are asked in tensors of chance.
+Each call is a request of its own, and the other forms are asked in random tensors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def call_probes(count: int) -> Iterator[Probe]:
         yield Probe((length,), place * 7 % count)
     for place, shape in enumerate(SHAPES):
         yield Probe(shape, (count // 4 + place) % count)
-    # Of equal shape and layout, with other elements: what is remembered by either shows.
+    # Tensors of equal shape and layout but other elements reveal a cache that ignores them.
     for first in (0, count // 2):
         yield Probe((TWICE,), first)
     yield Probe((TWICE,), masked=True)

@@ -54,14 +54,14 @@ from specs.tensor_rules import tensor_rule
 FEW = 4
 """Elements of the tensor with which promises besides values are checked first."""
 FURTHER_SHAPES: tuple[tuple[int, ...], ...] = ((), (2, 2), (0,), (2, 1, 2))
-"""Other tensors with which they are checked, as far as the document says anything of these."""
+"""Shapes of other tensors with which promises are checked, if the document keeps the shape."""
 LONG = 4099
 """Elements of a longer row, which holds every kind of value."""
 UNUSUAL = (
     Probe((2, 3), order=(1, 0)), Probe((3,), steps=(2,)), Probe((2, 2), offset=1),
     Probe((3, 2), steps=(2, 1)), Probe((2, 3), steps=(1, 0)), Probe((3,), steps=(-1,)),
 )  # fmt: skip
-"""Layouts; the name of each call chooses one of them."""
+"""Unusual layouts; the id of each case chooses one of them."""
 MIXED = "a layer of several dtypes"
 
 
@@ -82,9 +82,9 @@ class _Trial:
 def promises(case: Case, bits: Bits, telling: Bits) -> Ask[list[Fault | Unoffered]]:
     """Check what a call promises besides the values of its case, on a few inputs and telling ones.
 
-    What is broken in several tensors is one fault. What the backend declines is said, because that
-    promise is not judged. Raises ``Unanswered`` if an answer is missing
-    that is no fault, or DepartedError if the first call returns no values.
+    A promise broken in several tensors is one fault. A promise that is not judged, because the
+    backend declines the request, is reported. Raises ``Unanswered`` if an answer is missing that is
+    no fault, or DepartedError if the first call returns no values.
     """
     receiver = receiver_of(case.document)
     if receiver is None:
@@ -162,7 +162,7 @@ def _further_faults(
 def _faults(
     case: Case, receiver: ReceiverEntry, trial: _Trial, returned: Returned
 ) -> Iterator[Fault]:
-    """What one call breaks."""
+    """Yield the promises that one call breaks."""
     yield from form_faults(case, trial.shape, returned)
     if receiver.unchanged is not None:
         yield from receiver_changes(trial.call, trial.held, returned, receiver.unchanged)

@@ -65,15 +65,15 @@ from specs.ruling import ruling
 
 FEW_FIRST = 3
 REFUSALS = 4
-"""At the tier quick one refused cast in so many is asked in other tensors, chosen by its name."""
+"""At the tier quick one refused cast in this many is asked in other tensors, chosen by its id."""
 
 
 @dataclass(frozen=True)
 class Examined:
-    """What the answers to a case have shown so far.
+    """What is known of a case after ``examine``.
 
-    A case that is not answered has its ``judgement`` already. ``graded`` are the answers to
-    the inputs that were asked; ``open_inputs`` counts those of all ``inputs`` that are open.
+    A case that is not answered has its ``judgement`` already. ``graded`` are the answers to the
+    inputs that were asked; ``open_inputs`` counts those of all ``inputs`` that are open.
     """
 
     case: Case
@@ -86,7 +86,7 @@ class Examined:
     notes: tuple[Note, ...] = ()
     open_inputs: int = 0
     unjudged: tuple[Unoffered, ...] = ()
-    """What a document promises besides values, but could not be judged."""
+    """Promises of a document besides values that could not be judged."""
 
 
 def examine(subject: Subject, case: Case) -> Ask[Examined]:
@@ -109,7 +109,7 @@ def examine(subject: Subject, case: Case) -> Ask[Examined]:
 
 @dataclass
 class _Examination:
-    """The steps of ``examine``, with what is known however they end."""
+    """The steps of ``examine``; its fields are set even if a step raises an error."""
 
     subject: Subject
     case: Case
@@ -134,8 +134,8 @@ class _Examination:
     def _first(self) -> Ask[ValueAnswer]:
         """The answer to all inputs in one row.
 
-        Of every second case a few are asked before, without regard to the answer: what a backend
-        prepares for them must do for all.
+        For every second case, a few inputs are asked before and their answer is ignored: what a
+        backend prepares for them must do for all.
         """
         asked = [value_request(self.case, self.inputs)]
         is_plain = self.case.example is None and not self.subject.few_shapes
@@ -145,7 +145,7 @@ class _Examination:
         return value_answer(self.case, self.inputs, replies[-1])
 
     def departed(self, promise: BrokenPromise) -> Ask[Judgement]:
-        """The verdict on a call that returns something else than values of the target."""
+        """The verdict on a call that returns something other than values of the target."""
         if self.rules.is_open_dtype:
             return self._judgement("open", Note(words(promise)))
         return (yield from self._faulty(FaultyTensor(promise, self.inputs[:1])))
@@ -159,7 +159,7 @@ class _Examination:
         return Judgement(self.case.id, self.subject.name, verdict, (note,), inputs=self.inputs.size)
 
     def _rejected(self, first: ValueAnswer) -> Ask[Examined | Judgement]:
-        """A case that a document wants refused."""
+        """Examine a case that the document wants refused."""
         rules, inputs = self.rules, self.inputs
         match first:
             case Answered(answer):
@@ -180,7 +180,7 @@ class _Examination:
         return Examined(self.case, rules, inputs.size, self.baseline, graded=graded)
 
     def _is_refusal_asked_again(self) -> bool:
-        """Whether other tensors are asked: of each call, but of a part of the casts.
+        """Whether a refused case is asked in other tensors: every call, but only some casts.
 
         Older versions refuse thousands, which a backend seldom tells apart. A gate asks all.
         """
@@ -191,7 +191,7 @@ class _Examination:
         return is_chosen and not subject.few_shapes
 
     def _refused_in_part(self) -> Ask[Examined | Judgement]:
-        """A case that a document wants answered for some inputs, and refused for others."""
+        """Examine a case that the document wants answered for some inputs, refused for others."""
         case, rules = self.case, self.rules
         expected = self.subject.expectations.of(rules, self.inputs)
         self.inputs, refused = without_refused(rules, self.inputs, expected)
@@ -210,7 +210,7 @@ class _Examination:
         )
 
     def _answered(self, first: ValueAnswer) -> Ask[Examined | Judgement]:
-        """A case that a document wants answered, at least for some inputs."""
+        """Examine a case that the document wants answered, at least for some inputs."""
         case, rules, inputs, subject = self.case, self.rules, self.inputs, self.subject
         if not isinstance(first, Answered | Raised):
             self.baseline = no_baseline(first)
@@ -234,7 +234,7 @@ class _Examination:
                 again = yield from ask_and_locate(case, asked)
                 self.baseline = as_baseline(case, rules, asked, expected, again)
                 answer = values_of(again)
-        # The other cases of the pair wait as well, each with what it holds.
+        # Free the memory: the other cases of the pair wait as well, each with its own arrays.
         del is_open
         grades = subject.expectations.grades(rules, asked, expected, answer)
         shapes = shapes_of(f"{case.source}/{case.target}", subject.few_shapes)
@@ -347,7 +347,7 @@ def _is_no_answer(problem: Problem) -> bool:
 
 
 def _without_rule(problem: Problem) -> Problem:
-    """An error that is the verdict breaks no rule besides."""
+    """Remove the rule from an error that is itself the verdict."""
     match problem:
         case Refused():
             return replace(problem, rule="", clause="", level="")

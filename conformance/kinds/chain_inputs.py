@@ -48,7 +48,7 @@ def _few(source: str, target: str, most: int) -> NDArray[np.uint64]:
 
 
 def _becoming(source: Format, middle: Format, target: str, most: int) -> NDArray[np.uint64]:
-    """Source patterns at and beside the values of a dtype on the way at which its cast changes."""
+    """Source patterns at and beside ``middle`` values at which the cast to ``target`` changes."""
     if middle.bits <= EXHAUSTIVE_BITS:
         codes = every_pattern(middle).astype(np.uint64)
     else:

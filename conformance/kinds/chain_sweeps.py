@@ -23,13 +23,13 @@ from specs.formats import format_named
 SWEPT_BITS = 32
 BLOCK = 1 << 22
 MOST_KEPT = 1 << 16
-"""Inputs of a chain that are kept to explain it; all are counted."""
+"""The most inputs of a chain that are kept to explain it; all are counted."""
 
 
 class Swept(NamedTuple):
-    """What a sweep found: inputs with a forbidden answer that the steps alone do not give.
+    """The result of a sweep: inputs with a forbidden answer that the steps alone do not give.
 
-    ``missing`` is what came in place of answers; the sweep ends there.
+    ``missing`` is the reply that came instead of answers; the sweep ends there.
     """
 
     inputs: Bits
@@ -78,7 +78,7 @@ def sweep(chain: Chain, road: str) -> Ask[Swept]:
 
 
 def _alone(chain: Chain, inputs: Bits) -> Ask[Bits | NoAnswer]:
-    """Ask the steps one after another; return the end, or what came in the place of answers."""
+    """Ask the steps one after another; return the last answers, or the first other reply."""
     now = inputs
     for step in chain.steps:
         [reply] = yield [Cast(step, now)]

@@ -44,9 +44,9 @@ from specs.plain_text import plain_text
 RULE = "composition"
 """The rule that no document states, because it follows: each step gives what it gives alone."""
 MOST_ELSEWHERE = 1 << 11
-"""Inputs of a chain on all roads but the first."""
+"""The most inputs of a chain on each road but the first."""
 MOST_TOGETHER = 1 << 22
-"""Inputs of all chains of one program."""
+"""The most inputs of all chains of one program."""
 
 
 class OnRoad(NamedTuple):
@@ -68,11 +68,11 @@ class _Asked:
     direct: Bits | None
     on_roads: list[OnRoad] = field(default_factory=list)
     swept: Swept | None = None
-    """What all patterns on the first road have shown, at the tier full."""
+    """The result of the sweep of all patterns on the first road, at the tier full."""
 
     @cached_property
     def composed(self) -> Composed:
-        """What the document allows."""
+        """The answers that the document allows."""
         return compose_arrays(self.chain.rulings, self.inputs)
 
     def everywhere(self, condition: Any) -> NDArray[np.bool_]:
@@ -199,7 +199,7 @@ def _alone(
 
 
 def _on_road(asked: Sequence[_Asked], road: str, *, is_first: bool) -> Ask[None]:
-    """Ask chains together on a road; of a program that is not answered, each alone."""
+    """Ask chains together on a road; if a program is not answered, ask each of its chains alone."""
     picked = [np.arange(each.inputs.size) if is_first else each.telling for each in asked]
     programs: list[list[int]] = [[]]
     size = 0
@@ -235,7 +235,7 @@ def _on_road(asked: Sequence[_Asked], road: str, *, is_first: bool) -> Ask[None]
 
 
 def _problems(each: _Asked) -> tuple[list[Problem], bool]:
-    """What is wrong, the most severe first, and whether an open answer changes."""
+    """The problems of a chain, the most severe first, and whether an open answer changes."""
     problems: list[Problem] = []
     is_open = False
     for number, (road, picked, reply) in enumerate(each.on_roads):
@@ -260,7 +260,7 @@ def _problems(each: _Asked) -> tuple[list[Problem], bool]:
 
 
 def _swept_problems(each: _Asked, swept: Swept, road: str) -> Iterator[Problem]:
-    """What a sweep found wrong on a road; it has asked the fewer inputs of the road, too."""
+    """The problems that a sweep found on a road; it includes all inputs asked on that road."""
     if swept.missing is not None:
         yield from _missing(road, swept.missing)
     if swept.inputs.size:
@@ -314,7 +314,7 @@ def _wrong(
 
 
 def _joined(problems: Sequence[Problem]) -> Iterator[Problem]:
-    """Equal failures on several roads are one, and the most severe comes first."""
+    """Join equal failures on several roads, and yield the most severe first."""
     wrong: dict[Any, WrongInChain] = {}
     others: dict[str, Problem] = {}
     for each in problems:

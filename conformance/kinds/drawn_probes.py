@@ -53,7 +53,8 @@ def find_smallest(
 ) -> Ask[None]:
     """Look for a tensor in which something is wrong, and then for smaller ones.
 
-    ``is_wrong`` records what it finds. What it raises is raised of the smallest tensor.
+    ``is_wrong`` records what it finds. If it raises an error, that of the smallest tensor is
+    raised.
     """
     drawn = st.one_of(
         [st.tuples(st.just(row), any_probe(row.inputs.size, shapes, is_laid)) for row in rows]
@@ -73,7 +74,7 @@ def find_smallest(
 
 
 def inverted(search: Callable[[Callable[[Ask[bool]], bool]], None]) -> Ask[None]:
-    """Run a function that gets answers by calling, as a part of a judge, which yields requests."""
+    """Run ``search`` in a thread as part of a judge, which yields the requests of its questions."""
     asked: SimpleQueue[Requests | None] = SimpleQueue()
     answered: SimpleQueue[Sequence[Reply] | None] = SimpleQueue()
 

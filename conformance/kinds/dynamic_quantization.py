@@ -51,7 +51,7 @@ FIXED: tuple[tuple[float, ...], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class _Results:
-    """What a backend gave for one input."""
+    """The results that a backend returned for one input."""
 
     x: Bits
     y: Bits
@@ -104,7 +104,7 @@ def dynamic_inputs() -> Iterator[Bits]:
 
 
 def _problems(rules: Formula, found: _Results, independent: bool) -> Iterator[WrongQuantized]:
-    """What is wrong about one input's results."""
+    """Yield a problem for each wrong result of one input."""
     xs = found.x.tolist()
     about = f"a tensor of {len(xs)} from {min(_values(found.x))!r} to {max(_values(found.x))!r}"
     due = dynamic_scale(rules, xs)

@@ -86,13 +86,14 @@ class Ranges:
 
 
 AskRanges = Callable[[Ranges], Ask[GradedAnswers]]
-"""Asks further inputs."""
+"""Asks the inputs of some ranges."""
 
 
 def follow_all_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[GradedAnswers | None]:
     """The known answers, and those of all stretches of failing inputs that can be reached.
 
-    None if one has no end, or if they are too many. What is right after a leap is left out.
+    None if a stretch does not end, or if there are too many. Right answers after leaps are left
+    out.
     """
     whole = yield from follow_stretches(known, ask_ranges)
     before = np.zeros(0, np.int64)
@@ -141,7 +142,7 @@ def _leaps(
 
 
 def follow_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[GradedAnswers | None]:
-    """The known answers, and those of the stretches around them; None if one has no end."""
+    """The known answers, and those of the stretches around them; None if these are too long."""
     parts = [(known, _sizes_of_ranges(known.inputs))]
     codes, fails = known.inputs.astype(np.int64), known.fails
     gaps = np.diff(codes) - 1
@@ -262,7 +263,7 @@ def not_followed(rules: Ruling, known: GradedAnswers) -> Followed:
 
 
 def _answers(case: Case, rules: Ruling, inputs: Bits) -> Ask[Bits]:
-    """The answers to many inputs, in rows of one length; raise ``Unanswered`` without."""
+    """The answers to many inputs, asked in rows of one length; raise as ``values_of`` does."""
     answers = np.empty(inputs.size, rules.target.storage)
     for first in range(0, inputs.size, ROW):
         part = inputs[first : first + ROW]

@@ -2,8 +2,8 @@
 
 A fast parser multiplies the digits by a power of ten of which it has 64 or 128 bits. Where the
 exact product lies this near a tie, those bits do not say on which side, and the parser must notice
-it and go on with more. Random digits are never this near: of a power of ten's decimals the very
-nearest are computed here, one on each side.
+it and go on with more. Random digits are never this near, so this module computes the nearest
+decimals for a power of ten, one on each side of a tie.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from oracles.reference.exact import Number, decode
 from specs.formats import Format
 
 POWERS = 16
-"""Powers of ten, in even distances over a float's whole range, whose decimals are looked for."""
+"""Number of powers of ten, evenly spaced over a float's whole range, that decimals have."""
 LEAST_DIGITS = 10**18
 """The smallest number of 19 digits, which is as many as every word of 64 bits holds."""
 NARROWINGS = 80
@@ -53,11 +53,11 @@ def _exponent_of(value: Fraction) -> int:
 
 
 def _nearest_half(step: Fraction, start: int, is_above: bool) -> int:
-    """Of ``start`` up to twice it, the number whose multiple of ``step`` is nearest a half.
+    """The number from ``start`` up to twice it whose multiple of ``step`` is nearest a half.
 
     Its fraction lies on one side of the half: the window there is halved until no number is in it.
     """
-    # In units of which ``2 * step.denominator`` are one, the half is a whole number.
+    # One is ``2 * step.denominator`` units, so that a half is a whole number of them.
     modulus, half = 2 * step.denominator, step.denominator
     factor = 2 * step.numerator
     found, width = start, half
@@ -75,9 +75,9 @@ def _nearest_half(step: Fraction, start: int, is_above: bool) -> int:
 def _first_within(factor: int, modulus: int, first: int, width: int) -> int | None:
     """The smallest ``x`` for which ``factor * x % modulus`` is in ``first`` to ``first + width``.
 
-    If no multiple of the factor itself is there, one less some ``y`` times the modulus is. What
-    remains of these, divided by the factor, is the same question of smaller numbers, as in
-    Euclid's algorithm.
+    If no multiple of the factor itself is in that range, one minus ``y`` times the modulus is.
+    Modulo the factor, finding ``y`` is the same problem with smaller numbers, as in Euclid's
+    algorithm.
     """
     last = first + width
     if first == 0 or last >= modulus:

@@ -77,7 +77,7 @@ from specs.tensor_rules import tensor_rule
 PLANS_KEPT = 32
 ROAD_PLANS_KEPT = 256
 BESIDE_CASTS = 8
-"""Where casts of a pair are asked as well, a call is made in one of so many of its tensors."""
+"""Where casts of a pair are asked as well, a call is made in one of this many of its tensors."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,9 @@ class Invariances:
         return (yield from self._judged(whole, row, found, failure))
 
     def _first_baseline(self) -> Ask[Baseline | NoBaseline]:
-        """That of the first case that the backend answers; else why the first is not answered.
+        """The baseline of the first case that is answered; else why the first case is not.
 
-        A cast, if one is answered; else a call.
+        Casts come before calls.
         """
         first_reason: NoBaseline | None = None
         for calls in (False, True):
@@ -165,8 +165,8 @@ class Invariances:
                     asked.append((few, _usual_plan(size, "", None, kept)))
                 else:
                     asked.append((few, _road_plan(size, crc32(by.case.id.encode()), kept)))
-        # A missing answer ends the check, so what is claimed comes first. What telling inputs show
-        # is shown by them: all inputs may change by the ten thousand.
+        # A missing answer ends the check, so claimed cases come first. Of a change that telling
+        # inputs show, the others are not noted: all inputs may change by the ten thousand.
         asked.sort(key=lambda each: (not subject.claims(each[0].case), each[0] is whole))
         for by, probe, answer in (yield from changed_answers(asked)):
             if by is not whole or not found.forbidden:
@@ -210,7 +210,7 @@ class Invariances:
     def _further(
         self, whole: Baseline, first: Change, forbidden: Sequence[Change]
     ) -> Ask[list[Problem]]:
-        """The smallest change of each other rule, and then what changes of inputs of every seed.
+        """The smallest change of each other rule, then changes of inputs that every seed has.
 
         So an acceptance of one rule excuses no other, and two runs can be compared although each
         has drawn inputs and tensors of its own.
@@ -233,7 +233,7 @@ class Invariances:
         return [change_problem(each, "") for each in (*others, *shown)]
 
     def _turned(self, change: Change, row: Baseline) -> Ask[list[Change]]:
-        """What changes of a row's inputs if each stands at each position, where one has changed."""
+        """The forbidden changes of a row if its inputs take turns at each position of a tensor."""
         found, size = Changes(), prod(change.probe.shape)
         shapes = [] if self.subject.few_shapes else [Probe((TURNED,))]
         if size <= TURNED * TURNED:
@@ -264,7 +264,8 @@ class Invariances:
             changes = [each for _, answer in answers for each in found.note(by, probe, answer)]
             return any(one.is_required or not is_required for one in changes)
 
-        # Hypothesis is a sixth of what a command imports that judges single cases.
+        # Imported here, because Hypothesis is a sixth of the imports of a command that judges
+        # single cases.
         from conformance.kinds.drawn_probes import find_smallest
 
         # Where shapes are costly, so are layouts.
@@ -273,9 +274,9 @@ class Invariances:
         yield from find_smallest(rows, shapes, is_laid, number, is_forbidden)
 
     def _other_roads(self, first: Case) -> Ask[list[Baseline]]:
-        """The answers in a row of one case for each other road: another mode, or an older version.
+        """The baseline of one case for each other road: another mode, or an older version.
 
-        Where nothing is believed, cases share no road.
+        If the adapter is not believed, each case counts as a road of its own.
         """
         cases = candidates(self.subject, self.cases, calls=False)
         roads: dict[str, Case] = {}
@@ -295,7 +296,7 @@ class Invariances:
     def _call_rows(self, row: Baseline) -> Ask[list[Baseline]]:
         """The answers to telling inputs of the pair's calls that a backend makes; ``row`` is known.
 
-        Open calls are left out, but for one that is the row itself.
+        Open calls are left out, except one that is the row itself.
         """
         rows = []
         for case in candidates(self.subject, self.cases, calls=True):
@@ -332,7 +333,7 @@ def _few(row: Baseline) -> Baseline:
 
 
 def _rows_that_change(changes: Sequence[Change]) -> Iterator[Baseline]:
-    """The rows of telling inputs in which something changes; of all inputs those that do."""
+    """The rows in which an answer changes; of a row with many inputs, only those that change."""
     by_row: dict[int, list[Change]] = {}
     for each in changes:
         by_row.setdefault(id(each.row), []).append(each)
@@ -399,12 +400,12 @@ def _call_plan(row: Baseline, is_alone: bool) -> ProbePlan:
 
 
 def _half(row: Baseline, is_full: bool) -> int | None:
-    """Which half of the inputs is asked in rows of nothing else, the other alone; both if None."""
+    """The half of inputs asked in rows that repeat them, the others alone; None for both ways."""
     return None if is_full else crc32(row.case.id.encode()) % HALVES
 
 
 @lru_cache(PLANS_KEPT)
 def _usual_plan(count: int, few_of: str, half: int | None, kept: _Kept) -> ProbePlan:
-    """The probes of every pair; where each shape is costly, the few of the one that is named."""
+    """The probes of every pair; if ``few_of`` names a pair whose shapes are costly, its few."""
     chosen = few_probes(count, few_of) if few_of else probes(count, half)
     return ProbePlan.of([probe for probe in chosen if kept.keeps(probe)], count)

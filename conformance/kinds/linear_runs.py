@@ -111,7 +111,7 @@ def _linear_parameters(call: Call) -> dict[str, Bits]:
 
 
 def _survived(reply: Reply) -> Answered[Returned] | Declined | Raised | Malformed:
-    """The reply of a process that is still alive."""
+    """Return a reply; raise ``Unanswered`` if the process crashed."""
     if isinstance(reply, Crashed):
         raise Unanswered(reply)
     return reply

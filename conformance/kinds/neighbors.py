@@ -1,8 +1,8 @@
-"""Other questions that are asked between two rows of a pair: other pairs, and a bitcast of its own.
+"""Requests that come between two rows of a pair: casts of other pairs, and a bitcast of its own.
 
 A run asks pair after pair, so a backend that keeps something under a key without the dtype (a
-compiled kernel, a buffer, an answer) never shows it: its first question about a pair sets all of
-that right. Here a row of another pair, of the same shape and width where there is one, comes
+compiled kernel, a buffer, an answer) never shows it: its first request about a pair replaces what
+it kept. Here a row of another pair, of the same shape and width where there is one, comes
 immediately before a row of the pair itself; and a bitcast of the pair, of a row of the same shape.
 """
 
@@ -29,7 +29,7 @@ SHORTEST, STEP = 72, 8
 elements of all widths; those of casts have a rest behind the last whole vector."""
 SOURCES_KEPT = 64
 MOST_BITS = 64
-"""Of the widest numbers that a pattern is computed for."""
+"""Bits of the widest numbers; beside these, narrower sources are asked instead of wider ones."""
 
 
 def neighbors(case: Case, is_full: bool) -> list[Case]:
@@ -57,7 +57,7 @@ def neighbors(case: Case, is_full: bool) -> list[Case]:
 
 
 def _one_of(some: Sequence[Case | None], number: int) -> list[Case]:
-    """One of some cases, as far as there are any."""
+    """A list of one case that is not None, chosen by the number; empty if all are None."""
     there = [each for each in some if each is not None]
     return there[number % len(there) :][:1] if there else []
 

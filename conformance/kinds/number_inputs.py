@@ -19,11 +19,11 @@ Words = NDArray[np.uint64]
 
 SMALL_INTEGERS = np.arange(257)
 BLOCKS = 2, 3, 4, 8, 9
-"""Digits that routines write at once."""
+"""Sizes of the blocks of digits that routines write at once."""
 SWITCHES = 25
 """The largest power of ten, of either sign, at which any routine switches to exponents."""
 EVERY = 4
-"""Of the powers beyond, one in so many is asked."""
+"""One in this many of the powers beyond ``SWITCHES`` is asked."""
 DECIMALS = 6
 """Random decimals of each number of digits."""
 WHOLE = 64

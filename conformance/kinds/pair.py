@@ -39,7 +39,7 @@ def judge_pair(
 ) -> Ask[list[Judgement]]:
     """Judge some cases of a pair, and do some checks among all its ``cases``.
 
-    Two roads are compared with the ``first`` backend of the framework.
+    ``first`` is the first backend of the framework, with which the check of variants compares.
     """
     examined = yield from in_step({case: _examine(subject, case) for case in judged})
     waiting = [each for each in examined.values() if isinstance(each, Examined)]
@@ -66,7 +66,7 @@ def judge_pair(
 
 
 Known = Mapping[Case, Baseline | NoBaseline]
-"""What the cases of a pair were answered, as far as they were judged."""
+"""The baseline of each case that was judged, or why there is none."""
 Names = Sequence[str]
 Check = Callable[[Subject, Names, Sequence[Case], Known, Subject | None], Ask[list[Judgement]]]
 

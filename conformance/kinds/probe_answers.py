@@ -76,7 +76,7 @@ def changed_answers(
 def answers_in_turn(row: Baseline, turns: Sequence[tuple[Request, ProbePlan]]) -> Ask[Answers]:
     """Ask plans, each immediately after a request whose reply does not matter; see ``answers_to``.
 
-    What is wrong about that request itself is a matter of its own pair.
+    Whether that request is answered rightly is judged in its own pair.
     """
     requests = [[before, *_requests(row, plan)] for before, plan in turns]
     replies = iter((yield [each for turn in requests for each in turn]))
@@ -144,7 +144,7 @@ def answers_at_once(row: Baseline, plan: ProbePlan) -> Ask[Answers]:
 def answers_beside(row: Baseline, plan: ProbePlan, beside: Case) -> Ask[Answers]:
     """Ask probes from one thread, while another casts the same patterns as another case says.
 
-    What is wrong about the other case is a matter of its own pair.
+    Whether the other case is answered rightly is judged in its own pair.
     """
     if not plan.probes or receiver_of(row.case.document) is not None:
         return iter(())

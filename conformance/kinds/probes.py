@@ -17,11 +17,11 @@ from oracles.protocol import Bits
 from oracles.tensor_batch import TensorBatch
 
 LARGE = (1 << 16) + 3
-"""More than frameworks leave to one thread, and no multiple of what they cut it into."""
+"""More elements than frameworks leave to one thread, and no multiple of their chunk sizes."""
 TURNED = 67
 """The length at which every input stands at every position: a prime, and longer than a vector."""
 SCALARS = 8
-"""Inputs that are asked as tensors without dimensions; as one element each is asked."""
+"""Number of inputs that are asked as tensors without dimensions."""
 SHUFFLED = 64
 """Shufflings in one row: any two inputs stand side by side, and in one vector, in some of them."""
 AROUND_BLOCKS = tuple(block + beside for block in (128, 256, 512) for beside in (-1, 0, 1))
@@ -41,9 +41,9 @@ Kernels of their own take dimensions of whole vectors and blocks, so these are a
 LAID, TALL = (5, 13), (LARGE, 1)
 """A matrix that is asked in many layouts too, and one with more rows than a GPU's grid has."""
 WIDEST, LARGEST = (3, 8209), (300, 257)
+"""A matrix of longer rows, and one of more than 2^16 elements that is asked by columns."""
 LONG_ROWS = ((1 << 13,), ((1 << 17) + 26,))
 """A row of whole blocks, and one that several threads share: its rest is even, as 3 is not."""
-"""A matrix of longer rows, and one of more than 2^16 elements that is asked by columns."""
 ORDERS: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((5, 13), (1, 0)), ((3, 5, 7), (2, 1, 0)), ((2, 3, 4, 5), (0, 2, 3, 1)),
     ((129, 17), (1, 0)), ((131, 257), (1, 0)), ((3, 5, 7), (1, 0, 2)), ((3, 5, 7), (1, 2, 0)),
@@ -82,30 +82,30 @@ LONG_STEPPED = ((300, -1), (300, 0), (1 << 13, 2))
 INSIDE = 17
 """The input with which such rows begin: the first is zero, which most faults leave right."""
 LONG_STEPS = (256, 300, 1 << 10)
-"""Steps that do not fit into 8 bits; of few elements."""
+"""Steps that do not fit into 8 bits, for rows of few elements."""
 HALVES = 2
 """At the tier quick a pair is asked every second input alone, to save time, and the others in rows
 of nothing else. Its case chooses which, so that a fault that concerns many pairs is still met."""
 PAIRS_BESIDE = 8
-"""At the tier quick one pair in so many is asked while another thread casts another pair."""
+"""At the tier quick one pair in this many is asked while another thread casts another pair."""
 SPARSE = 10
-"""In a sparse row one element in so many is not the first input, which is zero for numbers."""
+"""In a sparse row one element in this many is not the first input, which is zero for numbers."""
 MASKS = 8
-"""Rows of two inputs."""
+"""Number of rows that hold two inputs each."""
 SEVENTH = 7
 """Shorter than a vector: a kernel answers such a row with the loop for the rest of a row."""
 LONGEST = (1 << 20) + 3
-"""More than fits into a cache."""
+"""More elements than fit into a cache."""
 EVERY_LENGTH = 1100
 """Every length up to this one is asked at the full tier."""
 REPEATED = 1500
-"""Calls in a row at the full tier: what happens at every thousandth, happens."""
+"""Calls in a row at the full tier, so that an event at every thousandth call occurs."""
 AT_ONCE = 12
 AT_ONCE_FULL = 100
 """Rows that two threads ask at the same time."""
 AT_ONCE_FEW, LARGE_AT_ONCE = 2, 8
 HALF_LAID = 8
-"""Of so many of these the second half lie otherwise: two of each thread, one of them by turns."""
+"""Of each group of this many, the second half are matrices or batches in other layouts."""
 LONGER = 643
 """The length of the other thread's rows: what both share must fit each."""
 PAIRS_AT_ONCE = 16
@@ -116,10 +116,10 @@ BESIDE = 3
 REWRITTEN, OFTEN = 3, 12
 """Rows, and matrices, that lie in the same memory one after another."""
 COLUMNS = 64
-"""Of the matrix of all inputs."""
+"""Columns of the matrix of all inputs."""
 DRAWN = 10
 MOST_RANKS, LOG2_OF_DRAWN, STEPS_DRAWN = 8, 13, 2
-"""Of tensors that are drawn: dimensions, elements, and dimensions whose step may be another."""
+"""Of drawn tensors: the most dimensions, log2 of the most elements, and steps that are drawn."""
 PICKS_KEPT = 1024
 
 
@@ -127,11 +127,11 @@ PICKS_KEPT = 1024
 class Probe:
     """A tensor of inputs that follow one another from the one at ``first``, each ``stride`` on.
 
-    ``steps`` are the distances between neighbours along each dimension (none given: 1), counted in
+    ``steps`` are the distances between neighbors along each dimension (none given: 1), counted in
     what the dimensions inside take; a step of 0 repeats the first. ``order`` names the dimensions
     from the outermost in memory to the innermost (none given: as they are numbered). The memory
-    begins ``offset`` elements after a boundary. With ``shuffling`` the inputs follow one another
-    as chance, begun with that number, deals them: each once before any comes again.
+    begins ``offset`` elements after a boundary. With ``shuffling``, a seed, the inputs come in
+    random order: each once before any comes again.
     """
 
     shape: tuple[int, ...]
@@ -150,7 +150,7 @@ class Probe:
     is_at_once: bool = False
     """Whether another thread asks other tensors meanwhile."""
     after: str = ""
-    """What is asked immediately before, or by the other thread meanwhile, such as a cast."""
+    """The request that comes right before, or meanwhile from the other thread, such as a cast."""
     is_rewritten: bool = False
     """Whether it lies in memory that has just held another tensor of this shape and layout."""
 
@@ -187,7 +187,7 @@ class Probe:
 
     @cached_property
     def layout(self) -> Layout | None:
-        """How the tensor lies; nothing where it lies as any other."""
+        """The layout in memory; None for that of a fresh tensor."""
         if self.strides:
             return Layout(self.strides, self.offset)
         if not (self.offset or self.is_turned or any(step != 1 for step in self.effective_steps)):
@@ -252,7 +252,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class ProbePlan:
-    """Probes of a row, and which of its inputs stand in them, one after another."""
+    """Probes of a row, and the indices of the inputs in them, one after another."""
 
     probes: tuple[Probe, ...]
     picks: NDArray[np.intp]
@@ -270,7 +270,7 @@ class ProbePlan:
 
     @cached_property
     def layouts(self) -> dict[int, Layout]:
-        """The probes that lie otherwise than a fresh tensor, by their place."""
+        """The layouts of probes that differ from that of a fresh tensor, by the probe's index."""
         layouts = {place: probe.layout for place, probe in enumerate(self.probes)}
         return {place: layout for place, layout in layouts.items() if layout is not None}
 
@@ -300,7 +300,11 @@ class ProbePlan:
 
 
 def probes(count: int, half: int | None = None) -> Iterator[Probe]:
-    """All probes of a pair with ``count`` inputs; ``half`` tells how each is asked alone."""
+    """All probes of a pair with ``count`` inputs.
+
+    One half of the inputs, numbered ``half``, are asked in rows that repeat them, and the others
+    alone; without ``half``, each input is asked in both ways.
+    """
     for length in (*LENGTHS, *AROUND_BLOCKS):
         yield Probe((length,), first=length * 7 % count)
     yield Probe((LARGE,))
@@ -315,7 +319,8 @@ def probes(count: int, half: int | None = None) -> Iterator[Probe]:
     # A row after a scalar shows whether that has left anything behind.
     for place, first in enumerate(_spread(count, SCALARS)):
         yield from (Probe((), first), Probe((SEVENTH,), place))
-    # The same length, first and last input, and others between: what is remembered by its ends.
+    # Rows of the same length, first and last input, and others between, reveal a cache keyed by
+    # these.
     yield from (Probe((count + 1,), stride=stride) for stride in (1, 2, 3))
     yield Probe((SHUFFLED * count + 3,), shuffling=1)
     for shape in (*RANKED, *MATRICES, LAID, TALL, WIDEST, *LONG_ROWS):
@@ -327,9 +332,10 @@ def probes(count: int, half: int | None = None) -> Iterator[Probe]:
 
 
 def whole_probes(count: int, few_shapes: bool) -> Iterator[Probe]:
-    """All inputs of a case in another order, and as they meet the loops for tensors that lie apart.
+    """All inputs of a case shuffled, and in tensors whose elements lie apart in memory.
 
-    Such a loop is often a kernel of its own, which rounds or treats special values in its own way.
+    The loop for such tensors is often a kernel of its own, which rounds or treats special values in
+    its own way.
     """
     yield Probe((count,), shuffling=1)
     if not few_shapes:
@@ -349,7 +355,7 @@ def road_probes(count: int, number: int) -> Iterator[Probe]:
 
 
 def _beginning_inside(shape: Shape, count: int) -> Probe:
-    """A tensor that does not begin with the first input: that is zero, and so are answers near."""
+    """A tensor that begins with a later input: the first is zero, and so are answers near it."""
     return Probe(shape, (count // 4 + sum(shape) * SEVENTH) % count)
 
 
@@ -379,7 +385,7 @@ def _layouts() -> tuple[Sequence[Probe], ...]:
 def rewritten(count: int) -> Iterator[Probe]:
     """Tensors that lie in the same memory, one after another: rows, and matrices.
 
-    A tenth call of one matrix shows what is only then compiled or kept.
+    The tenth call of one matrix shows what a backend compiles or keeps only then.
     """
     for place in range(REWRITTEN):
         yield Probe((TURNED,), place * count // REWRITTEN, is_rewritten=True)
@@ -390,7 +396,7 @@ def rewritten(count: int) -> Iterator[Probe]:
 
 
 def drawn(count: int, chance: np.random.Generator) -> Iterator[Probe]:
-    """Probes of any rank up to 8, any size and any layout, as chance has it."""
+    """Random probes of any rank up to 8, any size and any layout."""
     for _ in range(DRAWN):
         rank = int(chance.integers(1, MOST_RANKS, endpoint=True))
         shape, room = [1] * rank, 2 ** chance.uniform(0, LOG2_OF_DRAWN)
@@ -440,13 +446,13 @@ def at_once(count: int, pair: str, few_shapes: bool, is_full: bool) -> Iterator[
 
 
 def beside(count: int, other: str) -> Iterator[Probe]:
-    """Rows for one thread during something else that another asks."""
+    """Rows that one thread asks during another request by a second thread."""
     for first in range(BESIDE):
         yield Probe((TURNED,), first * count // BESIDE, is_at_once=True, after=other)
 
 
 def few_probes(count: int, pair: str) -> Iterator[Probe]:
-    """The one shape of a pair where each new shape is costly, with different inputs and layouts."""
+    """Probes of a pair's one shape, where new shapes are costly: other inputs and layouts."""
     shape = shape_of_pair(pair)
     for first in (0, count // 2):
         yield Probe(shape, first)
@@ -457,10 +463,10 @@ def few_probes(count: int, pair: str) -> Iterator[Probe]:
 
 
 def alone(place: int, lengths: Sequence[int]) -> list[Probe]:
-    """One input in rows of nothing else."""
+    """Rows that repeat one input."""
     return [Probe((length,), place, stride=0) for length in lengths]
 
 
 def _spread(count: int, most: int) -> list[int]:
-    """Up to so many places among so many, first and last included."""
+    """Up to ``most`` evenly spread indices below ``count``, the first and the last included."""
     return sorted(set(np.linspace(0, count - 1, most).astype(int).tolist()))

@@ -67,8 +67,7 @@ class _Answers:
 def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a case by all its requests; those that the backend declines are left out.
 
-    A request without an answer hides nothing of the others: it is the verdict only if these are
-    right.
+    A request without an answer decides the verdict only if the answers to all others are right.
     """
     if operation_of(case) == "dynamic-quantize":
         return (yield from judge_dynamic(subject, case))
@@ -122,7 +121,7 @@ def _wrong_shape(case: Case, x: Bits, answer: Bits) -> WrongShape:
 
 @lru_cache(256)
 def _in_a_row(given: Given) -> Elements:
-    """The elements of a request in a row; one object, so that what is expected is remembered."""
+    """The elements of a request in a row; one object per request, by which results are cached."""
     zero = None if given.zeros is None else given.zeros.reshape(-1)
     return Elements(given.tensors["x"].reshape(-1), given.scales.reshape(-1), zero)
 
@@ -141,7 +140,7 @@ def _graded(subject: Subject, case: Case, given: Given, answer: Bits) -> _Answer
 
 
 def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongQuantized]:
-    """What is wrong, required things first, each with its simplest element."""
+    """Yield a problem for each level, the required one first, with its simplest wrong element."""
     rules = formula(case)
     followed: tuple[str, ...] | None = None
     for level in ("required", "recommended"):

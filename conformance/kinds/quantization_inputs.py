@@ -38,14 +38,14 @@ TENSORS = 7
 SHORTEST = 2
 """Elements of the last block of a row: so few that blocks of equal length would be shorter."""
 MOST_TIES = 40
-"""Codes beside whose ties inputs are asked, where there are more codes."""
+"""The most codes beside whose ties inputs are asked."""
 SEED = 46
 DRAWN = 96
 """Inputs that are drawn at random, about evenly among the codes."""
 BEYOND_INTEGERS = 2.0 ** np.array([31, 32, 63, 64])
-"""Quotients that the integers of processors lack, on the way to codes of fewer bits."""
+"""Quotients beyond the integers of processors, before they are clamped to codes of fewer bits."""
 MOST_CODES = 1 << 10
-"""Codes that are dequantized of a wide format."""
+"""Random codes of a wide format that are dequantized."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +193,8 @@ def telling_zeros(fmt: Format) -> tuple[int, ...]:
 def telling_inputs(rules: Formula, scale: int, zero: int, *, is_whole: bool) -> Bits:
     """Inputs for one scale and zero point.
 
-    Where ``is_whole``, a source of up to 16 bits is asked whole, if its scale is like itself.
+    With ``is_whole``, all patterns of a source of up to 16 bits are asked, if the scale has the
+    dtype of the numbers.
     """
     source = rules.source
     if rules.operation == "dequantize":

@@ -1,4 +1,4 @@
-"""How scales may be laid along a tensor by mistake: the elements of a request, in other layouts."""
+"""Layouts in which a backend may spread scales over a tensor by mistake."""
 
 from __future__ import annotations
 

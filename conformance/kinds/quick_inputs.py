@@ -27,7 +27,7 @@ FLIPPED, FLIPPED_SWEPT = 64, 16
 SAMPLED_STEPS = 512
 """Breakpoints that are sampled where a wide target has too many to visit all."""
 COARSE, COARSE_INTEGER = 1, 5
-"""Binary digits after the first of floats that are all asked, and all digits of integers."""
+"""Binary digits, all values of which are asked: of floats after the first, of integers all."""
 LOWEST_STEPS, STEPS_BY_RULE = 8, 64
 """The target's lowest values, and others in even distances, whose ties have each bit flipped."""
 TIES_WITH_PAIRS, TIES_WITH_CHANCE, TIMES = 4, 12, 256
@@ -123,7 +123,8 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
     if target.is_numeric:
         parts.append(breakpoints(source, target, _steps(source, target, chance)))
         parts.append(_beside_ties(source, target, seed))
-        # The others have a generator of their own, so that the random inputs stay what they were.
+        # The other parts have generators of their own, so that the random inputs stay what they
+        # were.
         if source.bits >= UNSWEPT_BITS:
             parts.append(_with_flipped_bits(source, parts[-1], FLIPPED, chance))
         else:
@@ -231,8 +232,9 @@ def _beside_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64
 def _above_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64]:
     """A tie of each binade of the target, of each sign, with each single bit below it set.
 
-    A kernel keeps these bits as one, which says that something is left. Where it forgets some, an
-    even value's tie rounds down. How many there are depends on the exponent, so every one counts.
+    A kernel merges these bits into one, which says that something is left. If it omits some, a
+    value above an even value's tie rounds down. How many there are depends on the exponent, so
+    every one counts.
     """
     codes = _even_and_odd(target, 1, np.random.default_rng([seed, 4]))
     found = ties(source, target, np.unique(codes[codes & np.uint64(1) == 0]))
@@ -264,7 +266,7 @@ def _coarse(source: Format, seed: int) -> NDArray[np.uint64]:
     mantissa = source.entry.mantissa
     rows = np.arange((source.max_code >> mantissa) + 1 << COARSE, dtype=np.uint64)
     parts = [rows << np.uint64(mantissa - COARSE)]
-    # Of subnormals the digits tell how far they are shifted.
+    # The leading digits of a subnormal determine how far it is shifted.
     odd = np.arange(1, 1 << COARSE_INTEGER, 2, dtype=np.uint64)
     places = np.arange(mantissa - COARSE_INTEGER + 1, dtype=np.uint64)
     parts.append((odd[:, None] << places).ravel())
@@ -280,7 +282,7 @@ def _coarse(source: Format, seed: int) -> NDArray[np.uint64]:
 
 @cache
 def every_pattern(source: Format) -> Bits:
-    """All patterns; one array for all targets, so that what is computed of it is known again."""
+    """All patterns; one array for all targets, so that what is computed from it can be cached."""
     patterns = np.arange(1 << source.bits, dtype=source.storage)
     patterns.flags.writeable = False
     return patterns

@@ -26,7 +26,8 @@ def ask_and_locate(case: Case, inputs: Bits) -> Ask[ValueAnswer]:
 def located(case: Case, inputs: Bits, error: Exception) -> Ask[Raised]:
     """The error together with the inputs on which it is raised.
 
-    They are found by bisection, of texts the simplest. Raises ``Unanswered`` if the backend dies.
+    They are found by bisection; of texts, the simplest one is. Raises ``Unanswered`` if the backend
+    crashes.
     """
     source = format_named(case.source)
     if source.kind == "text":
@@ -47,7 +48,7 @@ def located(case: Case, inputs: Bits, error: Exception) -> Ask[Raised]:
 
 
 def _simplest_text(case: Case, source: Format, inputs: Bits) -> Ask[tuple[str, Bits | None]]:
-    """The last of the fewest simple texts that raise together, if it raises alone."""
+    """Find the simplest text that raises an error, by bisecting the texts sorted by simplicity."""
     texts = np.array(sorted(inputs, key=lambda text: simplicity(source, text)), object)
     if (yield from _raises(case, texts[:1])):
         return _simplest(texts[:1])

@@ -1,9 +1,9 @@
 """Refusals: whether a cast or call is refused whatever the tensor, and leaves nothing behind.
 
 A refusal in one row says nothing of a tensor without dimensions, which may be answered before the
-arguments are read, nor of one that lies otherwise, nor of a second attempt. And what a call has set
-up before it is refused may be met by the next one: so calls that are answered, one that converts
-and one of the dtype that the receiver has, are made before and right after refused ones.
+arguments are read, nor of one in another layout, nor of a second attempt. And a refused call may
+leave behind state that changes the next one: so calls that are answered, one that converts and one
+of the dtype that the receiver has, are made before and right after refused ones.
 """
 
 from __future__ import annotations
@@ -39,30 +39,30 @@ from specs.ruling import ruling
 from specs.tensor_rules import tensor_rule
 
 SHAPES: tuple[tuple[int, ...], ...] = ((), (20, 17), (0,), (2, 1, 2, 2))
-"""Tensors in which a refusal is asked again, as far as the document says anything of these."""
+"""Shapes in which a refusal is asked again, if the document keeps them."""
 COLUMNS = (2, 3)
-"""One more, whose columns come first in memory."""
+"""One more shape, which lies in memory column by column."""
 FEW = 2
 """Elements of the row that is asked a second time."""
 SHAPE = (2,)
-"""The tensors of calls that are answered."""
+"""The shape of the tensors of calls that are answered."""
 AFTERWARDS = "right after this call is refused"
 
 
 def refusal_faults(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
-    """Check what was refused in one row: in other tensors, once more, and what is left behind.
+    """Ask again what was refused in one row, in other tensors, and check what it leaves behind.
 
-    Raises ``Unanswered`` if the backend dies.
+    Raises ``Unanswered`` if the backend crashes.
     """
     tensors = [*_other_tensors(case, inputs)]
     answered = _answered_cases(case) if receiver_of(case.document) is not None else ()
     asked = [value_request(case, bits) for bits in tensors]
     if not answered:
         return [*_answered(case, tensors, _alive((yield asked)))]
-    # The first of these may meet what the refusal in one row has left, the others meet nothing.
+    # The refusal in one row may affect the first of these; nothing affects the others.
     before = [answered[0], *answered]
     after = [answered[place % len(answered)] for place in range(len(asked))]
-    # Each request is an object of its own, because one object is sent once.
+    # Each request is an object of its own, because the same object is sent only once.
     turns = zip(asked, map(_answered_call, after), strict=True)
     requests = [*map(_answered_call, before), *(each for turn in turns for each in turn)]
     replies = _alive((yield requests))
@@ -85,7 +85,7 @@ def _other_tensors(case: Case, inputs: Bits) -> Iterator[Bits]:
 
 
 def _alive(replies: Sequence[Reply]) -> Sequence[Reply]:
-    """The replies of a process that is still alive; raise ``Unanswered`` if it died."""
+    """Return the replies; raise ``Unanswered`` if the process crashed."""
     for reply in replies:
         if isinstance(reply, Crashed):
             raise Unanswered(reply)
@@ -115,9 +115,9 @@ def _tensor_words(bits: Bits) -> str:
 
 
 def _answered_cases(case: Case) -> tuple[Case, ...]:
-    """Of the same member of the same receiver, a case that converts and one that does not.
+    """A case that converts and one that does not, of the same member of the same receiver.
 
-    Each is the first that the document has, if it has one.
+    Each is the first such case of the document, if it has one.
     """
     receiver, member = call_of(case).receiver, member_of(case)
     both = (
@@ -150,9 +150,9 @@ def _answered_call(case: Case) -> MakeCall:
 
 
 def _wrong(case: Case, reply: Reply) -> Fault | None:
-    """What is wrong about a call that is to be answered: its values, its form or its receiver.
+    """Return the fault of a call that should be answered: in its values, form or receiver.
 
-    None also where it is declined, which is no fault here.
+    Return None if it has no fault, or is declined, which is no fault here.
     """
     receiver, name = receiver_of(case.document), member_of(case)
     assert receiver is not None

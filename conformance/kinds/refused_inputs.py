@@ -27,14 +27,14 @@ MOST_ALONE = 256
 
 
 WIDEST = 32
-"""Stretches without an input that may be answered, of which both ends are asked."""
+"""Number of stretches whose ends are asked, the widest ones."""
 
 
 @dataclass(frozen=True)
 class RefusedInputs:
     """The inputs of a case that must be refused, in rising order, each with its branch.
 
-    ``stretches`` numbers them by the inputs between them that may be answered: beyond a target's
+    ``stretches`` has one number for inputs between which none may be answered: beyond a target's
     range lies one stretch, and between two integers one of fractions.
     """
 

@@ -22,7 +22,7 @@ from specs.plain_text import plain_text
 
 
 def script(subject: Subject, case: Case, bits: Bits, answer: Datum | None = None) -> Ask[str]:
-    """Return a script that shows a failure on a tensor; empty if nobody would see it.
+    """Return a script that shows a failure on a tensor; empty if the run hides such scripts.
 
     With a wrong ``answer`` to one input, the script's tensor makes the backend repeat it. There is
     a command of castigate only for a row of one element.
@@ -42,7 +42,7 @@ def script(subject: Subject, case: Case, bits: Bits, answer: Datum | None = None
 
 
 def script_of(subject: Subject, shown: Quantize) -> Ask[str]:
-    """Return the adapter's script for a request; empty if it has none or nobody would see it."""
+    """Return the adapter's script for a request; empty if it has none or the run hides it."""
     if subject.settings.hides_unclaimed and not subject.claims(shown.case):
         return ""
     match (yield from ask(Script(shown))):

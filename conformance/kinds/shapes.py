@@ -71,10 +71,10 @@ def shape_fault(
     grades: Grades,
     shapes: tuple[Shape, ...],
 ) -> Ask[list[FaultyTensor]]:
-    """The first shape that is not kept, or in which an element that was right turns wrong.
+    """Return the fault of the first shape that is not kept, or that makes a right answer wrong.
 
-    Of one that raises an error it has the others that do. Raises ``Unanswered`` if the backend dies
-    in a shape.
+    If a shape raises an error, its fault lists the other shapes that do. Raises ``Unanswered`` if
+    the backend crashes in a shape.
     """
     places = _picked(case, shapes, grades)
     none = np.zeros(0, np.intp)

@@ -25,11 +25,11 @@ class Settings:
     judges it, at the tier ``full`` either."""
     selection: Selection = field(default_factory=Selection)
     hides_unclaimed: bool = False
-    """Whether nobody sees scripts for documents that the backend does not claim."""
+    """Whether scripts are hidden for documents that the backend does not claim."""
     keeps_all_answers: bool = True
     """Whether answers are kept also of cases that do not fail."""
     rules: tuple[tuple[str, str], ...] = ()
-    """The texts of the house rules by which is judged, by name."""
+    """The texts of the house rules that apply, by name."""
 
     def is_full(self, case: Case) -> bool:
         """Whether a case is asked at the tier ``full``."""
@@ -53,7 +53,7 @@ class Subject:
     compiles_shapes: bool
     row_limits: tuple[int, ...]
     chain_roads: tuple[str, ...]
-    """How casts can meet in one program, first the way that users get; none if they cannot."""
+    """Roads on which casts form one program, that of users first; empty if there is none."""
     settings: Settings
     expectations: Expectations
 

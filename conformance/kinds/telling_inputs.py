@@ -19,7 +19,7 @@ LEAST_OF_A_RULE = 3
 LONGEST_TEXT = 400
 PAIRS_KEPT = 1 << 10
 TARGET_STEPS = 5
-"""Target values halfway after which an input is chosen."""
+"""Number of target values after which the tie is chosen as an input."""
 PARITIES = (0, 1)
 FARTHER = 8
 """Places at which two ties are looked for."""
@@ -48,7 +48,7 @@ def telling_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[n
 
 
 def _spread(members: NDArray[np.intp], most: int) -> list[int]:
-    """Up to so many of the members, the first and the last included."""
+    """Up to ``most`` of the members, the first and the last included."""
     places = np.linspace(0, members.size - 1, min(most, members.size)).astype(np.intp)
     spread: list[int] = members[places].tolist()
     return spread

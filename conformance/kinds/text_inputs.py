@@ -1,4 +1,4 @@
-"""The texts that are cast at the tier quick: literals, numbers beside ties, and what is no number.
+"""The texts that are cast at the tier quick: literals, numbers beside ties, and other texts.
 
 Those for floats are where parsers take another path: significands that a float or a word just holds
 or just does not, powers of ten that are exact or are not, blocks of eight digits, and numbers that
@@ -76,7 +76,7 @@ CHARACTERS = (
 that normalizing changes, line ends, white space at the ends, escapes, all of ASCII, long ones."""
 NEAR_TIES = 40
 LONGEST = 340
-"""Characters of the texts that are drawn beside any tie."""
+"""The most characters of the texts that are drawn beside ties."""
 MAGNITUDES = 12
 """Parts of a float's range, each with two ties that are written in full."""
 TAILS = 1, 7, 40, 400
@@ -188,7 +188,7 @@ def _decimal(significand: int, exponent: int) -> tuple[str, int]:
 
 
 def _beside(digits: str, power: int, tail: int, way: int, *, above: bool) -> str:
-    """A number that is larger, or smaller, at a digit so many places behind the last one."""
+    """A number just above or below the given one, from which it differs ``tail`` digits behind."""
     behind = "0" * (tail - 1) + "1" if above else "9" * tail
     digits = digits if above else str(int(digits) - 1)
     return _spelled(digits + behind, power - tail, way)

@@ -58,7 +58,7 @@ def crashed(subject: Subject, case: Case, missing: Crashed) -> Judgement:
 
 
 def problem_of(missing: NoAnswer, where: str = "", **rule: str) -> Problem:
-    """The problem that a missing answer is; ``where`` names the tensor."""
+    """Describe a missing answer as a problem; ``where`` names the tensor."""
     match missing:
         case Declined(reason):
             return Unoffered(reason, where)
