@@ -1,1 +1,1 @@
-"""`castigate run`: its plan, worker processes, progress, and what becomes of their results."""
+"""`castigate run`: its plan, worker processes, progress, and the assembly of their results."""

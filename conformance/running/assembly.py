@@ -15,7 +15,7 @@ from specs.cases import Case
 from specs.ruling import ruling
 
 Read = Callable[[str], list[Judgement]]
-"""The judgements of a task by its name."""
+"""Reads the judgements of a task by its name."""
 
 
 def assembled(

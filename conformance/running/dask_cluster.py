@@ -23,7 +23,7 @@ LOST = "its process was lost"
 SECONDS_TO_CONNECT = 10.0
 SECONDS_BETWEEN_LOOKS = 1.0
 SECONDS_TO_ANSWER = 60.0
-"""A scheduler that does not answer so long is lost."""
+"""Seconds after which a scheduler that does not answer is lost."""
 
 
 class LostError(Exception):
@@ -39,7 +39,7 @@ class Job:
     tasks: tuple[Task, ...] = ()
     more: tuple[Any, ...] = ()
     losses: int = 0
-    """Workers that were lost at it."""
+    """Workers that were lost during its calls."""
     failures: int = 0
     """Workers whose call raised an error."""
     calls: dict[str, Any] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Cluster:
             raise self.lost() from None
 
     def start(self, job: Job, worker: str, *more: Any) -> None:
-        """Have a worker do a job; its answer is found by ``answer``."""
+        """Have a worker do a job; ``answer`` returns the result."""
         payload = payload_of(job.function, *job.arguments, *more)
         where = {"workers": [worker], "allow_other_workers": False, "pure": False}
         try:

@@ -1,8 +1,8 @@
 """Does the tasks of a run on a Dask cluster. Only this process writes the run's folder.
 
-``distributed`` carries tasks and results, finds workers and notices when one is lost. What is done
-with a lost task is ours: its own retries would give a task that ends its process to one worker
-after the other, and could not say of which task a worker died. So each task is pinned to one
+``distributed`` carries tasks and results, finds workers and notices when one is lost. Lost tasks
+are retried here: the retries of ``distributed`` would give a task that ends its process to one
+worker after the other, and could not say at which task a worker died. So each task is pinned to one
 checked worker, and each thread of a worker has one more task at hand. A worker gets no task before
 its versions are checked, need not wait for the next one, and this process knows what a lost worker
 had.
@@ -36,20 +36,20 @@ SECONDS_FOR_WORKERS = 60.0
 """Seconds to wait for the first worker, and for another one when none is left."""
 SECONDS_TO_CLOSE = 5.0
 SECONDS_BEFORE_COPY = 5.0
-"""A call that has run so long is given to an idle worker too, once no other task is left."""
+"""A call that has run this long is given to an idle worker too, once no other task is left."""
 AT_HAND = 2
 """Calls that a thread has at a time: one that it does, and the next."""
 INPUTS_OF_CALL = 1 << 28
 """Inputs of neighboring parts of a sweep that one call does: a call takes some 10 ms of all
 processors of a small cluster."""
 MAX_LOSSES = 5
-"""A task has crashed once it has cost so many workers; a machine may also be lost by chance."""
+"""A task has crashed once this many workers were lost at it; one may also be lost by chance."""
 MAX_FAILURES = 3
-"""A task at which so many calls raised an error ends the run."""
+"""A task of which this many calls raised an error ends the run."""
 
 
 class DaskPool:
-    """The workers of a cluster, as far as one backend is concerned."""
+    """The workers of a cluster that do the tasks of one backend."""
 
     def __init__(self, cluster: Cluster, backend: str, setup: Setup, say: Callable[[str], None]):
         # Imported here, because it imports `distributed`, which may be missing.
@@ -145,7 +145,7 @@ class DaskPool:
         finish: Callable[[Job, Any], None],
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Have all jobs done; lost ones are done again, and the last ones by two workers."""
+        """Have all jobs done; do lost ones again, and give the last ones to two workers."""
         waiting, left = deque(jobs), set(jobs)
         try:
             while left and not is_over():
@@ -190,9 +190,10 @@ class DaskPool:
     def _lose(
         self, job: Job, worker: str, left: set[Job], waiting: deque[Job], was_run: bool = True
     ) -> None:
-        """Have a job done again, after all others: those lost by chance are not lost again soon.
+        """Queue a lost job behind all others, so that a loss by chance is not repeated soon.
 
-        Its tasks are done one by one, so that the one shows at which workers are lost.
+        Its tasks become jobs of their own, to show at which one workers are lost. A job that had
+        not begun goes to the front.
         """
         self._cluster.drop(job, worker)
         if not was_run:
@@ -241,7 +242,7 @@ class DaskPool:
             if check := self._checks.pop(worker, None):
                 self._cluster.drop(check)
             for place, job in enumerate(_in_order(worker, left)):
-                # What the worker had only at hand was not what it was lost at.
+                # A job that the worker only had at hand did not cause the loss.
                 was_run = place < self._threads[worker]
                 self._lose(job, worker, left, waiting, was_run)
         for worker in sorted(threads.keys() - self._threads.keys()):
@@ -260,7 +261,8 @@ class DaskPool:
     def _hand_out(self, left: set[Job], waiting: deque[Job]) -> None:
         """Give each free thread a job, and then each thread the next one.
 
-        If none waits, a free thread takes over what another worker has at hand or has for long.
+        If none waits, a free thread takes over one that another worker has at hand, or does for
+        long.
         """
         busy = Counter(worker for job in left for worker in job.calls)
         for at_hand, worker in product(range(1, AT_HAND + 1), self._admitted):
@@ -279,7 +281,7 @@ class DaskPool:
                 self._cluster.start(job, worker, *more, *job.more)
 
     def _taken_over(self, worker: str, left: set[Job]) -> Job | None:
-        """A job that another worker has not begun, and then lacks, or one that it has for long."""
+        """A job taken from another worker that has not begun it, or a copy of a slow one."""
         for other, threads in self._threads.items():
             if other != worker and (at_hand := _in_order(other, left)[threads:]):
                 self._cluster.drop(at_hand[-1], other)
@@ -347,7 +349,7 @@ def cluster_pools(
     """Connect to a cluster, and open a pool per backend on its workers."""
     launch_configs(setup.backends, (), setup.seconds)
     disabled = logging.root.manager.disable
-    # What goes wrong with the cluster is told in our own lines.
+    # Errors of the cluster are reported in our own messages.
     logging.disable(logging.CRITICAL)
     cluster, pools = None, []
     try:

@@ -35,7 +35,7 @@ SOURCES = (".py", ".yaml")
 
 
 class TaskCancelledError(Exception):
-    """The coordinating process does not want the result any more, or is gone."""
+    """The task was cancelled: the coordinating process no longer needs the result, or is gone."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def installed_here() -> Installed:
 
 
 def installed(setup: Setup, backend: str, processes: int) -> Installed:
-    """Load a backend, and say what this worker has."""
+    """Load a backend, and describe this worker."""
     with _borrowed(setup, backend, processes) as pool:
         return _installed(pool)
 
@@ -95,7 +95,7 @@ def roads(setup: Setup, backend: str, processes: int, cases: tuple[Case, ...]) -
 def do_tasks(
     setup: Setup, backend: str, processes: int, tasks: tuple[Task, ...], crash: str
 ) -> Done:
-    """Do tasks; one that has the reason of a ``crash`` is alone, and that is only recorded."""
+    """Do tasks; with the reason of a ``crash``, only record that for the one task."""
     parts: dict[str, bytes] = {}
     collector = _Collector()
     is_cancelled = _cancellation()

@@ -199,7 +199,7 @@ def _serve(link: Connection, package: str) -> None:
     """Import a package, and fork a process for each order, until the other end closes the link."""
     die_with_parent()  # also where it was spawned
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A daemonic process may start none: they would outlive it. These do not.
+    # A daemonic process may start no others, which would outlive it; these do not.
     current_process().daemon = False
     if package and not _import_without_threads(package):
         os._exit(0)
@@ -235,7 +235,7 @@ def _obey(link: Connection, children: dict[int, tuple[int, ForkProcess]]) -> Non
 def _receive_fd(link: Connection) -> int:
     """Receive the end of a pipe; not by multiprocessing, which from Python 3.14 on acknowledges it.
 
-    The acknowledgement would mix with what the server says at the same time of processes that end.
+    The acknowledgement would mix with the server's messages about processes that end.
     """
     with _socket_of(link) as channel:
         _, received, _, _ = recv_fds(channel, 1, 1)

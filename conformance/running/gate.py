@@ -43,7 +43,7 @@ from reports.run_store.store import RunStore
 from specs.errors import CastigateError
 
 SEEDS = 1 << 53
-"""Seeds that are drawn are smaller: such numbers every reader of JSON keeps."""
+"""The bound of drawn seeds: every reader of JSON keeps smaller integers exactly."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Gate:
     def request(self, baseline: RunStore | None, claims: tuple[str, ...]) -> RunRequest:
         """Return the run that the policy demands of the backend.
 
-        A policy that names no seed has one drawn, so that no backend can know the inputs; it is
-        another one than that of the earlier run with which the policy compares.
+        If the policy names no seed, one is drawn, so that no backend can know the inputs; it
+        differs from that of the earlier run with which the policy compares.
         """
         entry = self.policy.entry
         names = claims if entry.documents == CLAIMED else tuple(entry.documents)
@@ -88,7 +88,7 @@ class Gate:
     ) -> tuple[PolicyVerdict, dict[str, Any] | None]:
         """Run, judge, and write all files; return the result and the certificate.
 
-        There is none if nothing ran. A key signs it.
+        The certificate is None if nothing ran; a ``key`` signs it.
         """
         where = str(self.folder / RUN)
         program = program_identity(self.backend, self.pythons, self.seconds)
@@ -114,7 +114,7 @@ class Gate:
         return found, certificate
 
     def _check_unchanged(self, program: dict[str, Any], store: RunStore) -> None:
-        """Raise an error if the backend became another between its first hello and the end."""
+        """Raise CastigateError if the backend changed between its first hello and the end."""
         now = {
             "hello": {**program["hello"], "version": store.record.backends[0].version},
             "files": file_digests(self.backend) if program["files"] else {},

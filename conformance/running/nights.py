@@ -32,7 +32,7 @@ class Nights:
 
     @property
     def folder(self) -> Folder:
-        """The folder of all of it."""
+        """The folder of the runs and their report."""
         return folder_at(os.fspath(self.out))
 
     @property

@@ -39,7 +39,7 @@ class Task:
     among: tuple[Case, ...] = ()
 
     def bounds(self, size: int) -> tuple[int, int]:
-        """Return the first and the last index + 1 of the task's share of so many inputs."""
+        """Return the first and the last index + 1 of the task's share of ``size`` inputs."""
         return size * self.part // PARTS, size * (self.part + 1) // PARTS
 
     @property
@@ -53,7 +53,7 @@ class Task:
 def quick_tasks(backend: str, backends: Iterable[str], cases: Iterable[Case]) -> Iterator[Task]:
     """Yield one task per pair of dtypes; the cases must come pair by pair.
 
-    ``backends`` are all of the run: roads of one framework are compared with its first.
+    ``backends`` are all of the run: variants of one framework are compared with its first.
     """
     first = first_variant(backends, backend)
     for (source, target), group in groupby(cases, key=lambda case: (case.source, case.target)):

@@ -44,9 +44,9 @@ Death = tuple[str, bool]
 """A task's name, and whether the process was killed."""
 BEFORE_ANY_TASK: Death = ("", True)
 MAX_CRASHES = 2
-"""A task that ends its process so often has crashed."""
+"""A task that ends its process this often has crashed."""
 MAX_KILLS = 25
-"""A task whose process is killed so often from outside, for want of memory say, has crashed."""
+"""A task whose process is killed this often, such as for lack of memory, has crashed."""
 AT_HAND = 2
 """Tasks of pairs that a worker has at a time, so that it need not wait for the next one."""
 SECONDS_OF_SILENCE = 300.0
@@ -112,7 +112,7 @@ class ProcessPool:
         self._hopeless: set[str] = set()
         """Tasks that also end a process that only searches for the input at fault."""
         self._failure: WorkerFailure | None = None
-        """Why the pool cannot go on; raised when what was done before has been handed out."""
+        """Why the pool cannot go on; raised once the tasks that were done before are returned."""
 
     def __enter__(self) -> ProcessPool:
         first = self._start()
@@ -207,7 +207,7 @@ class ProcessPool:
         return is_waiting or any(each.tasks for each in self._workers)
 
     def poll(self, seconds: float) -> list[tuple[Task, TaskDone]]:
-        """Return the tasks that have been done; wait for so long if there are none."""
+        """Return the tasks that have been done; wait up to ``seconds`` if there are none."""
         if self._failure is not None:
             raise CastigateError(self._failure.message)
         self._feed_all()
@@ -237,7 +237,7 @@ class ProcessPool:
         return found
 
     def _do_without(self, worker: BackendWorker, failure: WorkerFailure) -> None:
-        """Leave a worker's tasks to the others, if only it cannot load the backend."""
+        """Leave a worker's tasks to the others if it alone cannot load the backend."""
         if not failure.is_of_loading or len(self._workers) == 1:
             self._failure = failure
             return

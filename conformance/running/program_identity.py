@@ -20,7 +20,7 @@ BLOCK = 1 << 20
 
 
 def program_identity(name: str, pythons: tuple[str, ...], seconds: float) -> dict[str, Any]:
-    """Start a backend, and return what it says of itself, and its files' digests."""
+    """Start a backend, and return its hello and the digests of its files."""
     [config] = launch_configs([name], pythons, seconds).values()
     backend = load_isolated(name, config)
     try:
@@ -48,7 +48,7 @@ def file_digests(name: str) -> dict[str, str]:
 
 
 def identity_differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each part of a backend's identity that is another now."""
+    """Yield a line for each part of a backend's identity that has changed."""
     for part in ("hello", "files"):
         one, other = before[part], now[part]
         # Earlier versions did not record all of a hello.

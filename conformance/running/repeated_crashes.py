@@ -1,6 +1,6 @@
-"""Names crashes that no judgement is about: the process died, and then answered the same request.
+"""Reports crashes that no judgement shows: a process died, then answered the same request.
 
-Without them nobody would hear of a backend that dies now and then.
+Otherwise a backend that dies now and then would go unnoticed.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Replay:
     def differences(self, store: RunStore) -> Iterator[str]:
         """Ask answered cases of a run again; yield a line for each difference.
 
-        Some are asked the recorded inputs, and at least one inputs that nobody has seen. Where the
+        Some are asked the recorded inputs, and at least one is asked fresh ones. Where the
         invariances of their pairs held, they must hold again.
         """
         before = {cell.case: cell for cell in read_cells(store)}
@@ -72,7 +72,7 @@ class Replay:
                 yield from compare(before[cell.name], cell)
 
     def _asked_again(self, store: RunStore, cases: list[Case], seed: int) -> Iterator[Cell | str]:
-        """Yield the cells of cases that are asked again, after a line if the version is another.
+        """Yield the cells of cases that are asked again, after a line if the version has changed.
 
         The checks of their pairs follow, if the inputs are fresh.
         """
@@ -110,13 +110,13 @@ def fresh_count(count: int, answered: int) -> int:
 
 
 def random_cases(cases: list[Case], count: int, seed: int) -> list[Case]:
-    """Return so many of the cases, chosen at random, in their order."""
+    """Return ``count`` of the cases, chosen at random, in their order."""
     indices = Random(seed).sample(range(len(cases)), min(count, len(cases)))
     return [cases[index] for index in sorted(indices)]
 
 
 def _other_verdicts(before: Cell, now: Cell) -> Iterator[str]:
-    """Yield a line if other inputs show a failure that the certificate does not tell."""
+    """Yield a line for each failure with other inputs that the certificate does not list."""
     if now.verdict not in (before.verdict, "conforms", "open"):
         text = f"{before.verdict} was certified, with fresh inputs it is {now.verdict}"
         yield f"{now.name}: {text}"

@@ -78,7 +78,7 @@ class RunRequest:
     """Seconds for the whole run; cases that are not done by then get the verdict `not-run`."""
     isolates_sweeps: bool = False
     has_chains: bool = False
-    """Whether casts are asked in company, too."""
+    """Whether chains of casts are asked, too."""
     cluster: str | None = None
     """The address of a cluster that does the tasks, such as `dask://HOST:PORT`."""
 
@@ -229,7 +229,7 @@ def finish_run(
 ) -> Totals:
     """Complete a run whose tasks are all done, or a shard; count verdicts.
 
-    Of a whole run the tables are written, and the causes of what fails, unless nobody wants them.
+    For a whole run, write the tables and, with ``finds_causes``, the causes of what fails.
     """
     record, totals = store.record, Totals()
     cases = only or selected_cases(record.selection)
@@ -287,7 +287,7 @@ def _digests_with_rules(selection: Selection) -> dict[str, str]:
 def _chained(
     request: RunRequest, cases: list[Case], pools: Sequence[TaskPool]
 ) -> dict[str, tuple[str, ...]]:
-    """The editions whose chains each backend is asked, as far as it makes any."""
+    """The editions whose chains are asked, by backend; raise CastigateError if none makes any."""
     asked_for = request.settings.asked_for
     found: dict[str, tuple[str, ...]] = {}
     for pool in pools:

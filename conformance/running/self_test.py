@@ -58,9 +58,9 @@ SECONDS_OF_A_ROW = 2.0
 SHAPES = ((), (0,), (2, 3), (2, 0, 3), (1, 2, 3, 1), (2, 1, 2, 1, 2))
 """Ranks 0 to 5, and tensors without elements: a run sends all of them."""
 MOST_TRIES = 100
-"""Cases in which one that is answered is looked for, if none comes back as itself."""
+"""The most cases that are tried to find one that is answered, if none comes back as itself."""
 MOST_QUANTIZATIONS = 8
-"""Cases of the same dtypes in which one that is answered is looked for."""
+"""The most cases of the same dtypes that are tried to find one that is not declined."""
 SECONDS_OF_A_FIGURE = 0.5
 
 
@@ -150,7 +150,7 @@ class SelfTest:
                     yield self._quantization(operation, subject, each[:MOST_QUANTIZATIONS])
 
     def values(self) -> Iterator[CheckResult]:
-        """Say so if no identity was answered: then nothing tells whether any bit is right."""
+        """Yield a line if no identity was answered: then nothing tells whether any bit is right."""
         if self.probe is not None and not self._compares_values:
             pair = f"{self.probe.case.source} to {self.probe.case.target}"
             text = f"unchecked, as is the order of bytes: only casts like {pair} are answered"
@@ -289,7 +289,7 @@ class SelfTest:
         )
 
     def _answered_casts(self) -> Iterator[Probe]:
-        """Look among the claimed casts for some that are answered."""
+        """Yield claimed casts that are answered, among the first ``MOST_TRIES`` that can be."""
         tries = 0
         for case in select(map(str, self._backend.claimed)):
             forms = format_named(case.source), format_named(case.target)

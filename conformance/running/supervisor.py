@@ -26,7 +26,7 @@ from specs.errors import CastigateError
 
 SECONDS_BETWEEN_SILENCE_CHECKS = 1.0
 MOST_STARTS = 10
-"""Attempts to start a process that is killed as it starts."""
+"""The most attempts to start a process that is killed as it starts."""
 
 Task = TypeVar("Task")
 
@@ -89,7 +89,7 @@ class Worker(Generic[Task]):
         return not self.was_silent and self.process.exitcode == -signal.SIGKILL
 
     def add(self, task: Task) -> None:
-        """Note that it is given a task; one that was idle may be silent from now on."""
+        """Add a task; the silence of a worker that was idle is counted from now on."""
         if not self.tasks:
             self.last_heard = monotonic()
         self.tasks.append(task)
@@ -105,7 +105,7 @@ class Worker(Generic[Task]):
     def receive(self, seconds: float | None = None) -> object:
         """Return the next message; raise WorkerDiedError if the process has ended.
 
-        A process that sends nothing for so many seconds is killed.
+        A process that sends nothing for ``seconds`` is killed.
         """
         try:
             if seconds is not None and not self.link.poll(seconds):
@@ -147,7 +147,7 @@ def spawn(work: Callable[..., None], *arguments: Any) -> tuple[SpawnProcess, Con
 def _start(process: SpawnProcess) -> None:
     """Start a process, and again if it is killed before it has read what it is to do.
 
-    Only from Python 3.14 on does this raise an error here, that of a closed pipe.
+    Only Python 3.14 and later raise an error here then, that of a closed pipe.
     """
     for _ in range(MOST_STARTS):
         with suppress(BrokenPipeError):
@@ -160,7 +160,7 @@ def _start(process: SpawnProcess) -> None:
 
 @contextmanager
 def without_ctrl_c() -> Iterator[None]:
-    """Leave Ctrl-C to the parent; a child inherits that, even before its first line runs.
+    """Ignore Ctrl-C while a child is started, which inherits that before its first line runs.
 
     Only the main thread can do so. On a cluster another thread starts processes.
     """

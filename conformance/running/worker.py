@@ -121,8 +121,8 @@ def work(
 ) -> None:
     """Load a backend and do what the link asks for, until the other end closes it.
 
-    ``first`` is the first road of its framework, with which it is compared. If another worker has
-    loaded the backend before, ``known`` is what that one has sent.
+    ``first`` is the first variant of its framework, with which it is compared. If another worker
+    has loaded the backend before, ``known`` is what that one has sent.
     """
     live_with_parent()
     for name, text in settings.rules:
@@ -149,7 +149,7 @@ def work(
     except MemoryError:
         raise  # the process ends, and another one does the task again
     except Exception:
-        # Were it to end the process, the pool would take it for a crash of the backend.
+        # If this error ended the process, the pool would take it for a crash of the backend.
         traceback.print_exc()
         link.send(WorkerFailure(IS_A_BUG))
 
@@ -161,8 +161,8 @@ class NotLoadedError(CastigateError):
 class TaskRunner:
     """Drives a backend isolated in its own process, and for fast sweeps also in this one.
 
-    A program, a backend in another Python, and whatever a gate judges, is driven in its own process
-    only. Each of the two is loaded when a task needs it.
+    A program, a backend in another Python, and a backend that a gate judges are driven in their own
+    process only. Each of the two is loaded when a task needs it.
     """
 
     def __init__(
@@ -181,7 +181,8 @@ class TaskRunner:
 
     def _judge_of(self, named: Named, broken: Mapping[str, str] | None = None) -> BackendJudge:
         name, config = named
-        # What an adapter says of itself leaves out no check of a gate, unless it is our own.
+        # An adapter's statement about itself may not leave out a check of a gate, unless it is
+        # built in.
         shares_bitcasts = not self.settings.isolates_sweeps or is_builtin(name)
         config = replace(config, shares_bitcasts=shares_bitcasts)
         backend = load_isolated(name, config, self.progress.send_heartbeat)
@@ -214,7 +215,7 @@ class TaskRunner:
 
     @cached_property
     def first_variant(self) -> BackendJudge:
-        """The first road of the framework, in a process of its own."""
+        """The first variant of the framework, in a process of its own."""
         assert self.first is not None
         return self._judge_of(self.first)
 
@@ -237,7 +238,7 @@ class TaskRunner:
         return seconds_waited(self.isolated.backend) if "isolated" in vars(self) else 0.0
 
     def road(self, case: Case) -> str:
-        """The road of a case; raise ProcessDied if the backend dies of the question."""
+        """The road of a case; raise ProcessDied if the backend's process dies."""
         return self.isolated.client.road(case)
 
     def judge(self, order: TaskOrder) -> list[Judgement]:
@@ -269,7 +270,7 @@ class TaskRunner:
         return [*judged, *found[len(judged) :]]
 
     def _kept(self, judgement: Judgement) -> Judgement:
-        """Drop the answers of a judgement if nobody reads them."""
+        """Drop the answers of a judgement that does not fail, unless all answers are kept."""
         if self.settings.keeps_all_answers or judgement.verdict in FAILING:
             return judgement
         return replace(judgement, answered=None)
@@ -309,7 +310,7 @@ class TaskRunner:
 
 
 class _ProgressSender:
-    """Counts inputs, and sends the counts not too often."""
+    """Counts inputs, and sends the counts at most every ``SECONDS_BETWEEN_MESSAGES``."""
 
     def __init__(self, link: Connection) -> None:
         self.link = link
