@@ -33,7 +33,7 @@ class Spent:
 
 
 class Stopwatch:
-    """Adds up what the judging of each pair has taken."""
+    """Adds up the time spent on judging each pair."""
 
     def __init__(self) -> None:
         self.spent: defaultdict[PairKey, Spent] = defaultdict(Spent)

@@ -73,7 +73,7 @@ class Failures:
             self._write(path, b"%s\n%d\n%s" % (array.dtype.encode(), len(array.data), data))
 
     def _write(self, path: Path, content: bytes) -> None:
-        """Write a file that appears whole, whoever else writes the same."""
+        """Write a file so that it appears whole, even if other processes write the same."""
         unfinished = self.folder / token_hex(8)
         unfinished.write_bytes(content)
         unfinished.replace(path)

@@ -24,8 +24,8 @@ from specs.cases import JOINT
 class FindingsSummary:
     """A pytest plugin that shows the root causes of a run's failures, once all are judged.
 
-    Where every failure is as the ledgers list it, their own words are shown. Else the causes are
-    looked for, from the first other failure on.
+    If every failure is as the ledgers list it, the words of the ledgers are shown. Otherwise the
+    causes are searched for, from the first other failure on.
     """
 
     def __init__(self, failures: Failures, versions: Mapping[str, str], ledgers: Ledgers) -> None:
@@ -58,7 +58,7 @@ class FindingsSummary:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the findings; without ``-v`` as many as fit, and none of a backend with a ledger.
 
-        What is new there stands beside the ledger.
+        New findings of such a backend are shown in the section about ledgers.
         """
         if lines := list(self._lines(terminalreporter.config.get_verbosity() > 0)):
             terminalreporter.section("findings")

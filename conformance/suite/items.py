@@ -185,7 +185,7 @@ class JudgedItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
-        """The path and name of the item; the line says nothing."""
+        """The path and name of the item; the line is always 0."""
         assert self.parent is not None
         # Where a mark skips an item, pytest asks for a line.
         return self.path, 0, f"{self.parent.name} {self.name}"

@@ -62,7 +62,7 @@ class JudgedBackend:
 
 @dataclass
 class _Pair:
-    """A pair that is judged: its own task, those of its sweeps, and what has been done of them."""
+    """A pair that is judged: its task, the tasks that are not done, and the results of others."""
 
     task: Task
     missing: set[str]
@@ -130,7 +130,10 @@ class PooledJudging:
             yield from chain_tasks(pool.backend, self._cases, editions)
 
     def begin(self, selected: Iterable[Key] | None = None, on_demand: bool = False) -> None:
-        """Judge these cases and checks of all pairs, or all of them; once only."""
+        """Begin to judge the selected cases and checks, or all of them; later calls do nothing.
+
+        With ``on_demand`` a pair is judged when its first item is run.
+        """
         if self._has_begun:
             return
         self._has_begun = True
@@ -160,7 +163,7 @@ class PooledJudging:
         return self._judged[key]
 
     def poll(self, seconds: float) -> None:
-        """Take what workers have done, and hand them more; wait for so long if there is nothing."""
+        """Take finished tasks, and hand out more; wait up to ``seconds`` if none is finished."""
         if self._pool is None:
             return
         for task, done in self._pool.poll(seconds):
@@ -170,7 +173,7 @@ class PooledJudging:
             self._judge(*self._waiting.popleft())
 
     def _judge(self, pool: ProcessPool, pairs: list[Task]) -> None:
-        """Have a pool judge pairs; it has done all others that it was given."""
+        """Have a pool judge pairs; it must have done all that it was given before."""
         full = [case for task in pairs for case in task.cases if self._settings.is_full(case)]
         roads = pool.roads(full) if full else {}
         tasks: list[Task] = []

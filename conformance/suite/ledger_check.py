@@ -47,7 +47,7 @@ class Ledgers:
     def __init__(self, config: pytest.Config, backends: list[str]) -> None:
         words = config.getoption("--rules")
         rules = [f"{JOINT}{house_rules_for(word).name}" for word in words]
-        # What house rules alone are for is judged by them alone.
+        # Without --document, only the house rules judge, so only their ledgers are used.
         kinds = [*(() if rules and not config.getoption("--document") else ("",)), *rules]
         self.names = [f"{backend}{kind}" for backend in backends for kind in kinds]
         self.updating = bool(config.getoption("--update-ledger"))

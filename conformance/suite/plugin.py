@@ -55,7 +55,7 @@ SUITE = Path(__file__).with_name("items.py")
 TIMEOUT_PLUGIN = "timeout"
 """pytest-timeout, which defines the option --timeout too."""
 MAX_JOBS = 4
-"""pytest itself takes a third of a millisecond to report an item: more would wait for it."""
+"""More would wait for pytest, which takes a third of a millisecond to report an item."""
 MOST: Mapping[str, float] = {
     "--seed": math.inf,
     "--max-examples": MOST_EXAMPLES,
@@ -65,7 +65,7 @@ MOST: Mapping[str, float] = {
 MOST_FAILURES = 3
 """Failures that are shown in full at the end of a run."""
 REPORTED = "fE"
-"""What pytest lists at its end if ``-r`` does not say: failures and errors."""
+"""The outcomes that pytest lists at its end by default: failures and errors."""
 SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise", "collectonly")
 """Options of pytest that leave items out."""
 BACKENDS = pytest.StashKey[list[JudgedBackend]]()
@@ -74,7 +74,7 @@ VERSIONS = pytest.StashKey[dict[str, str]]()
 OWN_FOLDER = pytest.StashKey[Path]()
 """A temporary folder of this process."""
 REMOVE_OWN_FOLDER = pytest.StashKey["finalize[..., pytest.Config]"]()
-"""Removes it at the end; Hypothesis stores files there too, instead of in the current folder."""
+"""Removes the folder at the end; Hypothesis stores files there too, not in the current one."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -292,7 +292,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _timeout(config: pytest.Config) -> float:
-    """The time limit of an answer; for pytest-timeout's option no value and 0 mean none."""
+    """The time limit of an answer; the default if pytest-timeout's option is missing or 0."""
     given = config.getoption("--timeout")
     is_ours = not config.pluginmanager.hasplugin(TIMEOUT_PLUGIN)
     return float(given if is_ours else given or DEFAULT_TIMEOUT)
@@ -350,7 +350,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 
 
 def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
-    """Run an item of the suite without the phases of a test, unless somebody else marked it."""
+    """Run an item of the suite without the phases of a test, unless it has marks or for --pdb."""
     if not isinstance(item, JudgedItem) or item.own_markers or item.config.getoption("usepdb"):
         return None
     item.run()
@@ -368,9 +368,9 @@ def pytest_runtest_makereport(
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> Generator[None, object, object]:
-    """Show a few failures in full, and how workers ended that did not stay to the end.
+    """Show a few failures in full, and how workers ended early.
 
-    A broken cast fails in hundreds of cases of the same cause, which the findings tell once. So
+    A broken cast fails in hundreds of cases of the same cause, which the findings report once. So
     the others are hidden from pytest while it writes its sections; ``-v`` and ``-r`` show all.
     """
     stats = terminalreporter.stats

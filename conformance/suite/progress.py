@@ -1,7 +1,7 @@
 """A pytest run's progress: a line that is rewritten on a terminal, one per ten seconds elsewhere.
 
-pytest writes a letter per item, by a call of the system each. Of 23,000 items that is 300 lines,
-and a tenth of the time. ``-v`` brings pytest's own progress back.
+pytest writes a letter per item, with a system call each. For 23,000 items that is 300 lines, and a
+tenth of the time. ``-v`` brings pytest's own progress back.
 """
 
 from __future__ import annotations
