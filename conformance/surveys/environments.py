@@ -21,7 +21,7 @@ from specs.errors import CastigateError
 COMPLETE = "made"
 """An empty file in an environment in which everything is installed."""
 OF_THE_SERVER = ("numpy", "pydantic", "ruamel.yaml")
-"""What a backend's process imports, besides its framework."""
+"""Packages that a backend's process imports, besides its framework."""
 OWN_PACKAGES = ("specs", "oracles", "reports", "conformance")
 ROOT = Path(__file__).parents[2]
 
@@ -43,8 +43,8 @@ class Environments:
     def python(self, version: str) -> str:
         """The Python of the environment of a release, which is made if it does not exist.
 
-        What is not the framework has the version that it has here, if that can be installed. This
-        Castigate is copied into it each time, since it may have changed.
+        Other packages get the versions that are installed here, if that is possible. This Castigate
+        is copied into it each time, since it may have changed.
         """
         framework, *others = requirements_of(self.backend)
         tag = f"py{sys.version_info.major}.{sys.version_info.minor}"

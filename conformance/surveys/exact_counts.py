@@ -134,7 +134,7 @@ def main(
 def check_backend(
     backend: str, documents: Sequence[str], pairs: Sequence[str] | None, out: Path, jobs: int
 ) -> BackendCheck:
-    """Compare a backend's quick run with sweeps of some pairs, of all, and of those in ``out``."""
+    """Compare a backend's quick run with sweeps of ``pairs`` (None: all), and those in ``out``."""
     folder = out / quote(backend, safe="")
     selection = Selection(documents=tuple(documents))
     request = RunRequest((backend,), selection)

@@ -24,7 +24,7 @@ from specs.release import VERSION
 from specs.rewrites import left_by, rewrites
 
 EDITION = "onnx-cast:25"
-"""What judges optimizers of ONNX models that are installed."""
+"""The edition by which installed optimizers of ONNX models are judged."""
 TOGETHER = 64
 """Chains in one model."""
 AT_ONCE = 32
@@ -34,7 +34,7 @@ Left = tuple[Case, ...]
 
 
 class Rewritten(StrictModel):
-    """What a rule, or an installed optimizer, makes of the chains of an edition.
+    """The changes that a rule, or an installed optimizer, makes to the chains of an edition.
 
     ``answers`` counts the chains that it changes by whether it may; ``worst`` is the most telling
     one of those that it may not. ``refused`` counts chains for which it makes no model.
@@ -82,14 +82,14 @@ class Changes:
 
 
 def _tellingness(found: RemovableCast) -> tuple[bool, bool, int]:
-    """The key that puts a chain first that is required, has an answer instead, and is short."""
+    """A sort key: required chains first, then those with an answer instead, then short ones."""
     assert found.counterexample is not None
     has_answer = "anything" not in found.counterexample.instead
     return found.level != "required", not has_answer, len(found.chain)
 
 
 def changes_by_text() -> Iterator[Changes]:
-    """What each rule of the field says that it changes."""
+    """Yield the changes that each rule of the field states."""
     every = rewrites()
     for name, rule in every.rewrites.items():
         if rule.edition:
@@ -100,7 +100,7 @@ def changes_by_text() -> Iterator[Changes]:
 
 
 def changes_of_installed() -> Iterator[Changes]:
-    """What each installed optimizer of ONNX models changes, at each of its levels."""
+    """Yield the changes that each installed optimizer of ONNX models makes at each level."""
     document, _, version = EDITION.partition(":")
     chains = list(chains_of(document, version, has_all_modes=False))
     for rewriter in REWRITERS:

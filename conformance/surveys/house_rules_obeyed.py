@@ -1,4 +1,4 @@
-"""Who obeys house rules: of each target, the regions in which a backend answers otherwise.
+"""Finds the regions of each target in which a backend does not obey house rules.
 
 A region is NaN, an infinity, what overflows, or all else that a target leaves open. Only what the
 rules decide counts: whether a backend follows the document is another question.
@@ -44,7 +44,7 @@ REGIONS = {
     "-overflow": "below the range",
     OTHERWISE: "in the range",
 }
-"""Input classes that divide every pair, and how they are called."""
+"""Input classes that divide every pair, and their names."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _regions(by_rules: Ruling, inputs: Bits) -> NDArray[np.uint8]:
 
 
 def grouped(found: Sequence[Obedience]) -> Iterator[tuple[list[str], Obedience]]:
-    """The targets with the same words, and the first of them."""
+    """Yield the targets with the same words, and the first result of these."""
     for words in dict.fromkeys(each.words for each in found):
         alike = [each for each in found if each.words == words]
         yield [each.case.target for each in alike], alike[0]

@@ -1,4 +1,4 @@
-"""Proves house rules: total over what they speak of, and against nothing that a document requires.
+"""Proves house rules: total over what they speak of, and free of conflicts with documents.
 
 House rules speak of a pair as a whole, as "saturates" does, though only the open inputs are judged
 by them. If a document requires something else of the inputs that it decides, no backend could
@@ -35,7 +35,7 @@ INPUTS = 200
 
 @dataclass(frozen=True)
 class HouseProof:
-    """What was proved of a document with house rules: its cases, and those that they decide."""
+    """A proved document with house rules: its cases, and those that the rules decide."""
 
     document: str
     cases: int

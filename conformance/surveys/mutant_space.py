@@ -1,4 +1,4 @@
-"""Chooses mutants: pairs of what can be combined, and never one that is wrong nowhere.
+"""Chooses mutants: pairs of faults and conditions, planted where a witness exists.
 
 Faults, conditions and cases give tens of millions of combinations. As in pairwise testing, each
 fault is planted once per kind of place, and each condition once per plain fault and once per kind
@@ -59,9 +59,9 @@ PLAIN = (
     "one-unit-too-large", "always-zero", "flips-the-sign", "rounds-toward-zero", "random-bits",
     "keeps-the-low-bits-of-the-pattern",
 )  # fmt: skip
-"""Faults of most answers, with which every condition is tried."""
+"""Faults that affect most answers, with which every condition is tried."""
 TRIES = 24
-"""Cases that are tried for a combination, until one has a witness."""
+"""The most cases that are tried for a combination, until one has a witness."""
 SAMPLED = 1 << 14
 SAMPLED_IF_RARE = 1 << 22
 SAMPLED_TEXTS = 1 << 9
@@ -122,7 +122,7 @@ def _first_of_pair(case: Case) -> Case:
 
 @cache
 def _casts() -> tuple[Case, ...]:
-    """All casts whose values some document rules."""
+    """All casts of all documents, without worked examples and complex dtypes."""
     return tuple(
         case
         for case in select(())
@@ -138,16 +138,16 @@ def _at(place: Place) -> tuple[Case, ...]:
 
 
 Combination = Iterable[Mutant]
-"""The mutants that have what is to be tried together; the first that has a witness is run."""
+"""Mutants of the same fault, condition and place; the first that has a witness is run."""
 
 
 def chosen(combination: Combination) -> Mutant | None:
-    """The mutant of a combination that is run; None if the combination is wrong nowhere."""
+    """The first mutant of a combination that has a witness; None if none has."""
     return next((each for each in combination if has_witness(each)), None)
 
 
 def combinations(seed: int) -> Iterator[Combination]:
-    """Yield what is to be tried together."""
+    """Yield each combination of a fault, a condition and a place that is tried."""
     everywhere = all_conditions()[EVERYWHERE]
     every_fault: list[Fault | TensorFault] = [*faults().values(), *tensor_faults().values()]
     for fault, place in product(every_fault, PLACES):
@@ -248,7 +248,7 @@ def _of_pair(case: Case) -> Iterator[Case]:
 def _changes(oracle: MutantOracle, case: Case) -> bool:
     """Whether a mutant answers a bitcast otherwise than the document names bit for bit.
 
-    Some faults show in the second call, or in what becomes of the first answer then.
+    Some faults show only in the second call, or in the first answer after it.
     """
     rules = ruling_if_any(case)
     if rules is None or rules.is_open:
@@ -301,7 +301,7 @@ def share_of_wrong(mutant: Mutant, rules: Ruling) -> float:
 
 
 def _with_pattern(mutant: Mutant, selected: Bits) -> Bits:
-    """Add the pattern that a condition is about, which no sample contains."""
+    """Return the selected inputs, or the one pattern of a condition about one pattern."""
     if mutant.condition.name != "of-one-pattern":
         return selected
     return np.array([own_pattern(mutant.case)], selected.dtype)

@@ -33,12 +33,12 @@ from specs.selection import case_named, select
 
 MODULE = "oracles.mutants.backend"
 OTHER_SEEDS = 5
-"""With how many other seeds a survivor is tried."""
+"""Number of other seeds with which a survivor is tried."""
 
 
 @dataclass(frozen=True)
 class MutantResult:
-    """What became of a mutant: by which check it was found, and under which names.
+    """The result of a mutant: the check that found it, and the names of the findings.
 
     ``killed_by`` is empty for a survivor.
     """
@@ -93,7 +93,7 @@ def follow_survivors(survivors: Sequence[MutantResult], jobs: int, seed: int) ->
 
 @contextmanager
 def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Open a pool of processes; what they have not begun is given up when it is left."""
+    """Open a pool of processes; cancel tasks that have not begun when it is left."""
     pool = ProcessPoolExecutor(jobs, get_context("spawn"))
     try:
         yield pool
@@ -173,7 +173,7 @@ def _judged(mutant: Mutant, settings: Settings) -> Iterator[Judgement]:
 
 
 def _check(judgement: Judgement) -> str:
-    """Name what has found a mutant."""
+    """Name the check that found a mutant."""
     if judgement.check:
         return judgement.check.partition("/")[0]
     if judgement.verdict in ("error", "crashed"):

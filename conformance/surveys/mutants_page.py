@@ -1,4 +1,4 @@
-"""Writes what became of all mutants as a page: survivors first, then faults and conditions."""
+"""Writes the results of all mutants as a page: survivors first, then faults and conditions."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def answer_of_release(
 
 
 def _told(judgement: Judgement) -> Iterator[str]:
-    """What two releases must have in common: all answers to equal inputs, and all problems.
+    """Yield what is compared of two releases: the answers to equal inputs, and all problems.
 
     Answers to open inputs count as well. Verdicts and the ledger's keys would not do: a backend
     that does not claim the document has none of these.

@@ -19,7 +19,7 @@ RANGE = re.compile(r"(?P<first>[^,.][^,]*?)?\.\.(?P<last>[^,]*)")
 
 
 def requirements_of(backend: str) -> list[Requirement]:
-    """What a backend needs besides Castigate; the first is its framework."""
+    """The requirements of a backend besides Castigate; the first is its framework."""
     builtin = BUILTINS.get(framework_of(backend))
     if builtin is None or builtin.extra is None:
         known = ", ".join(name for name, each in BUILTINS.items() if each.extra)
@@ -46,7 +46,7 @@ def releases(framework: Requirement, wanted: str) -> list[str]:
 
     A range is ``1.28..1.32``, an end of it may be missing; ``1.32`` includes 1.32.1, and ``..`` is
     all that Castigate drives. Only a list may name releases before a final one, such as 1.32rc1;
-    whether those of a list exist shows when they are installed.
+    those of a list are not looked up before they are installed.
     """
     bounds = RANGE.fullmatch(wanted)
     if bounds is None:

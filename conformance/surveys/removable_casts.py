@@ -1,16 +1,16 @@
-"""Which casts may be left out of a chain: decided for every input, from a document's rules alone.
+"""Decides for every input, by a document's rules alone, which casts a chain may leave out.
 
-In A→B→C the cast to B may be left out where all that the cast A→C may give is what the chain may
-give. The same is asked of whatever an optimizer makes of a chain (``replaced``): fewer casts, other
-ones, or none. The answer is one of these:
+In A→B→C the cast to B may be left out if the chain allows every result that the cast A→C allows.
+The same is asked of whatever an optimizer makes of a chain (``replaced``): fewer casts, other ones,
+or none. The answer is one of these:
 
 - ``always``: for every input, and the chain leaves none open; or what is left are casts of the
-  chain, so that open inputs are answered as before;
+chain, so that open inputs are answered as before;
 - ``defined``: for every input, but some are open, so that a framework may answer otherwise then;
 - ``unlisted``: the document lists no cast A→C, so that nothing can take the place of the two;
 - ``never``: for some input the casts that are left may give what the chain does not allow. The
-  simplest such input found is the counterexample, and ``level`` says how strictly the chain decides
-  it.
+simplest such input found is the counterexample, and ``level`` says how strictly the chain decides
+it.
 
 Sources of up to 16 bits are tried whole. Of a wider one, inputs near all breakpoints are tried, and
 what they do not contradict, the solver proves for all.
@@ -47,7 +47,7 @@ from specs.ruling import ruling
 Removable = Literal["always", "defined", "never", "unlisted", "unknown"]
 Method = Literal["all inputs", "solver", "counterexample", "the document's list"]
 SECONDS = 120.0
-"""For one question to the solver; the slowest known takes two."""
+"""Time limit of one question to the solver; the slowest known takes two seconds."""
 INPUTS = 6000
 """About how many inputs of a wide source are tried for each pair of dtypes before the solver."""
 
@@ -64,7 +64,7 @@ class RemovableCast(StrictModel):
     """Whether other casts may stand in the place of a chain, and how that is known.
 
     ``instead`` is the direct cast, or a chain, or empty if the input is left as it is. ``level`` is
-    that of what the chain decides and these do not keep.
+    how strictly the chain decides what these do not keep.
     """
 
     chain: str
@@ -147,7 +147,7 @@ class _Question:
 
     @cached_property
     def rulings(self) -> list[Ruling]:
-        """What the document says of the casts in the chain's place."""
+        """The rulings of the casts in the chain's place."""
         return [*map(ruling, self.instead)]
 
     @property
@@ -160,7 +160,7 @@ class _Question:
         return RemovableCast(chain=self.chain.id, instead=instead, **fields)
 
     def holds(self, has_open: bool, method: Method) -> RemovableCast:
-        """The answer where nothing contradicts."""
+        """The answer if no input contradicts."""
         # Where casts of the chain itself are left, they answer open inputs as before.
         are_own = self.instead and {*self.instead} <= {*self.chain.steps}
         return self.answer(

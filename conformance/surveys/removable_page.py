@@ -21,7 +21,7 @@ WORDS: Mapping[str, str] = {
     "unlisted": "may not be left out: the document lists no cast from end to end",
     "unknown": "not decided in time",
 }
-"""What is said of a chain, by its answer and the level of what it decides."""
+"""The description of a chain, by its answer and the level of what it decides."""
 SIGNS: Mapping[str, str] = {
     "always": "=",
     "defined": "o",
@@ -46,7 +46,7 @@ def summary_lines(found: Iterable[RemovableCast]) -> Iterator[str]:
 
 
 def found_lines(found: RemovableCast) -> Iterator[str]:
-    """What is known of one chain, and by which rules optimizers rewrite it."""
+    """Describe what is known of one chain, and the rules by which optimizers rewrite it."""
     chain = chain_named(found.chain)
     yield found.chain
     yield f"  the cast to {chain.dtypes[1]} {WORDS[answer_of(found)]}"
@@ -70,7 +70,7 @@ def found_lines(found: RemovableCast) -> Iterator[str]:
 
 
 def counterexample_words(found: RemovableCast) -> tuple[str, str, str]:
-    """The input of a counterexample, what the chain gives, and what stands in its place gives."""
+    """The input of a counterexample, the results of the chain, and those of what replaces it."""
     assert found.counterexample is not None
     given, chain = found.counterexample, chain_named(found.chain)
     kept, other = (
