@@ -16,7 +16,7 @@ from specs.cases import Case
 from specs.formats import format_named
 
 BLOCK = 1 << 26
-"""Inputs of a block: so many that what the host does for each block takes no share of the time."""
+"""Inputs of a block, enough for the host's work per block to take no share of the time."""
 
 
 class DeviceBlocks:
@@ -69,7 +69,7 @@ class DeviceBlocks:
 def device_blocks(
     oracle: Oracle, case: Case, visit: InputSequence, most: int
 ) -> DeviceBlocks | None:
-    """Prepare blocks of at most so many inputs; None if they must be asked from the host."""
+    """Prepare blocks of at most ``most`` inputs; None if they must be asked from the host."""
     if not (isinstance(visit, Dense) and isinstance(oracle, WithDeviceSweep)):
         return None
     match attempt(lambda: oracle.device_sweep(case, most)):

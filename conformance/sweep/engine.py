@@ -49,9 +49,9 @@ from specs.cases import Case
 from specs.ruling import ruling
 
 FEW = 1 << 6
-"""Wrong answers of a part that wait to be gathered with those of others, at most."""
+"""Parts with at most this many wrong answers wait, to be gathered with others."""
 MOST_WAITING = 1 << 6
-"""Parts whose wrong answers wait."""
+"""The most parts whose wrong answers wait."""
 BLOCK_OF_CHUNK = 1 << 13
 """Inputs of a block, if a chunk is neither right nor wrong as a whole."""
 REPORT_EVERY = 1 << 20
@@ -82,7 +82,7 @@ class _Uniform:
     key: Key | None
 
     def wrong(self, inputs: int) -> int:
-        """How many of so many more of its answers are wrong."""
+        """How many of the next ``inputs`` answers are wrong, if they are the same: all or none."""
         return inputs if self.key is not None else 0
 
     def continues_with(self, chunk: Chunk) -> bool:
@@ -152,7 +152,7 @@ class RulingCheck:
         return wrong
 
     def _add_waiting(self) -> None:
-        """Gather what waits: gathering the few wrong answers of one part costs as much."""
+        """Gather all that waits at once: gathering the few wrong answers of one part costs as much."""
         waiting, self._waiting = self._waiting, []
         if waiting:
             self._gather(_Graded(*map(np.concatenate, zip(*waiting, strict=True))))
@@ -226,7 +226,7 @@ class RulingCheck:
         """Grade consecutive inputs of one step with one answer at once; None for any others.
 
         Large parts of a source overflow, and overflow errors usually share one answer. Right ones
-        are remembered only for what other rulings share: alone, a table tells as fast.
+        are remembered only if several rulings share them: for one ruling, a table is as fast.
         """
         if (answer := chunk.uniform_answer) is None:
             return None
@@ -308,7 +308,7 @@ class RulingCheck:
                 raise Unanswered(missing)
 
     def end(self, missing: NoAnswer) -> None:
-        """Give up, and count nothing of a part that could not be asked to its end."""
+        """End with a missing answer as the judgement; nothing else of the part counts."""
         verdict, problem = self._judge.subject.failed(self.case), problem_of(missing)
         match missing:
             case Declined():
@@ -348,7 +348,7 @@ def sweep(
     comparison: ChunkComparison,
     progress: Progress,
 ) -> list[Judgement]:
-    """Ask some inputs of a visit once, and judge them by the rulings of all cases on the road."""
+    """Ask some inputs of a sequence once, and judge them by the rulings of all cases on the road."""
     is_dense = isinstance(visit, Dense)
     is_alone = len(cases) == 1
     checks = [RulingCheck(judge, case, is_dense, comparison, is_alone) for case in cases]

@@ -18,5 +18,5 @@ def swept(
     hi: int,
     progress: Progress,
 ) -> list[Judgement]:
-    """Sweep some inputs of a visit with the fastest functions that are installed."""
+    """Sweep some inputs of a sequence with the fastest functions that are installed."""
     return sweep(judge, cases, inputs, lo, hi, fastest_comparison(), progress)

@@ -13,19 +13,20 @@ from reports.verdicts import BY_SEVERITY, Verdict
 from specs.formats import format_named
 
 REFUSED = ("error",)
-"""What is allowed for inputs that must be refused."""
+"""The allowed answers to inputs that must be refused."""
 JoinRuns = Callable[[Runs, Runs], Runs]
 
 
 def worst(*verdicts: Verdict) -> Verdict:
-    """The verdict that counts."""
+    """The most severe verdict."""
     return max(verdicts, key=BY_SEVERITY.index)
 
 
 def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Judgement:
     """Two judgements on the same case; the later is on the inputs that come next.
 
-    Inputs of different visits lie among each other: their ``runs`` are ``Runs.merged``.
+    If the inputs of both interleave, as those of different sequences do, ``runs`` is
+    ``Runs.merged``.
     """
     found = {_key(divergence): divergence for divergence in one.divergences}
     for divergence in later.divergences:
@@ -44,7 +45,7 @@ def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Ju
 
 
 def completed(quick: Judgement, swept: Judgement) -> Judgement:
-    """A case's judgement, whose values were swept after it had been judged at the quick tier."""
+    """Join a case's judgement at the quick tier with the judgement of the sweep of its values."""
     verdict = worst(quick.verdict, swept.verdict)
     not_refused = tuple(_not_refused(quick, swept))
     if not swept.inputs:
@@ -62,7 +63,10 @@ def completed(quick: Judgement, swept: Judgement) -> Judgement:
 
 
 def _not_refused(quick: Judgement, swept: Judgement) -> Iterator[WrongValues]:
-    """The answers to inputs that must be refused, which a sweep sees only if it asked no others."""
+    """Yield wrong answers to inputs that must be refused, if the sweep has not found them.
+
+    Where a call raises an error, a sweep asks only the other inputs of the call again.
+    """
     known = set(map(_key, swept.divergences))
     for each in quick.divergences:
         if each.allowed == REFUSED and _key(each) not in known:
@@ -70,7 +74,7 @@ def _not_refused(quick: Judgement, swept: Judgement) -> Iterator[WrongValues]:
 
 
 def _others(one: Judgement, later: Judgement) -> tuple[Problem, ...]:
-    """All problems but wrong values; what both say is said once."""
+    """All problems but wrong values, once if both judgements have the same."""
     first, second = (
         tuple(each for each in judgement.problems if not isinstance(each, WrongValues))
         for judgement in (one, later)

@@ -29,9 +29,9 @@ def _nothing_to_advance() -> tuple[None, int]:
 
 
 class Chunk:
-    """Inputs from number ``first`` on with their answers, and what all rulings share of them.
+    """Inputs from number ``first`` on with their answers, and facts that all rulings share.
 
-    It is computed when it is first needed.
+    The facts are computed when they are first needed.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Chunk:
 
 
 class RoadAnswers:
-    """The answers of a backend to one part of a visit after another, checked for their form.
+    """The answers of a backend to one part of a sequence after another, checked for their form.
 
     A backend with a ``sweep`` of its own makes consecutive inputs itself.
     """
@@ -136,7 +136,7 @@ class RoadAnswers:
 def prepared(
     oracle: Oracle, case: Case, visit: InputSequence, lo: int, hi: int, most: int
 ) -> Swept:
-    """Prepare the calls that answer a part of a visit: the backend's own sweep, or bound ones."""
+    """Prepare the calls that answer a part of a sequence: the backend's own sweep, or bound ones."""
     if isinstance(visit, Dense) and isinstance(oracle, WithSweep):
         return oracle.sweep(case, lo, hi)
     return BoundSweep(oracle, case, visit, lo, hi, most)
