@@ -82,7 +82,7 @@ def backends_command(
         else:
             for line in found.lines():
                 typer.echo(line)
-    # Of all that are known some are missing on every machine.
+    # Without names all known backends are described, of which every machine lacks some.
     if names and is_missing:
         raise typer.Exit(2)
 

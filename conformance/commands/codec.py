@@ -32,12 +32,12 @@ from specs.formats import format_named
 from specs.ruling import ruling
 
 LIKELY = 0.99
-"""How likely a sample finds the faults that its report names."""
+"""The probability with which a sample finds the faults that its report names."""
 SECONDS = 10.0
 
 
 class Direction(StrEnum):
-    """What a codec does."""
+    """Whether a codec encodes or decodes."""
 
     encoding = "encode"
     decoding = "decode"
@@ -145,7 +145,7 @@ def codec_command(
 def report_lines(
     codec: CodecTarget, case: Case, answers: Answers, judged: JudgedCodec
 ) -> Iterator[str]:
-    """What was asked, what is left open, and each finding with its smallest input."""
+    """Yield what was asked, what is left open, and each finding with its smallest input."""
     modes = "".join(f", {name} {value}" for name, value in case.modes)
     yield f"{codec.text}, called {answers.form}: {case.source} to {case.target}{modes}"
     time = f"in {answers.seconds:.1f} s ({answers.processor_seconds:.1f} s of processor time)"

@@ -36,7 +36,7 @@ from reports.run_store.store import RunStore
 from specs.errors import CastigateError
 
 MOST_TOLD = 3
-"""Findings of a release that are told; its report has all."""
+"""The most findings of a release that are printed; its report has all."""
 
 
 def history_command(
@@ -88,7 +88,7 @@ def history_command(
 
 
 def _finished(nights: Nights, backend: str, selection: Selection) -> dict[str, RunStore]:
-    """The complete runs of a backend alone that asked the same, by its release."""
+    """The complete runs of this backend alone with the same selection, by its release."""
     found: dict[str, RunStore] = {}
     for name in nights.folder.names("runs"):
         try:

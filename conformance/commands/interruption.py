@@ -49,7 +49,7 @@ class StoppableGroup(TyperGroup):
 def signals_raise() -> Iterator[None]:
     """Raise KeyboardInterrupt on Ctrl-C and Terminated on SIGTERM within the block.
 
-    What is ignored stays so. At the end of the block the handlers of before are back.
+    An ignored signal stays ignored. The earlier handlers are restored at the end of the block.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -15,7 +15,10 @@ from specs.errors import CastigateError
 
 
 def parse_folder(text: str) -> str:
-    """The path or URL of a folder that outlives the command; an unset variable gives none."""
+    """Return the path or URL of a folder; raise CastigateError if it is empty or short-lived.
+
+    It is empty if it was written as a shell variable that is not set.
+    """
     if not text:
         raise CastigateError("--out is empty; give the path of a folder")
     check_outlives(folder_at(text))

@@ -186,7 +186,7 @@ def list_proofs(proofs: Iterable[Proof]) -> Iterator[str]:
 
 
 def known_coverage(document: Document) -> Coverage:
-    """Return what encodes a document's page; raise CastigateError if its rules cite no lines."""
+    """Return the coverage of a document's page; raise CastigateError if its rules cite no lines."""
     found = coverage(document)
     if found is None:
         raise CastigateError(

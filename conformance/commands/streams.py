@@ -18,17 +18,17 @@ class OutputClosedError(Exception):
 
 
 class PlainStream(TextIOWrapper):
-    """Writes texts in UTF-8 to a binary stream, without what controls a terminal."""
+    """Writes texts in UTF-8 to a binary stream, without control characters of a terminal."""
 
     def write(self, text: str, /) -> int:
-        """Write a text; raise OutputClosedError if nobody reads it."""
+        """Write a text; raise OutputClosedError if the reader has closed the output."""
         try:
             return super().write(plain_text(text))
         except BrokenPipeError:
             raise OutputClosedError from None
 
     def flush(self) -> None:
-        """Pass on what was written; raise OutputClosedError if nobody reads it."""
+        """Pass on what was written; raise OutputClosedError if the reader has closed the output."""
         try:
             super().flush()
         except BrokenPipeError:
