@@ -1,4 +1,4 @@
-"""The driver: puts what judges want to know to the clients of backends, round by round."""
+"""The driver: sends the requests of judges to the clients of backends, round by round."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 def drive(judge: Ask[Result], client: Client, first: Client | None = None) -> Result:
     """Answer all requests of a judge, and return what it concludes.
 
-    ``first`` answers those to the first backend of the same framework.
+    ``first`` is the client of the framework's first backend, which answers ``FirstVariant``.
     """
     try:
         requests = next(judge)
@@ -49,9 +49,9 @@ def _replies(requests: Requests, client: Client, first: Client | None) -> Sequen
 
 
 class BackendJudge:
-    """Judges one backend in this process: its client, and what judges know of it.
+    """Judges one backend in this process, by its client and its subject.
 
-    ``broken`` is the smoke check's result; if it is None, the check runs when it is first wanted.
+    ``broken`` is the smoke check's result; if it is None, the check runs when it is first needed.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class BackendJudge:
 
     @property
     def _is_believed(self) -> bool:
-        """Whether judges rely on the adapter's words; a gate relies on built-in adapters only."""
+        """Whether judges trust the adapter's statements; a gate trusts built-in adapters only."""
         return not self.settings.isolates_sweeps or is_builtin(self.backend.name)
 
     def judge(self, case: Case) -> Judgement:
