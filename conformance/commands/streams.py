@@ -1,4 +1,4 @@
-"""The output of the commands: text and nothing else, also when its reader goes away."""
+"""The output streams of the commands: plain text, and an error of our own for a closed pipe."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _layouts(entry: Format) -> Iterator[Probe]:
 
 
 def _blocks(entry: Format, shape: tuple[int, ...]) -> Bits:
-    """Return rows of blocks; of signed bytes each has the largest number, and not the smallest."""
+    """Return rows of blocks; signed bytes have the largest number in each, the smallest in none."""
     row = row_of(entry, prod(shape))
     if entry.kind == "integer" and entry.bits == 8:
         row[row == 0x80] = 0x81

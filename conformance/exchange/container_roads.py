@@ -56,13 +56,13 @@ class Difference:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of what can have happened."""
+        """The names of the changes that explain it."""
         return self.explanation.names
 
 
 @dataclass
 class Way:
-    """What became of all probes of a dtype from one party to another."""
+    """The results of all probes of a dtype from one party to another."""
 
     container: str
     dtype: str
@@ -80,7 +80,7 @@ class Way:
 
     @property
     def fault(self) -> str:
-        """What explains most of the differences; empty if there are none."""
+        """The name that explains most of the differences; empty if there are none."""
         return common_fault([each.names for each in self.different]) if self.different else ""
 
 
@@ -146,7 +146,7 @@ def _sent(
 ) -> list[Answered[Any] | NoAnswer]:
     """Send requests, those of the first dtype before the others.
 
-    A probe that ends the process then is not sent of other dtypes: each costs a start.
+    A probe that crashes the process is not sent for other dtypes: each crash costs a start.
     """
     if not requests:
         return []
@@ -214,7 +214,8 @@ def smallest_difference(
 ) -> Difference:
     """Return the smallest tensor that comes back changed by a fault, else the one that was found.
 
-    Tried are the smallest pattern that differs alone, and of packed elements two.
+    The candidates are the smallest pattern that changes by itself and, if elements are packed, rows
+    of two.
     """
     entry, read = format_named(way.dtype), found.read
     if read is None or read.bits.shape != found.probe.bits.shape or entry.bits > 64:

@@ -1,4 +1,4 @@
-"""Keeps what containers change beside a run, from which the run's report shows it."""
+"""Stores what containers change with a run, from which the run's report shows it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ FILE = "containers.json"
 
 
 def store(run: str, found: Containers) -> None:
-    """Write it into a run's folder, in place of an earlier one."""
+    """Write the results into a run's folder, in place of earlier ones."""
     folder_at(run).write(FILE, found.model_dump_json().encode() + b"\n")
 
 
 def stored_tables(run: str) -> Sequence[ContainerTable]:
-    """Return the tables of what was stored with a run; none if nothing was."""
+    """Return the tables that were stored with a run; empty if none were."""
     content = folder_at(run).read(FILE)
     if content is None:
         return ()

@@ -22,7 +22,7 @@ def survey(
     pythons: Sequence[str] = (),
     timeout: float = DEFAULT_TIMEOUT,
 ) -> Containers:
-    """Return what becomes of tensors between parties, by default of all that are installed."""
+    """Return how tensors change between parties, by default between all that are installed."""
     ways: list[WayResult] = []
     findings: list[Finding] = []
     with ExitStack() as stack:

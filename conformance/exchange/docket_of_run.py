@@ -62,7 +62,7 @@ def _stored(store: RunStore, cases: set[str]) -> Stored:
 
 
 def _today(backend: str, decided: Decided, stored: Stored, held: RunAnswers) -> Today:
-    """What a backend answered in the run to the input of a question."""
+    """Judge a backend's stored answer to the input of a question, or return why it is missing."""
     answered = held.answered(*stored.get((backend, decided.question.case), (None, None)))
     if answered is None:
         return NOT_ASKED

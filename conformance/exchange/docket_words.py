@@ -57,7 +57,7 @@ def verdict_words(verdict: Verdict, versions: Mapping[str, str]) -> str:
 
 
 def question_words(decided: Decided, answers: Mapping[str, Today]) -> str:
-    """What the document says of an input, and what everybody answered, then and today."""
+    """Say what the document allows for an input, and what was answered, then and today."""
     asked, target = decided.asked, decided.asked.target
     level = "open" if any(each.verdict == "open" for each in decided.reported.values()) else ""
     given = f"{_words(asked.source, decided.input)}{_scale_words(decided.question)}"
@@ -99,7 +99,7 @@ def _words(dtype: str, value: Any) -> str:
 
 
 def standing(decided: DecidedThread) -> str:
-    """Whose the documents are that decide a thread: the project's own, another's, or no one's."""
+    """Say whose documents decide a thread: the project's own, another project's, or yardsticks."""
     deciding = [each for each in decided.questions if each.faulty] or decided.questions
     names = {each.question.case.partition(":")[0] for each in deciding}
     foreign = names - {*decided.thread.project.claims}

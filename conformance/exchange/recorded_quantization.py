@@ -163,7 +163,7 @@ def _one_or_several(words: list[str]) -> list[str] | str:
 def _results(
     case: Case, tensors: Mapping[str, Bits], answer: Mapping[str, Bits] | None
 ) -> Iterator[_Result]:
-    """The results of a case, those first by which others are judged."""
+    """Yield the results of a case; those by which others are judged come first."""
     if is_of_blocks(case):
         yield from _of_blocks(case, tensors, answer)
     elif operation_of(case) == "dynamic-quantize":
@@ -241,7 +241,7 @@ def _single(
 def _of_blocks(
     case: Case, tensors: Mapping[str, Bits], answer: Mapping[str, Bits] | None
 ) -> Iterator[_Result]:
-    """The scale of each block, and the codes by the scales that came; or the numbers decoded."""
+    """Judge the scale of each block, and codes by the returned scales; or the decoded numbers."""
     ruling = block_ruling(case)
     graded = GradedBlocks(ruling, tensors, answer or {})
     source, size = formats_given(case)[X], ruling.size

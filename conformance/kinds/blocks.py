@@ -317,7 +317,7 @@ def _given_words(shown: Shown, result: str) -> str:
 
 
 def _block_words(source: Format, row: Bits) -> str:
-    """The largest number of a block, and whether there are others than zeros."""
+    """The largest number of a block, and whether its other elements are all zeros."""
     magnitudes = magnitudes_of(source, row)
     largest = datum_with_value(source, int(row[magnitudes.argmax()]))
     others = "zeros" if np.count_nonzero(magnitudes) == 1 else "smaller numbers"

@@ -1,4 +1,4 @@
-"""The members of a receiver that a case is not about: what they hold, and what they must hold."""
+"""The members of a receiver besides the judged one: what they hold, and what they must hold."""
 
 from __future__ import annotations
 

@@ -165,8 +165,8 @@ class Invariances:
                     asked.append((few, _usual_plan(size, "", None, kept)))
                 else:
                     asked.append((few, _road_plan(size, crc32(by.case.id.encode()), kept)))
-        # A missing answer ends the check, so claimed cases come first. Of a change that telling
-        # inputs show, the others are not noted: all inputs may change by the ten thousand.
+        # A missing answer ends the check, so claimed cases come first. If telling inputs show a
+        # change, changes of all inputs are not noted: there may be tens of thousands.
         asked.sort(key=lambda each: (not subject.claims(each[0].case), each[0] is whole))
         for by, probe, answer in (yield from changed_answers(asked)):
             if by is not whole or not found.forbidden:

@@ -84,8 +84,11 @@ INSIDE = 17
 LONG_STEPS = (256, 300, 1 << 10)
 """Steps that do not fit into 8 bits, for rows of few elements."""
 HALVES = 2
-"""At the tier quick a pair is asked every second input alone, to save time, and the others in rows
-of nothing else. Its case chooses which, so that a fault that concerns many pairs is still met."""
+"""At the tier quick one half of a pair's inputs are repeated in rows, the others asked alone.
+
+This saves time. The pair's case chooses the half, so that a fault that concerns many pairs is still
+found.
+"""
 PAIRS_BESIDE = 8
 """At the tier quick one pair in this many is asked while another thread casts another pair."""
 SPARSE = 10
@@ -107,7 +110,7 @@ AT_ONCE_FEW, LARGE_AT_ONCE = 2, 8
 HALF_LAID = 8
 """Of each group of this many, the second half are matrices or batches in other layouts."""
 LONGER = 643
-"""The length of the other thread's rows: what both share must fit each."""
+"""The length of the other thread's rows, so that what both threads share must fit both lengths."""
 PAIRS_AT_ONCE = 16
 """At the tier quick one pair in sixteen is asked many rows by two threads, because a fault of this
 kind concerns most pairs. Every other pair is asked ``AT_ONCE_FEW`` rows, one by each thread."""

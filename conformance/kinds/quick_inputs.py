@@ -29,10 +29,12 @@ SAMPLED_STEPS = 512
 COARSE, COARSE_INTEGER = 1, 5
 """Binary digits, all values of which are asked: of floats after the first, of integers all."""
 LOWEST_STEPS, STEPS_BY_RULE = 8, 64
-"""The target's lowest values, and others in even distances, whose ties have each bit flipped."""
+"""Numbers of lowest and of evenly spaced target values, whose ties have each bit flipped."""
 TIES_WITH_PAIRS, TIES_WITH_CHANCE, TIMES = 4, 12, 256
-"""Ties at which each two bits and each stretch of bits are flipped, and ties at which so many times
-any bits below are."""
+"""Ties with each two bits and each stretch of bits flipped, and ties with random bits below.
+
+``TIMES`` is how often bits are drawn for each of the latter.
+"""
 GRIDS = (7, 10)
 """Digits of bfloat16 and float16 after the first: some values of each are asked."""
 ON_GRIDS = 128

@@ -188,7 +188,7 @@ def _decimal(significand: int, exponent: int) -> tuple[str, int]:
 
 
 def _beside(digits: str, power: int, tail: int, way: int, *, above: bool) -> str:
-    """A number just above or below the given one, from which it differs ``tail`` digits behind."""
+    """A number just above or below the given one: it differs ``tail`` digits after the last one."""
     behind = "0" * (tail - 1) + "1" if above else "9" * tail
     digits = digits if above else str(int(digits) - 1)
     return _spelled(digits + behind, power - tail, way)

@@ -95,7 +95,7 @@ def roads(setup: Setup, backend: str, processes: int, cases: tuple[Case, ...]) -
 def do_tasks(
     setup: Setup, backend: str, processes: int, tasks: tuple[Task, ...], crash: str
 ) -> Done:
-    """Do tasks; with the reason of a ``crash``, only record that for the one task."""
+    """Do tasks; if ``crash`` gives a reason, record the only task as crashed without doing it."""
     parts: dict[str, bytes] = {}
     collector = _Collector()
     is_cancelled = _cancellation()

@@ -152,7 +152,7 @@ class RulingCheck:
         return wrong
 
     def _add_waiting(self) -> None:
-        """Gather all that waits at once: gathering the few wrong answers of one part costs as much."""
+        """Gather all that waits at once: gathering one part's few wrong answers costs as much."""
         waiting, self._waiting = self._waiting, []
         if waiting:
             self._gather(_Graded(*map(np.concatenate, zip(*waiting, strict=True))))
@@ -348,7 +348,7 @@ def sweep(
     comparison: ChunkComparison,
     progress: Progress,
 ) -> list[Judgement]:
-    """Ask some inputs of a sequence once, and judge them by the rulings of all cases on the road."""
+    """Ask some inputs of a sequence once, and judge them by all rulings that share the road."""
     is_dense = isinstance(visit, Dense)
     is_alone = len(cases) == 1
     checks = [RulingCheck(judge, case, is_dense, comparison, is_alone) for case in cases]

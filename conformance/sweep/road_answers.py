@@ -136,7 +136,7 @@ class RoadAnswers:
 def prepared(
     oracle: Oracle, case: Case, visit: InputSequence, lo: int, hi: int, most: int
 ) -> Swept:
-    """Prepare the calls that answer a part of a sequence: the backend's own sweep, or bound ones."""
+    """Prepare the calls for a part of a sequence: the backend's own sweep, or bound calls."""
     if isinstance(visit, Dense) and isinstance(oracle, WithSweep):
         return oracle.sweep(case, lo, hi)
     return BoundSweep(oracle, case, visit, lo, hi, most)
