@@ -32,7 +32,7 @@ from specs.ruling import ruling
 WIDTH = 100
 """Characters of a line of the table."""
 STRIDE = 4099
-"""Step between the 2^32 inputs for a Python codec, asked beside those where answers change."""
+"""A Python codec is asked every ``STRIDE``-th of 2^32 inputs, and those where answers change."""
 UNPACK = 'zlib.decompress(base64.b85decode(TABLE.replace("\\n", "")))'
 
 

@@ -105,7 +105,7 @@ def explain_chain_lines(chain: Chain, explained: dict[str, Any]) -> Iterator[str
 
 
 def _name(backend: str, roads: Sequence[str], has_others: bool) -> str:
-    """A backend's name, followed by the roads of an answer if other roads give another."""
+    """A backend's name, with the first road of an answer if other roads give another."""
     if not has_others:
         return backend
     more = f" and {len(roads) - 1} more" if len(roads) > 1 else ""

@@ -28,7 +28,7 @@ MOST_NAMED = 5
 
 
 class WayResult(StrictModel):
-    """How a dtype's tensors got from one party to another."""
+    """The result of writing tensors of a dtype with one party and reading them with another."""
 
     container: str
     dtype: str

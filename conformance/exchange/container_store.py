@@ -1,4 +1,4 @@
-"""Stores what containers change with a run, from which the run's report shows it."""
+"""Stores a survey of containers beside a run, whose report then shows it."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ def survey_stored(
 def stored_agreement(
     held: RunAnswers, parties: Parties, rows: Sequence[CaseRow], required: Sequence[range] = ()
 ) -> Agreement:
-    """Return where stored answers agree, of the inputs that all backends were asked."""
+    """Return on which of the inputs that all backends were asked their stored answers agree."""
     inputs, answers = _common(held, rows)
     asked = survey(parties, inputs, required=required, refines=False)
     order = np.searchsorted(inputs, next(asked))

@@ -332,7 +332,7 @@ def _valued(pair: Pair) -> Iterator[LaidBits]:
 
 
 def _laid(pair: Pair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
-    """Tensors at unusual addresses and, unless the bitcast is promised to be a view, in layouts.
+    """Tensors at unusual addresses and, unless a view is promised, in unusual layouts.
 
     A view may refuse some layouts, and needs its elements where those of its result can lie.
     """

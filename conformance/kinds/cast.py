@@ -135,7 +135,7 @@ class _Examination:
         """The answer to all inputs in one row.
 
         For every second case, a few inputs are asked before and their answer is ignored: what a
-        backend prepares for them must do for all.
+        backend prepares for them must serve all.
         """
         asked = [value_request(self.case, self.inputs)]
         is_plain = self.case.example is None and not self.subject.few_shapes

@@ -92,8 +92,7 @@ AskRanges = Callable[[Ranges], Ask[GradedAnswers]]
 def follow_all_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[GradedAnswers | None]:
     """The known answers, and those of all stretches of failing inputs that can be reached.
 
-    None if a stretch does not end, or if there are too many. Right answers after leaps are left
-    out.
+    None if a stretch is too long, or if there are too many. Right answers after leaps are left out.
     """
     whole = yield from follow_stretches(known, ask_ranges)
     before = np.zeros(0, np.int64)

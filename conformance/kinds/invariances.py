@@ -406,6 +406,6 @@ def _half(row: Baseline, is_full: bool) -> int | None:
 
 @lru_cache(PLANS_KEPT)
 def _usual_plan(count: int, few_of: str, half: int | None, kept: _Kept) -> ProbePlan:
-    """The probes of every pair; if ``few_of`` names a pair whose shapes are costly, its few."""
+    """The usual probes; if ``few_of`` names a pair whose shapes are costly, only its few."""
     chosen = few_probes(count, few_of) if few_of else probes(count, half)
     return ProbePlan.of([probe for probe in chosen if kept.keeps(probe)], count)

@@ -261,8 +261,8 @@ class DaskPool:
     def _hand_out(self, left: set[Job], waiting: deque[Job]) -> None:
         """Give each free thread a job, and then each thread the next one.
 
-        If none waits, a free thread takes over one that another worker has at hand, or does for
-        long.
+        If none waits, a free thread takes over a job that another worker has not begun, or does
+        slowly.
         """
         busy = Counter(worker for job in left for worker in job.calls)
         for at_hand, worker in product(range(1, AT_HAND + 1), self._admitted):

@@ -289,7 +289,7 @@ class SelfTest:
         )
 
     def _answered_casts(self) -> Iterator[Probe]:
-        """Yield claimed casts that are answered, among the first ``MOST_TRIES`` that can be."""
+        """Yield claimed casts that the backend answers, among the first ``MOST_TRIES`` of them."""
         tries = 0
         for case in select(map(str, self._backend.claimed)):
             forms = format_named(case.source), format_named(case.target)

@@ -350,7 +350,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 
 
 def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
-    """Run an item of the suite without the phases of a test, unless it has marks or for --pdb."""
+    """Run an item of the suite without a test's phases, unless it has marks or --pdb is given."""
     if not isinstance(item, JudgedItem) or item.own_markers or item.config.getoption("usepdb"):
         return None
     item.run()
