@@ -18,6 +18,7 @@ from conformance.kinds.asking import Ask, ask
 from conformance.kinds.dynamic_quantization import judge_dynamic
 from conformance.kinds.quantization_inputs import Given, telling_requests, tensors_of_element
 from conformance.kinds.quantization_layouts import layouts
+from conformance.kinds.quantization_probes import further_requests
 from conformance.kinds.scripts import script_of
 from conformance.kinds.subject import Subject
 from conformance.kinds.verdicts import problem_of, without_answer
@@ -25,6 +26,7 @@ from oracles.backend.replies import Answered, Declined, NoAnswer
 from oracles.backend.requests import Quantize
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_with_value
+from reports.findings.quantization_mechanisms import IN_OTHER_TENSORS
 from reports.findings.quantization_ways import followed_ways
 from reports.grading.divergences import index_of_simplest
 from reports.grading.graded_quantization import (
@@ -73,6 +75,8 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
         return (yield from judge_dynamic(subject, case))
     # The reference is judged by few elements, so that none of its requests need be large.
     given = telling_requests(case, has_whole=not subject.expectations.independent)
+    if not subject.few_shapes:
+        given += further_requests(case, given)
     replies = yield [Quantize(case, each.tensors) for each in given]
     answered: list[_Answers] = []
     declined: list[str] = []
@@ -98,6 +102,8 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
     # The script shows the first, which breaks what is required if anything does.
     shown = [replace(each, script=reproduction) for each in wrong[:1]]
     notes = [Note(f"{len(declined)} of {len(given)} not asked: {text}") for text in declined[:1]]
+    if wrong and all(_where(answered)):
+        notes.append(Note(f"only in tensors of {' and of '.join(_where(answered))}"))
     unanswered = [problem_of(each) for each, _ in failed[:1]]
     problems: list[Problem] = [*shown, *wrong[1:], *lost[:1], *unanswered, *notes]
     levels = {each.level for each in wrong} | {each.level for each in lost}
@@ -149,7 +155,8 @@ def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongQuantiz
         if where is None:
             continue
         if followed is None:
-            followed = _followed(case, answered)
+            rows = [each for each in answered if not each.given.where]
+            followed = (IN_OTHER_TENSORS,) if all(_where(answered)) else _followed(case, rows)
         each = answered[where]
         at = index_of_simplest(rules.source, each.elements.x, masks[where])
         [element] = each.elements.at(np.array([at]))
@@ -167,6 +174,11 @@ def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongQuantiz
             sum(mask.size for mask in masks),
             followed,
         )
+
+
+def _where(answered: Sequence[_Answers]) -> list[str]:
+    """The words for each tensor with wrong elements; empty ones for a short row."""
+    return [each.given.where for each in answered if each.graded.is_wrong.any()]
 
 
 def _mask(each: _Answers, level: str) -> Mask:

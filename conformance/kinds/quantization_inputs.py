@@ -50,11 +50,15 @@ MOST_CODES = 1 << 10
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The tensors of one request, and each element's own scale and zero point."""
+    """The tensors of one request, and each element's own scale and zero point.
+
+    ``where`` are words for a tensor that kernels may treat otherwise than a short row.
+    """
 
     tensors: dict[str, Bits]
     scales: Bits
     zeros: Bits | None
+    where: str = ""
 
 
 def telling_requests(case: Case, *, has_whole: bool = True) -> tuple[Given, ...]:
@@ -136,8 +140,8 @@ def _along_axis(rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: b
     shape = (1, count, 1)
     along = shape if keeps_ranks else (count,)
     tensors = {"x": x, "scale": scale.reshape(along), "zero": zero.reshape(along)}
-    spread = (np.broadcast_to(each.reshape(shape), x.shape) for each in (scale, zero))
-    return Given(tensors, *spread)
+    scales, zeros = (np.broadcast_to(each.reshape(shape), x.shape) for each in (scale, zero))
+    return Given(tensors, scales, zeros)
 
 
 def _in_blocks(rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bool) -> Given:
@@ -154,8 +158,8 @@ def _in_blocks(rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bo
     length = x.shape[AXIS] - (0 if keeps_ranks else BLOCK_SIZE - SHORTEST)
     x = np.ascontiguousarray(x[:, :length])
     scale, zero = (each[of_block] for each in _columns(rules, pairs))
-    spread = (np.repeat(each, BLOCK_SIZE, axis=AXIS)[:, :length] for each in (scale, zero))
-    return Given({"x": x, "scale": scale, "zero": zero}, *spread)
+    scales, zeros = (np.repeat(each, BLOCK_SIZE, axis=AXIS)[:, :length] for each in (scale, zero))
+    return Given({"x": x, "scale": scale, "zero": zero}, scales, zeros)
 
 
 def _columns(rules: Formula, pairs: Sequence[tuple[int, int]]) -> tuple[Bits, Bits]:

@@ -211,6 +211,8 @@ def _cause_of_chain(mechanism: str) -> tuple[Cause, str]:
 
 def _cause_of_quantized(mechanism: str) -> tuple[Cause, str]:
     """The cause of wrong codes, scales or values."""
+    if mechanism == quantization_mechanisms.IN_OTHER_TENSORS:
+        return CHANGES_WITH_LAYOUT
     if mechanism:
         return Cause("wrong value", mechanism), quantization_mechanisms.says(mechanism)
     return Cause("wrong value", "quantizes-otherwise"), "quantizes to other values"

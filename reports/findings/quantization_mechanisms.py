@@ -77,6 +77,8 @@ SAYS: Mapping[str, str] = {
         for precision in ("float64", "float32", "float16", "bfloat16")
     },
 }
+IN_OTHER_TENSORS = "changes-with-layout"
+"""Stands for what is wrong in long tensors, or in those that lie otherwise, and in no short row."""
 JOINT = "+"
 """Joins the names of two mechanisms that explain answers together."""
 

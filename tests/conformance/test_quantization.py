@@ -15,7 +15,7 @@ from oracles.backend.replies import Declined, Reply, attempt
 from oracles.protocol import Unsupported
 from oracles.reference.quantization_answers import quantize as answer_rightly
 from oracles.reference.quantization_answers import spread
-from reports.findings.quantization_mechanisms import SAYS, says
+from reports.findings.quantization_mechanisms import IN_OTHER_TENSORS, SAYS, says
 from reports.grading.allowed_answers import Expectations
 from reports.judgement import Judgement
 from reports.problems import WrongQuantized, WrongShape
@@ -415,6 +415,53 @@ def test_planted_mechanisms_are_named(mechanism: str, name: str, quantize: Quant
     assert says(mechanism)
 
 
+def wrong_from(length: int) -> Quantize:
+    """The second thread of a kernel that gives it the elements from some place on is wrong."""
+
+    def quantize(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        codes = np.array(answer_rightly(case, tensors)["y"])
+        codes.reshape(-1)[length:] ^= 1
+        return {"y": codes}
+
+    return quantize
+
+
+def in_memory_order(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+    """Take the elements as they lie in memory, whatever the steps between them."""
+    x = tensors["x"]
+    contiguous = np.lib.stride_tricks.as_strided(x, x.shape, np.empty(x.shape, x.dtype).strides)
+    return answer_rightly(case, {**tensors, "x": contiguous})
+
+
+def with_scales_in_memory_order(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+    scale = tensors["scale"]
+    strides = np.empty(scale.shape, scale.dtype).strides
+    contiguous = np.lib.stride_tricks.as_strided(scale, scale.shape, strides)
+    return answer_rightly(case, {**tensors, "scale": contiguous})
+
+
+@pytest.mark.parametrize(
+    ("name", "quantize", "where"),
+    [
+        (TENSOR, wrong_from(16_384), "length 16411"),
+        (BACK, wrong_from(8_192), "length 16411"),
+        (TENSOR, in_memory_order, "steps (2,) and of shape (2, 5, 3, "),
+        (ALONG_AXIS, in_memory_order, "dimensions in memory (0, 2, 1)"),
+        (IN_BLOCKS, in_memory_order, "dimensions in memory (1, 0)"),
+        (BACK_IN_BLOCKS, with_scales_in_memory_order, "dimensions in memory (1, 0)"),
+    ],
+)
+def test_a_fault_of_long_tensors_or_of_their_layout_is_found_and_named(
+    name: str, quantize: Quantize, where: str
+) -> None:
+    found = judge(name, quantize)
+    assert found.verdict == "violates"
+    assert isinstance(found.problems[0], WrongQuantized)
+    assert found.problems[0].followed == (IN_OTHER_TENSORS,)
+    assert "; only in tensors of " in found.message
+    assert where in found.message
+
+
 def test_two_mechanisms_together() -> None:
     reciprocal = by(lambda x, scale: x * (np.float32(1) / scale), half_away)
     [problem, *_] = judge(TENSOR, reciprocal).problems
@@ -476,7 +523,7 @@ def test_what_is_not_offered_is_left_out() -> None:
 
     found = judge(TENSOR, without_zero)
     assert found.verdict == "conforms"
-    assert found.message == "1 of 7 not asked: it needs a zero point"
+    assert found.message == "1 of 10 not asked: it needs a zero point"
 
     def nothing(case: Case, tensors: Tensors) -> Mapping[str, Any]:
         raise Unsupported("it has no such kernel")
