@@ -34,8 +34,8 @@ def standard_claims(version: str) -> tuple[str, ...]:
 class Namespace:
     """A library that has the standard's functions, and how its arrays are made and read.
 
-    ``array`` makes an array of a dtype of the bits. ``read`` returns numpy's view of an array: in
-    the array's own memory, so that shared memory shows.
+    ``array`` makes an array of a dtype from bits. ``read`` returns a numpy view in the array's own
+    memory, so that the adapter can tell whether two arrays share memory.
     """
 
     framework: str
@@ -62,7 +62,7 @@ class Namespace:
 
 
 def require_astype(framework: str, call: Call) -> None:
-    """Raise Unsupported for a call of another document: a namespace has no such method."""
+    """Raise Unsupported unless a call is ``astype`` of a tensor on the CPU."""
     if (call.receiver, call.method, call.device) != ("tensor", "astype", "cpu"):
         raise Unsupported(f"{framework} has no {call.receiver} with a method {call.method}")
 
@@ -82,7 +82,7 @@ class NamespaceSyntax:
     read: str
 
     def call_script(self, version: str, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes a call, and shows what came back and in which memory."""
+        """Return a script that makes a call and prints its result and whether memory is shared."""
         require_astype(self.namespace, call)
         [member] = call.members
         written = [self._argument(each) for each in call.args]

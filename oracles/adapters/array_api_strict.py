@@ -37,7 +37,7 @@ SYNTAX = NamespaceSyntax(HEADER, "xp", "xp.asarray(bits.view(np.{0}))", "np.from
 
 
 class ArrayApiStrict:
-    """A cast by the namespace's ``astype``; a call as the version of its document has it."""
+    """A cast by the namespace's ``astype``; a call by the ``astype`` of its document's version."""
 
     name = "array_api_strict"
     claims: tuple[str, ...] = (CASTS, CALLS)
@@ -111,8 +111,8 @@ class ArrayApiStrict:
         return self._xp.asarray(bits.view(dtype))
 
     def _astype_of(self, version: str, *args: Any, **kwargs: Any) -> Any:
-        """Call the ``astype`` of a version; flags are the whole process's, and change no array."""
+        """Call the ``astype`` of a version, under a lock: the flags are the whole process's."""
         with self._flags, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it has no 2021.12 of its own, and says so
+            warnings.simplefilter("ignore")  # it warns that it has no 2021.12 of its own
             with self._xp.ArrayAPIStrictFlags(api_version=version):
                 return self._xp.astype(*args, **kwargs)

@@ -1,8 +1,8 @@
-"""Intel's AutoRound: its data types of blocks, which return numbers, and the exponents of scales.
+"""Intel's AutoRound: its block data types, which return numbers and the exponents of scales.
 
-A number that it returns is a code times its scale, and both divisions by a power of two and
-products with one are exact. So the codes follow from the numbers and the scales: ml_dtypes finds
-those of the quotients. Of NVFP4 the quotients are rounded, and near enough to the values.
+It returns no codes. Each number is a code times its scale, and multiplying or dividing by a power
+of two is exact. So the adapter divides the numbers by the scales, and ml_dtypes converts the
+quotients to codes. For NVFP4 the quotients are rounded, but near enough to the codes' values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ELEMENTS: Mapping[str, tuple[str, str]] = {
 }
 """AutoRound's data type and the dtype of codes, by element."""
 RULES: Mapping[str, str] = {"floor": "", "round-up": "_rceil"}
-"""What the name of a data type ends in, by rule."""
+"""The suffix of a data type's name that selects a rule, by rule."""
 EXPONENT = "exponent = exponent.double().numpy()"
 DIVISOR = "divisor = np.repeat({divisor}, {size}).reshape(len(bits), -1)[:, : bits.shape[1]]"
 QUOTIENT = "numbers.double().numpy() / divisor"
@@ -46,7 +46,7 @@ class AutoRound(BlockLibrary):
     )
 
     def takes_ragged(self, asked: BlockCase) -> bool:
-        """Rows are filled up."""
+        """Return True: AutoRound pads rows."""
         return True
 
     def lines(self, asked: BlockCase) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the adapters of libraries of block formats share.
+"""The base class of adapters for libraries of block formats, and script lines that they share.
 
 Such a library quantizes by a function of its own, which takes a tensor and returns packed codes and
 scales. An adapter writes the call down as the lines of a script. These lines are what it executes,
@@ -43,13 +43,14 @@ PACK_LOW_FIRST = "packed = bits[:, ::2] | bits[:, 1::2] << 4"
 """The first of two codes is in the lower bits."""
 
 FEW = 4
-"""A script lists so many patterns that differ from the most frequent one, and no array of all."""
+"""With at most this many patterns besides the most frequent one, a script lists only those."""
 
 
 @dataclass(frozen=True)
 class BlockCase:
-    """What a case of blocks asks: ``number`` and ``element`` are dtypes, whichever is the source.
+    """The parameters of a case of blocks.
 
+    ``number`` is the dtype of numbers and ``element`` that of codes, whichever is the source.
     ``rule`` names how scales are found; it is empty if the case decodes.
     """
 
@@ -62,7 +63,7 @@ class BlockCase:
 
     @property
     def is_decoding(self) -> bool:
-        """Whether numbers are made of codes and scales."""
+        """Whether the case computes numbers from codes and scales."""
         return not self.rule
 
     @property
@@ -117,7 +118,7 @@ class BlockLibrary(ABC):
         return False
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Refuse the case: rounding one number is no function of such a library."""
+        """Raise Unsupported: such a library casts only in blocks."""
         raise Unsupported(f"{self.distribution} makes blocks, and casts no tensor for itself")
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
@@ -127,7 +128,7 @@ class BlockLibrary(ABC):
             raise Unsupported(f"{self.distribution} takes rows of whole blocks only")
         names = dict(self._imported)
         for name, array in _inputs(asked, tensors).items():
-            names[name] = array.copy()  # some libraries write into what they get
+            names[name] = array.copy()  # some libraries write into their inputs
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             exec("\n".join(self.lines(asked)), names)
@@ -160,7 +161,7 @@ class BlockLibrary(ABC):
 
 
 def _inputs(asked: BlockCase, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-    """The arrays that the lines of a call find, by name, as rows."""
+    """The arrays that the lines of a call read, by name; those of several elements as rows."""
     x = tensors["x"]
     inputs: dict[str, Bits] = {"bits": x.reshape(-1, x.shape[-1])}
     if asked.is_decoding:
@@ -171,7 +172,7 @@ def _inputs(asked: BlockCase, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
 
 
 def _binding(name: str, dtype: str, bits: Bits) -> str:
-    """Return the lines that bind a name to an array, of which most patterns may be the same."""
+    """Return the lines that bind a name to an array, shortened if most patterns are the same."""
     patterns = bits.ravel().tolist()
     usual, _ = Counter(patterns).most_common(1)[0]
     others = [place for place, pattern in enumerate(patterns) if pattern != usual]
@@ -198,7 +199,7 @@ def tensor_line(name: str, dtype: str, source: str = "bits") -> str:
 def torch_inputs(asked: BlockCase, data: str = "torch.uint8") -> list[str]:
     """Return the lines that bind ``data`` and ``scale`` to torch tensors of codes and scales.
 
-    ``data`` has two codes of four bits in a byte, or is viewed as another dtype.
+    Codes of four bits are packed, two in a byte. The parameter ``data`` is the tensor's dtype.
     """
     scale = "torch.uint8" if asked.family == MX else "torch.float8_e4m3fn"
     return [

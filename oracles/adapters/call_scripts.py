@@ -14,10 +14,10 @@ from specs.cases import Case
 
 @dataclass(frozen=True)
 class CallSyntax:
-    """How a framework writes what calls are made of, each as a Python expression.
+    """How a framework writes the parts of a call, each as a Python expression.
 
-    ``tensor`` makes a tensor of the array ``bits`` for a dtype, ``ones`` one without it.
-    ``module`` makes an empty layer, ``parameter`` a parameter of the tensor of an expression.
+    ``tensor`` makes a tensor of a dtype from the array ``bits``, and ``ones`` a tensor of ones.
+    ``module`` makes an empty layer, and ``parameter`` a parameter from a tensor's expression.
     """
 
     framework: str
@@ -30,8 +30,8 @@ class CallSyntax:
     def call_statements(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return the statements that make a case's call on a receiver that holds these bits.
 
-        Of several members only the one that the case asks about does. Raises Unsupported for a
-        receiver or an argument that scripts do not write.
+        If the receiver has several members, only the one that the case asks about holds the bits.
+        Raises Unsupported for a receiver or an argument that scripts cannot write.
         """
         if call.receiver not in ("tensor", "layer") or call.device != "cpu" or not call.method:
             raise Unsupported(f"{self.framework}'s scripts make no {call.receiver} of this kind")
@@ -64,7 +64,7 @@ class CallSyntax:
         return write(argument.value)
 
     def _layer(self, members: tuple[Member, ...], asked: str) -> Iterator[str]:
-        """Yield the statements that build a layer; a dotted name belongs to another inside it."""
+        """Yield the statements that build a layer; a dotted name is a member of a nested layer."""
         yield f"layer = {self.module}"
         known = {"layer"}
         for member in members:

@@ -1,8 +1,8 @@
-"""CINN, paddle's compiler, in a paddle that was built with it; no published wheel is.
+"""CINN, paddle's compiler, in a paddle that was built with it; no published wheel contains it.
 
 This project has not run it. A paddle without CINN accepts ``backend="CINN"`` and silently runs its
-own kernels, so the adapter refuses such a paddle. What CINN itself leaves to paddle's kernels
-cannot be distinguished.
+own kernels, so the adapter refuses such a paddle. It cannot tell which operations CINN itself
+leaves to paddle's kernels.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ DECODE_NVFP4 = (
 
 
 class Gguf(BlockLibrary):
-    """Blocks by ``gguf.quants``; of NVFP4 it only reads them."""
+    """Blocks by ``gguf.quants``, which only decodes NVFP4."""
 
     name = "gguf"
     distribution = "gguf"

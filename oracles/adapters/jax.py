@@ -89,27 +89,27 @@ FUNCTIONS: Mapping[Asked, str] = {
     "reduce_precision": "lax.reduce_precision",
     "astype": "numpy.astype",
 }
-"""Where jax has the functions, each of an array and a dtype, or of an array and two widths."""
+"""The names of jax's functions; each takes an array, and either a dtype or two widths."""
 
 CACHED_FUNCTIONS = 64
 
 KEEPING = (None, "jit")
-"""The variants whose executables are kept; one of `folded` serves only one tensor."""
+"""The variants that cache executables on disk; one of `folded` would serve only one tensor."""
 PROCESSOR_LINES = ("model name", "flags", "CPU implementer", "CPU part", "Features")
-"""The lines of ``/proc/cpuinfo`` that say which instructions there are."""
+"""The lines of ``/proc/cpuinfo`` that tell which instructions the processor has."""
 KEPT_FROM, NEVER = "jax_persistent_cache_min_compile_time_secs", 1e9
 
 OPERATIONS = ("stablehlo-convert", "stablehlo-bitcast-convert", REDUCTION, "xla-bitcast-convert")
-"""The documents of the operations that its functions become."""
+"""The documents of the operations to which jax lowers its functions."""
 FOLDING_LIMITS = (1 << 16,)
 """XLA folds constants of more elements with another evaluator, which answers differently."""
 
 
 class Jax:
-    """A cast by ``convert_element_type``, or (`stablehlo`) by the operation that it becomes.
+    """A cast by ``convert_element_type``, or (`stablehlo`) by the operation to which it lowers.
 
-    `gpu` converts as jax itself does, on a GPU. The array API's own cases are asked of
-    ``jax.numpy.astype``, which becomes the same conversion but for complex arrays.
+    `gpu` makes the same calls as no variant, on a GPU. Cases of the array API standard call
+    ``jax.numpy.astype``, which lowers to the same conversion except for complex arrays.
     """
 
     name = "jax"
@@ -152,7 +152,7 @@ class Jax:
             return namespace.make(call, bits)
 
     def _request(self, case: Case, shape: Shape) -> Request:
-        """Return what answers a case; raise Unsupported if no function has its parameters."""
+        """Return the request that answers a case; raise Unsupported for unknown parameters."""
         precision = precision_of(case)
         if precision is None:
             require_plain(case, FUNCTIONS["convert"])
@@ -250,7 +250,7 @@ class Jax:
         return self._around(statement, str(case), case, bits)
 
     def _around(self, statement: str, asked: str, case: Case, bits: Bits) -> str:
-        """Return a script around the statement that makes y of x."""
+        """Return a script around the statement that computes y from x."""
         device = f', jax.devices("{self._device}")[0]' if self._device else ""
         return (
             HEADER.format(version=self.version, case=asked, platforms="" if self._device else "cpu")
@@ -274,7 +274,7 @@ class Jax:
 
 
 def _standard_claims(jax: Any, variant: str | None) -> tuple[str, ...]:
-    """Return what jax.numpy declares of the array API standard and a variant can be asked."""
+    """Return the claims of the array API standard that jax.numpy makes and a variant supports."""
     lacking = {None: (), "stablehlo": (CASTS, CALLS)}.get(variant, (CALLS,))
     declared = standard_claims(jax.numpy.__array_api_version__)
     return tuple(each for each in declared if each.partition(":")[0] not in lacking)
@@ -298,7 +298,7 @@ class Request:
     precision: str | None = None
 
     def program(self) -> str:
-        """Return it as a StableHLO program; empty where it is no operation of StableHLO."""
+        """Return the request as a StableHLO program; empty if StableHLO lacks the operation."""
         if self.operation == "astype":
             return ""
         return program(self.operation, self.source, self.target, self.shape, self.precision)
@@ -378,7 +378,7 @@ class Roads:
 
 
 def _keep_executables(jax: Any) -> None:
-    """Let jax keep what it compiles for this processor, under a key of program and versions."""
+    """Have jax cache executables in a folder for this processor, by program and versions."""
     jax.config.update("jax_compilation_cache_dir", str(cache_folder("jax") / _processor()))
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     jax.config.update(KEPT_FROM, 0)
@@ -397,7 +397,7 @@ def _processor() -> str:
 
 @contextmanager
 def _kept_from(jax: Any, seconds: float) -> Iterator[None]:
-    """Within the context, keep only what takes so long to compile."""
+    """Within the context, cache only executables that take at least ``seconds`` to compile."""
     before = getattr(jax.config, KEPT_FROM)
     jax.config.update(KEPT_FROM, seconds)
     try:

@@ -16,7 +16,7 @@ OPTION = "xla_allow_excess_precision"
 
 
 def chain_roads(variant: str | None) -> tuple[str, ...]:
-    """The roads of a variant of the backend, first the one that its users get."""
+    """The roads of a variant of the backend; the first is the one that users get by default."""
     match variant:
         case None:
             return (EAGER,)
@@ -44,7 +44,7 @@ def ends_of(
 
 
 def chain_statement(road: str, dtypes: Sequence[str]) -> str:
-    """The statement of a script that makes y of x along a path of dtypes."""
+    """The statement of a script that casts x along a path of dtypes, to y."""
     path = "x"
     for dtype in dtypes:
         path = f"jax.lax.convert_element_type({path}, jnp.{dtype})"

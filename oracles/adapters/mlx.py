@@ -28,9 +28,9 @@ EVEN_NUMBER = (
 )
 EVEN_SCALES = "scales = np.pad(scale_bits.reshape(-1, 1), [(0, scale_bits.size % 2), (0, 0)])"
 WITHOUT_ADDED = ("y, scale = y.ravel()[: bits.size], scale.ravel()[: bits.size // 16]",)
-"""NVFP4 blocks, to which one of zeros may be added."""
+"""Drops the block of zeros that ``EVEN_NUMBER`` may add to NVFP4 blocks."""
 FROM_LARGEST = "total = mx.array(global_bits.view(np.float32) * np.float32(448 * 6))"
-"""A global scale is given to mlx as the largest number of the tensor that it is made of."""
+"""mlx takes a global scale as the largest magnitude of the tensor from which it is computed."""
 
 
 class Mlx(BlockLibrary):

@@ -34,7 +34,7 @@ DEQUANTIZE: Mapping[str, str] = {
     "MXFP8QTensor": "",
     "NVFP4QTensor": ", double_scale=total, block_sizes={-1: 16}",
 }
-"""The call of each class, and what its ``dequantize`` is given besides the scales."""
+"""The arguments of each class's ``dequantize`` besides the scales."""
 
 
 class Modelopt(BlockLibrary):
@@ -49,7 +49,7 @@ class Modelopt(BlockLibrary):
     )
 
     def takes_ragged(self, asked: BlockCase) -> bool:
-        """Rows are filled up, but for MXFP4, and for NVFP4 on the way back."""
+        """Return whether a class pads rows: that of MXFP8, and that of NVFP4 if it quantizes."""
         return not asked.is_packed or (asked.family == NVFP4 and not asked.is_decoding)
 
     def lines(self, asked: BlockCase) -> list[str]:
@@ -59,7 +59,7 @@ class Modelopt(BlockLibrary):
             raise self.declined(asked)
         lines = []
         if asked.family == NVFP4:
-            # Without a global scale it makes one of the whole tensor.
+            # Without a global scale modelopt computes one from the whole tensor.
             lines.append(GLOBAL_TENSOR if asked.has_global else "total = torch.ones(1)")
         if asked.is_decoding:
             return [*lines, *self._decoding(asked, tensor)]

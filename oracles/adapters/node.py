@@ -31,17 +31,19 @@ FLAGS: Mapping[str, tuple[str, ...]] = {
     "liftoff": ("--liftoff", "--no-wasm-tier-up"),
     "turbofan": ("--no-liftoff", "--no-wasm-tier-up"),
 }
-"""By variant, the only one of V8's two compilers; without one, V8 begins with Liftoff."""
+"""The flags that restrict V8 to one of its two compilers; without them it begins with Liftoff."""
 VARIANTS: tuple[str, ...] = tuple(FLAGS)
 PROFILES = (FULL,)
 
 ADVICE = "node is missing: install Node.js (apt-get install nodejs) and have `node` on the PATH"
 
 HEADER = struct.Struct("<6I")
-"""Of a request: the lengths of the module, of the inputs and of the answers, their address, how
-many, and the first pattern. Without inputs, the module makes the patterns itself."""
+"""The header of a request: six numbers.
+
+These are the lengths in bytes of the module, the inputs and the answers, the address of the
+answers, their count, and the first pattern. Without inputs, the module generates the patterns."""
 REPLY = struct.Struct("<2I")
-"""Whether it trapped, and the length of the answers, or of the reason."""
+"""The header of a reply: whether the module trapped, and the length of the answers or reason."""
 
 RUNNER = """\
 const { readSync, writeSync } = require("node:fs");
@@ -147,7 +149,7 @@ class Node:
         return call
 
     def sweep(self, case: Case, lo: int, hi: int) -> Swept:
-        """Prepare a call for which the module makes the inputs, so that only answers travel."""
+        """Prepare a call in which the module generates the inputs, so that only answers travel."""
         operation = cast_operation(case, PROFILES)
         if operation.source_size != SWEPT_SIZE:
             raise Unsupported(f"modules make no patterns of {case.source} themselves")
@@ -193,7 +195,7 @@ class Node:
 
 
 class Process:
-    """A process of node that runs modules; two threads take turns."""
+    """A process of node that runs modules; a lock lets one thread use it at a time."""
 
     def __init__(self, command: list[str]) -> None:
         self._lock = Lock()
@@ -208,7 +210,7 @@ class Process:
     def convert(
         self, operation: Operation, answers: Bits, inputs: Bits | None = None, first: int = 0
     ) -> None:
-        """Fill the answers to inputs, or to the patterns from ``first`` on; raise TrapError."""
+        """Fill ``answers`` for inputs, or for patterns from ``first`` on; raise TrapError."""
         if not answers.size:
             return
         code = operation.binary

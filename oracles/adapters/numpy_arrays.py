@@ -1,4 +1,4 @@
-"""What the adapters of numpy and ml_dtypes share: casts by ``astype``, bitcasts by ``view``.
+"""The base class of the adapters of numpy and ml_dtypes: casts by ``astype``, bitcasts by ``view``.
 
 ml_dtypes registers its dtypes with numpy, so that both are arrays of the same kind.
 """

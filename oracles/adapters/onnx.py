@@ -168,7 +168,7 @@ class Onnx:
         return plain_road(case, "ONNX's BitCast")
 
     def road(self, case: Case) -> str:
-        """Return what the model of a case depends on."""
+        """Return the opset, the dtypes and the parameters of the model of a case."""
         require_plain(case, "ONNX's Cast")
         return self._models.road(case)
 
@@ -257,7 +257,7 @@ class Onnx:
     def _check(self, graph: Graph, rank: int) -> Exception | None:
         """Return the error with which the checker refuses a model."""
         try:
-            # It needs a shape, so each rank has its own model.
+            # The checker needs a shape, so each rank has its own model.
             model = self._models.with_input(graph, rank)
             self._onnx.checker.check_model(model, full_check=True)
         except Exception as refusal:

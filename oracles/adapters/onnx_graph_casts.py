@@ -1,7 +1,7 @@
-"""Executes a graph of casts by the reference: what an optimizer has left of a model.
+"""Executes the casts that an optimizer has left in a model, by the reference.
 
-Whoever judges an optimizer wants no kernel in between. So the casts that are left get the answers
-of the documents' rules, and what moves bits without a change moves them here.
+An optimizer is judged without the kernels of any runtime. So the reference answers the casts that
+are left, and operators that only move bits pass them on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONG_NAMES = {short: name for name, short in SHORT_NAMES.items()}
 
 
 class Path(NamedTuple):
-    """How an output of a graph comes about: the input that it begins with, and its casts."""
+    """How a graph computes a value: from which input, by which casts, and the value's dtype."""
 
     source: str
     casts: tuple[Case, ...]
@@ -31,14 +31,14 @@ class Path(NamedTuple):
 
 
 class GraphCasts:
-    """The casts of an optimized model, under the names of its outputs."""
+    """Finds the casts that optimized models make for each output, and executes them."""
 
     def __init__(self, onnx: Any, reference: Reference) -> None:
         self._onnx = onnx
         self._reference = reference
 
     def run(self, model: Any, given: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Return the patterns of each output, of inputs under their names."""
+        """Return the patterns of each output by name, for the patterns of inputs by name."""
         found: dict[str, Bits] = {}
         for name, path in self.paths(model).items():
             bits = given[path.source]
@@ -48,10 +48,10 @@ class GraphCasts:
         return found
 
     def paths(self, model: Any) -> dict[str, Path]:
-        """Return how each output comes about.
+        """Return from which input and by which casts the graph computes each output.
 
-        Raise Unsupported for a node that is no cast, and TypeError for an output of another dtype
-        than the graph says.
+        Raise Unsupported for a node that neither casts nor moves bits, and TypeError for an output
+        of another dtype than the graph declares.
         """
         version = _version(model)
         values: dict[str, Path] = {}
@@ -92,7 +92,7 @@ class GraphCasts:
 
 
 def _version(model: Any) -> str:
-    """The newest version of the document that a model's opset has."""
+    """The newest version of the document that is not above a model's opset."""
     opset = next(each.version for each in model.opset_import if each.domain in ("", "ai.onnx"))
     versions = document_named(DOCUMENT).entry.versions
     return max((each for each in versions if int(each) <= opset), key=int)

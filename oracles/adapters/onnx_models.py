@@ -92,7 +92,7 @@ def bitcast_graph(case: Case) -> Graph:
 
 
 def axes_of(company: Company) -> dict[str, str]:
-    """The axes of a company's road, and where it lies on each."""
+    """Return the axes of a company's road, each with its value."""
     return dict(axis.split(":") for axis in company.road.split(","))
 
 
@@ -160,7 +160,7 @@ class ModelBuilder:
     def statement(self, graph: Graph, shape: str, *, has_input: bool = True) -> str:
         """Return the statement that binds a script's ``model``; dtypes are followed by ``shape``.
 
-        Without an input, x must become an initializer.
+        Without an input, the script must add x as an initializer.
         """
         source, target = (
             f"{PARSED_NAMES.get(dtype, dtype)}{shape}" for dtype in (graph.source, graph.target)
@@ -197,9 +197,9 @@ class ModelBuilder:
     ) -> Any:
         """Return the model of a company: chain number i leads from ``xi`` to ``yi``.
 
-        With the axis ``middle:output`` the values on the way are outputs too, with
+        With the axis ``middle:output`` the values between casts are outputs too, with
         ``input:constant`` the inputs are initializers with these ``bits``, and with
-        ``before:reshape`` a node stands before the first cast.
+        ``before:reshape`` a Reshape precedes the first cast.
         """
         helper, graph = self._helper, cast_graph(company.chains[0].steps[0])
         nodes, inputs, outputs, constants = [], [], [], []
@@ -238,7 +238,7 @@ class ModelBuilder:
     def chain_statement(self, chain: Chain, axes: Mapping[str, str]) -> str:
         """Return the statement that binds a script's ``model`` of one chain, as ``chains`` does.
 
-        A constant x must become an initializer.
+        If x is constant, the script must add it as an initializer.
         """
         graph = cast_graph(chain.steps[0])
         lines, outputs, at = [], [], "x"

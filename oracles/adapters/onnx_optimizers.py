@@ -1,7 +1,7 @@
-"""Optimizers of ONNX models: what they leave of a graph of casts, executed by the reference.
+"""Optimizers of ONNX models; the reference executes the casts that they leave.
 
-So a wrong answer is the rewrite's alone, whatever kernels a runtime has. Constants are no road
-here: an optimizer folds them by the kernels of a runtime, which is a backend of its own.
+So a wrong answer is the fault of a rewrite, never of a runtime's kernel. There is no road for
+constants: an optimizer folds them by the kernels of a runtime, which is a backend of its own.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ ort.InferenceSession(model.SerializeToString(), options)
 LEVEL = "options.graph_optimization_level = ort.GraphOptimizationLevel.{}\n"
 
 Rewrite = Callable[[Any, str], Any]
-"""What makes another model of a model, at a level."""
+"""Optimizes a model at a level, and returns the optimized one."""
 
 
 @dataclass(frozen=True)
 class Rewriter:
-    """An optimizer: its package, and what starts it.
+    """An optimizer: its package, how it is loaded, and how a script calls it.
 
-    In a script ``left`` is the expression of what it leaves of ``model``, after ``statements``.
+    In a script the expression ``left``, after ``statements``, is the optimized ``model``.
     """
 
     package: str
@@ -63,12 +63,12 @@ class Rewriter:
     statements: str = ""
     extra: str = "optimizers"
     levels: tuple[str, ...] = (DEFAULT,)
-    """The first is what users get who choose none."""
+    """The levels of optimization; the first is the default."""
     name: str = ""
 
     @property
     def roads(self) -> tuple[str, ...]:
-        """Each level, and on the first one what else may change what is removed."""
+        """Each level, and variations of the first that may change which casts are removed."""
         first, *others = (f"level:{each}" for each in self.levels)
         return first, f"{first},middle:output", f"{first},before:reshape", *others
 
@@ -140,12 +140,12 @@ class OnnxOptimizer:
         self._optimized = lru_cache(CACHED_MODELS)(self._optimize_cast)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with what is left of a model of one Cast."""
+        """Answer a case with the casts that the optimizer leaves of a model of one Cast."""
         require_plain(case, "ONNX's Cast")
         return self._casts.run(self._optimized(cast_graph(case), bits.ndim), {"x": bits})["y"]
 
     def road(self, case: Case) -> str:
-        """Return what the model of a case depends on."""
+        """Return the opset, the dtypes and the parameters of the model of a case."""
         require_plain(case, "ONNX's Cast")
         return self._models.road(case)
 
@@ -154,7 +154,7 @@ class OnnxOptimizer:
         return self._reference.identity(dtype, bits)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer chains with what is left of one model of all of them."""
+        """Answer chains with the casts that the optimizer leaves of one model of them all."""
         axes = axes_of(company)
         inputs = [bits[str(number)] for number in range(len(company.chains))]
         model = self._rewritten(self._models.chains(company, axes, inputs), axes["level"])
@@ -163,16 +163,16 @@ class OnnxOptimizer:
         return [found[f"y{number}"] for number in range(len(inputs))]
 
     def left(self, company: Company) -> list[tuple[Case, ...]]:
-        """Return the casts that are left of each chain of a company."""
+        """Return the casts that the optimizer leaves of each chain of a company."""
         axes = axes_of(company)
         model = self._models.chains(company, axes, [])
         paths = self._casts.paths(self._rewritten(model, axes["level"]))
         return [paths[f"y{number}"].casts for number in range(len(company.chains))]
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a script that shows what is left of a chain; a comment says what that gives.
+        """Return a script that prints the optimized model of a chain; a comment has the answers.
 
-        A kernel would not do: most of them are wrong in some casts themselves.
+        The script runs no kernel: most kernels are wrong in some casts themselves.
         """
         [chain], [own], axes = company.chains, [*bits.values()], axes_of(company)
         source, target = format_named(chain.source), format_named(chain.target)

@@ -21,7 +21,7 @@ from specs.operations import operation_of
 from specs.quantization_cases import AXIS, BLOCK, FORM, PRECISION, SATURATE, SCALE
 
 FITTING = 90
-"""The characters of a node that a script has on one line."""
+"""A script writes a node with fewer characters on one line."""
 
 OPERATORS: Mapping[str, str] = {
     "quantize": "QuantizeLinear",
@@ -31,7 +31,7 @@ OPERATORS: Mapping[str, str] = {
 """By operation of a document, ONNX's operator."""
 
 CLAIMS = ("onnx-quantize-linear", "onnx-dequantize-linear", "onnx-dynamic-quantize-linear")
-"""The documents of these operators; cases of others are asked of the latest opset."""
+"""The documents of these operators; cases of other documents use the latest opset."""
 
 FIRST_OUTPUT_DTYPE = {"QuantizeLinear": 21, "DequantizeLinear": 23}
 """By operator, the first opset that has the attribute `output_dtype`."""
@@ -81,7 +81,7 @@ def quantize_node(case: Case, tensors: Mapping[str, Bits]) -> tuple[Node, Mappin
         if opset >= FIRST_OUTPUT_DTYPE[operator]:
             attributes["output_dtype"] = case.target
         elif quantizes:
-            # In these opsets only a zero point says of which dtype the codes are.
+            # In these opsets only a zero point can set the dtype of the codes.
             scale = tensors["scale"]
             tensors = {**tensors, "zero": np.zeros(scale.shape, format_named(codes).storage)}
         else:
@@ -137,7 +137,7 @@ class NodeModels:
     def model(self, node: Node, shapes: Shapes, constants: Mapping[str, Bits]) -> Any:
         """Return a node's model, whose inputs among the ``constants`` are initializers.
 
-        The tensors have the shapes, or any if there are none.
+        A tensor that is not among the ``shapes`` may have any shape.
         """
         helper, shape_of = self._helper, dict(shapes)
 
@@ -176,7 +176,7 @@ class NodeModels:
     def statement(self, node: Node, shapes: Shapes, constants: Sequence[str] = ()) -> str:
         """Return the statement that binds a script's ``model``, as ``model`` builds it.
 
-        The constants must become initializers.
+        The script must add the constants as initializers.
         """
         shape_of = dict(shapes)
 

@@ -1,6 +1,6 @@
 """openvino's Convert: evaluated by its reference, or compiled or folded by the CPU plugin.
 
-Cases of ``openvino-convert-like`` are made by ConvertLike, which takes the type from a second
+Cases of ``openvino-convert-like`` are answered by ConvertLike, which takes the type from a second
 tensor. The reference does not evaluate it: the pass ``ConstantFolding`` turns it into a Convert,
 which it folds.
 """
@@ -33,7 +33,7 @@ variant: it calls the reference, which is the adapter without a variant.
 """
 
 LIKE = "openvino-convert-like"
-"""The document whose cases are made by ConvertLike, all others by Convert."""
+"""The document whose cases are answered by ConvertLike, all others by Convert."""
 
 CHAIN_ROADS = ("compiled", "compiled,middle:output")
 CACHED_MODELS = 32
@@ -77,7 +77,7 @@ class OpenVino:
         return OnnxNodes(self._openvino, self._tensors, self._plugin, self._variant)
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Answer a case with what the ONNX front end makes of one node."""
+        """Answer a case with the model into which the ONNX front end translates one node."""
         return self._nodes.quantize(*quantize_node(case, tensors))
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
@@ -255,7 +255,7 @@ class OpenVino:
         return self._variant is None and case.document == LIKE
 
     def _fold(self, case: Case, x: Any, y: Any) -> None:
-        """Convert a constant by the pass ConstantFolding, and copy what it leaves to y."""
+        """Convert a constant to y by the pass ConstantFolding; raise Unsupported if it cannot."""
         constant = self._openvino.op.Constant(x, shared_memory=False)
         model = self._openvino.Model([self._conversion(case, constant)], [], "cast")
         passes = self._passes.Manager()
@@ -288,7 +288,7 @@ class OpenVino:
 
 
 def _kernel_of(case: Case) -> Case:
-    """Return what a compiled model depends on: the pair, and whether it is made by ConvertLike."""
+    """Return the key of a case's compiled model: the pair, and whether ConvertLike converts."""
     document = LIKE if case.document == LIKE else ""
     return Case(document, "", case.source, case.target)
 

@@ -1,8 +1,8 @@
-"""openvino's ONNX front end: it reads a model of one node, and makes several of its own of it.
+"""openvino's ONNX front end: it reads a model of one node, and translates it to several nodes.
 
 A QuantizeLinear to integers becomes a FakeQuantize and a Convert, one to an 8-bit float a Divide,
-a FakeConvert and a Convert, and a DequantizeLinear a Subtract and a Multiply. What the front end
-makes is then evaluated by the reference, or compiled or folded by the CPU plugin, as a Convert is.
+a FakeConvert and a Convert, and a DequantizeLinear a Subtract and a Multiply. The reference then
+evaluates these nodes, or the CPU plugin compiles or folds them, as it does a Convert.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class OnnxNodes:
         return self._plugin.compile(self._model(node, shapes))
 
     def _read(self, node: Node, shapes: Shapes, constants: Mapping[str, Bits] | None = None) -> Any:
-        """Return what the front end makes of a node, whose inputs may be constants."""
+        """Return the model into which the front end translates a node; inputs may be constants."""
         model = self._nodes.model(node, shapes, constants or {})
         try:
             return self._plugin.core.read_model(model.SerializeToString())
@@ -107,7 +107,7 @@ class OnnxNodes:
             raise
 
     def script(self, node: Node, tensors: Mapping[str, Bits]) -> str:
-        """Return a script that runs a node and prints its results; its header is to be added."""
+        """Return a script, without its header, that runs a node and prints its results."""
         is_folded, shapes = self._variant == "cpu-folded", self._shapes(node, tensors)
         dtypes = dict(node.inputs)
         constants = tuple(dtypes) if is_folded else ()

@@ -29,10 +29,7 @@ class Plugin:
         return self._or_unsupported(lambda: self.core.compile_model(model, "CPU", dict(SETTINGS)))
 
     def request_to_folded(self, model: Any) -> Any:
-        """Return a request to a model of constants; raise Unsupported if something is left of it.
-
-        It is one whose node the plugin has folded.
-        """
+        """Return a request to a model of constants; raise Unsupported if it was not folded."""
         compiled = self.compile(model)
         layers = [
             (str(layer.get_rt_info()["layerType"].value), layer.get_output_element_type(0))

@@ -60,7 +60,7 @@ CHAIN_ROADS = (
     "level:disabled,before:reshape",
 )
 CACHED_SESSIONS = 1 << 10
-"""The graphs of all steps of chains: each pair of dtypes asks them again. They take 30 MiB."""
+"""Enough for the steps of all chains, which each pair of dtypes uses again. They take 30 MiB."""
 ONLY_FATAL = 4
 CPU = "CPUExecutionProvider"
 NO_FALLBACK = "session.disable_cpu_ep_fallback"
@@ -131,7 +131,7 @@ class Ort:
         return plain_road(case, "onnxruntime's BitCast")
 
     def road(self, case: Case) -> str:
-        """Return what the model of a case depends on."""
+        """Return the opset, the dtypes and the parameters of the model of a case."""
         require_plain(case, "onnxruntime's Cast")
         return self._models.road(case)
 
@@ -242,7 +242,7 @@ class Ort:
 
     def _script(self, case: Case, graph: Graph, bits: Bits) -> str:
         number = self._models.element_type(case.source)
-        # A session takes texts, but then it gives no dtype that numpy lacks.
+        # ``session.run`` takes texts, but returns no dtype that numpy lacks.
         is_constant = self._folded or (case.source == "string" and is_raw(case.target))
         # onnxruntime removes a Cast to the same dtype, and folds a constant one.
         level = None
@@ -298,7 +298,7 @@ class Ort:
     def _answer_in_numpy(self, graph: Graph, bits: Bits) -> Bits:
         """Answer where numpy has both dtypes, in half the time that a binding takes.
 
-        Texts are no input here: a binding raises other errors, and some targets need one.
+        Texts as inputs go by a binding: it raises other errors, and some targets need one.
         """
         x = ort_value_buffer(format_named(graph.source), bits).view(graph.source)
         (y,) = self._session(graph).run((graph.output,), {"x": x})
