@@ -314,7 +314,7 @@ class Ort:
         return found
 
     def _try_session(self, graph: Graph) -> Any:
-        """Create a session, or return its error, which is kept: a refusal costs as much as ten."""
+        """Create a session, or return its error to be cached: an error costs as much as ten."""
         return self._opened_or_refused(self._models.with_input(graph, rank=None))
 
     def _opened_or_refused(self, model: Any) -> Any:
@@ -350,7 +350,7 @@ class Ort:
         return session
 
     def optimized(self, model: Any, level: str) -> Any:
-        """Return what a level of optimization leaves of a model."""
+        """Return a model after optimization at a level."""
         with self._refusals(*MISSING_KERNELS):
             return self._open_optimized(model, level)[1]
 

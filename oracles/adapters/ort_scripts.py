@@ -59,7 +59,7 @@ RAW = "raw = ctypes.string_at(y.data_ptr(), y.tensor_size_in_bytes())\n"
 
 
 def header(version: str, asked: str, target: str) -> str:
-    """Return a script's first line, which says what is asked, and its imports."""
+    """Return a script's first line, which names the case or the chain, and its imports."""
     modules = "import ctypes\n\n" if is_raw(target) else ""
     return HEADER.format(version=version, asked=asked, modules=modules)
 
@@ -75,7 +75,7 @@ def initializer(dtype: str, number: int, bits: Bits) -> str:
 
 
 def session(level: str | None, provider: str) -> str:
-    """Return the statements that open a session, at a level of optimization if one matters."""
+    """Return the statements that open a session, at a level of optimization if it is given."""
     if level is None:
         return SESSION.format(provider=provider)
     return SESSION_OF_LEVEL.format(level=level, provider=provider)
@@ -153,7 +153,7 @@ def node_run(
 
 
 def is_raw(dtype: str) -> bool:
-    """Whether numpy has no array of a tensor's dtype."""
+    """Whether a tensor's patterns must be read from its memory, as numpy lacks the dtype."""
     return dtype not in NUMPY_DTYPES and dtype != "string"
 
 

@@ -117,7 +117,7 @@ class Calls:
         return self._other_tensor(dtype).to(self._device_name("gpu"))
 
     def _members(self, value: Any) -> dict[str, Any]:
-        """Return the tensors of a tensor or a layer by name; of anything else, nothing."""
+        """Return the tensors of a tensor or a layer by name; empty for anything else."""
         if isinstance(value, self._paddle.Tensor):
             return {"": value}
         if isinstance(value, self._paddle.nn.Layer):

@@ -41,7 +41,7 @@ CARRIERS: Mapping[str, str] = {
     "uint64": "int64",
     "V16": "complex128",
 }
-"""By storage, a dtype that numpy and paddle share and that paddle views as all of its size."""
+"""By storage, a dtype that numpy and paddle share; paddle can view it as any of the same size."""
 
 ONLY_FATAL = "3"
 

@@ -38,7 +38,7 @@ DTYPES: Mapping[str, str] = {
 }
 
 DEFAULT_MODES: Mapping[str, str] = {"mode": "CAST_NONE", "satmode": "off"}
-"""The values of the parameters that a cast without them has."""
+"""The values of parameters that a case does not name."""
 
 
 class Pypto:

@@ -21,7 +21,7 @@ for name, dtype, dims, data in [{constants}]:
 def tensor_statements(
     node: Node, tensors: Mapping[str, Bits], memory: Callable[[Format, Bits], Bits]
 ) -> str:
-    """Return the statements that bind the names of a node's inputs to what is in their memory."""
+    """Return the statements that bind a node's inputs, by name, to the content of their memory."""
     lines = []
     for name, dtype in node.inputs:
         entry, bits = format_named(dtype), tensors[name]

@@ -37,7 +37,7 @@ class Quark(BlockLibrary):
     )
 
     def takes_ragged(self, asked: BlockCase) -> bool:
-        """Rows are filled up; codes of four bits must be even in number."""
+        """Return whether rows are padded: not with 4-bit codes, which must be even in number."""
         return not asked.is_packed
 
     def lines(self, asked: BlockCase) -> list[str]:

@@ -1,4 +1,4 @@
-"""Load a framework, and refuse what it does not offer."""
+"""Load a framework, and raise Unsupported for what it does not offer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAIN_MODES: Mapping[str, frozenset[str] | None] = {
     "operator": frozenset({"trunc_sat"}),
     "profile": None,
 }
-"""By parameter, the values that a cast without parameters is compared with; None: every value.
+"""By parameter, the values with which a cast without parameters answers cases; None: all values.
 
 A shape is no parameter of the cast: it is the input tensor's own.
 """
@@ -40,7 +40,7 @@ def load(module: str, extra: str) -> Any:
 
 
 def not_installed(error: ModuleNotFoundError, extra: str) -> NotInstalled:
-    """Return the error that says how to install what is missing."""
+    """Return the error that says how to install the missing module."""
     return NotInstalled(f"{error.name} is missing: pip install 'castigate[{extra}]'")
 
 

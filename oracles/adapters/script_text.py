@@ -13,10 +13,10 @@ from specs.formats import format_named
 
 WIDTH = 96
 UNEVEN = 37
-"""Elements of a row that vector instructions cast for the most part, and a loop at its end."""
+"""A length of rows of which vector instructions cast most elements, and a scalar loop the rest."""
 
 PRINT_EXPRESSIONS = {"O": "repr({0})", "V16": '"0x" + {0}.tobytes()[::-1].hex()'}
-"""How a pattern is printed, by storage, where ``hex`` does not do."""
+"""How a script prints a pattern, by storage, where ``hex`` does not take it."""
 
 NUMPY_DTYPES = frozenset(
     {
@@ -101,6 +101,6 @@ def _print_expression(dtype: str, name: str) -> str:
 
 
 def mask_expression(dtype: str) -> str:
-    """Return what clears the bits above a code of less than a byte; empty for other dtypes."""
+    """Return the expression that clears bits above codes of less than a byte, empty for others."""
     entry = format_named(dtype)
     return f" & {entry.mask:#x}" if is_packed(entry) else ""

@@ -14,7 +14,7 @@ COMPUTED = re.compile(r" (convert|bitcast-convert|reduce-precision|compare|real|
 """An operation left in a program that XLA did not fold; a cast to bool becomes a compare."""
 
 REDUCTION = "stablehlo-reduce-precision"
-"""The document of an operation that returns the type that it takes."""
+"""The document of the operation that reduces the precision, and returns the type that it takes."""
 PRECISION = "bits"
 """Its parameter: a precision such as `e5m10`, as StableHLO's text form writes it, too."""
 
@@ -87,7 +87,7 @@ def program(
 
 
 def statement(operation: Operation, source: str, target: str, precision: str | None) -> str:
-    """Return the statement that makes %y, a tensor of one type, of %x, one of another type."""
+    """Return the statement that computes %y, of the type ``target``, from %x, of ``source``."""
     attribute = f", format = {precision}" if precision else ""
     return f"%y = stablehlo.{operation} %x{attribute} : ({source}) -> {target}"
 
@@ -95,7 +95,7 @@ def statement(operation: Operation, source: str, target: str, precision: str | N
 def precision_of(case: Case) -> str | None:
     """Return the precision that a case asks for; None if it asks for a plain cast.
 
-    Raise Unsupported if it asks for a precision and for two types.
+    Raise Unsupported for a case of ``reduce_precision`` that names no precision.
     """
     if case.document != REDUCTION:
         return None
@@ -113,7 +113,7 @@ def widths_of(precision: str) -> tuple[int, int]:
 def bitcast_shape(source: str, target: str, shape: Shape) -> Shape:
     """Return the shape of a bitcast: narrower elements add a last dimension, wider ones remove it.
 
-    A shape that does not divide is not refused here, so that the compiler refuses it.
+    A shape that does not divide is left for the compiler to refuse.
     """
     source_bits, target_bits = format_named(source).bits, format_named(target).bits
     if source_bits > target_bits:

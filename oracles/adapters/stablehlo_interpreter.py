@@ -1,9 +1,9 @@
 """StableHLO's reference interpreter, which is part of jaxlib.
 
-The interpreter takes and returns MLIR attributes. One of any dtype can be made of bytes, but numpy
-can read only those of its own dtypes. So each program ends with an operation that moves the bits of
-its result there: a bitcast to unsigned integers, to single bits for codes of less than a byte, or
-two operations that take a complex number apart.
+The interpreter takes and returns MLIR attributes. An attribute of any dtype can be made from bytes,
+but numpy can read only those of its own dtypes. So each program ends with an operation that brings
+the bits of its result into such a dtype: a bitcast to unsigned integers, to single bits for codes
+of less than a byte, or two operations that take a complex number apart.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from specs.cases import Case
 from specs.formats import Format, format_named
 
 MOST_BYTES = 1 << 26
-"""Bytes of tensors after which a context is replaced: it keeps all that were made in it."""
+"""Bytes of tensors after which a context is replaced: it frees none that was made in it."""
 
 WHOLE, PACKED, COMPLEX = (
     'parts[0].view("{storage}")',
     'np.packbits(parts[0], -1, bitorder="little")[..., 0]',
     'np.stack(parts, -1).view("{storage}")[..., 0]',
 )
-"""How a script makes patterns of the arrays that numpy reads; ``_codes`` does the same."""
+"""How a script gets patterns from the arrays that numpy reads; ``_codes`` does the same."""
 
 
 class StableHlo:
-    """A cast, a bitcast or a reduction of precision by the interpreter of one operation."""
+    """A cast, a bitcast or a reduction of precision, by interpreting one operation."""
 
     name = "stablehlo"
     claims: tuple[str, ...] = ("stablehlo-convert", "stablehlo-bitcast-convert", REDUCTION)
@@ -132,7 +132,7 @@ class StableHlo:
         return _codes(format_named(program.target), parts)
 
     def _fresh_context(self, size: int) -> Any:
-        """Return a context that does not yet keep too much, for an argument of so many bytes."""
+        """Return the context for ``size`` bytes more; a new one if the old one is full."""
         self._bytes += size
         if self._bytes > MOST_BYTES:
             self._context, self._bytes = self._make_context(), size
@@ -162,7 +162,7 @@ def _codes(target: Format, parts: list[Any]) -> Bits:
 
 
 class Program(NamedTuple):
-    """One operation, or none, on a tensor, whose result is read by numpy."""
+    """A program of one operation, or none, on a tensor; numpy reads its result."""
 
     operation: Operation | None
     source: str
@@ -194,7 +194,7 @@ class Program(NamedTuple):
 
 
 def _readings(entry: Format) -> list[tuple[str | None, str]]:
-    """Return the operations after which numpy can read a tensor, and what each gives."""
+    """Return the operations after which numpy can read a tensor, each with its result's dtype."""
     if entry.kind == "complex":
         return [(part, entry.entry.part) for part in ("real", "imag")]
     if entry.name in NUMPY_DTYPES:

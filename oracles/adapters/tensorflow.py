@@ -161,7 +161,7 @@ class TensorFlow:
         return self._answer("bitcast", case.source, case.target, bits)
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
-        """Whether the result of a ``tf.bitcast`` begins where its input does."""
+        """Whether the result of a ``tf.bitcast`` begins at its input's address."""
         if self._constants is not None:
             raise Unsupported("a constant of a graph is no tensor whose memory could be shared")
         function = self._function("bitcast", case.source, case.target, bits.shape)
@@ -305,9 +305,10 @@ class Constants:
         self._is_xla = "jit_compile" in options
 
     def rows(self, bits: Bits, answer_bytes: int) -> list[Bits]:
-        """Split bits into constants that are folded into answers of so many bytes per element.
+        """Split bits into constants that are small enough to be folded.
 
-        They have two dimensions: XLA turns a row that counts from 0 into an iota and computes it.
+        ``answer_bytes`` is the size of an element of the answer. The constants have two
+        dimensions: XLA turns a row that counts from 0 into an iota and computes it.
         """
         row = bits.reshape(1, -1)
         if self._is_xla or answer_bytes <= row.itemsize:

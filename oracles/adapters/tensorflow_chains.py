@@ -10,7 +10,7 @@ EAGER = "eager"
 
 
 def chain_roads(variant: str | None) -> tuple[str, ...]:
-    """The only road of a variant: the way in which it makes single casts, too."""
+    """The only road of a variant, by which it also makes single casts; none if it folds."""
     return (variant or EAGER,) if variant in (None, "function", "xla") else ()
 
 
@@ -34,7 +34,7 @@ def ends_of(
 
 
 def chain_statement(options: Mapping[str, bool] | None, dtypes: Sequence[str]) -> str:
-    """The statement of a script that makes y of x along a path of dtypes."""
+    """The statement of a script that casts x along a path of dtypes, to y."""
     path = "x"
     for dtype in dtypes:
         path = f'tf.cast({path}, "{dtype}")'

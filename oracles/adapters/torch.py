@@ -29,7 +29,7 @@ from specs.formats import format_named
 VARIANTS: tuple[str, ...] = ("view", "compile", "threads", "cuda", "decomposed")
 
 ALONE = {"view": "bitcasts alone", "decomposed": "quantization alone"}
-"""What variants offer that do not cast."""
+"""The variants that do not cast, each with what it offers."""
 
 HEADER = """\
 # torch {version}: {case}
@@ -55,7 +55,7 @@ class Torch:
 
     name = "torch"
     devices: Mapping[str | None, str] = {"cuda": "cuda"}
-    """By variant, the torch device that its tensors are on; of the others they are on the CPU."""
+    """By variant, the torch device of its tensors; those of other variants are on the CPU."""
     claims: tuple[str, ...] = ("torch-tensor-to", "torch-module-type", "torch-view")
 
     def __init__(self, variant: str | None = None) -> None:

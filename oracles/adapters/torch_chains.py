@@ -1,7 +1,7 @@
 """Chains of casts by torch: ``x.to(b).to(c)``, eager or in one compiled function.
 
-inductor may keep more precision than a dtype on the way has; with ``emulate_precision_casts`` it is
-told to round there. Both are roads of ``torch:compile``.
+inductor may keep more precision than a dtype on the way has; with ``emulate_precision_casts`` it
+rounds there. Both are roads of ``torch:compile``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EMULATED = f"{COMPILED},emulate_precision_casts:on"
 
 
 def chain_roads(variant: str | None) -> tuple[str, ...]:
-    """The roads of a variant of the backend, first the one that its users get."""
+    """The roads of a variant of the backend; the first is the one that users get by default."""
     match variant:
         case "compile":
             return COMPILED, EMULATED
@@ -46,7 +46,7 @@ def ends_of(
 
 
 def chain_statement(road: str, dtypes: Sequence[str]) -> str:
-    """The statement of a script that makes y of x along a path of dtypes."""
+    """The statement of a script that casts x along a path of dtypes, to y."""
     path = "x" + "".join(f".to(torch.{dtype})" for dtype in dtypes)
     if road == EAGER:
         return f"y = {path}\n"

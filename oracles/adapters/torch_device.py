@@ -43,6 +43,6 @@ class DeviceSweep:
         start = first - 2 * HALF if first >= HALF else first
         self._torch.add(self._offsets[:count], start, out=self._patterns[:count])
         self._y[:count].copy_(self._x[:count])
-        # So that an error of the device is raised here, and its time counts as the backend's.
+        # Wait here, so that errors of the device are raised and its time counts as the backend's.
         self._device.synchronize()
         return self._answers[:count]

@@ -2,7 +2,7 @@
 
 Their docstrings speak of a quantization formula and state none. So torch claims no document of
 quantization, and its codes are compared with those of documents that do. The variant `decomposed`
-makes the operations of the same names that exported graphs have (`quantized_decomposed`), which
+calls the operations of the same names that exported graphs have (`quantized_decomposed`), which
 also dequantize, take 16-bit floats, and limit codes to fewer bits than their dtype has.
 """
 
@@ -41,7 +41,7 @@ MISSING_DTYPES = (
 
 
 class Parameters(NamedTuple):
-    """What a case asks for, as torch takes it."""
+    """A case's parameters in torch's terms."""
 
     operation: str
     is_per_channel: bool

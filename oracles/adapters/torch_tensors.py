@@ -89,7 +89,7 @@ class Tensors:
         return self._placed(host).view(torch_dtype)
 
     def _placed(self, host: Any) -> Any:
-        """Return a copy on the device with the strides of the host's tensor; or that one itself."""
+        """Return a copy on the device with the host tensor's strides; without a device, itself."""
         if self._device is None:
             return host
         strides = zip(host.stride(), host.shape, strict=True)

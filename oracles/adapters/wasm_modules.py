@@ -1,7 +1,7 @@
-"""WebAssembly modules that convert what lies in their memory, one for each instruction.
+"""WebAssembly modules that convert values in their memory, one module for each instruction.
 
 A module exports its memory and ``run(count, from, to)``, a loop that loads, converts and stores.
-Of sources of 32 bits it also exports ``sweep(count, first, to)``, which makes the patterns itself.
+For 32-bit sources it also exports ``sweep(count, first, to)``, which generates the patterns itself.
 The modules are written here in the binary format, so that every runtime gets the same ones.
 """
 
@@ -32,7 +32,7 @@ TYPES: Mapping[str, str] = {
 }
 """The type of a value of each dtype."""
 LOW_PARTS: Mapping[str, int] = {"int8": 8, "int16": 16}
-"""The dtypes that are the low bits of an integer, and how many bits those are."""
+"""The dtypes that are stored in the low bits of an integer, with their numbers of bits."""
 ABOVE = 0x5A5A_5A5A
 """The bits of an integer above its low part, which an extension must not read."""
 
@@ -67,9 +67,9 @@ PAGE = 1 << 16
 """Bytes of a page, by which memory grows."""
 ALIGNMENT = 16
 SWEPT_SIZE = 4
-"""Bytes of the sources of which a module can make all patterns itself."""
+"""The size in bytes of the sources whose patterns a module can generate itself."""
 COUNT, FROM, TO = 0, 1, 2
-"""The parameters of both functions; that of ``sweep`` in the place of ``FROM`` is a pattern."""
+"""The parameters of ``run`` and ``sweep``; in ``sweep``, ``FROM`` is the first pattern."""
 
 
 class TrapError(ArithmeticError):
@@ -132,7 +132,7 @@ class Operation:
 
     @property
     def text(self) -> str:
-        """The same module in the text format."""
+        """The module of ``function`` in the text format."""
         result = TYPES[self.target].replace("f", "i")
         head = f'(module (func (export "f") (param {self.integer_type}) (result {result})'
         return f"{head}\n  local.get 0  {'  '.join(self._between_patterns)}))"
@@ -164,15 +164,15 @@ class Operation:
 
     @property
     def _from_pattern(self) -> tuple[str, ...]:
-        """The instructions that make a value of a pattern on the stack."""
+        """The instructions that turn a pattern on the stack into a value."""
         is_float = self.type.startswith("f")
         return (f"{self.type}.reinterpret_{self.integer_type}",) if is_float else ()
 
 
 def cast_operation(case: Case, profiles: Iterable[str]) -> Operation:
-    """The conversion of a case by an instruction; raise Unsupported if there is none.
+    """Return the conversion of a case; raise Unsupported if no instruction makes it.
 
-    A plain cast of a float to an integer is compared with the operator that never traps.
+    A case without an operator gets ``trunc_sat``, which never traps.
     """
     own = {OPERATOR: "trunc_sat", PROFILE: FULL} | dict(case.modes)
     others = tuple((name, word) for name, word in case.modes if name not in (OPERATOR, PROFILE))
@@ -187,7 +187,7 @@ def cast_operation(case: Case, profiles: Iterable[str]) -> Operation:
 
 
 def _instruction(source: str, target: str, operator: str) -> str:
-    """The name of the instruction, which may not exist."""
+    """Return the name that an instruction from source to target has, if there is one."""
     for dtype in (source, target):
         if dtype not in TYPES and (dtype == target or dtype not in LOW_PARTS):
             raise Unsupported(f"WebAssembly has no values of {dtype}")
@@ -211,9 +211,9 @@ def _sign(dtype: str) -> str:
 
 
 def bitcast_operation(case: Case) -> Operation:
-    """The bitcast of a case; raise Unsupported if no instruction keeps the bits.
+    """Return the bitcast of a case; raise Unsupported if no instruction keeps the bits.
 
-    Between two types of one kind the bits are only moved, as there is nothing to reinterpret.
+    Between dtypes of one type the bits are only moved, as there is nothing to reinterpret.
     """
     require_plain(case, "reinterpret")
     for dtype in (case.source, case.target):
@@ -229,21 +229,21 @@ def bitcast_operation(case: Case) -> Operation:
 
 
 def answers_begin(operation: Operation, count: int) -> int:
-    """Return the address of the answers to so many inputs, which lie before them."""
+    """Return the address of the answers, which follow ``count`` inputs in memory."""
     return -(-count * operation.source_size // ALIGNMENT) * ALIGNMENT
 
 
 def copy_operation(dtype: str) -> Operation:
-    """The loop that moves values of a dtype; raise Unsupported if there are none."""
+    """Return the operation that moves values of a dtype; raise Unsupported if it has no type."""
     if dtype not in TYPES and dtype not in LOW_PARTS:
         raise Unsupported(f"WebAssembly has no values of {dtype}")
     return Operation(dtype, dtype)
 
 
 def _loop(operation: Operation, load: bytes, step: int) -> bytes:
-    """The body of a function that makes inputs, converts them and stores the answers."""
+    """The body of a function that loads or generates inputs, converts and stores them."""
     store = _encoded((*operation.instructions, operation.store))
-    # A load takes an address; what makes a value of a pattern takes the pattern.
+    # FROM is an address to load from in ``run``, and the pattern itself in ``sweep``.
     element = bytes([GET, TO, GET, FROM]) + load + store
     steps = b"".join(
         bytes([GET, place, CONSTANTS["i32"], *_signed(by), ADD, SET, place])
@@ -255,7 +255,7 @@ def _loop(operation: Operation, load: bytes, step: int) -> bytes:
 
 
 def _encoded(instructions: Iterable[str]) -> bytes:
-    """Instructions in the binary format; what they read or write lies at the address itself."""
+    """Instructions in the binary format; loads and stores have no offset."""
     return b"".join(map(_instruction_bytes, instructions))
 
 

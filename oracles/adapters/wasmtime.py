@@ -31,7 +31,7 @@ SETTINGS: Mapping[str, tuple[str, object]] = {
     "deterministic": ("cranelift_nan_canonicalization", True),
     "unoptimized": ("cranelift_opt_level", "none"),
 }
-"""By variant, what it configures: one NaN for all, or a compiler that optimizes nothing."""
+"""By variant, its setting: one NaN in place of all, or a compiler that does not optimize."""
 VARIANTS: tuple[str, ...] = tuple(SETTINGS)
 
 SCRIPT = """\
@@ -164,7 +164,7 @@ class Loop:
 
 
 class _Memory:
-    """Memory of a store as numpy takes it: every array in it keeps the store alive."""
+    """Exposes the memory of a store to numpy: every array in it keeps the store alive."""
 
     def __init__(self, address: int, size: int, store: Any) -> None:
         self._store = store

@@ -34,7 +34,7 @@ class Description(Protocol):
 
     @property
     def version(self) -> str:
-        """Its version."""
+        """The backend's version."""
         ...
 
 
@@ -86,8 +86,8 @@ class _PendingReply:
 class BackendSupervisor(Generic[Info]):
     """Sends requests to the backend's process; starts a new one whenever there is none.
 
-    The constructor starts the first, and raises CastigateError if the backend cannot be loaded.
-    With the ``info`` of another process of the backend, the first request does so.
+    The constructor starts the first process, and raises CastigateError if the backend cannot be
+    loaded. With the ``info`` of another process of the backend, the first request starts it.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class BackendSupervisor(Generic[Info]):
         self.waited = 0.0
         """Seconds spent on sending requests and waiting for the replies."""
         self.deaths: list[str] = []
-        """How each process ended that failed in an exchange, whatever came of its requests."""
+        """How each process ended that failed in an exchange, even if a retry succeeded."""
         if info is None:
             self._ensure_started()
 
@@ -171,7 +171,7 @@ class BackendSupervisor(Generic[Info]):
         try:
             return self._ensure_started()
         except CastigateError as error:
-            # The backend was loaded before, so this is no usage error, and no answer of it either.
+            # The backend was loaded before, so this is neither a usage error nor its answer.
             raise CannotRestart(f"no other could be started: {error}") from None
 
     def _send(
@@ -253,7 +253,7 @@ class BackendSupervisor(Generic[Info]):
         return process
 
     def _other_error(self, info: Description) -> CastigateError:
-        """The error that a backend describes itself otherwise than before."""
+        """Return the error for a backend that describes itself differently than before."""
         was, now = (f"{each.name} {each.version}" for each in (self.info, info))
         now = "described otherwise" if was == now else now
         return CastigateError(f"backend `{self._backend}` was {was}, and is {now} now")

@@ -1,9 +1,9 @@
 """The client of one backend: sends requests, and returns a checked reply to each.
 
 The requests of a round travel in one message if the backend runs in a process of ours, because a
-round trip costs as much as a small cast. A message that ends the process is forgotten, and each of
-its requests is sent alone: then the search for the inputs at fault begins with one request, and the
-others get the replies that they would have had.
+round trip costs as much as a small cast. If a message ends the process, each of its requests is
+sent alone: then the search for the inputs at fault begins with one request, and the others get the
+replies that they would have had.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NOTHING = BatchAnswers(np.zeros(0, np.uint8), 0)
 
 
 class Client:
-    """Puts requests to one backend; judges have no other way to one."""
+    """Sends requests to one backend; judges reach backends only through a client."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -74,10 +74,10 @@ class Client:
         return [replies[place] for place in places]
 
     def road(self, case: Case) -> str:
-        """Return what selects the kernel that answers a case; empty if the backend declines it.
+        """Return the road of a case; empty if the backend declines the case.
 
-        If it fails to say, the case is a road of its own: whatever fails, it may be answered, and
-        without a road it would not be swept. Raises ProcessDied.
+        If the backend fails to name it, the case is a road of its own: its cast may still work,
+        and without a road it would not be swept. Raises ProcessDied.
         """
         match attempt(lambda: self._road(case)):
             case Answered(road):
@@ -89,7 +89,7 @@ class Client:
         return case.id
 
     def _key(self, request: Request) -> Hashable:
-        """Equal for two requests that need only one answer."""
+        """Return a key that is equal for requests that share one answer."""
         if isinstance(request, CastBatch) and request.is_shared:
             digest = blake2b(request.batch.elements.tobytes()).digest()
             road = self.road(request.case) or request.case.id
@@ -158,8 +158,8 @@ class Client:
                 if not isinstance(replies[-1], Answered | Declined):
                     return BatchReply(batch, None, replies)
             if len(replies) < len(tensors):
-                # The first tensor that was not answered together: unless it raised, it tells why
-                # when it is asked alone.
+                # The first tensor without an answer: unless the backend raised an error for it,
+                # casting it alone shows why.
                 alone = partial(self._checked, Cast(case, tensors[len(replies)]))
                 error = answers.error
                 replies.append(attempt(alone) if error is None else no_answer(error))

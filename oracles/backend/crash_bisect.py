@@ -64,7 +64,7 @@ class CrashBisector:
         return self._probe(ask, self.seconds, bits)
 
     def _probe(self, ask: Ask, seconds: float, bits: Bits) -> ProcessDied | None:
-        """Return the crash that a request causes; an answer or an exception is none."""
+        """Return the crash that a request causes; None if it gets an answer or an exception."""
         try:
             ask(bits, seconds)
         except CannotRestart:
@@ -100,8 +100,8 @@ def smallest_crash(inputs: Bits, probe: Probe, confirm: Probe) -> ProcessDied | 
 def _bisect(part: Bits, probe: Probe) -> tuple[Bits, ProcessDied | None]:
     """Halve the inputs while one half crashes.
 
-    Returns the smallest part that should crash, and the crash on the smallest part that was seen
-    to, if that is a larger one: where the first half is harmless, the second is not probed.
+    Returns the smallest part that should crash, and the last crash seen if that was on a larger
+    part: where the first half is harmless, the second is not probed.
     """
     crash = None
     crashes, deadline = 0, monotonic() + MAX_SECONDS

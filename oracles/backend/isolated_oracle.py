@@ -36,11 +36,11 @@ SWEEP_CALL = 1 << 17
 SWEEP_BYTES = 1 << 22
 """Bytes of the answers to one request in a sweep."""
 BISECTED = {"call"}
-"""Methods whose crash is searched for in a part of the tensor; it answers element by element."""
+"""Forwarded methods whose crash is bisected, because they answer element by element."""
 SCRIPTS = {name for name in OPTIONAL_METHODS if name.startswith("reproduce")}
-"""Methods on which no verdict depends."""
+"""Methods that write scripts: no verdict depends on them."""
 MAX_LOST_MESSAGES = 3
-"""After so many messages that ended the process, every request is sent alone."""
+"""After this many messages of several requests have failed, every request is sent alone."""
 
 
 class IsolatedOracle:
@@ -112,8 +112,8 @@ class IsolatedOracle:
     def answer_together(self, requests: Sequence[Request]) -> list[Any]:
         """Return an answer, an exception, or None for each request, from as few messages as fit.
 
-        None stands for a request that has to be sent alone: because its message ended the process,
-        or because the process had hardly any memory left.
+        None stands for a request that has to be sent alone: because its message failed, or because
+        the process had hardly any memory left.
         """
         answers: list[Any] = [None] * len(requests)
         for message in round_messages(requests, self.description.offers):
@@ -132,7 +132,7 @@ class IsolatedOracle:
     def cast_at_once(
         self, case: Case, many: Sequence[Bits], beside: Case | None = None
     ) -> list[Bits]:
-        """Cast many tensors, in two threads of the oracle's process, maybe of two cases."""
+        """Cast many tensors in two threads of the oracle's process, one as the case ``beside``."""
         other = encode_case(case if beside is None else beside)
         request = {"ask": "casts_at_once", "case": encode_case(case), "beside": other}
         arrays = {str(place): bits for place, bits in enumerate(many)}
@@ -140,7 +140,7 @@ class IsolatedOracle:
         return [answers[name] for name in arrays]
 
     def sweep(self, case: Case, lo: int, hi: int) -> Swept:
-        """Prepare a call whose inputs are made, and answered, in the oracle's own process."""
+        """Prepare a call whose inputs are generated and answered in the oracle's own process."""
         target = format_named(case.target)
         storage = np.dtype(target.storage)
         request = {

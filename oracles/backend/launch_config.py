@@ -26,7 +26,7 @@ class LaunchConfig:
     """How to launch a backend's process; without ``python`` it runs under our own interpreter.
 
     ``seconds`` is the timeout of one call, ``memory`` the limit of the process in bytes. If it
-    ``shares_bitcasts``, cases that the adapter calls one road share the answers.
+    ``shares_bitcasts``, bitcast cases for which the adapter names one road share the answers.
     """
 
     python: str | None = None
@@ -41,7 +41,7 @@ class LaunchConfig:
         return self.python or sys.executable
 
     def command(self, backend: str) -> list[str]:
-        """Return the command that serves a backend; its two pipes are to be appended."""
+        """Return the command that serves a backend; the caller appends its two pipes."""
         # -P: modules in the current folder must not shadow installed packages.
         server = ["-P", "-m", "oracles.backend.server"]
         numbers = str(self.memory), str(int(self.shares_bitcasts))

@@ -1,6 +1,6 @@
-"""Encodes what is sent to and from a Python backend's process as JSON and arrays.
+"""Encodes the messages to and from a Python backend's process as JSON and arrays.
 
-That is oracles' descriptions, cases, calls, memory layouts and the results of calls. Each
+They contain oracles' descriptions, cases, calls, memory layouts and the results of calls. Each
 ``decode_…`` function reads what its ``encode_…`` function has written.
 """
 
@@ -136,7 +136,7 @@ def decode_call(encoded: dict[str, Any]) -> Call | Company:
 
 
 def encode_layouts(arrays: Mapping[str, Bits]) -> dict[str, Any]:
-    """Encode the memory layouts of arrays, leaving out those that lie as a fresh array would."""
+    """Encode the memory layouts of arrays, leaving out those that a fresh array would have."""
     layouts = {name: layout_of(array) for name, array in arrays.items()}
     return {name: _encode_layout(each) for name, each in layouts.items() if each is not None}
 

@@ -110,7 +110,7 @@ class PythonClient:
             if reply.header["in_memory"] != length or length > size:
                 raise FrameError("an answer in memory that has another length than was asked for")
             answers = np.frombuffer(memory.content(offset, length), storage)
-            # Without a copy, what is written there later must still be a code of the dtype.
+            # The process may write there later, which must not put other bits above narrow codes.
             return answers.copy() if request["is_narrow"] else answers
 
         return EncodedRequest(encode_frame(header), MAX_PAYLOAD, decode)
@@ -134,7 +134,7 @@ def _decode_answer(
     """Decode an answer: a text, a boolean, the result of a call, an array, or several of these.
 
     An answer to several requests is a list with a list for each, which has an answer for each case;
-    None has to be asked for again.
+    None stands for an answer that has to be requested again.
     """
     error = decode_error(header)
     if error is not None:
@@ -168,7 +168,7 @@ def _decode_answer(
 def _decode_answers(
     asked: Mapping[str, Any], replies: Mapping[str, Any], arrays: Mapping[str, Bits]
 ) -> list[Any]:
-    """Decode the answers to one request, those of each case; cases of one road have the same."""
+    """Decode the answers to one request, one for each case; cases on one road share an answer."""
     answers = [
         None
         if each.get("memory_is_full")
@@ -188,6 +188,6 @@ def _decode_batch_answers(
     count, failure = header["count"], header["next"]
     if not 0 <= count <= len(shapes) or elements.shape != (sum(map(prod, shapes[:count])),):
         raise FrameError("the answers to a batch do not have the shapes of its tensors")
-    # What was raised for want of memory is asked again, in a process that has some.
+    # A tensor that failed while memory was nearly full is cast again, in a new process.
     error = None if failure.get("memory_is_full") else decode_error(failure)
     return BatchAnswers(elements, count, error)

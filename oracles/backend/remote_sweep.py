@@ -1,4 +1,4 @@
-"""Sweeps consecutive patterns that a backend's process makes itself, with requests sent ahead."""
+"""Sweeps consecutive patterns that a backend's process generates, with requests sent ahead."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RemoteSweep:
     """Answers consecutive patterns of ``range(lo, hi)`` in blocks of one request each.
 
     While the caller judges one block, the process works on the next. ``ask_alone`` asks about a
-    part of a block, whose first and last patterns say which.
+    tensor with the patterns of a block or a part of it.
     """
 
     supervisor: BackendSupervisor[Any]

@@ -114,7 +114,7 @@ class Unanswered(BaseException):
 
 
 def attempt(call: Callable[[], Value]) -> Answered[Value] | NoAnswer:
-    """Call a backend, and return what came of it; only a keyboard interrupt passes through."""
+    """Call a backend, and return the reply; only a keyboard interrupt passes through."""
     try:
         return Answered(call())
     except BaseException as error:
@@ -122,7 +122,7 @@ def attempt(call: Callable[[], Value]) -> Answered[Value] | NoAnswer:
 
 
 def no_answer(error: BaseException) -> NoAnswer:
-    """Return what an exception of a backend's call means; raise a keyboard interrupt again."""
+    """Return the reply for an exception of a backend's call; raise a keyboard interrupt again."""
     match error:
         case Unanswered():
             return error.answer
@@ -202,7 +202,7 @@ def class_name(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """An error's text, which the class of a backend may fail to give."""
+    """An error's text, or the error that a backend's class raises instead of giving it."""
     try:
         return str(error)
     except Exception as worse:

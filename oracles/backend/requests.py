@@ -1,10 +1,10 @@
-"""What can be requested of a backend: each kind of request is a value that describes itself.
+"""The requests to a backend: each kind is a value that describes itself.
 
-A judge makes requests and gets replies. It never knows how a request travels, whether others
-travel with it, or what is done when it gets lost: that is the client's part. The client in turn
-knows only the few that travel in a way of their own. A request names the adapter's method that
-answers it, and the tensors that the method gets, and checks the answer. So a new kind of question
-brings its request along, and the code between the judge and the adapter stays as it is.
+A judge makes requests and gets replies. It does not know how a request travels, whether others
+travel with it, or how a lost one is repeated: the client decides that. The client in turn knows
+only the few kinds that it sends in a special way. A request names the adapter's method that answers
+it, and the tensors that the method gets, and checks the answer. So a new kind of question brings
+its request along, and the code between the judge and the adapter stays as it is.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ ANY_BYTE = 0xFF
 
 @dataclass(frozen=True, eq=False)
 class MethodRequest:
-    """What one method of an adapter is asked about a case.
+    """A call of one method of an adapter for a case.
 
-    The method gets the case, then the call if there is one, then the tensors: one without a name as
-    it is, others by name. A backend without the ``method`` declines, and ``lacks`` says so. The
-    method ``script`` writes a script that shows the answer.
+    The method gets the case, then the call if there is one, then the tensors: a single one without
+    a name as it is, others by name. A backend without the ``method`` declines, and ``lacks`` says
+    so. The method ``script`` writes a script that shows the answer.
     """
 
     case: Case
@@ -108,8 +108,8 @@ class SharesMemory(AboutTensor):
 class MakeCall(MethodRequest):
     """Make a call on a receiver whose members hold these bits. The reply holds a ``Returned``.
 
-    A result that ``is_kept`` is read after the next calls only, so that memory which they use again
-    shows. It travels with other requests; one that travels alone has no next call.
+    A result that ``is_kept`` is read only after the next calls in its message, which shows whether
+    they write to its memory. A request that travels alone has no next call.
     """
 
     call: Call
@@ -130,7 +130,7 @@ class MakeCall(MethodRequest):
         return self.call
 
     def checked(self, answer: Any) -> Returned:
-        """Require what a call returns."""
+        """Require a ``Returned``."""
         if not isinstance(answer, Returned):
             raise malformed(f"the answer is {type(answer).__name__}, not a Returned")
         return answer
