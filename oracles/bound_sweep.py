@@ -27,7 +27,7 @@ def call_size(source: Format, target: Format) -> int:
 
 
 class BoundSweep:
-    """Answers the inputs that a sequence has between two numbers, at most ``most`` in one call."""
+    """Answers the inputs of a sequence from number ``lo`` up to ``hi``, ``most`` in one call."""
 
     def __init__(
         self, oracle: Oracle, case: Case, sequence: InputSequence, lo: int, hi: int, most: int
@@ -38,16 +38,16 @@ class BoundSweep:
         """The numbers of the first input in the buffer, and of the first one of the last call."""
         self._last: Bits | None = None
         self._ahead: Bits | BaseException | None = None
-        """The answers to the last call; and those that ``pass_over`` has left, or an error."""
+        """The answers of the last call; and those that ``pass_over`` has fetched, or an error."""
         self.inputs = in_huge_pages(min(most, hi - lo), format_named(case.source).storage)
         """The inputs of the last call, and at the end of the sequence some that follow them.
 
-        Those of a dense sequence may be the next ones already: ``to_advance``.
+        After ``to_advance``, they are the inputs of the next call.
         """
         sequence.fill(self.inputs, lo)
         self._is_dense = isinstance(sequence, Dense)
         self._size = self.inputs.size
-        # Of as many inputs as there are patterns it is 0.
+        # It is 0 if there are as many inputs as patterns.
         self._step = np.uint64(self._size).astype(self.inputs.dtype)
         self._call = self._bound()
 
@@ -75,8 +75,8 @@ class BoundSweep:
         """Ask call after call up to number ``stop``, as long as a check finds the answers right.
 
         The check advances the inputs. Return the number of the first input after these calls, one
-        call before the end of the sequence at the latest. What the call from there on has given, if
-        it has been made, comes when that call is asked for.
+        call before the end of the sequence at the latest. If the call from there on was made
+        already, its answers or its error are returned when that call is asked for.
         """
         call, known, inputs, size = self._call, self._last, self.inputs, self._size
         end = min(stop, self._hi - size)
@@ -108,10 +108,10 @@ class BoundSweep:
         return ahead
 
     def to_advance(self) -> tuple[Bits | None, int]:
-        """The buffer, and what must be added to each input to make the next ones.
+        """Return the buffer, and the number to add to each input to get the next ones.
 
-        Who gets it must do so, together with what else has to pass over a call's answers. It is
-        given out once per call, and only if inputs follow that are made by adding.
+        The caller must add it, in the same pass in which it reads the call's answers. Returns the
+        buffer once per call, and only if the next inputs are made by adding; else None.
         """
         is_next = self._first == self._asked and self._asked + self._size < self._hi
         if not (is_next and self._is_dense):
@@ -161,7 +161,7 @@ class BoundSweep:
 
 
 def _is_alike(answers: object, known: Bits) -> bool:
-    """Whether answers have the same form as others, whose form was checked."""
+    """Whether answers have the same dtype, shape and strides as others, which were checked."""
     if type(answers) is not np.ndarray:
         return False
     form = (answers.dtype, answers.shape, answers.strides)

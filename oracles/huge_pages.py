@@ -20,9 +20,9 @@ HUGE_PAGE = 1 << 21
 
 
 def in_huge_pages(count: int, dtype: DTypeLike) -> NDArray[Any]:
-    """Return zeros that begin where a huge page does; what lies around them is never touched.
+    """Return an array of zeros that begins at a huge page; memory around it is never touched.
 
-    They have a mapping of their own: memory that was freed before may keep its small pages.
+    It has a mapping of its own: memory that was freed before may keep its small pages.
     """
     size = count * np.dtype(dtype).itemsize
     if size < SMALL:

@@ -56,7 +56,7 @@ def layout_of(array: NDArray[Any]) -> Layout | None:
         return None
     lowest = _address(array)
     if array.flags.c_contiguous:
-        # Of a dimension of one element a step of 0 says nothing, but a kernel may read it.
+        # In a dimension of one element a stride of 0 has no effect, but a kernel may read it.
         if not lowest % NATURAL and 0 not in array.strides:
             return None
     else:

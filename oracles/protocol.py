@@ -255,13 +255,13 @@ class WithCall(Protocol, metaclass=Capability):
 class WithChains(Protocol, metaclass=Capability):
     """An oracle that makes casts of casts in one program, in which an optimizer may change them.
 
-    ``chain_roads`` names how they can meet, first the way that users get who choose nothing.
+    ``chain_roads`` names the roads on which it makes chains; the first is the default.
     """
 
     chain_roads: tuple[str, ...]
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> Sequence[Bits]:
-        """Answer all chains of a company in one program, each of the input under its number.
+        """Answer all chains of a company in one program, each for the input under its number.
 
         ``case`` is the first step of the first one. Raises ``Unsupported`` if one of them cannot be
         made on the company's road, or was not made there.
@@ -283,14 +283,14 @@ class WithContainers(Protocol, metaclass=Capability):
     """A party that writes tensors into containers and reads them back, as its case names them."""
 
     def write_container(self, case: Case, bits: Bits) -> Bits:
-        """Return the bytes that it writes of an array in this memory layout.
+        """Return the bytes that it writes for an array in this memory layout.
 
         Raises ``Unsupported``, or the system's own error, for what it does not write.
         """
         ...
 
     def read_container(self, case: Case, content: Bits) -> Tensor:
-        """Return the tensor that it reads, with the dtype that it takes it for."""
+        """Return the tensor that it reads, with the dtype that it gives it."""
         ...
 
 
@@ -299,11 +299,11 @@ class WithReproduceContainers(Protocol, metaclass=Capability):
     """A party that writes reproduction scripts; an empty text stands for none."""
 
     def reproduce_write(self, case: Case) -> str:
-        """Return the statements that bind ``content`` to what is written of ``bits``."""
+        """Return the statements that bind ``content`` to the container written from ``bits``."""
         ...
 
     def reproduce_read(self, case: Case) -> str:
-        """Return the statements that bind ``y`` to what is read of ``content``."""
+        """Return the statements that bind ``y`` to the tensor read from ``content``."""
         ...
 
 

@@ -71,7 +71,7 @@ def first_variant(names: Iterable[str], name: str) -> str:
 
 @dataclass(frozen=True)
 class Builtin:
-    """A backend that ships with the suite: where its class is, and which package it drives.
+    """A backend that ships with the suite: its module and class, and the package that it drives.
 
     One that has a package but no extra is not on a package index: its adapter says how to get it.
     """
@@ -85,7 +85,7 @@ class Builtin:
     executable: str | None = None
     """The program that it starts, which must be on the PATH."""
     casts: bool = True
-    """Whether it casts tensors itself; no night asks one unnamed that does not."""
+    """Whether it casts tensors itself; otherwise a night leaves it out unless it is named."""
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -216,7 +216,7 @@ def check_claims(backend: Backend) -> None:
 
 
 def check_row_limits(backend: Backend) -> None:
-    """Raise CastigateError for ``row_limits`` that no row can lie on both sides of."""
+    """Raise CastigateError for ``row_limits`` that are not a few whole numbers in range."""
     oracle = backend.oracle
     if isinstance(oracle, WithRowLimits) and not are_row_limits(limits := oracle.row_limits):
         raise CastigateError(
@@ -272,8 +272,8 @@ def _module_named(name: str) -> ModuleType:
 def _module_from_source(spec: ModuleSpec) -> ModuleType:
     """Compile and execute a module's file itself.
 
-    A certificate names the digest of this file. Python would execute what lies compiled beside it
-    if that has the file's time and size, whatever the code in it is.
+    A certificate names the digest of this file. Python would execute a compiled file beside it if
+    that records the file's time and size, whatever its code is.
     """
     loader, origin = spec.loader, spec.origin
     assert isinstance(loader, SourceLoader)
@@ -284,7 +284,7 @@ def _module_from_source(spec: ModuleSpec) -> ModuleType:
     try:
         exec(code, module.__dict__)
     except BaseException:
-        del sys.modules[spec.name]  # as Python does: the next attempt shall fail alike
+        del sys.modules[spec.name]  # as Python does: the next attempt must fail, too
         raise
     return module
 
@@ -313,7 +313,7 @@ def available_backends() -> str:
 
 
 def installed() -> Iterator[str]:
-    """Yield the backends whose framework is here; none is loaded to find out."""
+    """Yield the backends whose framework is installed, without loading any."""
     for name, builtin in BUILTINS.items():
         if _is_installed(builtin) and (builtin.extra or builtin.package is None):
             yield name
@@ -321,7 +321,7 @@ def installed() -> Iterator[str]:
 
 
 def installed_frameworks() -> Iterator[str]:
-    """Yield the installed backends that make casts themselves, and were installed for that."""
+    """Yield the installed backends that cast tensors themselves and start no other program."""
     for name in installed():
         builtin = BUILTINS.get(name)
         if builtin is None or (builtin.casts and not builtin.executable):

@@ -15,7 +15,7 @@ from oracles.memory_layouts import Layout, layout_of, with_layout
 
 @dataclass(frozen=True)
 class TensorBatch:
-    """Holds the elements of many tensors in one row; ``layouts`` has those that lie otherwise.
+    """Holds the elements of many tensors in one row, and ``layouts`` that are not a fresh array's.
 
     If it ``is_rewritten``, a process holds each tensor in the memory of the one before, as far as
     that has the same shape and layout: as a program that fills one buffer again and again.
@@ -65,7 +65,8 @@ class TensorBatch:
 class BatchAnswers:
     """Holds the answers to the first ``count`` tensors of a batch, one after another.
 
-    ``error`` is what the next tensor raised, if it did. It counts: a second attempt might succeed.
+    ``error`` is what the next tensor raised, if it did. It is that tensor's reply, because a second
+    attempt might succeed.
     """
 
     elements: NDArray[Any]

@@ -151,7 +151,7 @@ class Behavior(StrictModel):
 
     @property
     def silent_about(self) -> frozenset[str]:
-        """Of NaN and infinity, those that go into a step which is only about numbers."""
+        """Which of `nan` and `infinity` reach a step that is defined for numbers only."""
         if any(isinstance(step, Into | Answer) for step in self.steps):
             return frozenset()
         silent = {"low-bits": {"nan", "infinity"}, "saturate": {"nan"}}
@@ -180,9 +180,9 @@ def behaviors() -> dict[str, Behavior]:
 
 @cache
 def reductions() -> dict[str, Behavior]:
-    """What documents call a reduced precision: through a format of IEEE 754's kind, and back.
+    """The behaviors of a reduced precision: through a format of IEEE 754's kind, and back.
 
-    Each such format has two, one for each way in which its subnormals are treated.
+    Each such format has two: one keeps subnormals, the other flushes them.
     """
     result: dict[str, Behavior] = {}
     for name, fmt in formats().items():
@@ -202,7 +202,7 @@ def reductions() -> dict[str, Behavior]:
 
 
 def behavior_named(name: str) -> Behavior:
-    """A shipped behavior, or one that only documents name."""
+    """Return the shipped behavior of a name, or the reduction that has it."""
     return behaviors().get(name) or reductions()[name]
 
 

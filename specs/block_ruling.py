@@ -1,10 +1,10 @@
-"""Resolves a case of blocks to its ruling: what the document says of scales and of elements.
+"""Resolves a case of blocks to its ruling: the document's answers about scales and elements.
 
 A block shares one scale. Quantizing gives the scale, which follows from the largest magnitude of
-the block by the rule that the case names, and one code for each element divided by the scale. What
-a document says falls to *questions*: which scale an ordinary block gets, what becomes of a block of
-zeros or of a quotient beyond the largest code. Each question of a case is answered by exactly one
-rule, or left open by one.
+the block by the rule that the case names, and one code for each element divided by the scale. A
+document answers *questions*: which scale an ordinary block gets, or a block of zeros, and which
+code a quotient beyond the largest code gets. Exactly one rule answers each question of a case, or
+leaves it open.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class BlockAnswer:
 
     @property
     def is_open(self) -> bool:
-        """Whether anything may come."""
+        """Whether any result is allowed."""
         return self.word == OPEN
 
 
 @dataclass(frozen=True)
 class BlockRuling:
-    """What a document says of a case of blocks.
+    """A document's answers to the questions of a case of blocks.
 
     ``number`` is the dtype of the numbers and ``element`` that of the codes, whichever of them is
     the source; ``size`` is how many elements share a scale.

@@ -43,7 +43,7 @@ class AnswerDue:
 
 
 class Meaning(tuple[Hashable, ...]):
-    """A key that is hashed once: it takes as long as much of what is looked up by it."""
+    """A key that caches its hash: computing it takes as long as many of the lookups by it."""
 
     @cached_property
     def _hash(self) -> int:
@@ -55,7 +55,7 @@ class Meaning(tuple[Hashable, ...]):
 
 @cache
 def _interned(meaning: Meaning) -> Meaning:
-    """The first of equal meanings, so that comparing two of them takes no time."""
+    """Return the first of equal meanings, so that comparing two takes no time."""
     return meaning
 
 
@@ -153,7 +153,7 @@ class Ruling:
 
 
 def rounded_otherwise(rules: Ruling, rounding: Rounding) -> Ruling:
-    """A ruling that differs in how it rounds: what a backend does that confuses two roundings."""
+    """Return a ruling with another rounding: what a backend does that confuses two roundings."""
 
     def other(outcome: Outcome) -> Outcome:
         match outcome:

@@ -15,7 +15,7 @@ from specs.loader import document_named
 from specs.model.document import FormEntry, ReceiverEntry
 
 OTHER_MEMBER_DTYPE, FURTHER_DTYPE = "float32", "float64"
-"""The dtype of the members of a layer that a case is not about, and one beside it."""
+"""The dtype of the members of a layer that a case is not about, and a second one."""
 
 LINEAR_PARAMETERS = ("weight", "bias")
 """The parameters of a Linear layer."""
@@ -56,7 +56,7 @@ def call_of(case: Case) -> Call:
 
 
 def case_of_member(case: Case, name: str, dtype: str) -> Case:
-    """What the same call does to another member, which has some dtype before it.
+    """Return the case of the same call for another member, whose dtype before it is given.
 
     Not every document lists such a case, but its rules take it.
     """

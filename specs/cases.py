@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 JOINT = "+"
-"""What joins a document's name with that of house rules, in the name of both together."""
+"""The character between a document's name and that of house rules, in the name of both."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Case:
 
     @property
     def asked(self) -> Case:
-        """The case that a backend is asked: house rules judge the answers to the document's own."""
+        """The case that a backend is asked: the document's own, also for one with house rules."""
         page, joint, _ = self.document.partition(JOINT)
         return replace(self, document=page) if joint else self
 

@@ -1,4 +1,4 @@
-"""Chains: casts one after another, each of what the one before gave.
+"""Chains: casts one after another, each of the result of the one before.
 
 A graph rarely holds one cast alone. What a chain of casts may give follows from the rules of its
 steps, with nothing added: each result that the first step allows goes through the second. So a
@@ -72,7 +72,7 @@ class Chain:
 
     @cached_property
     def rulings(self) -> tuple[Ruling, ...]:
-        """What the document says of each step."""
+        """The ruling of each step."""
         return tuple(map(ruling, self.steps))
 
     @cached_property
@@ -91,7 +91,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Company:
-    """Chains that are made in one program, each of an input of its own, and on which road.
+    """Chains that one program makes on one road, each of an input of its own.
 
     A road says how the casts meet and what an optimizer may do: ``level:all,middle:output``.
     """
@@ -137,7 +137,7 @@ def chain_named(text: str) -> Chain:
 
 
 def _dtype_places(parts: Sequence[str]) -> list[int]:
-    """Where dtypes stand among the parts of an id; the others are modes."""
+    """The indices of the dtypes among the parts of an id; the other parts are modes."""
     return [at for at, part in enumerate(parts) if ":" not in part and dtypes_spelled(part)]
 
 
@@ -167,7 +167,7 @@ def _may_stand(case: Case) -> bool:
 def has_chains(document: str) -> bool:
     """Whether a document is about casts, whose results can be cast again.
 
-    Of an operation that only follows another one, chains would say the same once more.
+    The chains of an operation that only follows another one would repeat those of the other.
     """
     entry = document_named(document).entry
     return entry.operation == "cast" and not any(each.follows for each in entry.versions.values())

@@ -1,8 +1,8 @@
 """The docket: public threads about conversions, as facts, read from ``docket/*.yaml``.
 
-An entry says who was reported to answer what, and what was wanted instead, about an input of the
-case that decides it. Who is right is written nowhere: it follows from the document, and whether the
-answer is still given from asking (``conformance/exchange/docketed.py``).
+An entry says which system was reported to answer what, and which answer was wanted instead, for an
+input of the case that decides it. It does not say who is right: that follows from the document.
+Asking a backend shows whether it still gives the answer (``conformance/exchange/docketed.py``).
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Question(StrictModel):
 class ThreadEntry(StrictModel):
     """A thread. ``opened`` is its date, as far as it is known; empty if it is not.
 
-    ``report`` and ``outcome`` say in our words what was reported and what became of it. An entry
-    that was not ``read`` rests on an excerpt. ``findings`` are those of ours that it tells of.
+    ``report`` and ``outcome`` say in our words what was reported and how it ended. An entry that
+    was not ``read`` rests on an excerpt. ``findings`` are those of ours that the thread reports.
     """
 
     opened: Annotated[str, Field(pattern=r"^20[0-9]{2}(-[01][0-9](-[0-3][0-9])?)?$")] = ""
@@ -126,19 +126,19 @@ class Thread:
         return tuple(dict.fromkeys(each for one in self.entry.questions for each in one.answers))
 
     def location(self, question: int) -> Location:
-        """Where a question stands in the file."""
+        """The location of a question in the file."""
         return ("threads", self.link, "questions", question)
 
 
 @cache
 def docket() -> tuple[Thread, ...]:
-    """All shipped threads, project by project, whose cases exist."""
+    """All shipped threads, project by project; raise DocumentError if a case is missing."""
     return tuple(each for path in sorted(DOCKET.glob("*.yaml")) for each in load_docket(path))
 
 
 @cache
 def threads_as_written() -> tuple[Thread, ...]:
-    """The same, for whoever only wants their links: no document is loaded."""
+    """All shipped threads without a check of their cases, so that no document is loaded."""
     return tuple(each for path in sorted(DOCKET.glob("*.yaml")) for each in _threads(path))
 
 
@@ -159,7 +159,7 @@ def load_docket(path: Path) -> Iterator[Thread]:
 
 
 def _threads(path: Path) -> Iterator[Thread]:
-    """Read one project's threads, whose links must have the form of the project's."""
+    """Read one project's threads; raise DocumentError for a link that is not of the project."""
     file = read_yaml(path)
     try:
         project = DocketEntry.model_validate(file.data)

@@ -11,7 +11,7 @@ from specs.model.yaml_source import read_yaml
 from specs.suggestions import closest
 
 PREFIX = re.compile(r".*[.:](?=.)|^(?i:DT_)|^k(?=[A-Z])")
-"""What a framework writes before a dtype: a module, an enumeration."""
+"""The prefixes that frameworks write before a dtype: a module, an enumeration."""
 MODULES = {"numpy": "np", "np": "np", "torch": "torch"}
 """Modules with words of their own: ``np.int`` is not what C calls ``int``."""
 BYTE_ORDER = re.compile(r"^[=>|](?=[a-z][0-9])")
@@ -43,7 +43,7 @@ def dtype_spelled(word: str) -> str:
 
 
 def _plain(word: str) -> str:
-    """A spelling without what does not matter."""
+    """A spelling without prefixes, separators and upper case, which do not matter."""
     bare = PREFIX.sub("", PREFIX.sub("", word)).removesuffix("()")
     return BYTE_ORDER.sub("<", re.sub(r"[_-]", "", bare).lower())
 

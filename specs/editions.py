@@ -159,7 +159,7 @@ class Edition:
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Every pair that has cases: of all dtypes, or of those that the document names.
 
-        With house rules they are the listed ones that these speak of.
+        With house rules, only the listed pairs that these speak of have cases.
         """
         house = self.document.house
         for pair in self._pairs_of_page():

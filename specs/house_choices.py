@@ -1,4 +1,4 @@
-"""Applies house rules to a ruling: what the document leaves open is decided, all else stays."""
+"""Applies house rules to a ruling: they decide its open branches, and all others stay."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _class_of(
 def answer_outcome(
     rules: HouseRules, name: str, word: str, source: Format, target: Format
 ) -> Outcome:
-    """What the word of a choice means: a behavior if the target is whole, else an outcome."""
+    """Return the outcome that a choice's word means; it may be a behavior for integral targets."""
     if target.is_integral and word in behaviors() and word not in CODE_WORDS:
         behavior = behaviors()[word]
         if source.kind not in behavior.from_ or target.kind not in behavior.to:
@@ -149,7 +149,7 @@ def answer_outcome(
 
 
 def says_of(outcome: Outcome, atom: Atom, ruling: Ruling) -> bool:
-    """Whether an outcome says what inputs of a kind become."""
+    """Whether an outcome gives an answer to inputs of a kind."""
     return can_have(outcome, atom, ruling.source, ruling.target)
 
 

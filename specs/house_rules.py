@@ -1,9 +1,9 @@
 """House rules: what somebody requires where documents leave an answer open, read from YAML.
 
-"The document leaves it open" is the true answer to most disputes, and helps nobody who has to ship
-a model. House rules choose one of the answers that a document allows. They are never the page's
-word: a document with them is a document of its own, named ``DOCUMENT+RULES``, whose other rules are
-those of the page. Backends are asked the document's own cases.
+"The document leaves it open" is the true answer to most disputes, but does not help a user who has
+to ship a model. House rules choose one of the answers that a document allows. They are not the
+page's: a document with them is a document of its own, named ``DOCUMENT+RULES``, whose other rules
+are those of the page. Backends are asked the document's own cases.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Conditions(StrictModel):
 
 
 class ChoiceEntry(StrictModel):
-    """What becomes of the open inputs of some pairs: one answer, or one for each input class."""
+    """The answer to the open inputs of some pairs: one for all, or one for each input class."""
 
     clause: Text
     when: Conditions
@@ -118,7 +118,7 @@ class HouseRules:
         return f"{self.name}.{choice}"
 
     def rule_entries(self) -> Mapping[str, RuleEntry]:
-        """The choices as rules of a document, for whoever shows a rule's clause."""
+        """The choices as rules of a document, so that reports can show their clauses."""
         return {
             self.rule_name(name): RuleEntry.model_validate(
                 {"clause": choice.clause, "level": "required", "when": {}, "then": "unspecified"}
@@ -155,13 +155,13 @@ def load_rules(path: Path) -> HouseRules:
 
 
 def know_rules(name: str, content: str) -> None:
-    """Know house rules by their text, as a run keeps it."""
+    """Register house rules from their text, as a run stores it."""
     if name not in shipped_rules() or shipped_rules()[name].content != content:
         register(_validated(parse_yaml(Path(f"{name}.yaml"), content), content))
 
 
 def register(rules: HouseRules) -> None:
-    """Know house rules of a user; raise CastigateError if others have their name."""
+    """Register house rules of a user; raise CastigateError if others have their name."""
     known = known_rules().get(rules.name)
     if known is not None and known.content != rules.content:
         raise CastigateError(
@@ -172,7 +172,7 @@ def register(rules: HouseRules) -> None:
 
 
 def rules_named(word: str) -> HouseRules:
-    """The house rules that a name or a path means; those of a file are known from then on."""
+    """Return the house rules that a name or a path means; those of a file are registered."""
     known = known_rules()
     if word in known:
         return known[word]

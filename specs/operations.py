@@ -39,7 +39,7 @@ def matching_rules(document: Document, case: Case) -> MatchingRules:
 
 
 def operation_of(case: Case) -> Operation:
-    """What a case of a shipped document does to its tensors."""
+    """Return the operation of a case of a shipped document, such as `cast` or `bitcast`."""
     return document_named(case.document).entry.operation
 
 

@@ -53,10 +53,10 @@ class Either:
 
 @dataclass(frozen=True)
 class Behaves:
-    """What the steps of a behavior give, which ``specs.behaviors`` has by its name.
+    """The answer of a behavior, by its name in ``specs.behaviors``.
 
-    Documents name those through another float and back. House rules name those for integers and
-    bools, where a document leaves an answer open.
+    Documents name behaviors that go through another float and back. House rules name behaviors for
+    integers and bools, where a document leaves an answer open.
     """
 
     behavior: str

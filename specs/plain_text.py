@@ -25,7 +25,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def plain_text(text: str) -> str:
-    """Escape what a terminal, an encoder or an XML parser takes for no text; keep the lines."""
+    """Escape characters that are unsafe for terminals, encoders or XML parsers; keep the lines."""
     return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

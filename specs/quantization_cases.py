@@ -1,7 +1,7 @@
-"""Which cases a document of quantization has: dtypes, and what else a case must say.
+"""Lists the cases of a document of quantization: pairs of dtypes, each with its modes.
 
-A case's values are no part of it. It says of which dtype the scales are, how they lie along the
-tensor, and, where the document has them, the attributes `saturate` and `precision`.
+Values are not part of a case. Its modes name the dtype of the scales, how they lie along the
+tensor, and, if the document has them, the attributes `saturate` and `precision`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Resolves a case of quantization to its formula: at each step, what becomes of which values.
+"""Resolves a case of quantization to its formula: the outcome of each situation at each step.
 
 Every formula is proved when it is made: at each step exactly one rule takes each situation that can
 arise there.
@@ -29,7 +29,7 @@ CAST = "onnx-cast"
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """What becomes of values in one situation: any of some words, of which some are recommended."""
+    """The words by which a step may treat values in one situation; some may be recommended."""
 
     words: tuple[StepWord, ...]
     recommended: tuple[StepWord, ...]
@@ -39,7 +39,7 @@ class StepOutcome:
 
     @property
     def is_open(self) -> bool:
-        """Whether anything may become of them."""
+        """Whether any result is allowed."""
         return OPEN in self.words
 
     @property
@@ -53,15 +53,16 @@ class StepOutcome:
 
 
 Special = Exactly | Nan
-"""What Cast makes of a value that the target has not."""
+"""The answer of Cast to a value that the target does not have."""
 
 
 @dataclass(frozen=True)
 class Formula:
     """A case's formula: its formats, and the outcomes of each step by situation.
 
-    ``precision`` is that of the division or product. ``casts`` has what Cast makes of an infinity,
-    of a NaN, and of a value out of range, by kind and sign, where the word `cast` refers to it.
+    ``precision`` is that of the division or product. ``casts`` has the answers of Cast to
+    infinities, NaNs and values out of range, by situation and sign, if the word `cast` refers to
+    them.
     """
 
     operation: Operation
@@ -78,11 +79,11 @@ class Formula:
         return {step: dict(each) for step, each in self.steps}
 
     def outcome(self, step: Step, situation: Situation) -> StepOutcome:
-        """What becomes of a value in a situation."""
+        """The outcome of a situation at a step."""
         return self.outcomes[step][situation]
 
     def cast_of(self, situation: Situation, *, is_negative: bool) -> Special:
-        """What Cast makes of a value that the target has not."""
+        """The answer of Cast to a value that the target does not have."""
         return dict(self.casts)[situation, is_negative]
 
     @property
@@ -190,7 +191,7 @@ def _has(fmt: Format, situation: Situation) -> bool:
 
 
 def _casts(case: Case) -> Iterator[tuple[tuple[Situation, bool], Special]]:
-    """What Cast makes of the values that a float target has not."""
+    """The answers of Cast to the values that a float target does not have."""
     modes = tuple((name, value) for name, value in case.modes if name == SATURATE)
     rules = ruling(Case(CAST, case.version, "float32", case.target, modes))
     signs: tuple[Sign, Sign] = ("+", "-")

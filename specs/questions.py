@@ -191,7 +191,7 @@ def _of_all_documents(source_word: str, more: Sequence[str]) -> list[Case]:
 
 
 def _tells_values(case: Case) -> bool:
-    """Whether a document says of any input what it becomes; some pages of calls do of none."""
+    """Whether a document fixes the answer to any input; some pages of calls fix none."""
     return any(not isinstance(each.outcome, Anything) for each in ruling(case).branches)
 
 

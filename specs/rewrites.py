@@ -1,6 +1,6 @@
-"""Rewrites of the field: what optimizers say they make of a chain, read from ``rewrites.yaml``.
+"""Rewrites: rules by which real optimizers change chains, read from ``rewrites.yaml``.
 
-A rewrite is a condition on the dtypes of a chain A→B→C, and what is left where it holds.
+A rewrite is a condition on the dtypes of a chain A→B→C, and the casts that are left if it holds.
 """
 
 from __future__ import annotations

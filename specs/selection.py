@@ -48,9 +48,9 @@ def _editions(names: Sequence[str]) -> Iterator[Edition]:
 
 
 def with_house_rules(named: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
-    """Documents as named, and each of them once more with house rules, which names or paths mean.
+    """Return the named documents, and each again with the house rules that names or paths mean.
 
-    Where no document is named, there are only those with house rules: all that these are for.
+    If no document is named, return only documents with house rules: all that the rules are for.
     """
     found = list(named)
     for word in words:
@@ -85,7 +85,7 @@ def house_rules_for(word: str) -> HouseRules:
 
 
 def decided_by(cases: Iterable[Case], words: Sequence[str]) -> Iterator[Case]:
-    """The cases with house rules, of those cases whose document and pair these speak of."""
+    """Yield each case again with house rules, if these speak of its document and pair."""
     for word in words:
         rules = house_rules_for(word)
         for case in cases:

@@ -18,8 +18,8 @@ from oracles.protocol import Bits
 class RemoteSweep:
     """Answers consecutive patterns of ``range(lo, hi)`` in blocks of one request each.
 
-    While the caller judges one block, the process works on the next. ``ask_alone`` asks about a
-    tensor with the patterns of a block or a part of it.
+    While the caller judges one block, the process works on the next. ``ask_alone`` asks about the
+    consecutive patterns of a block or of a part of it.
     """
 
     supervisor: BackendSupervisor[Any]

@@ -63,7 +63,7 @@ def is_memory_nearly_full() -> bool:
 
 @cache
 def _memory_statistics() -> int:
-    """Return an open file: after every error of a backend it is read, and opening it takes long."""
+    """Open the file once: it is read after every error of a backend, and opening takes long."""
     return os.open("/proc/self/statm", os.O_RDONLY)
 
 

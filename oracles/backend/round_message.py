@@ -20,7 +20,7 @@ from specs.chains import Company
 
 MESSAGE_BYTES = 1 << 24
 COMPARED_BYTES = 1 << 16
-"""Tensors of at most so many bytes are sent once if they are equal, larger ones if they are one."""
+"""Equal tensors of at most this many bytes are sent once; larger ones only if identical objects."""
 
 
 @dataclass
@@ -44,12 +44,12 @@ class RoundMessage:
 
     @property
     def header(self) -> dict[str, Any]:
-        """The members of the message."""
+        """The header of the message."""
         calls = [*map(encode_call, self.calls)]
         return {"ask": "many", "requests": self.entries, "calls": calls}
 
     def add(self, place: int, request: Request) -> bool:
-        """Add a request; return False if it travels alone, or asks what the oracle lacks."""
+        """Add a request; return False if it must travel alone, or the oracle lacks its method."""
         if isinstance(request, CastAtOnce):
             return False
         if request.method not in ("cast", "casts", *self.offers):
@@ -67,7 +67,7 @@ class RoundMessage:
             if isinstance(request, MakeCall) and request.is_kept:
                 entry["is_kept"] = True
             key = (*key, entry["call"], "is_kept" in entry)
-        # A case that makes a request twice wants two answers.
+        # If a case makes equal requests, each is answered.
         self._times[key, request.case] += 1
         key = (*key, self._times[key, request.case])
         index = self._entry_of.setdefault(key, len(self.entries))

@@ -1,7 +1,7 @@
 """``python -m oracles.backend.server``: serves one backend through two pipes.
 
-The pipes carry frames only: what the backend prints goes to stderr. The server ends when no
-request can come any more.
+The pipes carry frames only: what the backend prints goes to stderr. The server ends when the pipe
+of requests is closed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ from specs.release import VERSION
 
 READ_BUFFER = 1 << 17
 ANSWERS_KEPT = 32
-"""Answers that are kept while the next ones are made: a backend may have a ring of buffers."""
+"""Answers that are held, uncopied, while later ones are made: a backend may reuse its buffers."""
 GC_THRESHOLDS = (100_000, 10, 10)
 """Collect rarely: compiled programs stay, and each is thousands of objects to look through."""
 Answer = tuple[dict[str, Any], dict[str, Bits]]
@@ -95,7 +95,7 @@ class _Distinct:
 
 @dataclass(frozen=True)
 class _Refusal:
-    """The words in which an oracle refuses a case before it is asked."""
+    """The text with which an oracle's ``road`` refuses a case."""
 
     text: str
 
@@ -113,7 +113,7 @@ class Server:
         self._has_bitcast_roads = shares_bitcasts and isinstance(oracle, WithBitcastRoad)
 
     def reply_to(self, request: Frame) -> Pieces:
-        """Return the reply frame; whatever the oracle raises is encoded as a reply too."""
+        """Return the reply frame, which encodes the answer or the exception that was raised."""
         number = {"number": request.header["number"]}
         try:
             header = request.header
@@ -211,10 +211,10 @@ class Server:
         return {"replies": replies}, distinct.arrays
 
     def _road(self, ask: str, encoded: list[Any]) -> Hashable:
-        """Return what an answer depends on besides its tensors.
+        """Return a key of a case: cases with the same key get the same answer to the same tensors.
 
-        Two casts share nothing but a refusal: the roads of casts are trusted by sweeps alone, and
-        asking every case here is how the quick tier tests them.
+        Casts share only refusals: only sweeps trust the roads of casts, and the quick tier tests
+        these by asking every case.
         """
         case = decode_case(encoded)
         try:
@@ -233,7 +233,8 @@ class Server:
         """Answer one tensor after another, up to one without an answer of its shape.
 
         Each answer is kept as a user would keep it, while the next ones are made, and copied then.
-        Where a tensor is to be overwritten it is copied before, because it may be that tensor.
+        In a batch that overwrites its tensors, the answer is copied before the tensor changes,
+        because it may be that tensor.
         """
         answers: list[Bits] = []
         kept: deque[Bits] = deque()
@@ -291,7 +292,7 @@ class Server:
         return _encode_array(answers) if slot is None else ({"in_memory": answers.nbytes}, {})
 
     def _place(self, slot: dict[str, int] | None, count: int, storage: np.dtype[Any]) -> Bits:
-        """Return an array for so many answers, in a slot of the shared memory if one is offered."""
+        """Return an array for ``count`` answers, in a slot of the shared memory if one is given."""
         if slot is None:
             return np.empty(count, storage)
         if self._memory is None:

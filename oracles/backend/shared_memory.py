@@ -10,7 +10,7 @@ import weakref
 SLOT_BYTES = 1 << 23
 """Bytes of one answer: enough to make the overhead small, few enough for a cache."""
 SLOTS = 2
-"""One is read here while the program writes the other."""
+"""The number of slots: this side reads one while the backend's process writes the other."""
 
 
 class SharedMemory:

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from threading import Timer
 
 SILENT_SECONDS = 10.0
-"""Seconds after which the user is told that a backend still starts."""
+"""Seconds after which a line tells the user that a backend is still starting."""
 
 
 @contextmanager
 def startup_notice(words: str, startup_seconds: float, advice: str = "") -> Iterator[None]:
-    """Print a line if the block takes long: one backend loads slowly, another never does."""
+    """Print a line if the block takes long: the backend may be loading slowly, or hang."""
 
     def tell() -> None:
         seconds = f"{SILENT_SECONDS:g} s; waiting for up to {startup_seconds:g} s"

@@ -184,8 +184,8 @@ class SupervisedProcess:
         """Start a command; raise OSError if that fails.
 
         Our own server finds its two pipes as numbers appended to the command. With ``on_stderr``,
-        which gets everything written to stderr, the pipes are the program's stdin and stdout. It
-        inherits the ``descriptors``.
+        which gets everything written to stderr, the pipes are the program's stdin and stdout. The
+        process inherits the ``descriptors``.
         """
         child_requests, self._requests = os.pipe()
         self._replies, child_replies = os.pipe()

@@ -24,7 +24,7 @@ LONGEST_WAIT = 1e-3
 def cast_at_once(
     oracle: Oracle, cases: tuple[Case, Case], tensors: Mapping[str, Bits]
 ) -> dict[str, Bits]:
-    """The answers to tensors, every second of them asked by another thread under its own case."""
+    """Return the answers to tensors by name; a second thread casts every other one as its case."""
     names = list(tensors)
     halves = names[::2], names[1::2]
     both, callers = Barrier(2), _Caller.two(_folder_of(oracle))
@@ -70,13 +70,13 @@ class _Caller:
         """Released by the other thread when it is this one's turn."""
         self._place = 0
         self._is_alone = False
-        """Whether the other did not come in time: it is in a library, or waits for a lock."""
+        """Whether the other thread gave no turn in time: it is in a library, or awaits a lock."""
         self.done = 0
-        """How many calls it has made."""
+        """The number of calls that this thread has finished."""
 
     @classmethod
     def two(cls, folder: str) -> tuple[_Caller, _Caller]:
-        """Two callers of an adapter that lies in a folder."""
+        """Return two callers of an adapter whose module is in a folder."""
         processor = _own_processor()
         one, other = cls(folder, processor), cls(folder, processor)
         one.other, other.other = other, one

@@ -1,8 +1,9 @@
-"""Carries tensors of DLPack between processes: what `dlpack.h` defines, as bytes and back.
+"""Carries DLPack tensors between processes: the structures of `dlpack.h` as bytes and back.
 
-A framework exports a capsule. Its structure and the memory that it points to are written down, so
+A framework exports a capsule. Its structure and the memory that it points to are serialized, so
 that another process can build the same structure for the framework that imports it. The description
-is a line of JSON: type code, bits and lanes, shape, strides, and where pointer and offset lead.
+is a line of JSON: type code, bits and lanes, shape, strides, and the positions of the pointer and
+the first element.
 """
 
 from __future__ import annotations
@@ -93,12 +94,12 @@ _POINTER.restype, _POINTER.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 _IS_VALID = ctypes.pythonapi.PyCapsule_IsValid
 _IS_VALID.restype, _IS_VALID.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
 _KEEP_ALL = _Deleter(lambda pointer: None)
-"""The importer may call it whenever it likes: the memory belongs to the exporter, who is alive."""
+"""A deleter that frees nothing: the memory belongs to the exporter, which is still alive."""
 
 
 @dataclass(frozen=True)
 class Described:
-    """What a DLPack tensor says about itself, without its memory."""
+    """The fields of a DLPack tensor, without its memory."""
 
     code: int
     bits: int
@@ -113,7 +114,7 @@ class Described:
 
 
 def described(dtype: str, bits: Bits) -> bytes:
-    """Return the bytes of a tensor of these patterns in their own layout, as the header defines.
+    """Serialize a tensor of these patterns, in their memory layout, as `dlpack.h` defines it.
 
     The pointer points to the start of the memory, from which the offset leads to the first element.
     Elements of less than a byte are packed, which needs neighbors in memory.
@@ -141,7 +142,7 @@ def described(dtype: str, bits: Bits) -> bytes:
 
 
 def exported(owner: Any) -> bytes:
-    """Return the bytes of what a framework's array exports, by the newest version that it knows."""
+    """Serialize the capsule that a framework's array exports; a versioned one if it knows them."""
     try:
         capsule = owner.__dlpack__(max_version=(1, 0))
     except TypeError:
@@ -150,7 +151,7 @@ def exported(owner: Any) -> bytes:
 
 
 def of_capsule(capsule: Any) -> bytes:
-    """Return the bytes of the tensor in a capsule, which must lie in the host's memory."""
+    """Serialize the tensor in a capsule; raise Unsupported if it is not in the host's memory."""
     flags = 0
     if _IS_VALID(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(_POINTER(capsule, b"dltensor_versioned"))
@@ -175,7 +176,7 @@ def of_capsule(capsule: Any) -> bytes:
 
 
 def read_described(content: bytes) -> Tensor:
-    """Return the tensor that a description and its memory mean by the header."""
+    """Return the tensor that serialized bytes hold, by the definitions of `dlpack.h`."""
     tensor_of, memory = _decoded(content)
     dtype = NAMES.get((tensor_of.code, tensor_of.bits))
     if dtype is None:
@@ -203,7 +204,7 @@ def read_described(content: bytes) -> Tensor:
 
 
 def capsule_statements(content: bytes) -> str:
-    """Return the statements of a script that offer described memory, as ``Exporter`` does."""
+    """Return the statements of a script that export a serialized tensor, as ``Exporter`` does."""
     held, memory = _decoded(content)
     rank, lists = (
         len(held.shape),
@@ -227,11 +228,12 @@ def capsule_statements(content: bytes) -> str:
 
 
 class Exporter:
-    """Offers described memory to a framework that imports DLPack; keep it while that is used."""
+    """Exports a serialized tensor by DLPack; it must outlive the tensor that imports it."""
 
     def __init__(self, content: bytes) -> None:
         self._described, memory = _decoded(content)
-        # The header asks for an alignment of 256 bytes; a wrong layout reads beside the memory.
+        # dlpack.h asks for an alignment of 256 bytes. An importer that gets the layout wrong reads
+        # outside of the memory, so leave space on both sides.
         self._memory = np.zeros(3 * len(memory) + 256, np.uint8)
         start = len(memory) + -(self._memory.ctypes.data + len(memory)) % 256
         self._memory[start : start + len(memory)] = np.frombuffer(memory, np.uint8)

@@ -30,7 +30,7 @@ VALUES = {
     "gguf-mxfp4": "np.array([0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6], "
     "np.float32)[bits]",
 }
-"""How a script makes floats of codes."""
+"""How a script converts codes to floats."""
 READ = (
     "import gguf, gguf.quants\n"
     'open("x.gguf", "wb").write(content)\n'
@@ -59,7 +59,7 @@ class GgufParty(Party):
         }
 
     def reproduce_write(self, case: Case) -> str:
-        """Return the statements that write ``bits``, made floats where the package wants these."""
+        """Return the statements that write ``bits``, as floats if the package quantizes them."""
         kind, values, options = None, f'bits.view("{case.source}")', ""
         if case.version in BLOCK_TYPES:
             kind, values = BLOCK_TYPES[case.version].number, VALUES[case.version]

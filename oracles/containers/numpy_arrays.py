@@ -1,4 +1,4 @@
-"""What parties share whose tensors are numpy arrays, with dtypes of numpy or of ml_dtypes."""
+"""Arrays of numpy, with its dtypes or those of ml_dtypes, for the parties that use them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = {numpy_name: name for name, numpy_name in ML_DTYPES.items()}
 
 
 class Arrays:
-    """Makes arrays of patterns, and reads the patterns of arrays."""
+    """Makes arrays from patterns, and reads the patterns of arrays."""
 
     def __init__(self) -> None:
         self._adapter: NumpyArrays
@@ -28,21 +28,21 @@ class Arrays:
         self.version = self._adapter.version
 
     def array(self, case: Case, bits: Bits) -> Bits:
-        """Return an array of the case's dtype, in the layout of the bits and in its byte order."""
+        """Return an array of the case's dtype and byte order, in the memory layout of the bits."""
         dtype = self._adapter.dtype(case.source)
         if BIG in case.modes:
             return big_endian(bits, dtype)
         return bits.view(dtype)
 
     def read(self, array: Any) -> Tensor:
-        """Return what an array holds; one of the other byte order has the same patterns."""
+        """Return the tensor that an array holds; the byte order does not change its patterns."""
         found = np.asarray(array)
         if found.dtype.kind != "V" and not found.dtype.isnative:
             found = found.byteswap().view(found.dtype.newbyteorder())
         return tensor(self.name(found.dtype), found)
 
     def name(self, dtype: np.dtype[Any]) -> str:
-        """Return the project's name of a dtype, or numpy's own for one that is none of ours."""
+        """Return the project's name of a dtype, or numpy's own if the project has none."""
         if dtype.kind == "V" and dtype.name not in NAMES:
             return dtype.str[1:]
         return NAMES.get(dtype.name, dtype.name)

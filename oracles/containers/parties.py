@@ -18,7 +18,7 @@ TEXT = "text"
 
 @dataclass(frozen=True)
 class BuiltinParty:
-    """Where the class of a party is, and the package that it drives."""
+    """The module and the class of a party, and the package that it drives."""
 
     module: str
     attribute: str
@@ -26,7 +26,7 @@ class BuiltinParty:
 
     @property
     def is_installed(self) -> bool:
-        """Whether the package is here; it is not imported to find out."""
+        """Whether the package is installed; this does not import it."""
         return not self.package or importlib.util.find_spec(self.package) is not None
 
     @property
@@ -53,7 +53,7 @@ PARTIES: Mapping[str, BuiltinParty] = {
 
 
 def installed_parties() -> Iterator[str]:
-    """Yield the parties whose package is here."""
+    """Yield the parties whose package is installed."""
     return (name for name, party in PARTIES.items() if party.is_installed)
 
 

@@ -18,7 +18,7 @@ from specs.cases import Case
 from specs.formats import formats
 
 DOCUMENT = "containers"
-"""What stands for the document in the case of a container: reading back gives what was written."""
+"""The name in place of a document in a container's case: reading returns what was written."""
 HOST = "cpu"
 BIG = ("order", "big")
 """The mode of a case whose array lies in memory with the highest byte first."""
@@ -33,8 +33,8 @@ def container_case(container: str, dtype: str, *, is_big: bool = False) -> Case:
 class Road:
     """How a party writes a container, and how it reads one; either may be missing.
 
-    The scripts are statements: one binds ``content`` to what is written of ``bits``, the other
-    binds ``y`` to what is read, as a numpy array.
+    The scripts are statements: one binds ``content`` to the container that holds ``bits``, the
+    other binds ``y`` to the tensor read from it, as a numpy array.
     """
 
     write: Callable[[Case, Bits], bytes] | None = None
@@ -58,18 +58,18 @@ class Party:
         raise NotImplementedError
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Refuse: a party only writes and reads."""
+        """Raise Unsupported: a party only writes and reads."""
         raise Unsupported(f"{self.name} casts nothing: it writes and reads containers")
 
     def write_container(self, case: Case, bits: Bits) -> Bits:
-        """Return what the party writes of these patterns, in their own memory layout."""
+        """Return the bytes that the party writes for these patterns, in their memory layout."""
         write = self._road(case).write
         if write is None:
             raise Unsupported(f"{self.name} writes no {case.version}")
         return np.frombuffer(bytes(write(case, bits)), np.uint8)
 
     def read_container(self, case: Case, content: Bits) -> Tensor:
-        """Return the tensor that the party reads, with the dtype that it takes it for."""
+        """Return the tensor that the party reads, with the dtype that the party gives it."""
         read = self._road(case).read
         if read is None:
             raise Unsupported(f"{self.name} reads no {case.version}")
@@ -101,7 +101,7 @@ class Party:
 
 
 def tensor(dtype: str, bits: Any) -> Tensor:
-    """Return what was read: patterns in their storage, or raw bytes of a dtype that is not ours."""
+    """Return an array as a tensor: patterns in their storage, or raw bits if no format is known."""
     array = np.asarray(bits)
     entry = formats().get(dtype)
     storage = f"uint{8 * array.dtype.itemsize}" if entry is None else entry.storage
@@ -113,7 +113,7 @@ def tensor(dtype: str, bits: Any) -> Tensor:
 
 
 def big_endian(bits: Bits, dtype: np.dtype[Any]) -> Bits:
-    """Return an array of a dtype in the other byte order, of the same patterns."""
+    """Return a big-endian array of the same patterns; raise Unsupported if the dtype has none."""
     if dtype.itemsize == 1:
         raise Unsupported("an element of one byte has no byte order")
     swapped = dtype.newbyteorder(">")

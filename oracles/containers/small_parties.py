@@ -131,6 +131,6 @@ class TinygradParty(Party):
         shape, storage = tuple(found.shape), format_named(dtype).storage
         if 0 in shape:
             return tensor(dtype, np.zeros(shape, storage))
-        # It gives no bytes of the dtypes that Python's struct lacks.
+        # tinygrad returns no bytes of dtypes that Python's struct lacks, so read uint8.
         content = bytes(found.bitcast(self._tinygrad.dtypes.uint8).data())
         return tensor(dtype, np.frombuffer(content, storage).reshape(shape))

@@ -1,8 +1,8 @@
 """GGUF files after ggml-org/ggml docs/gguf.md (version 3, little-endian), and blocks in them.
 
-A file names dimensions from the innermost. Of a block type the codes are kept: every block has the
-scale one. Element j of its 32 lies in the low half of byte j, element j + 16 in the high half, as
-ggml comments `block_q4_0` and `block_mxfp4`.
+A file names dimensions from the innermost. A tensor of a block type has only codes here: every
+block has the scale one. Element j of its 32 lies in the low half of byte j, element j + 16 in the
+high half, as ggml comments `block_q4_0` and `block_mxfp4`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TYPES: Mapping[str, int] = {
 NAMES = {number: name for name, number in TYPES.items()}
 STRING, ARRAY = 8, 9
 SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-"""Bytes of a metadata value by its type; strings and arrays say theirs."""
+"""Bytes of a metadata value by its type; strings and arrays contain their lengths."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ BLOCK_TYPES: Mapping[str, BlockType] = {
 
 
 def require_blocks(container: str, dtype: str, shape: tuple[int, ...]) -> BlockType:
-    """Return the type of a container's blocks; raise Unsupported for what is not made of them."""
+    """Return the type of a container's blocks; raise Unsupported if a tensor does not fill them."""
     kind = BLOCK_TYPES[container]
     if dtype != kind.dtype:
         raise Unsupported(f"the codes of {container} are {kind.dtype}")

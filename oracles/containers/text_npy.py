@@ -58,7 +58,7 @@ def write_npy(dtype: str, bits: Bits, *, is_big: bool) -> bytes:
 
 
 def read_npy(content: bytes) -> Tensor:
-    """Return the tensor of a file; a dtype that has no meaning by itself is read as its words."""
+    """Return the tensor of a file; an unknown dtype keeps the name that the file gives it."""
     if content[: len(MAGIC)] != MAGIC:
         raise ValueError("the file does not begin with the magic of npy")
     size = 2 if content[6] == 1 else 4

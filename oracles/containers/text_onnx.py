@@ -62,7 +62,7 @@ FIELDS: Mapping[str, int] = {
 """The field of a dtype; all others are in `int32_data`."""
 VARINT, LENGTH, WORD64, WORD32 = 0, 2, 1, 5
 SIX = 6
-"""Bits of the elements that are packed in `raw_data` alone."""
+"""Bits of the elements that are packed only in `raw_data`."""
 
 
 def number_of(dtype: str) -> int:
@@ -151,7 +151,7 @@ def _codes(dtype: str, held: bytes | list[int], count: int) -> Bits:
 
 
 def fields_of(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the fields of a message: a number of a varint, bytes of everything else."""
+    """Yield the fields of a message: a varint as its number, everything else as bytes."""
     at = 0
     while at < len(message):
         key, at = _read_varint(message, at)

@@ -23,7 +23,7 @@ from specs.release import VERSION
 
 MEMBER = "x.npy"
 PACKED = {"packed-low-first": False, "packed-high-first": True}
-"""Rows of packed elements alone, and whether the first lies in the high bits of its byte."""
+"""The containers of packed rows, and whether the first element is in the high bits of its byte."""
 
 
 class Texts(Party):
@@ -53,7 +53,7 @@ class Texts(Party):
 
 
 def _little(case: Case, bits: Bits) -> Bits:
-    """Return the patterns; what has one byte order only is the same from an array of either."""
+    """Return the patterns, as the format has one byte order; refuse elements that have none."""
     if BIG in case.modes and format_named(case.source).bits <= 8:
         raise Unsupported("an element of one byte has no byte order")
     return bits

@@ -65,9 +65,9 @@ NAMES_OF_ENDS = (
     "one", "*clamp*", "*infinity*", "*-nan", "truncate-*", "ceil-*", "half-*", "saturate",
     UNEXPLAINED,
 )  # fmt: skip
-"""The causes that say what is given at an end of the range."""
+"""The causes that name an answer at an end of the range."""
 OF_DETOURS = ("as-*", "packed-via-*", "nan-sign", "wrap", "flush-*", "flushes-*", "nearest-flush")
-"""Causes that say what is lost on a detour."""
+"""The causes that name what a detour loses."""
 ALSO_CALLED: dict[Rounding, tuple[str, ...]] = {
     "nearest-even": ("nearest*", "half-even-*"),
     "nearest-away": ("half-away-*",),
@@ -76,7 +76,7 @@ ALSO_CALLED: dict[Rounding, tuple[str, ...]] = {
     "ceil": ("ceil-*",),
     "odd": (),
 }
-"""Closed forms that round in a way, and are found instead where they explain as much."""
+"""By rounding, causes that round in the same way, and are found instead if they explain as much."""
 
 
 def _rounds(source: Format, target: Format) -> bool:
@@ -89,18 +89,18 @@ def _rounds(source: Format, target: Format) -> bool:
 
 
 def rounded(rounding: Rounding, row: Row) -> Bits:
-    """Round as another mode says."""
+    """Return the answers that another rounding gives."""
     rules = ruling(replace(row.case, example=None))
     return by_rules(rounded_otherwise(rules, rounding), row.bits)
 
 
 def by_rules(rules: Ruling, bits: Bits) -> Bits:
-    """The kernels' answers by a ruling that no document has."""
+    """The kernels' answers by a ruling, which need not be one of a document."""
     return with_nans(rules, KernelExpectations().expect(rules, bits))
 
 
 def ties(row: Row) -> Mask:
-    """Which inputs lie in the middle of two answers: their neighbors round apart."""
+    """Which inputs are ties: their two neighbors round to the two answers around them."""
     down, up = (_near(row, step) for step in (-1, 1))
     low, high = rounded("toward-zero", row), _away(row)
     below = np.asarray(rounded("nearest-even", replace(row, bits=down)) == low)
@@ -173,7 +173,7 @@ def _without(dropped: Dropped, row: Row) -> Bits:
         signed = row.words.astype(np.int64)
         shift = np.int64(64 - row.source.bits)
         signed = (signed << shift) >> shift if row.source.is_signed else signed
-        # The bits of the magnitude, so that both signs lose the same.
+        # Drop bits of the magnitude, so that both signs lose the same.
         kept = np.where(
             row.negative, -((-signed) & ~lost.astype(np.int64)), signed & ~lost.astype(np.int64)
         )
@@ -192,7 +192,7 @@ def _detours(through: str, source: Format, target: Format) -> bool:
 
 @cache
 def detour(source: str, target: str) -> Case | None:
-    """The first case of a pair of dtypes, if detours can convert it."""
+    """The first case of a pair of dtypes; None if there is none, or it is rejected or open."""
     case = _first_cases().get((source, target))
     return None if case is None or ruling(case).is_rejection or ruling(case).is_open else case
 
@@ -219,9 +219,9 @@ def _through(through: str, row: Row) -> Bits:
 
 @dataclass(frozen=True)
 class Edge:
-    """The last step of answers before an edge of the range, by the magnitudes of its inputs.
+    """The inputs of the last answer before an edge of the range, by their magnitudes.
 
-    ``middle`` is the input that has the step's value, where answers are rounded to nearest.
+    ``middle`` is the input of the same value as that answer, if answers are rounded to nearest.
     """
 
     first: int
@@ -229,13 +229,13 @@ class Edge:
 
     @property
     def middle(self) -> int:
-        """The input in the middle of the step."""
+        """The input in the middle."""
         return (self.first + self.last + 1) // 2
 
 
 @lru_cache(256)
 def edge(case: Case, sign: int, is_top: bool) -> Edge:
-    """The step below overflow, or the first one that is not zero, of one sign of the inputs."""
+    """Find the inputs of the last answer below overflow, or of the first above zero, by sign."""
     source = format_named(case.source)
     most = source.max_code if not (sign and source.is_integral) else source.sign_bit
 
@@ -268,7 +268,7 @@ def _patterns(source: Format, magnitudes: Any, sign: int) -> Bits:
 
 
 Moves = Callable[[Edge], tuple[int, int, int]]
-"""Takes an edge, and returns the first and the last magnitude to answer as a third one."""
+"""Takes an edge; returns the first and last magnitude to change, and the one to answer instead."""
 THRESHOLDS: dict[str, tuple[bool, Moves]] = {
     "overflows-one-pattern-early": (True, lambda step: (step.last, step.last, step.last + 1)),
     "overflows-one-pattern-late": (True, lambda step: (step.last + 1, step.last + 1, step.last)),
@@ -294,7 +294,7 @@ THRESHOLDS: dict[str, tuple[bool, Moves]] = {
 
 
 def _moved(is_top: bool, moves: Moves, row: Row) -> Bits:
-    """Answer the inputs of a small range as the one beyond it."""
+    """Answer the inputs next to an edge as an input on its other side."""
     answers = row.right.copy()
     case = replace(row.case, example=None)
     magnitudes = (
@@ -374,7 +374,7 @@ def _to_numbers(source: Format, target: Format) -> bool:
 
 
 OF_UNITS = ("rounds-*", "as-*", "ceil-*", "half-*", "truncate-*", "nearest*", UNEXPLAINED)
-"""Causes that say that answers are the next value."""
+"""The causes of answers that are the next value."""
 ARITHMETIC: dict[str, tuple[Callable[[Row], Bits], tuple[str, ...], Applies]] = {
     "one-unit-too-large": (
         lambda row: _changed(lambda row: row.answers + ONE, row, _inexact(row) & _finite(row)),

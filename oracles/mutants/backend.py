@@ -9,7 +9,7 @@ from oracles.mutants.mutant import MutantOracle, mutant_named
 
 
 def __getattr__(name: str) -> Any:
-    """Return what makes the mutant of a name."""
+    """Return the constructor of the mutant of a name; raise AttributeError for other names."""
     if "@" not in name:
         raise AttributeError(name)
     return partial(MutantOracle, mutant_named(name))

@@ -19,7 +19,7 @@ OF_BITS = (
     "reverse*", "loses-*", "quiets-nans", "replaces-nans", "flushes-bits", "changes-bits",
     "changes-with-layout",
 )  # fmt: skip
-"""Causes that say what happens to the shape, and what to the bits."""
+"""The causes that name a wrong shape, and those that name wrong bits."""
 
 
 def faults() -> Iterator[TensorFault]:
@@ -36,7 +36,7 @@ def _shaped(flat: Bits, like: Bits) -> Bits:
 
 
 def _grouped(size: int, answer: Bits) -> Bits:
-    """Reverse the elements in groups."""
+    """Reverse the order of elements within groups of ``size``."""
     flat, whole = answer.reshape(-1).copy(), answer.size // size * size
     flat[:whole] = flat[:whole].reshape(-1, size)[:, ::-1].reshape(-1)
     return _shaped(flat, answer)
@@ -99,7 +99,7 @@ ACCEPTED: Mapping[str, Callable[[Bits], bool]] = {
     "accepts-empty-tensors": lambda bits: bits.ndim > 0 and not bits.size,
     "accepts-rank-5": lambda bits: bits.ndim == 5,
 }
-"""Tensors whose shape is not checked."""
+"""By fault, the tensors that it answers although their shape must be refused."""
 BITCASTS: dict[str, Replaces] = {
     "reverses-the-bytes": lambda bits, answer, past: answer.byteswap(),
     "exchanges-pairs-of-elements": lambda bits, answer, past: _grouped(2, answer),

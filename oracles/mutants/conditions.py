@@ -56,7 +56,7 @@ def _from_wide(source: Format, target: Format) -> bool:
 
 
 def own_pattern(case: Case) -> int:
-    """Some pattern of a finite value, which belongs to a case."""
+    """A pattern of a finite value, chosen by the case's id."""
     return _number(case) * int(MIXING) % (format_named(case.source).max_code + 1)
 
 
@@ -69,14 +69,14 @@ def _pattern(row: Row) -> np.uint64:
 
 
 def _range(row: Row) -> Mask:
-    """A 256th of the patterns, beginning anywhere."""
+    """Select a 256th of the patterns, at a place chosen by the case's id."""
     size = max(row.source.max_code >> 8, 1)
     first = np.uint64(int(_pattern(row)) // size * size)
     return (row.words >= first) & (row.words < first + np.uint64(size))
 
 
 def _binade(row: Row) -> Mask:
-    """The binade of values between two and four."""
+    """Select the binade of values from two to four, of both signs."""
     is_two: Mask = np.asarray(row.parts.exponent == OFFSET + 1)
     return is_two & ~row.is_a("nan") & ~row.is_a("infinity")
 
@@ -131,7 +131,7 @@ OF_WIDE: dict[str, Callable[[Row], Mask]] = {
 
 
 def _vectors(of: Mask, size: int, shape: tuple[int, ...]) -> Any:
-    """The elements in whose vector some element is of a kind, and not all are."""
+    """Select the vectors of which some elements, but not all, are of a kind."""
     padded = np.zeros(-(-of.size // size) * size, bool)
     padded[: of.size] = of
     vectors = padded.reshape(-1, size)
@@ -140,7 +140,7 @@ def _vectors(of: Mask, size: int, shape: tuple[int, ...]) -> Any:
 
 
 def _after(of: Mask, shape: tuple[int, ...]) -> Any:
-    """The elements that follow one of a kind."""
+    """Select the elements that follow one of a kind."""
     return np.concatenate([[False], of])[: of.size].reshape(shape)
 
 
@@ -202,7 +202,7 @@ def _turned(bits: Bits) -> bool:
 
 
 def _lies(order: tuple[int, ...], bits: Bits) -> bool:
-    """Whether a tensor is whole in memory, with its dimensions in an order from the outermost."""
+    """Whether a tensor is contiguous with its dimensions in this order, but not in its own."""
     moved = bits.transpose(order) if bits.ndim == len(order) else bits
     return bits.ndim == len(order) and moved.flags.c_contiguous and not bits.flags.c_contiguous
 
@@ -212,7 +212,7 @@ def _steps(bits: Bits) -> tuple[int, ...]:
 
 
 def _is_part_of_batches(bits: Bits) -> bool:
-    """Whether the matrices of a batch are whole, but lie apart."""
+    """Whether the matrices of a batch are contiguous, with gaps between them."""
     is_batch = bits.ndim == 3 and bits.size > 0
     return is_batch and bits[0].flags.c_contiguous and _steps(bits)[0] > bits[0].size > 1
 
@@ -223,7 +223,7 @@ def _overlaps(bits: Bits) -> bool:
 
 
 def _step(bits: Bits) -> int:
-    """How many elements lie between two neighbors of the first dimension."""
+    """The stride of the first dimension, in elements."""
     return int(bits.strides[0] // bits.itemsize) if bits.ndim else 1
 
 
@@ -232,7 +232,7 @@ def _calls_each(count: int, row: Row, bits: Bits, past: Past) -> bool:
 
 
 def _last(holds: Callable[[Bits, Bits], bool]) -> Spoils:
-    """A tensor fails by what the one before was."""
+    """Return a condition on the previous tensor and the present one."""
     return lambda row, bits, past: past.last is not None and holds(past.last, bits)
 
 
@@ -353,4 +353,4 @@ OF_TENSORS: dict[str, dict[str, Spoils]] = {
         "after-a-minute": lambda row, bits, past: monotonic() - past.begun > 60,
     },
 }
-"""What a tensor is spoiled by besides the values of its elements, by what that is."""
+"""The conditions that do not depend on the values of elements, by what they depend on."""

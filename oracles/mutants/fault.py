@@ -25,13 +25,13 @@ from specs.cases import Case
 from specs.formats import Format, format_named
 
 REFERENCE = Reference()
-"""One for all mutants of a process: it keeps its answers."""
+"""The reference of all mutants of a process: sharing it saves computing answers again."""
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Row:
-    """Inputs of a cast in one row, and what is known of them."""
+    """Inputs of a cast in one row, with their fields and the right answers."""
 
     case: Case
     bits: Bits
@@ -72,7 +72,7 @@ class Row:
         return unpack(self.target, self.answers, select_arrays)
 
     def stored(self, codes: Any) -> Bits:
-        """Patterns of the target, in its storage."""
+        """Return codes as patterns of the target, in its storage."""
         mask = np.uint64(self.target.mask)
         stored: Bits = (np.asarray(codes).astype(np.uint64) & mask).astype(self.target.storage)
         return np.broadcast_to(stored, self.bits.shape)
@@ -99,7 +99,7 @@ class Row:
 
 @dataclass
 class Past:
-    """What a backend has lived through before a call; ``calls`` are those that its fault is in."""
+    """The earlier calls of a backend; ``calls`` counts those where its fault is planted."""
 
     calls: int = 0
     last: Any = None
@@ -134,7 +134,7 @@ class Fault:
 
 
 Spoils = Callable[[Row, Bits, Past], Any]
-"""Takes a tensor, also as one row, and the past; returns True, False, or which elements fail."""
+"""Takes the row of a tensor, the tensor and the past; returns whether, or which elements, fail."""
 EVERYWHERE = "everywhere"
 
 
@@ -160,7 +160,7 @@ Replaces = Callable[[Bits, Bits, Past], Any]
 class TensorFault:
     """A wrong way to treat a tensor as a whole.
 
-    One that ``accepts`` a tensor answers it where the document wants it refused.
+    A fault that ``accepts`` a tensor answers it although the document wants it refused.
     """
 
     name: str

@@ -39,7 +39,7 @@ from specs.selection import case_named
 from specs.suggestions import did_you_mean
 
 OF_ALL = ("one-input", "the-receiver-holds-other-bits")
-"""Findings that are right of any fault: it shows on one input, or a call leaves its receiver so."""
+"""Causes that are right for any fault: it shows on one input, or in the receiver of a call."""
 CHANGES_WITH_LAYOUT = "changes-with-layout"
 ALONE = "!"
 """At the end of a mutant's name: only that case is wrong, and no other case of its pair."""
@@ -96,7 +96,7 @@ class Mutant:
         return (*self.fault.causes, *OF_ALL, CHANGES_WITH_LAYOUT)
 
     def is_at(self, case: Case) -> bool:
-        """Whether a case is answered by the fault."""
+        """Whether the fault is planted in a case."""
         if self.is_alone:
             return case == self.case
         return (case.source, case.target) == (self.case.source, self.case.target)
@@ -122,7 +122,7 @@ def _known(known: Mapping[str, Any], name: str, what: str) -> Any:
 
 
 class MutantOracle:
-    """Answers as the reference, but for what its mutant has planted."""
+    """Answers as the reference does, except where its mutant's fault is planted."""
 
     version = "0"
 

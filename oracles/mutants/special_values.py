@@ -104,7 +104,7 @@ CLASSES: dict[str, tuple[Callable[[Row], Mask], Callable[[Format, Format], bool]
         lambda source, target: source.kind != "boolean",
     ),
 }
-"""Which inputs a class has, and between which formats it occurs."""
+"""By class, which inputs it has, and whether it occurs between two formats."""
 MORE_CAUSES = {
     "a-subnormal": ("flush*", "*flush"),
     "what-becomes-subnormal": ("flush*", "*flush", "underflow*"),
@@ -172,4 +172,4 @@ REPLACEMENTS: dict[str, tuple[Callable[[Row], Bits], Callable[[Format], bool], t
         ),
     ),
 }
-"""Which pattern is given instead, whether a target has it, and the causes that say so."""
+"""By name, the pattern that is answered instead, whether a target has it, and its causes."""

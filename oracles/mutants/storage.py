@@ -19,7 +19,7 @@ AS_C = (
     "*via-*", "as-c-on-x86", "wrap", "saturate", "clamp-*", "minimum", "maximum", "zero", "half-*",
     "as-*", "clamps-*",
 )  # fmt: skip
-"""Causes that say how a number becomes an integer."""
+"""The causes that name a conversion of numbers to integers."""
 
 ANOTHER_KERNEL = ("reads-*-as-*", "converts-to-*", *AS_C)
 
@@ -57,7 +57,7 @@ def _can_read(name: str, source: Format, target: Format) -> bool:
 
 
 def _read(name: str, row: Row) -> Bits:
-    """The kernel of another source of the same width."""
+    """Return the answers of the kernel for another source of the same width."""
     return converted(row.bits, name, row.target.name)
 
 
@@ -67,17 +67,17 @@ def _can_write(name: str, source: Format, target: Format) -> bool:
 
 
 def _written(name: str, row: Row) -> Bits:
-    """The kernel of another target of the same width."""
+    """Return the answers of the kernel for another target of the same width."""
     return converted(row.bits, row.source.name, name)
 
 
 Floats = NDArray[np.float64]
 EXACT_BITS = 53
-"""Wider integers are not exact as float64, by which these faults compute."""
+"""Wider integers are not exact as float64, in which these faults compute."""
 
 
 def _magnitudes(row: Row) -> Floats:
-    """The magnitudes of inputs, infinite if they are; NaNs and zeros count as zero."""
+    """The magnitudes of inputs as float64; NaNs count as zero."""
     shift = np.broadcast_to(row.parts.exponent, row.bits.shape).astype(np.int64) - (OFFSET + TOP)
     found: Floats = np.ldexp(row.parts.significand.astype(np.float64), shift.astype(np.int32))
     found = np.where(row.is_a("zero") | row.is_a("nan"), 0.0, found)
@@ -94,7 +94,7 @@ def _whole(row: Row) -> Floats:
 
 
 def _low_bits(whole: Floats) -> NDArray[np.uint64]:
-    """The low 64 bits of whole numbers; zero for what is infinite."""
+    """The low 64 bits of whole numbers; zero for infinities."""
     rest = np.fmod(np.where(np.isfinite(whole), whole, 0), 2.0**64)
     magnitude = np.abs(rest).astype(np.uint64)
     return np.where(rest < 0, np.uint64(0) - magnitude, magnitude)
@@ -114,7 +114,7 @@ def _clamped(row: Row) -> Bits:
 
 
 def _indefinite(row: Row) -> Bits:
-    """What x86 gives beyond its range: the lowest integer."""
+    """Truncate as x86 does, which answers NaNs and overflow with the lowest integer."""
     values, target = _whole(row), row.target
     beyond = np.abs(values) >= 2.0 ** (target.bits - 1)
     codes = row.stored(np.full(row.bits.shape, 1 << (target.bits - 1), np.uint64))

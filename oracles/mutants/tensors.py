@@ -20,7 +20,7 @@ def faults() -> Iterator[TensorFault]:
 
 
 def _cached(key: Callable[[Bits], Any]) -> Replaces:
-    """Answer a tensor by what was answered to another that looks the same."""
+    """Return a fault that reuses the answers to an earlier tensor of the same shape and key."""
 
     def answered(bits: Bits, right: Bits, past: Past) -> Any:
         kept = past.kept.setdefault((bits.shape, key(bits.reshape(-1))), right)

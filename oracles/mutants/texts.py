@@ -49,7 +49,7 @@ def _of_texts(source: Format, target: Format) -> bool:
 
 
 def _read(change: Change, row: Row) -> Bits:
-    """Read other texts."""
+    """Return the answers to changed texts."""
     return row.answered(np.array([_of_number(change, each) for each in row.bits.tolist()], object))
 
 
@@ -103,7 +103,7 @@ def _in_doubles(text: str) -> str:
 
 
 def _rounded_to(bits: int, text: str) -> str:
-    """Round a number to the nearest one of so many bits: an x87 has 64 in its registers."""
+    """Round a number to the nearest with ``bits`` significant bits: an x87 register has 64."""
     sign, whole, _, fraction, _, exponent = _parts(text)
     if len(text) > 1_000 or abs(int(exponent or 0)) > 400 or not (whole + fraction).strip("0"):
         return text
@@ -117,7 +117,7 @@ def _rounded_to(bits: int, text: str) -> str:
 
 
 def _nineteen_digits_to_96_bits(text: str) -> str:
-    """Multiply a word of digits by a power of ten of too few bits, and never notice a near tie."""
+    """Read up to 19 digits with 96 bits, which are too few to decide near ties."""
     _, whole, _, fraction, _, _ = _parts(text)
     return _rounded_to(96, text) if len((whole + fraction).lstrip("0")) <= 19 else text
 

@@ -11,7 +11,7 @@ NoAnswer = Literal["none", "out of time"]
 
 
 class Solving:
-    """A solver session: makes terms, and looks for a value with which a statement holds."""
+    """A solver session: makes terms, and looks for a value for which a statement holds."""
 
     def __init__(self) -> None:
         self.api: Any = importlib.import_module("bitwuzla")
@@ -49,7 +49,7 @@ class Solving:
         return result
 
     def find(self, statement: Truth, unknown: Vector, seconds: float) -> int | NoAnswer:
-        """Return a value of ``unknown`` with which a statement holds, or why right is none."""
+        """Return a value of ``unknown`` for which a statement holds, or why none was found."""
         options = self.api.Options()
         options.set(self.api.Option.PRODUCE_MODELS, True)
         options.set(self.api.Option.TIME_LIMIT_PER, max(1, int(seconds * 1000)))

@@ -26,7 +26,7 @@ from specs.outcomes import Anything, Nan
 CHUNK = 1 << 16
 """Inputs that are compared at once."""
 UNCOMPILED_BITS = 16
-"""Sources of at most this width are not worth the time of compiling their kernels."""
+"""Kernels run uncompiled for sources of at most this width: compiling would take longer."""
 
 STATEMENTS = {Dense: "every input", Steps: "every breakpoint, below, at and above"}
 
@@ -35,10 +35,10 @@ Task = tuple[int, int]
 
 
 def first_difference(stairs: Staircase, inputs: NDArray[Any], expected: Expected) -> int:
-    """Return the index of the first input on which staircase and kernels differ, or their number.
+    """Return the index of the first input on which staircase and kernels differ; if none, the size.
 
-    Inputs must rise. Where a branch names no pattern, or recommends one of several constants, only
-    the branch's index is compared.
+    Inputs must be sorted. Where a branch names no pattern, or recommends one of several constants,
+    only the branch's index is compared.
     """
     ruling = stairs.ruling
     named = np.array(
@@ -126,7 +126,7 @@ def _first_difference_in_step(
     codes: Any,
     others: Any,
 ) -> Any:
-    """The index of the first of some inputs of one step that differs, or their number."""
+    """The index of the first input of one step that differs; if none, the number of inputs."""
     branch, is_named = step["branch_index"], named[step["branch_index"]]
     for index in range(inputs.size):
         periods = (np.uint64(inputs[index]) - first) >> shift

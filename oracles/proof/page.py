@@ -55,7 +55,7 @@ HEADING = "\n## "
 
 
 def write_page(obligations: Sequence[Obligation], path: Path) -> None:
-    """Write the page about some obligations; a part of which there are none stays as it was."""
+    """Write the page about some obligations; a part without any of them stays as it was."""
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     kept = {part.partition("\n")[0]: part for part in before.split(HEADING)[1:]}
     parts = [INTRODUCTION]
@@ -67,7 +67,7 @@ def write_page(obligations: Sequence[Obligation], path: Path) -> None:
 
 
 def _part(half: Half, obligations: Sequence[Obligation]) -> Iterator[str]:
-    """The part of a half: when it was proved, what is not proved, and a table of all pairs."""
+    """The lines of a part: counts, what is not proved, when it was proved, and all pairs."""
     title, explanation = HALVES[half]
     yield from (title, "", explanation, "")
     yield from _table(("", ""), _counts(obligations))

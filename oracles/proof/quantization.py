@@ -1,20 +1,21 @@
 """The proof of quantization and blocks: which statements there are, and what they add up to.
 
-Of a quantization, the quotient is rounded to odd (by exhaustion), a real number that is rounded to
-odd may be rounded to nearest (by the solver), the format of the precision gets the nearest pattern,
-and the steps after it give the code (both by the solver, of every float64). Together they cover
-the arithmetic of every case whose numbers and scales are float16 or bfloat16. Of a dequantization,
-differences and products are exact, and the nearest pattern follows: for codes of at most 8 bits
-and every scale. Of blocks, every scale rule and every code by every scale is proved by the solver,
-for numbers of float32. The kernels turn all numbers into float64 first, which is proved to be
-exact, so the same holds of the float16 and bfloat16 numbers, whose values a float32 has.
+Of quantization it is proved that the quotient is rounded to odd (by exhaustion), that a number
+rounded to odd can be rounded to nearest as if it were exact (by the solver), that the format of the
+precision gets the nearest pattern, and that the steps after it give the code (both by the solver,
+for every float64). Together this covers the arithmetic of every case whose numbers and scales are
+float16 or bfloat16. Of dequantization it is proved that differences and products are exact, and
+that the nearest pattern follows: for codes of at most 8 bits and every scale. Of blocks, the solver
+proves every scale rule, and every code by every scale, for float32 numbers. The kernels convert all
+numbers to float64 first, which is proved to be exact, so the same holds for float16 and bfloat16
+numbers, whose values float32 has.
 
 Not proved, as neither method ends: that the quotient is rounded to odd where the number or the
 scale is a float32; products of codes of 16 and 32 bits; scales of a dynamic quantization; scales,
-codes and products by a global scale. Models that were written apart from the kernels are compared
-with them there, on random elements and on telling ones (``tests/proof/quantization_model.py``,
+codes and products by a global scale. There, models that were written independently are compared
+with the kernels, on random and on selected elements (``tests/proof/quantization_model.py``,
 ``tests/reference/block_model.py``). Nor is it proved that kernels take the right situation of a
-formula, or put each scale to its elements.
+formula, or apply each scale to its elements.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from specs.loader import documents
 
 FLOATS = ("float16", "bfloat16", "float32")
 WIDEST = "float32"
-"""The float that has the values of all others: what is proved of its blocks holds of theirs."""
+"""The float that has the values of all others: a proof for its blocks holds for theirs."""
 QUOTIENTS = (
     ("float16", "float16"), ("float16", "bfloat16"), ("bfloat16", "float16"),
     ("bfloat16", "bfloat16"),
@@ -98,7 +99,7 @@ class Question(NamedTuple):
     subject: str | int
 
     def prove(self, time_limit: float) -> Obligation:
-        """Ask the solver for a counterexample, for so many seconds."""
+        """Ask the solver for a counterexample, for at most ``time_limit`` seconds."""
         return self.ask(self.subject, time_limit)
 
 
@@ -177,7 +178,7 @@ def _block_rulings() -> Iterator[tuple[str, BlockRuling]]:
 
 
 def _finite(name: str) -> int:
-    """How many patterns of a format are numbers."""
+    """How many patterns of a format are finite numbers."""
     fmt = format_named(name)
     specials = sum(len(codes) for codes in fmt.nan_codes) + 2 * fmt.entry.infinity
     return fmt.mask + 1 - specials

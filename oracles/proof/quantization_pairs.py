@@ -41,7 +41,7 @@ Fields = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @cache
 def fields_of(fmt: Format) -> tuple[NDArray[np.int64], Fields]:
-    """All finite patterns of a format of 16 bits or of 8, and what they stand for."""
+    """All finite patterns of a format of at most 16 bits, with their significands and powers."""
     data = [(code, decode(fmt, code)) for code in range(fmt.mask + 1)]
     finite = [(code, datum) for code, datum in data if isinstance(datum, Number)]
     signed = [(-one.significand if one.sign else one.significand) for _, one in finite]
@@ -53,7 +53,7 @@ def fields_of(fmt: Format) -> tuple[NDArray[np.int64], Fields]:
 
 
 def binade(fmt: Format) -> tuple[NDArray[np.int64], int]:
-    """The patterns from 1 to 2 of a float format, whose significands have all bits, and the first.
+    """The patterns from 1 to 2 of a float format, and the significand of the first.
 
     Of a format without mantissa it is the one pattern of 1.
     """
@@ -65,7 +65,7 @@ def binade(fmt: Format) -> tuple[NDArray[np.int64], int]:
 def first_not_odd(
     quotients: Any, exact: Any, significands: Any, powers: Any, divisor: Any, divisor_power: Any
 ) -> Any:
-    """The index of the first float64 that is not a quotient rounded to odd, or their number."""
+    """The index of the first float64 that is not its quotient rounded to odd; if none, the size."""
     for index in range(quotients.size):
         bits = quotients[index]
         is_negative = bits < 0
@@ -98,7 +98,8 @@ def first_not_nearest(
 ) -> Any:  # fmt: skip
     """The index of the first pattern that is not the nearest to an integer times a float.
 
-    What is nearer to the next value beyond the largest must be open.
+    If there is none, the number of patterns. A product that is nearer to the next value beyond the
+    largest must be open.
     """
     for index in range(answers.size):
         product, power = abs(code) * factors[index], powers[index]
@@ -219,7 +220,7 @@ def wrong_dequantized(source: str, number: str) -> str:
 
 
 def wrong_block_product(name: str) -> str:
-    """Describe a code times a scale that the definition gives otherwise, or return nothing."""
+    """Describe a code times a scale on which kernels and definition differ, or return nothing."""
     ruling = block_ruling(case_named(name))
     codes = np.arange(ruling.element.mask + 1)
     filled = np.resize(codes, (1, max(codes.size, ruling.size)))

@@ -5,7 +5,7 @@ any element, and its value is a term. The operations are those of SMT-LIB's theo
 float64 and to nearest even, as the hardware has them. Operations on arrays without terms, such as
 tables of constants, stay numpy's own.
 
-What is not modeled becomes a value of which nothing is known, so that nothing is proved by it:
+An operation that is not modeled returns an unconstrained value, so that no proof relies on it:
 ``ldexp`` from or to a subnormal float64. ``any`` is true of every mask that is not constantly
 false, so that the kernels take every path that an element may take.
 """
@@ -22,7 +22,7 @@ import numpy as np
 from oracles.proof.bit_vectors import Solving, Truth, Vector
 
 Kind = Literal["float", "narrow", "integer", "truth"]
-"""What an element is: a float64, a float of fewer bits, an integer of 64 bits, or a boolean."""
+"""The kinds of elements: a float64, a float of fewer bits, an integer of 64 bits, a boolean."""
 WIDEST_FIRST: tuple[Kind, ...] = ("float", "integer", "truth")
 """The kinds that operands of different kinds are converted to."""
 EXPONENT, PRECISION, MANTISSA, WIDTH = 11, 53, 52, 64
@@ -56,7 +56,7 @@ class Tracing:
         self.unknowns = 0
 
     def unknown(self, kind: Kind) -> Array:
-        """An element of which nothing is known."""
+        """An unconstrained element."""
         self.unknowns += 1
         if kind == "truth":
             sort = self.solving.manager.mk_bool_sort()
@@ -133,7 +133,7 @@ class Array:
         return self._bits
 
     def make(self, kind: Kind, name: str, *terms: Any, indices: tuple[int, ...] = ()) -> Array:
-        """An array of a term that is made of terms."""
+        """An array of the term that an operation makes of other terms."""
         return Array(self.trace, kind, self.trace.solving.make(name, *terms, indices=indices))
 
     def as_kind(self, kind: Kind) -> Array:
@@ -322,7 +322,7 @@ def _comparison(name: str, left: Any, right: Any) -> Array:
 def _logic(name: str, left: Any, right: Any) -> Array:
     kind, (one, other) = _common(left, right)
     if kind == "truth":
-        # A constant decides at once, so that paths which no element takes are seen to be empty.
+        # Simplify constants, so that ``any`` recognizes a path that no element takes.
         unit = one.trace.constant(name == "and", "truth").term
         null = one.trace.constant(name != "and", "truth").term
         if one.term == unit or other.term == null:

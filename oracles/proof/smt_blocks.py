@@ -1,7 +1,7 @@
 """The proof of block kernels: scales and codes lie between bounds that are exact.
 
-A rule for scales that are powers of two is stated by the magnitude from which the scale is one; a
-scale with a mantissa and a code by the bounds between neighbors. Bounds are fractions, taken from
+A rule for scales that are powers of two is stated by the magnitude from which the scale is one;
+scales with a mantissa, and codes, by the bounds between neighbors. Bounds are fractions, taken from
 the definitions in ``exact_blocks``, and compared with the largest magnitude of the block, or with
 the element, as integers times powers of two. Each statement names one answer for each input, so
 that it allows no other. Elements may have any pattern of a finite number, and scales any that is a
@@ -48,7 +48,7 @@ SCALE_BITS = 12
 
 
 class Bound(NamedTuple):
-    """A bound, and whether it belongs to what lies above it."""
+    """A bound, and whether a value equal to it counts as above it."""
 
     value: Fraction
     is_above: bool
@@ -58,7 +58,7 @@ def threshold(element: Element, word: BlockWord) -> Bound:
     """The magnitude from which a rule gives the scale one, by the definition of each rule."""
     largest, leading = element.largest, Fraction(2) ** element.emax
     root = Fraction(isqrt(int(largest**2 * 2 ** (2 * ROOT_BITS - 1))), 2**ROOT_BITS)
-    # The largest value of so many significant bits below a power of two, and half a unit.
+    # The largest value with the element's significant bits below a power of two, plus half a unit.
     before = leading * (1 - Fraction(1, 2 ** (element.significant + 1)))
     bounds: dict[str, Bound] = {
         "floor": Bound(leading, True),
@@ -83,7 +83,7 @@ def between(values: tuple[Fraction, ...], word: BlockWord) -> Iterator[Bound]:
 
 
 def reaches(given: Magnitude, bound: Bound, unit: Magnitude | None = None) -> Truth:
-    """State that a magnitude that is not zero lies above a bound, which is counted in units."""
+    """State that a magnitude that is not zero lies above a bound, or above it times ``unit``."""
     solving = given.significand.solving
     power = 1 - bound.value.denominator.bit_length()
     point = constant(solving, int(bound.value * Fraction(2) ** -power), power)
@@ -97,7 +97,7 @@ def reaches(given: Magnitude, bound: Bound, unit: Magnitude | None = None) -> Tr
 
 
 class Kernels(NamedTuple):
-    """The kernels on terms."""
+    """The module of the kernels, executed on terms, and the trace of these."""
 
     trace: Tracing
     module: ModuleType
@@ -181,7 +181,7 @@ def _is_asked(asked: Array, question: BlockQuestion) -> Truth:
 
 
 def _is_power(ruling: BlockRuling, value: DecodedPattern, code: Vector, asked: Array) -> Truth:
-    """State that a scale is ``2**k`` for magnitudes from ``k`` times doubled threshold on."""
+    """State that a scale is ``2**k`` for magnitudes from ``2**k`` times the threshold on."""
     bound = threshold(element_of(ruling.element), ruling.word("scale"))
     exact, bias = value.magnitude, ruling.scale.entry.bias
     power = code.low(SCALE_BITS).wide(POWER_BITS) + (POWER_OFFSET - bias)
@@ -205,7 +205,7 @@ def _is_power(ruling: BlockRuling, value: DecodedPattern, code: Vector, asked: A
 def _is_scale_with_mantissa(
     ruling: BlockRuling, value: DecodedPattern, code: Vector, asked: Array
 ) -> Truth:
-    """State that a scale is the rounded quotient by the largest code, and one code at least."""
+    """State that a scale is the rounded quotient by the largest code, but not zero."""
     solving, last = code.solving, ruling.scale.max_code
     largest_code = element_of(ruling.element).largest
     values = tuple(value_of(ruling.scale, each) for each in range(last + 1))
@@ -228,7 +228,7 @@ def _is_scale_with_mantissa(
 
 
 def prove_codes(name: str, time_limit: float) -> Obligation:
-    """Prove the code of each element by each scale, whichever rule has given that scale."""
+    """Prove the code of each element by each scale, which any rule may have given."""
     start = time.perf_counter()
     ruling = block_ruling(case_named(name))
     solving = Solving()
@@ -267,7 +267,7 @@ def prove_codes(name: str, time_limit: float) -> Obligation:
 def _is_code(
     ruling: BlockRuling, value: DecodedPattern, scale: DecodedPattern, code: Vector, asked: Array
 ) -> Truth:
-    """State that a code is the nearest to an element divided by a scale, the largest at most."""
+    """State that a code is the nearest to an element divided by a scale, clamped to the largest."""
     solving, fmt = code.solving, ruling.element
     values = element_of(fmt).values
     following = 2 * values[-1] - values[-2]

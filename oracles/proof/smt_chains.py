@@ -37,7 +37,7 @@ def count_of(first, count):
 class Removal:
     """The question whether ``shorter`` gives only what the chain of ``rulings`` allows.
 
-    No rulings at all leave the input as it is.
+    An empty ``shorter`` leaves the input as it is.
     """
 
     rulings: Sequence[Ruling]
@@ -59,30 +59,30 @@ class Removal:
 
     @property
     def contradiction(self) -> Term:
-        """Holds of an input for which the shorter chain may give what the chain does not allow."""
+        """Holds for an input if the shorter chain may answer what the chain does not allow."""
         return self._traced[2] ^ True
 
     @property
     def required_contradiction(self) -> Term:
-        """Holds where, besides, every step of the chain is required."""
+        """Holds for an input if also every step of the chain is required."""
         required: Term = self.contradiction & (self._traced[1].is_recommended ^ True)
         return required
 
     @property
     def is_open(self) -> Term:
-        """Holds of an input for which the chain allows anything."""
+        """Holds for an input if the chain allows anything."""
         is_open: Term = self._traced[1].is_open
         return is_open
 
     def solve(self, question: Term, seconds: float) -> int | NoAnswer:
-        """Return an input of which a question holds, or why there is none."""
+        """Return an input for which a question holds, or why none was found."""
         solving = Solving()
         pattern = solving.unknown("pattern", self.rulings[0].source.bits)
         terms = translated(question.trace, pattern)
         return solving.find(Truth(solving, terms[question.index]), pattern, seconds)
 
     def exhaust(self, question: Term) -> int | NoAnswer:
-        """Return the first pattern of which a question holds, after trying all before it."""
+        """Return the first pattern for which a question holds, trying all from zero on."""
         numba: Any = importlib.import_module("numba")
         body, [wrong] = loop_body(question.trace, (question,))
         names: dict[str, Any] = {"uint64": numba.uint64}

@@ -26,7 +26,7 @@ def converted(solving: Solving, mode: Any, value: Any, source: Shape, target: Sh
     """A float in another shape.
 
     Bitwuzla errs where one conversion widens the exponent and narrows the significand or the other
-    way round, even on float8e4m3's 1 to float8e5m2, and is right where two do so.
+    way round, even on float8e4m3's 1 to float8e5m2, and is right if two conversions do so.
     """
     exponents, precisions = source[0] - target[0], source[1] - target[1]
     if exponents * precisions < 0:
@@ -38,7 +38,7 @@ def converted(solving: Solving, mode: Any, value: Any, source: Shape, target: Sh
 def is_answer(
     behavior: Behavior, source: Format, target: Format, pattern: Vector, code: Vector
 ) -> Truth:
-    """State that a pattern is what a behavior gives that goes through another float and back."""
+    """State that ``code`` is the answer of a behavior that goes through another float and back."""
     way, *rest = behavior.steps
     assert isinstance(way, Via), behavior.name
     assert rest == ["round-half-even", "to-infinity"], behavior.name
@@ -58,7 +58,7 @@ def is_answer(
 
 
 def _is_tiny(solving: Solving, mode: Any, value: Any, source: Format, middle: Format) -> Truth:
-    """State that a value is below a float's smallest normal one, with exponents going on below."""
+    """State that a value, rounded with unlimited exponents, is below a float's smallest normal."""
     exponent = max(source.entry.exponent, middle.entry.exponent) + 1
     shape = (exponent, middle.precision)
     rounded = converted(solving, mode, value, shape_of(source), shape)

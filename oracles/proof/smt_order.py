@@ -115,7 +115,7 @@ def _are_numbers(ruling: Ruling, answer: Answer) -> Truth:
 
 
 def _exceeds(ruling: Ruling, below: Answer, above: Answer) -> Truth:
-    """State that an answer is greater than one that must not be less, or the second of both is."""
+    """State that the first or the second pattern of the lower answer exceeds that of the upper."""
     target = ruling.target
     code, other = (
         rank(target, left.low(target.bits)) > rank(target, right.low(target.bits))

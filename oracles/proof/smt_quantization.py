@@ -1,12 +1,12 @@
 """The proof of quantization kernels: every step but the division and the product themselves.
 
 The kernels round a quotient or product to odd, to a float64, and go on with that. Three statements
-are proved, each of every float64 that is zero or whose magnitude is from 2^-500 to 2^500, where all
-quotients and products of floats of 32 bits lie:
+are proved, each for every float64 that is zero or whose magnitude is from 2^-500 to 2^500, a range
+that contains all quotients and products of floats of 32 bits:
 
 - *the steps after the quotient*: the code is the quotient rounded to an integer, plus the zero
-  point, limited to the target, for every zero point; of a float target, the nearest pattern, or
-  what the document says beyond its end
+  point, clamped to the target, for every zero point; for a float target it is the nearest pattern,
+  or what the document says beyond its range
 - *rounded once*: the pattern that a value gets in the format of the precision is the nearest
 - *odd, then nearest*: for every real number, to round it to odd and then to nearest is to round it
   to nearest once. This is a statement of arithmetic, without kernels.
@@ -102,7 +102,7 @@ class Real(DecodedPattern):
 
     @cached_property
     def is_ordinary(self) -> Truth:
-        """Whether it lies between the ends of what is stated, or somewhat beyond them."""
+        """Whether it lies in the range of the statements, or slightly beyond."""
         low, high = (POWER_OFFSET + sign * FARTHEST for sign in (-1, 1))
         first = self.pattern.bits(REAL_BITS - 1, REAL_BITS - 1) == 1
         return first & (self.power >= low) & (self.power <= high)
@@ -154,7 +154,7 @@ def _obligation(start: float, **fields: Any) -> Obligation:
 
 
 def _is_of_domain(value: DecodedPattern) -> Truth:
-    """State that a float64 is zero, or lies between the ends of what is stated."""
+    """State that a float64 is zero, or lies in the range of the statements."""
     bias = DOUBLE.entry.bias
     return value.zero | ((value.field >= bias - FARTHEST) & (value.field < bias + FARTHEST))
 
@@ -162,7 +162,7 @@ def _is_of_domain(value: DecodedPattern) -> Truth:
 def _ends_right(
     rules: Formula, value: DecodedPattern, allowed: Any, zero: Vector, has_zero: bool
 ) -> Truth:
-    """State what the steps after the quotient allow."""
+    """State that the kernels allow what the steps after the quotient allow."""
     solving, target = value.solving, rules.target
     first, *others = allowed.strong
     is_zero = DecodedPattern(target, zero).zero if has_zero else solving.truth(True)
@@ -183,7 +183,7 @@ def _ends_right(
 
 
 def _limited_sum(target: Format, value: DecodedPattern, offset: Vector) -> Vector:
-    """A value rounded to an integer, plus a zero point, limited to what the target has."""
+    """A value rounded to an integer, plus a zero point, clamped to the target's range."""
     solving = value.solving
     magnitude = rounded_integer(value, target, "nearest-even")
     width = magnitude.width + 2
@@ -198,7 +198,7 @@ def _limited_sum(target: Format, value: DecodedPattern, offset: Vector) -> Vecto
 
 
 def _is_nearest(rules: Formula, value: DecodedPattern, code: Vector) -> Truth:
-    """State that a code is the nearest pattern of a float, or stands for what is beyond its end."""
+    """State that a code is the nearest pattern of a float, or the one for values out of range."""
     target, solving = rules.target, value.solving
     pattern = code.low(target.bits)
     fits = code == pattern
@@ -215,7 +215,7 @@ def _code(solving: Solving, code: int) -> Vector:
 
 
 def _end(rules: Formula, is_negative: bool) -> int:
-    """The pattern of values beyond an end."""
+    """The pattern for values beyond an end of the target's range."""
     if rules.outcome("saturation", "out-of-range").best == "saturated":
         return rules.target.lowest_code if is_negative else rules.target.max_code
     special = rules.cast_of("out-of-range", is_negative=is_negative)

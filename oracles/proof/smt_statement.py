@@ -71,7 +71,7 @@ def _is_any_atom(
 def _is_any_of_kind(
     value: DecodedPattern, zones: Zones, atoms: list[Atom], every: list[Atom]
 ) -> Truth:
-    """The same for atoms of one kind and sign, which the input is known to have."""
+    """As ``_is_any_atom``, for atoms of one kind and sign, which the input is known to have."""
     if len(atoms) == len(every):
         return value.solving.truth(True)
     facts = {

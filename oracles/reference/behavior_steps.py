@@ -89,7 +89,7 @@ class State:
         return rounded(target, self.parts, self.rounding, self.select, self.to(target))
 
     def rounding_by(self, rounding: Rounding) -> State:
-        """The same patterns, to be rounded otherwise."""
+        """The same patterns, to be rounded by another mode."""
         other = replace(self, rounding=rounding)
         other.parts = self.parts
         return other
@@ -102,7 +102,7 @@ class State:
 def pattern_of_behavior(
     name: str, source: Format, target: Format, pattern: Any, select: Select
 ) -> Any:
-    """What a behavior answers, for inputs at which it is defined."""
+    """The patterns that a behavior answers; they count only where the behavior is defined."""
     return Evaluation(source, target, pattern, select).answer(behavior_named(name))[0]
 
 
@@ -194,10 +194,10 @@ def _into(state: State, step: Into) -> State:
 
 
 def _without_tiny(state: State, rounded: State) -> State:
-    """Zeros for what is below the smallest normal value of the format that it was rounded to.
+    """Replace values below the smallest normal one of the format of ``rounded`` by zeros.
 
-    It counts as rounded as if there were exponents below. Then, in the binade below, only what
-    begins with ``precision + 1`` ones is rounded up to the smallest normal value.
+    A value counts as it is rounded with unlimited exponents. So in the binade below, only a
+    significand that begins with ``precision + 1`` ones rounds up to the smallest normal value.
     """
     format, parts, select = rounded.format, state.parts, state.select
     lowest = format.lowest_exponent + OFFSET
@@ -210,7 +210,7 @@ def _without_tiny(state: State, rounded: State) -> State:
 
 
 def _rounded(state: State, target: Format, beyond: LastStep) -> State:
-    """The value rounded to a target; ``beyond`` says what becomes of values out of its range."""
+    """The value rounded to a target; ``beyond`` is the step that handles values out of range."""
     select, parts, defined = state.select, state.parts, state.defined
     code = state.code(target)
     if target.kind == "float" and target.entry.zero == "none":

@@ -28,22 +28,22 @@ from specs.model.block_entry import WORDS, BlockQuestion, BlockWord
 Floats = NDArray[np.float64]
 QUESTIONS: tuple[BlockQuestion, ...] = tuple(WORDS)
 NUMBER = {question: place for place, question in enumerate(QUESTIONS)}
-"""The places of questions, which arrays hold."""
+"""The numbers of questions, by which arrays name them."""
 INT8_UNIT = 2.0**-6
 POWER_LIMIT = 127
 
 
 class Threshold(NamedTuple):
-    """Where a scale becomes ``2**0``, and whether it does so at this very magnitude."""
+    """The magnitude from which a scale is ``2**0``, and whether it is included."""
 
     magnitude: float
     includes: bool
 
 
 class Blocks(NamedTuple):
-    """Results, the place of the question that each answers, and which of them may be anything.
+    """Results, the number of the question that each answers, and which of them may be anything.
 
-    What is open holds zeros.
+    Open results are zeros.
     """
 
     codes: Bits
@@ -106,7 +106,7 @@ def decoded(fmt: Format, bits: Bits) -> Floats:
 
 
 def in_blocks(size: int, rows: NDArray[Any]) -> NDArray[Any]:
-    """Cut the last dimension into blocks; the last one is filled up with zeros."""
+    """Cut the last dimension into blocks; the last one is padded with zeros."""
     missing = -rows.shape[-1] % size
     padded = np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, missing)])
     return padded.reshape(*rows.shape[:-1], -1, size)
@@ -170,7 +170,7 @@ def _with_mantissa(
 def nearest_codes(values: Floats, quotient: Floats, *, is_even: bool = True) -> NDArray[np.intp]:
     """The places of the nearest values, ties to even places or away from zero.
 
-    What is nearer to a value beyond the last has the place after it.
+    A quotient that is nearer to a value beyond the last gets the place after the last.
     """
     beyond = 2 * values[-1] - values[-2]
     middles = (values + np.append(values[1:], beyond)) / 2

@@ -65,7 +65,7 @@ def ties(source: Format, target: Format, target_codes: Any) -> Words:
 
 
 def _halfway(target: Format, values: Unpacked) -> Unpacked:
-    """The midpoints after values; of a word that is full, no source distinguishes them."""
+    """The midpoints after values; a value that fills its word stays, as no source has one."""
     places = _lowest_places(target, values)
     halves = np.where(places > 0, np.uint64(1) << (places - np.uint64(1)), np.uint64(0))
     return _plus(values, halves)
@@ -127,7 +127,7 @@ def _floors(source: Format, values: Unpacked) -> Words:
 
 
 def _at(values: Unpacked, some: NDArray[np.bool_]) -> Unpacked:
-    """Some of the values."""
+    """Select some of the values."""
     pick = partial(_picked, some)
     return Unpacked(*(pick(getattr(values, name)) for name in Unpacked.__slots__))
 

@@ -1,4 +1,4 @@
-"""Dispatch the calls of documents: to which dtype and device, and whether a copy is made."""
+"""Decides what calls of documents ask for: dtype and device, and whether a copy is made."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RefusedError(TypeError):
 
 
 def decide(document: str, call: Call) -> Decision:
-    """Decide what a call asks for, as its document describes; raise RefusedError if it may not."""
+    """Decide what a call asks for by its document; raise RefusedError if no signature matches."""
     return DISPATCHES[document, call.receiver](call.args, dict(call.kwargs))
 
 

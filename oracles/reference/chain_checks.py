@@ -1,7 +1,7 @@
-"""Whether a chain allows answers, compiled: a loop over consecutive patterns that only counts.
+"""Counts the answers that a chain forbids, in a compiled loop over consecutive patterns.
 
-A sweep of 2^32 patterns mostly finds that everything is allowed. So the loop keeps nothing; where
-it counts something, the composition of arrays (``chain_composition``) says what.
+A sweep of 2^32 patterns mostly finds that everything is allowed. So the loop only counts; if it
+counts any, the composition of arrays (``chain_composition``) finds them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def count_of(first, answers):
 
 @lru_cache(CHECKS_KEPT)
 def count_forbidden(rulings: tuple[Ruling, ...]) -> Count:
-    """The check of a chain; without numba it composes arrays."""
+    """Return the function that counts for a chain; without numba it composes arrays."""
     return _compiled(rulings) if find_spec("numba") is not None else _by_arrays(rulings)
 
 

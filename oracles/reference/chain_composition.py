@@ -1,12 +1,11 @@
-"""What a chain of casts allows, by the kernels: for arrays of inputs, or for a traced term.
+"""Composes what a chain of casts allows from the kernels, for arrays of inputs or a traced term.
 
 ``chain_ends`` defines the same for one value. Here every result that a step may give is a *way*: a
 condition on the input, and the pattern that goes on where it holds. As in the kernels themselves,
-conditions and patterns are arrays, or terms that a solver or a compiler gets, so that one
-composition serves for judging, for exhaustion and for proof.
+conditions and patterns are arrays, or terms for a solver or a compiler, so that one composition
+serves for judging, for exhaustion and for proof.
 
-Where a step names no pattern, what follows at the end does not depend on the input any more: there
-the definition is asked once.
+If a step names no pattern, the end no longer depends on the input: ``chain_ends`` computes it once.
 """
 
 from __future__ import annotations
@@ -34,9 +33,10 @@ TABLES_KEPT = 1 << 7
 
 @dataclass
 class Composed:
-    """What is allowed at the end: ``ways`` to patterns, NaNs by sign, or anything.
+    """The answers that a chain allows: patterns by ``ways``, NaNs by sign, or anything.
 
-    Each is a condition on the input. Where ``is_recommended`` holds, some step is only recommended.
+    Each has a condition on the input. Where ``is_recommended`` holds, some step is only
+    recommended.
     """
 
     target: Format
@@ -50,7 +50,7 @@ class Composed:
         self.is_open = self.is_recommended = self.never
 
     def add(self, condition: Any, end: Ends) -> None:
-        """Allow at the end, where a condition holds, what is allowed whatever the input is."""
+        """Where a condition holds, allow the answers of ``end`` too, which fit every input."""
         if end.level == "recommended":
             self.is_recommended = self.is_recommended | condition
         if end.is_open:
@@ -61,7 +61,7 @@ class Composed:
             self.nans[sign] = self.nans.get(sign, self.never) | condition
 
     def allows(self, pattern: Any) -> Any:
-        """Where a pattern is allowed as an answer."""
+        """Return for which inputs a pattern is an allowed answer."""
         allowed = self.is_open
         for condition, own in self.ways:
             allowed = allowed | (condition & (pattern == own))
@@ -70,7 +70,7 @@ class Composed:
         return allowed
 
     def allows_all_of(self, other: Composed) -> Any:
-        """Where everything that another chain to this target allows is allowed here too."""
+        """Return for which inputs this chain allows all that another to the same target allows."""
         holds = self.is_open | (other.is_open ^ True)
         for condition, pattern in other.ways:
             holds = holds & (self.allows(pattern) | (condition ^ True))
@@ -94,7 +94,7 @@ def compose(
     select: Select,
     decide: Decide = expect_by_kernels.decide,
 ) -> Composed:
-    """Follow a pattern through the rulings of a chain, none of which may be a refusal."""
+    """Follow a pattern through the rulings of a chain, none of which may be a rejection."""
     never = pattern < 0
     end = Composed(rulings[-1].target, never)
     ways = [(never ^ True, pattern)]
@@ -128,13 +128,13 @@ def compose(
 
 
 def unchanged(form: Format, pattern: Any) -> Composed:
-    """What no cast at all gives: the input's own pattern."""
+    """Compose a chain without casts, which answers with the input's own pattern."""
     never = pattern < 0
     return Composed(form, never, [(never ^ True, pattern)])
 
 
 def compose_arrays(rulings: Sequence[Ruling], inputs: NDArray[Any]) -> Composed:
-    """What a chain allows for each input of an array."""
+    """Compose what a chain allows for each input of an array."""
     return compose(rulings, inputs.astype(np.uint64), select_arrays, decide_by_table)
 
 
@@ -150,6 +150,6 @@ def decide_by_table(ruling: Ruling, pattern: Any, select: Select) -> tuple[Any, 
 
 @lru_cache(TABLES_KEPT)
 def _table(ruling: Ruling) -> Expected:
-    """What is allowed for every pattern of a narrow source."""
+    """The allowed answers to every pattern of a narrow source."""
     patterns = np.arange(1 << ruling.source.bits, dtype=ruling.source.storage)
     return expect_by_kernels.expect(ruling, patterns)

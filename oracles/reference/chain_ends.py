@@ -1,8 +1,8 @@
 """The definition of a chain of casts: what its end may be for one input, one value at a time.
 
 Each pattern that a step allows goes through the next one. Where a step names a set instead, so does
-the end: any NaN stays any NaN as far as the next rule tells NaNs apart, and where anything is
-allowed on the way, anything is at the end, unless everything ends alike.
+the end: any NaN stays any NaN as far as the next rule distinguishes NaNs, and if a step allows
+anything, so does the chain, unless the further steps map every pattern to the same answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OPEN_ENDS_KEPT = 1 << 12
 
 @dataclass(frozen=True)
 class Ends:
-    """What a chain allows for one input: some patterns, the NaNs of some signs, or anything.
+    """The answers that a chain allows for one input: patterns, NaNs of some signs, or anything.
 
     The signs of ``nans`` are those of ``Format.nans``. A chain that ``is_rejected`` must raise.
     """
@@ -46,7 +46,7 @@ OPEN = Ends(is_open=True, level="unspecified")
 
 
 def ends(rulings: Sequence[Ruling], code: int) -> Ends:
-    """What a chain of these rulings allows for one pattern of its source."""
+    """Return the answers that a chain of these rulings allows for one pattern of its source."""
     first, *rest = rulings
     allowed = expect_by_exact.allow(first, code)
     here = _ends_of(first, allowed, code)
@@ -60,7 +60,7 @@ def ends(rulings: Sequence[Ruling], code: int) -> Ends:
 
 
 def _ends_of(ruling: Ruling, allowed: Allowed, code: int) -> Ends:
-    """What one cast allows."""
+    """Return the answers that one cast allows."""
     level = allowed.branch.level
     match allowed.branch.outcome:
         case Anything():
@@ -73,7 +73,7 @@ def _ends_of(ruling: Ruling, allowed: Allowed, code: int) -> Ends:
 
 
 def joined(found: Iterable[Ends], level: Level = "required") -> Ends:
-    """What is allowed where each of several results on the way is."""
+    """Return the union of several allowed answers; a rejection or open answers among them win."""
     every = list(found)
     weakest = min([level, *(each.level for each in every)], key=LEVELS.index)
     if any(each.is_rejected for each in every):
@@ -88,9 +88,10 @@ def joined(found: Iterable[Ends], level: Level = "required") -> Ends:
 
 
 def nan_ends(middle: Format, sign: str, rest: Sequence[Ruling]) -> Ends:
-    """What follows from any NaN of a sign: rules tell NaNs apart by their sign alone.
+    """Return the answers that the rest of a chain allows for any NaN of a sign.
 
-    A step that keeps its input bit by bit keeps which NaN it was, whatever that is.
+    Rules distinguish NaNs only by their sign, so one NaN of each sign is tried. A step that keeps
+    its input bit by bit gives any NaN of that sign.
     """
     if not rest:
         return Ends(nans=frozenset([sign]))
@@ -121,10 +122,10 @@ def _sign_of(form: Format, nans: range) -> str:
 
 @lru_cache(OPEN_ENDS_KEPT)
 def open_ends(rest: tuple[Ruling, ...]) -> Ends:
-    """What follows if any pattern may come: anything, unless everything ends alike.
+    """Return the answers that the rest of a chain allows if its input may be any pattern.
 
-    All patterns of a narrow dtype are tried. Of a wider one some are enough to see that they end
-    differently; if they do not, the answer is the careful one, anything.
+    That is anything, unless all patterns lead to the same answer. All patterns of a narrow dtype
+    are tried; a wider dtype always gives anything.
     """
     if not rest:
         return OPEN

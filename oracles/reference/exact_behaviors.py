@@ -25,7 +25,7 @@ from specs.model.vocabulary import CODE_WORDS, Rounding
 
 
 def answer(behavior: Behavior, source: Format, target: Format, code: int) -> int | None:
-    """The pattern that a behavior gives; None where it says nothing.
+    """The pattern that a behavior gives; None where it is not defined.
 
     Of the last steps to a float, only ``to-infinity`` is defined here: no rule names another.
     """
@@ -81,7 +81,7 @@ def is_multiple_of_normal(source: Format, number: Number) -> bool:
 
 
 def _rounded_to(way: Format, datum: Datum, rounding: Rounding, subnormals: str = "kept") -> Datum:
-    """The value as another float holds it, beyond its range infinity.
+    """The value rounded to another float; infinity beyond its range.
 
     Where subnormals are flushed, the value is rounded to as many digits as a normal one has, and is
     zero if it is then below the smallest of them.
@@ -103,7 +103,7 @@ def _rounded_to(way: Format, datum: Datum, rounding: Rounding, subnormals: str =
 
 
 def _float_code(target: Format, datum: Datum) -> int | None:
-    """The pattern of a value that the target has; None for a NaN, of which it has many."""
+    """The pattern of a value that the target has; None for a NaN, which may have several."""
     match datum:
         case NotANumber():
             return None
@@ -123,7 +123,7 @@ def _ends(fmt: Format) -> tuple[int, int]:
 
 
 def _into(step: Into, rounding: Rounding, datum: Datum) -> Number:
-    """The value as another integer format holds it, with sentinels for what it does not hold."""
+    """The value rounded to another integer format, with sentinels for values out of its range."""
     low, high = format_named(step.into), format_named(step.up_to or step.into)
     lowest, largest = _ends(low)[0], _ends(high)[1]
     ends = {"minimum": lowest, "maximum": largest, "zero": 0}

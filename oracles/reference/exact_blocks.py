@@ -47,7 +47,7 @@ class ScaleAnswer(NamedTuple):
 
 
 class CodeAnswer(NamedTuple):
-    """The codes that an element may get, none named if it is open, and the question answered."""
+    """The codes that an element may get, empty if it is open, and the question that they answer."""
 
     allowed: tuple[int, ...]
     question: BlockQuestion
@@ -97,7 +97,7 @@ def log2_ceil(value: Fraction) -> int:
 
 
 def _rounded(value: Fraction, significant: int) -> Fraction:
-    """A value rounded to so many significant bits, ties to even."""
+    """A value rounded to ``significant`` bits, ties to even."""
     unit = Fraction(2) ** (log2_floor(value) - significant + 1)
     return round(value / unit) * unit
 
@@ -149,7 +149,7 @@ def scale_of(
 
 
 def _within(ruling: BlockRuling, code: int, is_below: bool, is_above: bool) -> ScaleAnswer:
-    """The scale of an ordinary block, or what comes in its place outside of the scale's range."""
+    """The scale of an ordinary block; out of the scale's range, what the document answers."""
     if not is_below and not is_above:
         return ScaleAnswer(code, "scale")
     question: BlockQuestion = "scale-below-smallest" if is_below else "scale-above-largest"
@@ -157,7 +157,7 @@ def _within(ruling: BlockRuling, code: int, is_below: bool, is_above: bool) -> S
 
 
 def _rounded_to_scale(word: BlockWord, quotient: Fraction, scale: Format) -> int:
-    """The code of a quotient rounded to a value of the scale's dtype, the largest at most."""
+    """The code of a quotient rounded to a value of the scale's dtype, clamped to the largest."""
     values = _scale_values(scale)
     above = min(bisect_left(values, quotient), len(values) - 1)
     if word == "round-up" or values[above] <= quotient:

@@ -27,10 +27,10 @@ ANY_NAN = -1
 
 
 class AllowedResult(NamedTuple):
-    """What a formula allows for one element; nothing is said if it ``is_open``.
+    """The patterns that a formula allows for one element; any pattern if it ``is_open``.
 
-    ``codes`` are patterns, that of the reference first, and ``weaker`` those that only break a
-    recommendation. ``level`` is that of what any other pattern breaks. ``situations`` are those at
+    ``codes`` are allowed, the reference's answer first, and ``weaker`` only break a recommendation.
+    ``level`` is the level of the rule that any other pattern breaks. ``situations`` are those at
     each step, on every path.
     """
 
@@ -48,14 +48,14 @@ class _Path(NamedTuple):
 
 @dataclass
 class _Trace:
-    """The steps that an element has gone, and the paths that it is on."""
+    """The steps that an element has taken, and the paths that it is on."""
 
     formula: Formula
     paths: list[_Path] = field(default_factory=list)
     situations: dict[tuple[Step, Situation], StepOutcome] = field(default_factory=dict)
 
     def take(self, step: Step, situation: Situation) -> StepOutcome:
-        """Go one step, in one situation for all paths."""
+        """Take one step, in the same situation for all paths, and return its outcome."""
         outcome = self.formula.outcome(step, situation)
         self.situations[step, situation] = outcome
         return outcome
@@ -65,7 +65,7 @@ class _Trace:
         return any(outcome.is_open for outcome in self.situations.values())
 
     def result(self, found: Sequence[tuple[int, bool]] = ()) -> AllowedResult:
-        """What the steps allow: patterns, each with whether it is weak."""
+        """Return what the steps allow, from the patterns found, each with whether it is weak."""
         strong = tuple(dict.fromkeys(code for code, is_weak in found if not is_weak))
         weaker = dict.fromkeys(code for code, is_weak in found if is_weak and code not in strong)
         levels = {outcome.level for outcome in self.situations.values()}
@@ -75,7 +75,7 @@ class _Trace:
 
 
 def quantized(formula: Formula, x: int, scale: int, zero: int | None) -> AllowedResult:
-    """What QuantizeLinear may make of one element; its patterns, its scale's and zero point's."""
+    """Return what QuantizeLinear may answer to the patterns of an element, scale and zero point."""
     trace = _Trace(formula)
     divisor = _value(formula.scale, scale)
     if "scale" in formula.outcomes and trace.take("scale", _kind_of_scale(divisor)).is_open:
@@ -90,7 +90,7 @@ def quantized(formula: Formula, x: int, scale: int, zero: int | None) -> Allowed
 
 
 def dequantized(formula: Formula, x: int, scale: int, zero: int | None) -> AllowedResult:
-    """What DequantizeLinear may make of one code; its pattern, its scale's and zero point's."""
+    """Return what DequantizeLinear may answer to the patterns of a code, scale and zero point."""
     trace = _Trace(formula)
     code, factor = _value(formula.source, x), _value(formula.scale, scale)
     trace.take("scale", _kind_of_scale(factor))
@@ -139,7 +139,7 @@ def _words_of_product(
 
 
 def dynamic_scale(formula: Formula, xs: Sequence[int]) -> AllowedResult:
-    """What the scale of a dynamic quantization of some values may be."""
+    """Return the scales that a dynamic quantization of some values may answer."""
     trace = _Trace(formula)
     values = [_value(formula.source, x) for x in xs]
     finite = [value for value in values if isinstance(value, Fraction)]
@@ -170,7 +170,7 @@ def dynamic_scale(formula: Formula, xs: Sequence[int]) -> AllowedResult:
 
 
 def dynamic_zero_point(formula: Formula, xs: Sequence[int], scale: int) -> AllowedResult:
-    """What the zero point may be, by the scale that was answered, which is positive."""
+    """Return the zero points that are allowed with the answered scale, which must be positive."""
     trace = _Trace(formula)
     divisor = _value(formula.scale, scale)
     assert isinstance(divisor, Fraction)
@@ -185,10 +185,7 @@ def dynamic_zero_point(formula: Formula, xs: Sequence[int], scale: int) -> Allow
 
 
 def nearest(fmt: Format, value: Fraction) -> Fraction:
-    """The multiple of the format's unit that is nearest to a value, of two the even one.
-
-    As if the exponent had no upper end.
-    """
+    """Round a value to a format, ties to even, as if the exponent had no upper end."""
     exponent = _unit_exponent(fmt, value)
     return _scaled(Fraction(round(_scaled(value, -exponent))), exponent)
 
@@ -241,7 +238,7 @@ def _lowest(fmt: Format) -> Fraction:
 
 
 def _is_within(fmt: Format, value: Fraction) -> bool:
-    """Whether a value lies between a format's ends, after it is rounded."""
+    """Whether a value is in a format's range after it is rounded."""
     return _lowest(fmt) <= nearest(fmt, value) <= _largest(fmt)
 
 
@@ -255,9 +252,9 @@ def _has(fmt: Format, value: Fraction) -> bool:
 def _fits(
     fmt: Format, result: Fraction, of_rounded: Fraction | None, operands: Sequence[Fraction]
 ) -> Situation:
-    """Whether a format has a result and its operands, rounds one of them, or leaves one out.
+    """Whether a format has a result and its operands, rounds one, or has one out of range.
 
-    An operand is left out, too, if it is rounded to zero.
+    An operand after the first counts as out of range, too, if it is rounded to zero.
     """
     if fmt.is_signed or fmt.is_integral:
         shrunk = any(each != 0 and nearest(fmt, each) == 0 for each in operands[1:])
@@ -271,7 +268,7 @@ def _fits(
 
 
 def _divide(trace: _Trace, x: Value, divisor: Fraction) -> None:
-    """The step of the quotient."""
+    """Take the step of the quotient."""
     fmt = trace.formula.precision
     if not isinstance(x, Fraction):
         # By a scale that the precision makes infinite, an infinity may become NaN.
@@ -293,7 +290,7 @@ def _divide(trace: _Trace, x: Value, divisor: Fraction) -> None:
 
 
 def _rounded(trace: _Trace, value: Value) -> Value:
-    """The step of rounding to an integer, which a float target leaves out."""
+    """Take the step of rounding to an integer; for a float target, the value stays."""
     if not isinstance(value, Fraction):
         return value
     outcome = trace.take("rounding", "whole" if value.denominator == 1 else "fraction")
@@ -301,7 +298,7 @@ def _rounded(trace: _Trace, value: Value) -> Value:
 
 
 def _add(trace: _Trace, zero: int | None) -> None:
-    """The step of the zero point."""
+    """Take the step of the zero point."""
     target = trace.formula.target
     offset = Fraction(0) if zero is None else _value(target, zero)
     outcome = trace.take("zero-point", "none" if zero is None else "other" if offset else "zero")
@@ -315,7 +312,7 @@ def _add(trace: _Trace, zero: int | None) -> None:
 
 
 def _saturated(trace: _Trace) -> Iterator[tuple[int, bool]]:
-    """The step of the ends: patterns of the target, each with whether it is weak."""
+    """Take the step of saturation; yield the target's patterns, each with whether it is weak."""
     target = trace.formula.target
     for path in trace.paths:
         value = path.value
@@ -335,7 +332,7 @@ def _saturated(trace: _Trace) -> Iterator[tuple[int, bool]]:
 def _end(
     formula: Formula, word: StepWord, value: Value, situation: Situation, is_negative: bool
 ) -> Iterator[int]:
-    """The patterns that a word allows at the end."""
+    """The patterns that a word of the step of saturation allows."""
     target = formula.target
     match word:
         case "saturated":

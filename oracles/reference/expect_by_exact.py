@@ -58,7 +58,7 @@ def _expect_texts(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
 def _atoms(
     source: Format, target: Format, patterns: tuple[int, ...]
 ) -> tuple[tuple[Atom, ...], NDArray[np.intp]]:
-    """The atoms of patterns, and which of them each has: of a text, rounding tells nothing."""
+    """The distinct atoms of patterns, and the index of each pattern's; rounding does not matter."""
     numbers: dict[Atom, int] = {}
     which = np.empty(len(patterns), np.intp)
     for index, pattern in enumerate(patterns):

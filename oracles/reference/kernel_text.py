@@ -85,7 +85,7 @@ def _integer(digits: str) -> int:
 
 
 def unpack_number(number: Scanned) -> Unpacked:
-    """Make the kernels' input of a number: 64 significant bits, the lowest of them sticky."""
+    """Convert a number to the kernels' input: 64 significant bits, the lowest of them sticky."""
     size = number.digits.bit_length() * 3 // 10
     power = number.power if number.digits else 0
     if size + power > LARGEST_POWER:
@@ -203,10 +203,11 @@ def shortest_text(source: Format, code: int) -> str:
 def _reading_back(
     source: Format, code: int, exponent: int, significand: int
 ) -> Callable[[int, int], bool]:
-    """Tell of ``digits * 10**power`` whether it rounds to a pattern, to nearest, ties to even.
+    """Return a function that tells whether ``digits * 10**power`` rounds to a pattern.
 
-    It does between the midpoints to both neighbors. These are whole numbers of quarters of the
-    distance to the next value; below a power of two the distance is half as large.
+    To nearest, ties to even, it does between the midpoints to both neighbors. These are whole
+    numbers of quarters of the distance to the next value; below a power of two the distance is half
+    as large.
     """
     lowest = source.lowest_exponent + OFFSET
     quarter = max(exponent, lowest) - OFFSET - source.entry.mantissa - 2

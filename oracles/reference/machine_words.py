@@ -16,7 +16,7 @@ MASK = (1 << WIDTH) - 1
 
 def select_arrays(condition: Any, then: Any, otherwise: Any) -> Any:
     """The ``select`` of arrays: ``then`` where the condition holds, element by element."""
-    # Of two Python integers numpy would make signed ones, which words from 2**63 on do not fit.
+    # From two Python integers numpy would make signed ones, which words from 2**63 on do not fit.
     return np.where(condition, np.asarray(then, np.uint64), np.asarray(otherwise, np.uint64))
 
 

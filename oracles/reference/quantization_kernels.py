@@ -27,7 +27,7 @@ Codes = NDArray[np.int64]
 ANY_NAN = -1
 """In the place of a pattern: every NaN of the target is allowed."""
 NO_CODE = -2
-"""In the place of a pattern: this word allows none here."""
+"""In the place of a pattern: this word allows no pattern here."""
 SPLITTER = float(2**27 + 1)
 TABLE_BITS = 8
 """The widest floats whose values are looked up."""
@@ -35,11 +35,11 @@ TABLE_BITS = 8
 
 @dataclass
 class ExpectedCodes:
-    """What a formula allows for each element of an array; nothing is said where ``is_open``.
+    """The patterns that a formula allows for each element of an array; any where ``is_open``.
 
-    ``strong`` and ``weaker`` are arrays of patterns, each of them one that is allowed; the
-    reference answers by the first. Where ``is_recommended``, another pattern breaks a
-    recommendation only.
+    Each array of ``strong`` holds an allowed pattern per element, and the reference answers with
+    the first; those of ``weaker`` only break a recommendation. Where ``is_recommended``, so does
+    any other pattern.
     """
 
     strong: list[Codes]
@@ -48,7 +48,7 @@ class ExpectedCodes:
     is_recommended: Mask
 
     def answers(self, target: Format) -> Bits:
-        """The reference's answers: zeros where the document is open, a NaN where any is due."""
+        """The reference's answers: zeros where the document is open, a NaN where any is allowed."""
         codes = self.strong[0].copy() if self.strong else np.zeros(self.is_open.shape, np.int64)
         for more in self.strong[1:]:
             codes = np.where(codes == NO_CODE, more, codes)
@@ -72,7 +72,7 @@ class _Masks:
     def take(
         self, step: Step, situations: Mapping[Situation, Any]
     ) -> Iterator[tuple[StepOutcome, Mask]]:
-        """Yield each outcome of a step and where it applies, if that is anywhere."""
+        """Yield each outcome of a step that applies to some elements, with the mask of these."""
         for situation, where in situations.items():
             here = np.broadcast_to(where, self.is_open.shape) & ~self.is_open
             if not here.any():
@@ -86,13 +86,13 @@ class _Masks:
             yield outcome, here
 
     def pass_by(self, step: Step, situations: Mapping[Situation, Any]) -> None:
-        """Go a step that leaves values as they are."""
+        """Take a step that leaves values as they are."""
         for _ in self.take(step, situations):
             pass
 
 
 def expect(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> ExpectedCodes:
-    """What a formula allows for elements, whose scales and zero points broadcast to them."""
+    """Return what a formula allows for elements; scales and zero points broadcast to them."""
     with np.errstate(all="ignore"):
         if formula.operation == "dequantize":
             return _dequantized(formula, x, scale, zero)
@@ -101,13 +101,13 @@ def expect(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> Expecte
 
 @dataclass
 class _Words:
-    """The values that words of a step allow, each where that word is given."""
+    """The values that the words of a step allow, each with the mask where its word applies."""
 
     shape: tuple[int, ...]
     values: dict[tuple[StepWord, bool], tuple[Floats, Mask]] = field(default_factory=dict)
 
     def add(self, outcome: StepOutcome, here: Mask, of_word: Mapping[StepWord, Floats]) -> None:
-        """Add the values of an outcome's words, as far as they have one value each."""
+        """Add the values of an outcome's words; words without a single value are left out."""
         for word in outcome.words:
             if word not in of_word:
                 continue
@@ -172,7 +172,7 @@ def _quantized(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> Exp
 def _saturated(
     formula: Formula, masks: _Masks, total: Floats, here: Mask
 ) -> Iterator[tuple[Codes, bool]]:
-    """The patterns at the ends of one path, and whether they are weak."""
+    """Yield the patterns of one path after saturation, and whether they are weak."""
     target = formula.target
     finite = np.isfinite(total)
     within = finite & _is_within(target, total)
@@ -352,7 +352,7 @@ def _two_product(one: Floats, other: Floats) -> tuple[Floats, Floats]:
 
 
 def _to_odd(values: Floats, rest: Floats) -> Floats:
-    """Values to whose even neighbor something was rounded, moved towards it by one bit."""
+    """Round to odd: move inexact values whose last bit is 0 by one unit toward their rest."""
     is_even = (np.ascontiguousarray(values).view(np.int64) & 1) == 0
     moves = np.isfinite(values) & (values != 0) & is_even.reshape(values.shape) & (rest != 0)
     return np.where(moves, np.nextafter(values, np.where(rest > 0, np.inf, -np.inf)), values)
@@ -399,7 +399,7 @@ def _fits(
     other: Floats,
     operate: Callable[[Floats, Floats], Floats],
 ) -> _Fits:
-    """Where a format has a result and its operands, where it rounds one, and where one is out."""
+    """Return where a format has a result and its operands, rounds one, or has one out of range."""
     out = np.zeros(result.shape, np.bool_)
     fits = _has(fmt, result)
     of_operands = result

@@ -1,4 +1,4 @@
-"""Whether a text is the value of a pattern, where one double is enough to be sure of it."""
+"""Decides whether a text is the value of a pattern if comparing one double is enough for that."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from specs.formats import Format
 FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 INTEGER = re.compile(r"[+-]?[0-9]{1,30}", re.ASCII)
 MOST_PRECISION = 50
-"""Bits of a significand with which its midpoints, four times as fine, still are doubles."""
+"""The most bits of a significand whose midpoints, four times as fine, still are doubles."""
 LEAST_EXPONENT = -1000
 REMEMBERED = 1 << 17
 
 
 def surely_reads_back(source: Format, code: int, text: str) -> bool:
-    """Whether a text certainly rounds to the value of a pattern; if not, nothing is known.
+    """Whether a text certainly rounds to the value of a pattern; False if that is not certain.
 
     ``float`` rounds a text to the nearest double and never past one: if its result lies between
     two doubles, so does the text.
@@ -37,7 +37,7 @@ def surely_reads_back(source: Format, code: int, text: str) -> bool:
 
 @lru_cache(REMEMBERED)
 def _ends_of(source: Format, code: int) -> tuple[float, float] | None:
-    """Two doubles, between which every number rounds to the pattern's value; none for zero."""
+    """Two doubles between which every number rounds to the pattern's value; None if not known."""
     datum = exact.decode(source, code)
     if (
         not isinstance(datum, Number)

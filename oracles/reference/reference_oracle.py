@@ -60,7 +60,7 @@ class _Table(NamedTuple):
     is_open: NDArray[np.bool_]
 
     def places(self, bits: Bits) -> NDArray[np.intp] | None:
-        """The place of each of some inputs; None unless all of them are here."""
+        """The index of each of some inputs; None unless the table has all of them."""
         if bits.size == self.inputs.size and (bits == self.inputs).all():
             return np.arange(bits.size)
         places = np.minimum(np.searchsorted(self.inputs, bits), self.inputs.size - 1)
@@ -87,7 +87,7 @@ class Reference:
         """The row of inputs that was asked last."""
         self._kernels = KernelExpectations()
         self._turns = RLock()
-        """Held while what is kept is read and renewed: two threads may cast at the same time."""
+        """Held while the caches are read and updated: two threads may cast at the same time."""
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case by the kernels; raise RejectedError if the document wants an error."""
@@ -120,7 +120,7 @@ class Reference:
     def _each(
         self, key: Hashable, answer: Callable[[Any], Any], inputs: Bits, storage: Any
     ) -> Bits:
-        """The answer to each input; the inputs of a key are asked in many cases and tensors."""
+        """The answer to each input, cached by key: the same inputs come in many cases."""
         known = _kept(self._texts, TABLES_KEPT, key, dict[Any, Any])
         if len(known) > TEXTS_KEPT:
             known.clear()
@@ -131,7 +131,7 @@ class Reference:
     def _answers(self, rules: Ruling, bits: Bits) -> tuple[Bits, NDArray[np.bool_]]:
         """The answers to a row of inputs, and which inputs are open; both may be changed.
 
-        They are looked up if they were all given before.
+        They are looked up if all of them are cached.
         """
         if rules.source.bits <= TABLE_BITS:
             make = partial(self._table_of_all, rules)
@@ -187,7 +187,7 @@ class Reference:
             member.name: Tensor(member.dtype, call.device, bits[member.name])
             for member in call.members
         }
-        # A tensor that comes back itself keeps even the values that its document leaves open.
+        # If a call returns the tensor itself, even the values stay that its document leaves open.
         tensors = before if in_place and call.receiver not in LAYERS else converted
         return Returned(
             in_place,
@@ -204,8 +204,8 @@ class Reference:
     def _converted(self, case: Case, member: Member, dtype: str, bits: Bits) -> Bits:
         """Cast a member by the rules of the case that is about it; a member of the dtype stays.
 
-        Returns zeros where a call converts to another dtype than the case's target: then nothing is
-        said of values.
+        Returns zeros where a call converts to another dtype than the case's target: then the
+        document fixes no values.
         """
         of_member = case
         if member.name != member_of(case):
@@ -272,7 +272,7 @@ Kept = TypeVar("Kept")
 
 
 def _kept(kept: dict[Hashable, Kept], most: int, key: Hashable, make: Callable[[], Kept]) -> Kept:
-    """Return what is kept under a key, or make it, in the place of what was least lately used."""
+    """Return the cached value of a key, or make it and evict the least recently used one."""
     found = kept.pop(key, None)
     if found is None:
         if len(kept) >= most:

@@ -8,9 +8,10 @@ from one offset of the period to the next, and their rise.
 ``exact`` alone decides what a step allows. That stretches are periodic is an argument about
 arithmetic; the proof by exhaustion checks it against the kernels on every input.
 
-Where a rule recommends a part of what it allows, a step holds only the recommended part. Whoever
-finds an answer outside it must still ask whether the rule itself allows it. A step of inputs that
-must be refused holds a zero, which is not allowed either: no range of codes is empty.
+Where a rule recommends a part of what it allows, a step holds only the recommended part. A caller
+that finds an answer outside of it must still check whether the rule itself allows it. A step of
+inputs that must be refused holds a zero, because no range of codes is empty; the zero is not
+allowed either.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def _magnitudes(source: Format) -> Iterator[tuple[int, int]]:
 
 
 def _cuts(source: Format, points: Iterator[Number]) -> Iterator[int]:
-    """The patterns of values, or of those next to them, at which something else begins."""
+    """The patterns at or next to some values, before which ranges of patterns are split."""
     for point in points:
         if point.sign and not source.is_signed:
             continue
@@ -132,7 +133,7 @@ def _cuts(source: Format, points: Iterator[Number]) -> Iterator[int]:
 
 
 def _range_ends(target: Format) -> Iterator[Number]:
-    """Where values leave the target's range, before or after rounding in any mode.
+    """The values at which the target's range ends, before or after rounding in any mode.
 
     These are both bounds, the next values if the format went on, and the midpoints between them.
     """
@@ -145,9 +146,9 @@ def _range_ends(target: Format) -> Iterator[Number]:
 
 
 def _ends_of_tiny(way: Format) -> Iterator[Number]:
-    """Where values begin that are rounded up to a float's smallest normal ones.
+    """The values of both signs from which on a float rounds to its smallest normal ones.
 
-    They would be so if its exponents went on below, too.
+    That is how it rounds if its exponents are unlimited below.
     """
     if way.kind == "float":
         below = way.precision + 1

@@ -16,7 +16,7 @@ def branch_indices_of(stairs: Staircase, inputs: NDArray[Any]) -> NDArray[np.uin
 
 
 def last_of_step(stairs: Staircase, first: int) -> int:
-    """Return the last pattern of those from ``first`` on for which one step allows the same.
+    """Return the last of the consecutive patterns from ``first`` on that lie in the same step.
 
     They lie in one period, unless their stretch has one step that does not rise.
     """
@@ -32,7 +32,7 @@ def last_of_step(stairs: Staircase, first: int) -> int:
 
 
 def open_inputs(stairs: Staircase, lo: int, hi: int) -> int:
-    """Count the patterns in ``range(lo, hi)`` that the document leaves open, without a walk."""
+    """Count the patterns in ``range(lo, hi)`` that the document leaves open, step by step."""
     if lo >= hi:
         return 0
     total = 0

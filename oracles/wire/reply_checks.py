@@ -79,12 +79,12 @@ class ReplyDecoder:
 
 @dataclass(frozen=True)
 class TensorsDecoder:
-    """Decodes replies with named tensors, whose dtypes the question has."""
+    """Decodes replies with named tensors; ``dtypes`` are those that the request names."""
 
     dtypes: Mapping[str, str]
 
     def max_payload(self, elements: int) -> int:
-        """Return the most bytes that a reply may have, if each tensor has so many elements."""
+        """Return the most bytes that a reply may have, at ``elements`` elements per tensor."""
         return _with_room(
             elements * sum(_storage(dtype).itemsize for dtype in self.dtypes.values())
         )
@@ -122,7 +122,7 @@ def _storage(dtype: str) -> np.dtype[Any]:
 
 
 def _with_room(size: int) -> int:
-    """More bytes than a right answer has, because one of a wrong shape has to be read, too."""
+    """Return more bytes than a right answer has, because one of a wrong shape is read, too."""
     return max(READ_CHUNK, 2 * size)
 
 

@@ -34,12 +34,12 @@ KIND = "^[A-Za-z_][A-Za-z0-9_]{0,99}$"
 
 
 def _cut(text: Any) -> Any:
-    """A text of at most the greatest length: what is beyond tells nothing more."""
+    """Cut a text to the greatest length that is kept."""
     return text[:MAX_TEXT] if isinstance(text, str) else text
 
 
 def _plain_kind(kind: Any) -> Any:
-    """The name of an error's class; a text that is no name is replaced."""
+    """Return the name of an error's class, or ``Error`` for a text that is no name."""
     return "Error" if isinstance(kind, str) and not re.fullmatch(KIND, kind) else kind
 
 

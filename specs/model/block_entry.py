@@ -1,4 +1,4 @@
-"""What rules about blocks say: words that answer questions about scales, codes and products."""
+"""Rules about blocks: the words that answer questions about scales, codes and products."""
 
 from __future__ import annotations
 

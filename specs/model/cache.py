@@ -35,7 +35,7 @@ class CacheEntry:
 
 
 def cache_entry(kind: str, *inputs: bytes) -> CacheEntry:
-    """The entry of what is computed from these inputs, in the user's cache folder."""
+    """The entry of the result that is computed from these inputs, in the user's cache folder."""
     digest = sha256()
     for each in inputs:
         digest.update(len(each).to_bytes(8, "little") + each)

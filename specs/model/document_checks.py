@@ -158,7 +158,7 @@ def _operation_errors(entry: DocumentEntry) -> Errors:
 
 
 def _step_errors(entry: DocumentEntry) -> Errors:
-    """Rules about steps in a document of another operation, or of a step that it has not."""
+    """Rules about steps in a document of another operation, or of a step that it does not have."""
     if (entry.operation in STEPS) != (entry.quantization is not None):
         message = f"operations {', '.join(STEPS)} and a section `quantization` require each other"
         yield ("operation",), f"{message}; add the one that is missing"
@@ -238,9 +238,9 @@ def _example_errors(entry: DocumentEntry, location: Location, example: ExampleEn
 
 
 def _has_worked_patterns(fmt: Format) -> bool:
-    """Whether a worked example can have patterns of a format: those of complex128 are no numbers.
+    """Whether a worked example can have patterns of a format; those of complex128 are too wide.
 
-    Of complex numbers only examples say what is due; no input class and no outcome is about them.
+    Only examples decide casts of complex numbers: no input class and no outcome is about them.
     """
     return fmt.is_numeric or (fmt.kind == "complex" and fmt.bits <= MACHINE_WORD)
 

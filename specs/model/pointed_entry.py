@@ -1,4 +1,4 @@
-"""The base of what a document points at its page with."""
+"""The base of those parts of a document that can point at lines of its page."""
 
 from __future__ import annotations
 

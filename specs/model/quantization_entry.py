@@ -1,7 +1,7 @@
-"""What rules about quantization say: a formula step by step, and which combinations are cases.
+"""Rules about quantization: the steps of a formula, and the combinations that are cases.
 
 The value of an element goes from step to step. At each step it is in one of a few situations, and
-a rule gives one or more words for what becomes of it there.
+a rule gives one or more words that say how the step treats it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ StepWord = Literal[
     "used", "value", "exact", "nearest-even", "of-rounded-operands", "neighbor", "added",
     "subtracted", "saturated", "cast", "max", "unspecified",
 ]  # fmt: skip
-"""What becomes of a value at a step; docs/quantization.md defines each word."""
+"""How a step treats a value; docs/quantization.md defines each word."""
 Form = Literal["tensor", "axis", "block"]
 """Whether there is one scale, one along an axis, or one for each block of an axis."""
 OPEN: StepWord = "unspecified"
@@ -117,7 +117,7 @@ StepAnswers = dict[
 
 
 def check_answers(step: Step, answers: StepAnswers) -> None:
-    """Raise ValueError if a rule of a step names a situation or word that the step has not."""
+    """Raise ValueError if a rule names a situation or word that its step does not have."""
     for situation, outcome in answers.items():
         if situation not in SITUATIONS[step]:
             known = ", ".join(SITUATIONS[step])

@@ -1,4 +1,4 @@
-"""The base of all that is parsed from YAML or JSON of others."""
+"""The base of all models that check YAML or JSON from outside."""
 
 from __future__ import annotations
 

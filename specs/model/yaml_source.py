@@ -118,7 +118,7 @@ def parse_yaml(path: Path, text: str) -> YamlFile:
 
 
 class _LimitError(ComposerError):
-    """The YAML is right, but is not accepted."""
+    """The YAML is valid, but exceeds a limit or defines an anchor twice."""
 
 
 class _LimitedComposer(Composer):
