@@ -1,4 +1,4 @@
-"""House rules: what somebody requires where documents leave an answer open, read from YAML.
+"""House rules, read from YAML: the answers a user requires where a document leaves them open.
 
 "The document leaves it open" is the true answer to most disputes, but does not help a user who has
 to ship a model. House rules choose one of the answers that a document allows. They are not the

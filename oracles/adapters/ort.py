@@ -70,7 +70,7 @@ MISSING_KERNELS = (
     "InsertedPrecisionFreeCast",
     # The error under NO_FALLBACK if the provider lacks the kernel.
     "fallback to CPU EP",
-    # What an older onnxruntime says of a newer opset.
+    # The errors of an older onnxruntime for a newer opset.
     "Unsupported model IR version",
     "Current official support for domain",
 )
@@ -314,7 +314,7 @@ class Ort:
         return found
 
     def _try_session(self, graph: Graph) -> Any:
-        """Create a session, or return its error to be cached: an error costs as much as ten."""
+        """Create a session, or return its error to be cached: an error costs ten sessions."""
         return self._opened_or_refused(self._models.with_input(graph, rank=None))
 
     def _opened_or_refused(self, model: Any) -> Any:

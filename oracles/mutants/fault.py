@@ -140,10 +140,10 @@ EVERYWHERE = "everywhere"
 
 @dataclass(frozen=True)
 class Condition:
-    """When a fault shows.
+    """When a fault changes answers.
 
-    ``on`` tells what it depends on. One on ``inputs`` depends on the value of each input alone;
-    under any other, an input gets different answers at different places or times.
+    ``on`` names what the condition depends on. With ``inputs``, it is the value of each input
+    alone; with any other, an input gets different answers at different places or times.
     """
 
     name: str

@@ -50,7 +50,7 @@ class Composed:
         self.is_open = self.is_recommended = self.never
 
     def add(self, condition: Any, end: Ends) -> None:
-        """Where a condition holds, allow the answers of ``end`` too, which fit every input."""
+        """Also allow the answers of ``end``, the same for every input, where a condition holds."""
         if end.level == "recommended":
             self.is_recommended = self.is_recommended | condition
         if end.is_open:

@@ -31,7 +31,7 @@ FAR = 20_000
 QUOTIENT_BITS = 192
 """Bits of a quotient; the remainder becomes one sticky bit below them."""
 TEXTS_KEPT = 1 << 11
-"""Texts whose values are kept: all modes and most targets ask the same ones."""
+"""Texts whose values are cached: all modes and most targets use the same texts."""
 MOST_DIGITS = 4_000
 """Digits that are converted at once; ``int`` refuses more than 4,300."""
 

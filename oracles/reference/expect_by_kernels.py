@@ -215,7 +215,7 @@ class _Block:
         self._facts: dict[tuple[Format, str], Facts] = {}
 
     def expect(self, ruling: Ruling) -> tuple[Any, Any, Any]:
-        """Return what ``decide`` does."""
+        """Return what ``decide`` returns for each of the inputs."""
         key = ruling.target, ruling.rounding
         if key not in self._facts:
             if len(self._facts) >= FACTS_KEPT:

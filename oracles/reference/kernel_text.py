@@ -17,7 +17,7 @@ DIGITS = "0123456789"
 HIGHEST_EXPONENT = 2_000
 """Beyond every format, yet small enough that a pattern can count up to it in 64 bits."""
 TEXTS_KEPT = 1 << 11
-"""Texts whose values are kept: all modes and most targets ask the same ones."""
+"""Texts whose values are cached: all modes and most targets use the same texts."""
 LARGEST_POWER = 6_000
 """A power of ten beyond which a number overflows every format, or rounds to zero in it."""
 

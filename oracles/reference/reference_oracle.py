@@ -36,9 +36,9 @@ from specs.ruling import ruling
 VARIANTS: tuple[str, ...] = ()
 
 TABLE_BITS = 16
-"""The widest sources for which the answers to all patterns are kept."""
+"""The widest sources for which the answers to all patterns are cached."""
 ROW_SIZES = range(256, 1 << 20)
-"""The sizes of rows of inputs whose answers are kept: the same rows are asked in many cases."""
+"""The sizes of input rows whose answers are cached: many cases have the same rows."""
 TABLES_KEPT = 256
 """Enough for the first casts of all chains from one source, which every pair asks again."""
 ROWS_KEPT = 16
