@@ -127,15 +127,11 @@ def open_ends(rest: tuple[Ruling, ...]) -> Ends:
     That is anything, unless all patterns lead to the same answer. All patterns of a narrow dtype
     are tried; a wider dtype always gives anything.
     """
-    if not rest:
+    if not rest or rest[0].source.bits > EXHAUSTIVE_BITS:
         return OPEN
-    source = rest[0].source
-    codes: Iterable[int] = range(1 << source.bits)
-    if source.bits > EXHAUSTIVE_BITS:
-        codes = (0, source.one_code, source.max_code, source.lowest_code)
     found: set[Ends] = set()
-    for code in codes:
+    for code in range(1 << rest[0].source.bits):
         found.add(ends(rest, code))
         if len(found) > 1 or not next(iter(found)).is_one:
             return OPEN
-    return found.pop() if source.bits <= EXHAUSTIVE_BITS else OPEN
+    return found.pop()
