@@ -36,7 +36,7 @@ def faults() -> Iterator[Fault]:
             f"ties-{name}", "rounding", ties, ("rounds-*", "half-*", "as-*", UNEXPLAINED), _rounds
         )
     for name, dropped in DROPPED.items():
-        dropping = ("ignores-*-low-bits", "truncate-*", "rounds-*", UNEXPLAINED)
+        dropping = ("ignores-*-low-bits", "sticky-*-bits", "truncate-*", "rounds-*", UNEXPLAINED)
         yield Fault(
             f"drops-{name}",
             "dropped bits",
@@ -156,6 +156,9 @@ DROPPED: dict[str, Dropped] = {
     "all-below-three-guard-bits": lambda source, target: (
         (1 << max(_lost_bits(source, target) - 3, 0)) - 1
     ),
+    "all-between-the-guard-bit-and-four": lambda source, target: (
+        (1 << max(_lost_bits(source, target) - 1, 0)) - 1 & ~0xF
+    ),
     "the-low-byte": lambda source, target: 0xFF,
     "the-low-16-bits": lambda source, target: 0xFFFF,
     "the-low-half": lambda source, target: (1 << source.bits // 2) - 1,
@@ -179,6 +182,26 @@ def _without(dropped: Dropped, row: Row) -> Bits:
         )
         return row.answered(kept.astype(np.uint64) & np.uint64(row.source.mask))
     return np.where(row.is_a("nan"), row.right, row.answered(row.words & ~lost))
+
+
+def _shortens_subnormals(source: Format, target: Format) -> bool:
+    """Whether results can be subnormal that have more digits as normal numbers of the source."""
+    return (
+        source.kind == target.kind == "float"
+        and target.entry.mantissa > 0
+        and _lost_bits(source, target) > 0
+        and source.lowest_exponent < target.lowest_exponent
+    )
+
+
+def _subnormals_rounded_twice(row: Row) -> Bits:
+    """Round what becomes subnormal to the digits of a normal result first, ties to even."""
+    dropped = np.uint64(_lost_bits(row.source, row.target))
+    is_odd = row.words >> dropped & ONE
+    halves = (ONE << dropped - ONE) - ONE
+    first = row.words + halves + is_odd >> dropped << dropped
+    concerned = row.gives_a("subnormal") & ~row.is_a("subnormal")
+    return np.where(concerned, row.answered(np.where(concerned, first, row.words)), row.right)
 
 
 def _detours(through: str, source: Format, target: Format) -> bool:
@@ -408,6 +431,11 @@ ARITHMETIC: dict[str, tuple[Callable[[Row], Bits], tuple[str, ...], Applies]] = 
         _carry_lost,
         (UNEXPLAINED,),
         lambda source, target: _to_floats(source, target) and _rounds(source, target),
+    ),
+    "rounds-subnormal-results-twice": (
+        _subnormals_rounded_twice,
+        ("rounds-subnormals-twice", "rounds-twice-*"),
+        _shortens_subnormals,
     ),
     "loses-the-sign": (
         lambda row: row.stored(_sign_lost(row)),

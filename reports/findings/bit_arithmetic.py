@@ -89,6 +89,34 @@ def subnormals(source: Format, target: Format, patterns: NDArray[Any]) -> Mask:
     return found
 
 
+def rounded_as_normal(
+    source: Format, target: Format, patterns: NDArray[Any]
+) -> tuple[NDArray[Any], Mask]:
+    """Round to the target's digits as if no result were subnormal, to nearest, ties to even.
+
+    The results are patterns of the source. The second result tells which become subnormal in the
+    target, so that they are rounded once more.
+    """
+    dropped = source.entry.mantissa - target.entry.mantissa
+    bits = patterns.astype(np.uint64)
+    magnitudes = bits & np.uint64(source.mask ^ source.sign_bit)
+    is_odd = magnitudes >> np.uint64(dropped) & np.uint64(1)
+    halves = np.uint64((1 << (dropped - 1)) - 1)
+    rounded = (bits + halves + is_odd) >> np.uint64(dropped) << np.uint64(dropped)
+    is_normal = magnitudes >= np.uint64(1 << source.entry.mantissa)
+    return rounded.astype(source.storage), subnormals(source, target, patterns) & is_normal
+
+
+def without_middle_bits(
+    source: Format, target: Format, kept: int, patterns: NDArray[Any]
+) -> NDArray[Any]:
+    """Clear the bits between the halfway bit of a normal result and the lowest ones."""
+    halfway = source.entry.mantissa - target.entry.mantissa - 1
+    cleared = (1 << halfway) - (1 << kept)
+    kept_bits: NDArray[Any] = patterns & _type(source)(source.mask ^ cleared)
+    return kept_bits
+
+
 def flushed(target: Format, codes: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
     """Flush subnormal results to zeros of the same sign; also return which are affected."""
     sign = _type(target)(target.sign_bit)

@@ -16,6 +16,7 @@ from reports.findings.mechanisms import (
     ConvertsAsC,
     Exponent,
     ExponentBits,
+    FewStickyBits,
     Flaw,
     Flawed,
     IgnoresLowBits,
@@ -118,6 +119,8 @@ def costly_candidates(case: Case) -> Iterator[Mechanism]:
         if each.is_numeric and each.name not in (*BETWEEN, case.source, case.target)
     )
     yield from map(IgnoresLowBits, range(1, source.entry.mantissa or source.bits))
+    if source.kind == target.kind == "float":
+        yield from map(FewStickyBits, range(1, _lost_digits(source, target) - 1))
 
 
 @lru_cache(KEPT)
@@ -156,8 +159,15 @@ def _flaws(source: Format, target: Format) -> Iterator[Flaw]:
         yield "wraps-the-shift"
     if source.kind == "integer" and not source.is_signed and target.kind == "float":
         yield "halves-large-integers"
+    if source.kind == target.kind == "float" and _lost_digits(source, target) > 0:
+        yield "rounds-subnormals-twice"
     if target.is_signed:
         yield "wrong-sign"
+
+
+def _lost_digits(source: Format, target: Format) -> int:
+    """How many digits of a float's fraction the target lacks; 0 without subnormals to lose."""
+    return source.entry.mantissa - target.entry.mantissa if target.entry.mantissa else 0
 
 
 def _closed_forms(source: Format, target: Format) -> Iterator[ClosedForm]:

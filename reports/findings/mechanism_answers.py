@@ -28,9 +28,11 @@ from reports.findings.bit_arithmetic import (
     nan_as_float32,
     nearest,
     negated,
+    rounded_as_normal,
     rounded_exponents,
     subnormals,
     with_wrapped_shifts,
+    without_middle_bits,
 )
 from reports.findings.candidates import case_between, other_case
 from reports.findings.codec_mechanisms import CODECS, CodecFault, Faulty, OtherBias, codec_answers
@@ -40,6 +42,7 @@ from reports.findings.mechanisms import (
     ConvertsAsC,
     Exponent,
     ExponentBits,
+    FewStickyBits,
     Flawed,
     IgnoresLowBits,
     LosesInnerZeros,
@@ -105,6 +108,9 @@ def explained(
             return _equal(target, codes, answers) & ~is_nan(source, inputs)
         case IgnoresLowBits(count):
             read = _without_low_bits(inputs, count)
+            return _allowed(_without_example(case), read, answers, level) & ~_is_nan(source, inputs)
+        case FewStickyBits(kept):
+            read = without_middle_bits(source, target, kept, inputs)
             return _allowed(_without_example(case), read, answers, level) & ~_is_nan(source, inputs)
         case NanSign():
             return is_nan(source, inputs) & is_nan(target, answers)
@@ -182,6 +188,10 @@ def predicted_failures(mechanism: Mechanism, case: Case, asked: AskedInputs) -> 
             codes, defined = _rounded(rules, rounding, inputs), ~_is_nan(source, inputs)
         case IgnoresLowBits(count):
             read = _without_low_bits(inputs, count)
+            codes, defined = _right(_without_example(case), read)
+            defined = defined & ~_is_nan(source, inputs)
+        case FewStickyBits(kept):
+            read = without_middle_bits(source, target, kept, inputs)
             codes, defined = _right(_without_example(case), read)
             defined = defined & ~_is_nan(source, inputs)
         case ClosedForm() | ConvertsAsC():
@@ -362,6 +372,12 @@ def _flawed_codes(
             halves, answered = _right(_without_example(case), inputs >> inputs.dtype.type(1))
             is_large = inputs > inputs.dtype.type(source.mask >> 1)
             return doubled(target, halves), is_large & answered
+        case "rounds-subnormals-twice":
+            if answered_ruling(case) is None:
+                return None
+            rounded, affected = rounded_as_normal(source, target, inputs)
+            codes, answered = _right(_without_example(case), rounded)
+            return codes, affected & answered
         case "wrong-sign":
             if answered_ruling(case) is None:
                 return None

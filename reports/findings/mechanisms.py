@@ -89,6 +89,23 @@ class IgnoresLowBits:
 
 
 @dataclass(frozen=True)
+class FewStickyBits:
+    """Tells a number above a tie from the tie by its lowest bits, and overlooks those between."""
+
+    kept: int
+    tells_where = True
+
+    @property
+    def name(self) -> str:
+        return f"sticky-{self.kept}-bits"
+
+    @property
+    def says(self) -> str:
+        bits = "bit" if self.kept == 1 else f"{self.kept} bits"
+        return f"tells numbers above a tie from the tie by the lowest {bits} of its inputs only"
+
+
+@dataclass(frozen=True)
 class NanSign:
     """Gives a NaN, but of another sign than the document requires."""
 
@@ -378,6 +395,7 @@ Flaw = Literal[
     "clamps-before-rounding",
     "wraps-the-shift",
     "halves-large-integers",
+    "rounds-subnormals-twice",
     "wrong-sign",
 ]
 FLAWS: Mapping[Flaw, str] = {
@@ -396,6 +414,9 @@ FLAWS: Mapping[Flaw, str] = {
     "halves-large-integers": (
         "halves unsigned integers beyond the signed range before it converts them, and loses their"
         " lowest bit"
+    ),
+    "rounds-subnormals-twice": (
+        "rounds subnormal results twice: first to as many digits as normal ones have"
     ),
     "wrong-sign": "gives the right magnitude with the wrong sign",
 }
@@ -434,6 +455,7 @@ Mechanism = (
     | RoundsTwice
     | OtherRounding
     | IgnoresLowBits
+    | FewStickyBits
     | Unchanged
     | OtherMode
     | OtherVersion

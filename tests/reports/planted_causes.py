@@ -75,6 +75,22 @@ def to_odd(case: Case, bits: Any) -> Any:
     return np.where(is_number, odd, RIGHT.cast(case, bits))
 
 
+def with_narrow_mask(case: Case, bits: Any) -> Any:
+    """Only the lowest byte tells what lies above a tie."""
+    is_number = bits & 0x7F800000 != 0x7F800000
+    return RIGHT.cast(case, np.where(is_number, bits & 0xFFFF80FF, bits).astype(bits.dtype))
+
+
+def rounded_as_normal_first(case: Case, bits: Any) -> Any:
+    """Round below 2^-14 or 2^-6 to 11 or 4 digits by arithmetic, and then to a subnormal."""
+    digits, least = (11, 2.0**-14) if case.target == "float16" else (4, 2.0**-6)
+    values = bits.view(np.float32)
+    is_small = (np.abs(values) < least) & (values != 0)
+    fractions, exponents = np.frexp(np.where(is_small, values, 0).astype(np.float64))
+    rounded = np.ldexp(np.rint(fractions * 2.0**digits), exponents - digits).astype(np.float32)
+    return RIGHT.cast(case, np.where(is_small, rounded.view(np.uint32), bits))
+
+
 def without_low_byte(case: Case, bits: Any) -> Any:
     is_number = bits & 0x7F800000 != 0x7F800000
     return RIGHT.cast(case, np.where(is_number, bits & 0xFFFFFF00, bits).astype(bits.dtype))
@@ -184,6 +200,11 @@ PLANTED: dict[str, Planted] = {
     "RoundsToOdd": Planted(to_odd, (f"{ONNX}/float32/bfloat16/",)),
     "StickyByteLost": Planted(
         without_low_byte, tuple(f"{ONNX}/float32/{each}/" for each in ("bfloat16", "float16"))
+    ),
+    "NarrowStickyMask": Planted(with_narrow_mask, (f"{ONNX}/float32/bfloat16/",)),
+    "SubnormalsRoundedAsNormal": Planted(
+        rounded_as_normal_first,
+        tuple(f"{ONNX}/float32/{each}" for each in ("float16/", "float8e4m3fn/saturate:1")),
     ),
     "ByWayOfInt16": Planted(through("int16"), (f"{ONNX}/int32/float32/",)),
     "Random": Planted(

@@ -65,6 +65,14 @@ NAMED = {
     ),
     "RoundsToOdd": ("rounds-odd", "rounds to odd"),
     "StickyByteLost": ("ignores-8-low-bits", "ignores the lowest 8 bits of its inputs"),
+    "NarrowStickyMask": (
+        "sticky-8-bits",
+        "tells numbers above a tie from the tie by the lowest 8 bits of its inputs only",
+    ),
+    "SubnormalsRoundedAsNormal": (
+        "rounds-subnormals-twice",
+        "rounds subnormal results twice: first to as many digits as normal ones have",
+    ),
     "ByWayOfInt16": ("through-int16", "converts to int16 first"),
     "NarrowerSwapped": (
         "reverses-elements",
