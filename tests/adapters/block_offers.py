@@ -1,4 +1,4 @@
-"""What each library of block formats offers: dtypes of numbers and elements, and rules."""
+"""The dtypes of numbers and elements, and the rules, that each library of block formats offers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MX_RULES = (
 )  # fmt: skip
 NVFP4_RULES = ("round-up", "nearest-even", "nearest-away")
 Offer = tuple[str, str, str]
-"""A dtype of numbers, one of elements and a rule; of decoding the rule is empty."""
+"""A dtype of numbers, one of elements, and a rule, which is empty for decoding."""
 
 
 def offers(numbers: str, elements: str, rules: str) -> set[Offer]:

@@ -110,14 +110,14 @@ def assert_same(got: Bits, expected: Bits) -> None:
 
 
 def assert_moves_any_layout(move: Callable[[Bits], Bits], bits: Bits) -> None:
-    """Bits come out unchanged, from any shape and layout."""
+    """Assert that ``move`` returns bits of any shape and memory layout unchanged."""
     views = [bits, bits[:0], bits[1:2].reshape(()), np.resize(bits, (1, 3, 1, 5, 1))]
     for view in (*views, *layouts(np.resize(bits, 12)).values()):
         assert_same(move(view), view)
 
 
 def assert_follows_its_buffer(oracle: Any, case: Case) -> None:
-    """A bound call answers as ``cast`` does, whatever the buffer holds then."""
+    """Assert that a bound call answers as ``cast`` does after its buffer was overwritten."""
     entry = format_named(case.source)
     bits = np.zeros(BUFFER_LENGTH, entry.storage)
     call = oracle.bind(case, bits)
@@ -131,7 +131,7 @@ def assert_follows_its_buffer(oracle: Any, case: Case) -> None:
 
 
 def assert_prints_the_answers(oracle: Any, case: Case, patterns: list[Any]) -> None:
-    """The script of a case prints what the oracle answers, and is short and free of the project."""
+    """Assert that a script prints the oracle's answers, has short lines, and needs no Castigate."""
     bits = bits_of(case.source, patterns)
     script = oracle.reproduce(case, bits)
     expected = list(zip(patterns, patterns_of(oracle.cast(case, bits)), strict=True))

@@ -85,12 +85,12 @@ class Road:
     refused: tuple[Pairs, ...] = ()
     """The pairs that it does not cast although it has both dtypes."""
     untested: tuple[Pairs, ...] = ()
-    """The pairs whose values are not the contract's: the framework answers them wrongly."""
+    """The pairs whose values are not tested, because the framework answers them wrongly."""
     casts: bool = True
     takes_every_known_value: bool = True
     layout_pairs: tuple[str, ...] = ("float32-float16", "int4-int8", "int8-int4")
     owned: tuple[str, ...] = ("float32",)
-    """The dtypes for which answers are shown to have memory of their own."""
+    """The dtypes for which the contract tests that each answer has memory of its own."""
     bound: tuple[str, ...] | None = None
     """The pairs whose bound calls are tested, if not all of ``BOUND``."""
     refusals: tuple[tuple[Case, str], ...] = ()
@@ -100,7 +100,7 @@ class Road:
     """How a change of width is treated: refused (None), by scaling a dimension or adding one."""
     viewable: frozenset[str] = frozenset()
     view_pairs: frozenset[str] = frozenset()
-    """The dtypes, and further pairs, that are read as one another."""
+    """The pairs that are read as one another, besides all pairs of ``viewable`` dtypes."""
     refuses_other_views: bool = False
     """Whether all other pairs of ``SAME_WIDTH`` are refused."""
     scripts: tuple[Script, ...] = ()
@@ -115,7 +115,7 @@ class Road:
 
     @cached_property
     def is_installed(self) -> bool:
-        """Whether all packages are there; none is imported."""
+        """Whether all packages are installed; this imports none."""
         return all(importlib.util.find_spec(package) for package in self.packages)
 
     def make(self) -> Any:
@@ -305,7 +305,7 @@ TENSORFLOW_XLA = replace(
     TENSORFLOW,
     variant="xla",
     refused=either(XLA_LACKS, NO_TF_KERNEL),
-    # TensorFlow passes XLA tensors of four bits that are not packed, which XLA takes for packed.
+    # TensorFlow passes unpacked tensors of four bits to XLA, which reads them as packed.
     untested=either(SUB_BYTE),
     scripts=((onnx_case("bool", "float8e5m2fnuz"), [0, 1]),),
 )
@@ -342,7 +342,7 @@ PADDLE_STATIC = replace(
     ),
 )
 
-# TVM casts neither between these and other floats, nor by their values from and to integers.
+# TVM does not cast these from or to other floats, and casts with integers ignore their values.
 TVM_RAW = FLOAT6 | {"float4e2m1"}
 # TVM reads three with another bias (that of float8e4m3fn, float8e5m2), two without infinities.
 TVM_MISREAD = frozenset(
@@ -419,10 +419,10 @@ OPENVINO = Road(
         (Case("openvino-convert-like", "1", "int4", "uint2"), [*range(16)] * 3),
     ),
 )
-# The CPU plugin carries both in 32 bits with a sign.
+# The CPU plugin carries both dtypes as signed 32-bit integers.
 OPENVINO_CPU = replace(OPENVINO, untested=(Pairs(frozenset({"uint32"}), frozenset({"uint64"})),))
 
-# Casts between its few dtypes are tested in test_wasm.py: the contract's need others.
+# Casts between its few dtypes are tested in test_wasm.py: the contract's cases need others.
 WASMTIME = Road(
     "wasmtime",
     ("wasmtime",),
@@ -549,7 +549,7 @@ ROADS = (
         variant="folded",
         refused=(
             *TENSORFLOW.refused,
-            # The only dtype whose casts grappler leaves to run.
+            # Grappler folds the casts of every dtype but this one.
             *either({"float8e5m2"}, r"^grappler did not fold this, but left a Cast$"),
         ),
         scripts=((onnx_case("float32", "bfloat16"), [0x3FC00000, 0x7F800001, 0x7F7FFFFF, 1]),),

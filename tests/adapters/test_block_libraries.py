@@ -39,7 +39,7 @@ from tests.adapters.block_offers import (
 from tests.adapters.common import onnx_case, run_script
 
 BY_LARGEST = ("round-down", "nearest", "nearest-log", *NVFP4_RULES[1:])
-"""Rules that give a scale of 1 to the largest value, and not to the largest power of two."""
+"""Rules by which the scale is 1 if a block's maximum is the element's largest value."""
 
 
 def library_class(name: str) -> type[BlockLibrary]:
@@ -78,7 +78,7 @@ def asked_of(library: BlockLibrary, rules: tuple[str, ...], size: int) -> set[Of
 
 @pytest.mark.parametrize("name", MX_OFFERS)
 def test_what_a_library_offers(name: str) -> None:
-    """Its adapter knows this without the library."""
+    """The adapter lists what it offers even if the library is not installed."""
     kind = library_class(name)
     library = kind.__new__(kind)
     assert asked_of(library, MX_RULES, 32) == MX_OFFERS[name]
@@ -120,7 +120,7 @@ def test_what_is_no_case_of_blocks_is_refused(case: Case) -> None:
 
 
 def value_of(dtype: str, code: int) -> Fraction | None:
-    """The value of a code; None if it is no number, or a zero, whose sign libraries lose."""
+    """The value of a code; None for NaN, infinity, and zero, whose sign libraries lose."""
     fmt = format_named(dtype)
     datum = decode(fmt, code)
     if not isinstance(datum, Number) or not datum.significand:
@@ -131,7 +131,7 @@ def value_of(dtype: str, code: int) -> Fraction | None:
 
 
 def pattern_of(number: str, value: Fraction) -> int:
-    """The pattern of a number that the dtype has."""
+    """The pattern of a value, which the dtype must represent exactly."""
     width = {"float32": np.float32, "bfloat16": np.float32, "float16": np.float16}[number]
     array = np.array([float(value)], width)
     assert Fraction(float(array[0])) == value
@@ -140,7 +140,7 @@ def pattern_of(number: str, value: Fraction) -> int:
 
 
 def exact_blocks(asked: BlockCase, total: Fraction) -> tuple[Bits, Bits, Bits]:
-    """Numbers, codes and scales of blocks in which every code stands at many places."""
+    """Return the numbers, codes and scales of exact blocks, with every code at many positions."""
     fmt = format_named(asked.element)
     values = {code: value_of(asked.element, code) for code in range(1 << fmt.bits)}
     finite = {code: value for code, value in values.items() if value is not None}
@@ -178,7 +178,7 @@ OF_ANOTHER_DTYPE = [
 
 
 def wrong_cases(library: BlockLibrary) -> list[str]:
-    """The cases of a library that do not keep exact blocks; a library without any is wrong."""
+    """The cases in which a library changes exact blocks; an entry `no case` if it offers none."""
     wrong, count = [], 0
     for size, rules in ((32, MX_RULES), (16, NVFP4_RULES)):
         for number, element, rule in sorted(asked_of(library, rules, size)):
@@ -278,7 +278,7 @@ def test_blocks_that_are_not_whole_are_filled_up_or_refused(
 
 
 class StandIn(BlockLibrary):
-    """Blocks by numpy and ml_dtypes, whose lines a test may change."""
+    """Makes blocks with numpy and ml_dtypes, by code in which a test may change a text."""
 
     name = distribution = extra = "ml_dtypes"
     imports = "import ml_dtypes\n"

@@ -43,7 +43,7 @@ class TestCinn:
     def test_a_cast_goes_through_to_static_with_the_backend_cinn(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        # A paddle without CINN accepts the name and answers itself: enough to see what it is asked.
+        # A paddle without CINN accepts the backend's name and answers itself; this shows requests.
         skip_unless_installed("paddle")
         paddle = cinn.load_paddle()
         monkeypatch.setattr(paddle, "is_compiled_with_cinn", lambda: True)

@@ -1,4 +1,4 @@
-"""Chains by large frameworks: each road is what its script shows, and company changes no answer."""
+"""Chains by large frameworks: scripts print each road's answers; company changes no answer."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_script_shows_the_answer_of_each_road(
             company = Company((chain,), road)
             script = adapter.reproduce_chains(chain.steps[0], company, {"0": bits})
             with kept_environment(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # numpy's, of overflow
+                warnings.simplefilter("ignore")  # numpy warns of overflow
                 exec(compile(script, road, "exec"), {"__name__": "script"})
             said = [line for line in capsys.readouterr().out.splitlines() if "->" in line]
             [answers] = ends(adapter, (chain,), road, [bits])

@@ -1,4 +1,4 @@
-"""Optimizers of ONNX models: what they leave is executed by the reference, node by node."""
+"""Optimizers of ONNX models: the reference executes the graphs that they leave, node by node."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def made(adapter: Any, chain: Chain, road: str, bits: Bits) -> Bits:
 
 
 def planted(drop: int) -> Rewriter:
-    """An optimizer that leaves a node out, whatever it is."""
+    """An optimizer that removes the node at index ``drop``."""
 
     def rewrite(model: Any, level: str) -> Any:
         name = model.graph.node[drop].input[0]
@@ -85,7 +85,7 @@ def test_a_script_shows_what_is_left_on_each_road(
 
 
 def test_a_script_says_so_where_the_casts_that_are_left_may_make_anything() -> None:
-    """128 fits int16, and its low byte is required; int8 alone leaves it open."""
+    """128 fits int16, whose low byte is required; a cast straight to int8 leaves it open."""
     careless = OnnxOptimizer(planted(drop=0))
     chain = chain_named("onnx-cast:25/float32/int16/int8")
     company, bits = Company((chain,), "level:default"), {"0": np.array([0x43000000], np.uint32)}

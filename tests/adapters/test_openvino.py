@@ -23,7 +23,7 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[Any]:
         yield built_oracle
 
 
-# Values that openvino's CPU plugin loses, since it carries both types in 32 bits with a sign.
+# Values that openvino's CPU plugin loses, since it carries both types as signed 32-bit integers.
 LOST = [("int64", "int64", 1 << 40), ("uint32", "uint64", 0xFFFFFFFF)]
 
 
@@ -140,7 +140,7 @@ class TestFolding:
             [layer.get_rt_info()["layerType"].value for layer in model.get_ordered_ops()]
             for model in models
         ]
-        # The plugin carries 64 bits in 32, and widens what it has folded.
+        # The plugin folds 64-bit integers in 32 bits, and widens the constant at run time.
         assert layers == [["Const", "Output"], ["Const", "Convert", "Output"]]
 
     def test_a_conversion_that_is_left_to_run_is_unsupported(self, roads: list[Any]) -> None:

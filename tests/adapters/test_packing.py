@@ -13,7 +13,7 @@ WIDTHS = st.integers(1, 8)
 
 
 def one_by_one(packed: bytes, count: int, bits: int) -> list[int]:
-    """The codes in a string of bytes, read as one long number."""
+    """Unpack codes from bytes, which are read as one little-endian integer."""
     number = int.from_bytes(packed, "little")
     return [number >> (bits * place) & ((1 << bits) - 1) for place in range(count)]
 

@@ -47,14 +47,14 @@ DYNAMIC = Case("onnx-dynamic-quantize-linear", "11", "float32", "uint8")
 
 
 def floats(dtype: str, values: Any) -> Bits:
-    """Return the patterns of numbers that a dtype has."""
+    """Return the patterns of numbers that the float dtype represents exactly."""
     if dtype == "bfloat16":
         return np.asarray(np.array(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
     return np.array(values, dtype).view(format_named(dtype).storage)
 
 
 def codes(dtype: str, values: Any) -> Bits:
-    """Return the patterns of whole numbers."""
+    """Return the patterns of integers in a dtype."""
     entry = format_named(dtype)
     return np.asarray(np.array(values) & entry.mask).astype(entry.storage)
 
@@ -148,7 +148,7 @@ LACKS = (
     "torch dequantizes only",
     "only works on Float Tensor",
 )
-"""Why one of the adapters declines one of these cases."""
+"""Reasons for which one of the adapters may decline a case."""
 
 
 def test_a_dynamic_quantization_has_three_results(oracle: Any) -> None:

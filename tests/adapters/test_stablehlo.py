@@ -1,4 +1,4 @@
-"""StableHLO text, the shape that a bitcast's result is declared to have, and the interpreter."""
+"""StableHLO text, the shape that it declares for the result of a bitcast, and the interpreter."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def reduction(source: str, target: str, **modes: str) -> Case:
         ("uint8", "bool", (0,), (0, 8)),
         ("float16", "float64", (3, 4), (3,)),
         ("int4", "uint8", (2,), ()),
-        # Refused by the rule, which has nothing to declare for them.
+        # The rule refuses these, so it gives no shape to declare.
         ("float16", "float64", (3,), ()),
         ("float16", "float64", (), ()),
     ],

@@ -181,7 +181,7 @@ class TestFolding:
 
     @pytest.mark.parametrize("target", ["int8", "float64", "complex128"])
     def test_rows_of_any_length_are_folded(self, roads: dict[str | None, Any], target: str) -> None:
-        # Grappler leaves a constant of more than 100 KiB that is larger than its operand.
+        # Grappler does not fold to a constant of more than 100 KiB that is larger than its operand.
         bits = np.arange(70_001, dtype=np.uint32) * np.uint32(61357)
         case = onnx_case("float32", target)
         assert_same(roads["folded"].cast(case, bits), roads["function"].cast(case, bits))
@@ -200,7 +200,7 @@ class TestFolding:
             return tensorflow.cast(x, "float8_e4m3fnuz")
 
         assert oracle._constants.answer(cast, dtype, bits.reshape(1, -1)).shape == (1, 300)
-        # A row that counts from 0 is not kept as a constant, but computed.
+        # XLA computes a row that counts from 0 at run time, and does not keep it as a constant.
         with pytest.raises(Unsupported, match=r"XLA did not fold this .* left a (iota|convert)$"):
             oracle._constants.answer(cast, dtype, bits)
 

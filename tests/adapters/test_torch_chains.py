@@ -1,4 +1,4 @@
-"""torch's chains: eager ones are their steps; the roads of inductor are what scripts show."""
+"""torch's chains: eager ones equal their steps; scripts print the answers of inductor's roads."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def compiled() -> Any:
 
 
 def test_each_road_of_inductor_is_what_its_script_shows(compiled: Any) -> None:
-    """By default it keeps what float16 loses; told to emulate, it rounds there."""
+    """By default inductor keeps what float16 loses; with emulation it rounds to float16."""
     chain = chain_named("onnx-cast:25/float32/float16/float32")
     bits = np.array([BEYOND_FLOAT16], np.uint32)
     default, emulated = compiled.chain_roads

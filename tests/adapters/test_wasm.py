@@ -193,7 +193,7 @@ def test_reinterpret_exists_between_an_integer_and_a_float_of_one_width(oracle: 
 
 @pytest.mark.parametrize(("source", "target"), [("float32", "float64"), ("float64", "float32")])
 def test_payloads_of_nans_are_those_of_the_page(oracle: Any, source: str, target: str) -> None:
-    """The document allows any NaN; the page wants a top payload bit, alone if it came alone."""
+    """The page sets the top payload bit, and only that if the input has no other one set."""
     widths = {"float32": (8, 23), "float64": (11, 52)}
     exponent, mantissa = widths[source]
     infinity, top = ((1 << exponent) - 1) << mantissa, 1 << mantissa - 1

@@ -39,7 +39,7 @@ def feed(judge: Ask[Result], answer: Answer, asked: list[Any] | None = None) -> 
 
 
 def answering(**methods: Callable[..., Any]) -> Answer:
-    """Answer each request by the adapter's method that it names; decline it without that method.
+    """Answer each request by the method that it names; decline it if there is no such method.
 
     A method returns an answer, or raises what a backend or a malformed answer raises.
     """

@@ -27,7 +27,7 @@ REPORT = f"s3://{BUCKET}/report"
 
 
 def kill_after(server: Server, changes: int, seconds: float, *arguments: str) -> bool:
-    """Kill a command so long after it changed so many objects; return whether it was at work."""
+    """Kill a command ``seconds`` after its last of ``changes`` changes; return whether it still ran."""
     process, before = start_castigate(*arguments), server.changes.count
     while process.poll() is None and server.changes.count - before < changes:
         time.sleep(0.001)
@@ -44,7 +44,7 @@ def contents(folder: Folder) -> dict[str, bytes | None]:
 
 
 def kill_writers(server: Server, kills: int, seed: int, local: Path) -> list[str]:
-    """Kill the run and its report so often, check what is left each time, and say what was seen."""
+    """Kill the run and its report ``kills`` times each, check what is left, and describe it."""
     moments, seen = random.Random(seed), []
     code, _, _ = castigate(*RUN, f"--out={local / 'run'}")
     assert code == 1
@@ -89,7 +89,7 @@ def kill_writers(server: Server, kills: int, seed: int, local: Path) -> list[str
 
 
 def check_run(local: Path) -> None:
-    """Compare all tables with those of the run on this machine."""
+    """Assert that the run in the store has the same tables as the run on this machine."""
     store, other = open_run(OUT), folder_at(str(local / "run"))
     assert store.record.exit_code == 1
     for table in TABLES:

@@ -84,7 +84,7 @@ def by_ort(test: Path, given: Any, target: Format) -> Any:
 
 
 def failing(test: Path, run: Any) -> list[Any]:
-    """The inputs that a runtime answers otherwise, over all data sets of a test."""
+    """The inputs that a runtime answers otherwise than expected, over all data sets of a test."""
     found: list[Any] = []
     for data in sorted(test.glob("test_data_set_*")):
         given, due = read(data / "input_0.pb"), read(data / "output_0.pb")

@@ -17,7 +17,7 @@ ONE = 0x3F800000
 
 
 def kept(part: Any) -> Any:
-    """What a library without a fault does to a part."""
+    """Return a part unchanged, as a library without a fault does."""
     return part
 
 
@@ -32,10 +32,10 @@ def library(
     mode: str = "even",
     beyond: int | None = None,
 ) -> Quantize:
-    """A library that quantizes by a rule, or by the one that it is asked for.
+    """Return a library that quantizes by ``rule``, or by the rule of the case if that is None.
 
     Each hook plants a fault in all blocks: ``largest`` changes the words that a scale is made of,
-    ``scale`` the scales that come, ``used`` those that elements are divided by, ``elements`` the
+    ``scale`` the scales returned, ``used`` those that elements are divided by, ``elements`` the
     words that become codes, and ``codes`` the codes. ``mode`` is how elements are rounded, and
     ``beyond`` the code of those beyond the largest.
     """
@@ -60,7 +60,7 @@ def library(
 
 
 def as_bfloat16(words: Any) -> Any:
-    """Words of float32 rounded to bfloat16; NaNs and infinities stay what they are."""
+    """Round words of float32 to bfloat16; NaNs and infinities stay as they are."""
     wide = words.astype(np.uint32)
     rounded = (wide + np.uint32(0x7FFF) + (wide >> 16 & 1)) & np.uint32(0xFFFF0000)
     return np.where(wide & 0x7F800000 == 0x7F800000, wide, rounded)

@@ -32,7 +32,7 @@ FULL = "--tier=full"
 SECONDS_TO_END = 120
 TABLES = ["answers.parquet", "cases.parquet", "divergences.parquet", "pairs.parquet"]
 CAUSES = ["causes.json", "problems.parquet"]
-"""What stands beside the tables: what is wrong as data, and its causes."""
+"""The files beside the tables: the causes, and the problems as data."""
 PROGRESS = re.compile(r"loading |.*\d tasks, .*(begun|left)$")
 PROC = Path("/proc")
 NO_WORKERS = (b"oracles.backend.server", b"multiprocessing.resource_tracker")
@@ -67,13 +67,13 @@ def castigate(*arguments: str, **more: Any) -> tuple[int, str, str]:
 
 
 def without_progress(err: str) -> str:
-    """All but the lines that tell of a long wait: how many depends on the machine's load."""
+    """Remove the progress lines, whose number depends on the machine's load."""
     lines = err.splitlines(keepends=True)
     return "".join(line for line in lines if not PROGRESS.match(line))
 
 
 def castigate_in_process(*arguments: str) -> tuple[int, str, str]:
-    """The same without a process of its own, which is faster; an exception reaches the test."""
+    """Run ``castigate`` inside this process, which is faster; an exception reaches the test."""
     out, err = io.StringIO(), io.StringIO()
     with (
         chdir(ROOT),
@@ -94,7 +94,7 @@ def run(folder: Path, *arguments: str, **more: Any) -> int:
 
 
 def resume_option(folder: Path) -> list[str]:
-    """How to go on: a run that was killed before it had a record has not begun."""
+    """The option that continues a run; none if the run was killed before it had a record."""
     return ["--resume"] if (folder / "run.json").exists() else []
 
 

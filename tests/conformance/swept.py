@@ -1,4 +1,4 @@
-"""Planted oracles under a sweep, and what it found as something that can be compared."""
+"""Sweeps planted oracles, and converts what a sweep found to values that can be compared."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SMALL_CHUNK = 1 << 12
 SMALL_BLOCK = 3 * SMALL_CHUNK + 5
 DENSE = Dense(1 << 32)
 Change = Callable[[Any, Any], Any]
-"""Inputs and right answers to what is answered; it may raise."""
+"""Takes inputs and right answers; returns what the oracle answers, or raises an error."""
 
 
 def unchanged(_: Any, answers: Any) -> Any:
@@ -38,7 +38,7 @@ def unchanged(_: Any, answers: Any) -> Any:
 
 @dataclass
 class Planted:
-    """Answers every case as one of them wants it, with a change."""
+    """Answers every case as the reference answers the case ``base``, with a change."""
 
     base: str
     change: Change = unchanged
@@ -53,7 +53,7 @@ class Planted:
 
 
 class Bound(Planted):
-    """The same behind a bound call, which gives one and the same array every time."""
+    """Binds calls that return the same array every time."""
 
     def bind(self, case: Case, bits: Any) -> Callable[[], Any]:
         answers = np.empty(bits.size, format_named(case.target).storage)
@@ -66,7 +66,7 @@ class Bound(Planted):
 
 
 class BoundTo(Planted):
-    """Hands out whatever the change gives."""
+    """Binds calls that return whatever ``change`` returns."""
 
     def bind(self, case: Case, bits: Any) -> Callable[[], Any]:
         return lambda: self.cast(case, bits)
@@ -99,7 +99,7 @@ def swept(
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses and arrays as what can be compared."""
+    """Convert dataclasses and arrays to values that can be compared."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.tolist()
     if is_dataclass(value):
@@ -107,7 +107,7 @@ def plain(value: Any) -> Any:
     return [plain(each) for each in value] if isinstance(value, tuple) else value
 
 
-# From below to above where the target ends, or a binade: no multiples of a chunk.
+# From below to above the end of the target's range or of a binade: no multiples of a chunk.
 RANGES = {
     "float32/float16": (0x477F_E3A1, 0x4780_3123),
     "float32/int8": (0x42FF_D001, 0x4300_2345),

@@ -1,4 +1,4 @@
-"""Codecs in Python: sound ones that take numbers and arrays, and some with a fault."""
+"""Codecs in Python: correct ones that take numbers or arrays, and some with a fault."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def e4m3fn(x: float) -> int:
 
 
 def raises_on_infinity(x: float) -> int:
-    """Encode one number, if there is an integer below it."""
+    """Encode one number; raise OverflowError for infinity, which has no floor."""
     return e4m3fn(x) if math.isnan(x) or math.floor(x) is not None else 0
 
 
 def e4m3fn_of_bits(pattern: int) -> int:
-    """Encode the number that a pattern stands for."""
+    """Encode the float32 that has this pattern."""
     return e4m3fn(float(np.uint32(pattern).view(np.float32)))
 
 
@@ -59,17 +59,17 @@ def from_e2m1_without_subnormals(code: int) -> float:
 
 
 def text_of(x: float) -> str:
-    """Return what is no code."""
+    """Return a hex text instead of a code."""
     return hex(int(e4m3fn(x)))
 
 
 def always_zero(x: float) -> int:
-    """Return the same for every number."""
+    """Return the code 0 for every number."""
     return 0
 
 
 def ends_its_process(x: float) -> int:
-    """Encode one number, and end the process for three."""
+    """Encode one number, but exit the process at 3."""
     if x == 3:
         raise SystemExit(9)
     return e4m3fn(x)

@@ -37,7 +37,7 @@ class WrongInRows(Few):
 
 
 class SaysThatItCompiles(WrongInRows):
-    """The same, but right in the one shape that it asks for by calling new shapes costly."""
+    """Says that it compiles per shape, and is right in the one shape that it is then asked."""
 
     compiles_shapes = True
 
@@ -55,7 +55,7 @@ class WrongInRowsLater(WrongInRows):
 class KnowsTheBaseline(Right):
     """Right on the inputs that are drawn by the seed ``CHEATS_SEED``, and zero on others.
 
-    It offers only int64 to float32, which a seed decides.
+    It offers only int64 to float32, whose inputs depend on the seed.
     """
 
     def cast(self, case: Case, bits: Any) -> Any:
@@ -68,7 +68,7 @@ class KnowsTheBaseline(Right):
 
 
 class OverwritesItsInputs(Few):
-    """Makes the inputs fit its answers."""
+    """Answers zeros, and overwrites its inputs with zeros to match."""
 
     def cast(self, case: Case, bits: Any) -> Any:
         answers = np.zeros_like(super().cast(case, bits))
@@ -103,7 +103,7 @@ class WrapsInTails(WrongTails):
 
 
 class DiesOnce(Few):
-    """Dies once, which the file ``CHEATS_MARK`` says, and answers when it is asked again."""
+    """Dies once, which the file ``CHEATS_MARK`` records, and answers when it is asked again."""
 
     def cast(self, case: Case, bits: Any) -> Any:
         answers = super().cast(case, bits)

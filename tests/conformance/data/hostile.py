@@ -18,7 +18,7 @@ RIGHT = Reference()
 
 
 class Honest:
-    """Right in all it does; it claims nothing in particular, hence everything."""
+    """Always answers rightly; it declares no claims, hence it claims every document."""
 
     name = "hostile"
     version = "0"
@@ -28,17 +28,17 @@ class Honest:
 
 
 def adapter(cast: Callable[[Case, Any], Any]) -> type[Honest]:
-    """An adapter that casts by a function."""
+    """Return an adapter that casts by a function."""
     return type("Adapter", (Honest,), {"cast": lambda self, case, bits: cast(case, bits)})
 
 
 def changing(change: Callable[[Any, Any], Any]) -> type[Honest]:
-    """An adapter that changes the right answers; the function takes the inputs too."""
+    """Return an adapter whose answers are ``change(inputs, right answers)``."""
     return adapter(lambda case, bits: change(bits, RIGHT.cast(case, bits)))
 
 
 def raising(error: BaseException, when: Callable[[Any], Any] = lambda bits: True) -> type[Honest]:
-    """An adapter that raises an error, for some tensors only if ``when`` selects them."""
+    """Return an adapter that raises an error for the tensors that ``when`` selects."""
 
     def cast(case: Case, bits: Any) -> Any:
         if when(bits):
@@ -74,7 +74,7 @@ OddOnNan = changing(
 TiesAway = changing(
     lambda bits, answer: np.where(is_tie(bits), bits >> 8, answer).astype(np.uint8) + is_tie(bits)
 )
-"""Wrong for float16 to float8e5m2 where the dropped bits are just half of a step."""
+"""Wrong for float16 to float8e5m2 where the dropped bits are exactly half of a step."""
 LosesMinusZero = changing(
     lambda bits, answer: np.where(bits == 0x8000, 0, answer).astype(np.uint16)
 )
@@ -120,7 +120,7 @@ class RaisesOnce(Honest):
 
 
 class HidesItsShape(Honest):
-    """A slip that is only not recommended, and a shape that is lost."""
+    """Breaks a recommendation about -0 in long tensors, and loses the shape of scalars."""
 
     def cast(self, case: Case, bits: Any) -> Any:
         answer = super().cast(case, bits)
@@ -130,7 +130,7 @@ class HidesItsShape(Honest):
 
 
 class OneBuffer(Honest):
-    """All answers of a size are in one buffer."""
+    """Returns all answers of a target dtype in one buffer."""
 
     def __init__(self) -> None:
         self.buffers: dict[Any, Any] = {}
@@ -165,7 +165,7 @@ class Chatters(Honest):
 
 
 class WrongInLine(Honest):
-    """Wrong in one dimension, and no others are offered."""
+    """Answers tensors of one dimension wrongly, and refuses all others."""
 
     def cast(self, case: Case, bits: Any) -> Any:
         if bits.ndim != 1:
@@ -221,7 +221,7 @@ class ExitsAtOnce(Honest):
 
 @dataclass
 class Dataclass:
-    """Dataclasses with written-out annotations need their module to be known."""
+    """Has annotations that are strings, so ``dataclass`` looks its module up in ``sys.modules``."""
 
     name: str = "dataclass"
     version: str = "0"

@@ -24,7 +24,7 @@ RIGHT = Reference()
 
 
 class Planted:
-    """The reference, but for what the environment plants."""
+    """Answers as the reference does, but for the faults that ``LEDGERED_FAULTS`` names."""
 
     name = "planted"
     version = os.environ.get("LEDGERED_VERSION", "1.0")
@@ -36,20 +36,20 @@ class Planted:
         return answers
 
     def four(self, case: Case, bits: Any, answers: Any) -> Any:
-        """Four inputs in a row, of float16 to int8."""
+        """Answer four consecutive inputs of float16 to int8 wrongly."""
         return self._wrong(case, "float16", bits, answers, 4)
 
     def five(self, case: Case, bits: Any, answers: Any) -> Any:
-        """One more."""
+        """Answer five consecutive inputs wrongly: those of ``four`` and one more."""
         return self._wrong(case, "float16", bits, answers, 5)
 
     def otherwise(self, case: Case, bits: Any, answers: Any) -> Any:
-        """The same inputs, but another answer to one of them."""
+        """Answer the inputs of ``four`` wrongly, one of them otherwise than ``four`` does."""
         where = (case.source, case.target) == ("float16", "int8")
         return np.where(where & (bits == 0x4402), answers ^ 1, self.four(case, bits, answers))
 
     def single(self, case: Case, bits: Any, answers: Any) -> Any:
-        """One input of float32 to int8 gets a wrong answer."""
+        """Answer one input of float32 to int8 wrongly."""
         if (case.source, case.target) == ("float32", "int8"):
             answers[bits == 0x40000000] = 5
         return answers
@@ -61,7 +61,7 @@ class Planted:
         return answers
 
     def opened(self, case: Case, bits: Any, answers: Any) -> Any:
-        """NaN to int8 is open."""
+        """Change the answers to NaNs of float16 to int8, which are open."""
         if (case.source, case.target) == ("float16", "int8"):
             answers[(bits & 0x7FFF) > 0x7C00] = 77
         return answers
@@ -77,7 +77,7 @@ class Planted:
         return answers
 
     def kills(self, case: Case, bits: Any, answers: Any) -> Any:
-        """Kills the pytest whose pool of processes asks."""
+        """Kill the worker of xdist whose pool of processes asks for one case."""
         if case.id == "small:1/float16/int8":
             os.kill(_worker_of_xdist(), signal.SIGKILL)
         return answers

@@ -1,4 +1,4 @@
-"""Adapters that note when they are loaded and what they are asked, and end some of their askers."""
+"""Adapters that note when they are loaded and what they are asked; some kill the asking worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_WAITS, SECONDS_OF_A_WAIT = 300, 0.1
 
 
 class Noting(Honest):
-    """Wrong about a scalar of its own dtype, from the first pair on."""
+    """Notes loads and cases; answers zero when a scalar is bitcast to its own dtype."""
 
     def __init__(self) -> None:
         self.notes = Path(os.environ[NOTES])
@@ -33,7 +33,7 @@ class Noting(Honest):
             print(what, file=notes)
 
     def is_new(self, mark: str) -> bool:
-        """Whether no process has set this mark yet; sets it."""
+        """Set a mark; return whether no process had set it yet."""
         try:
             self.notes.with_name(f"{self.notes.name}-{mark}").touch(exist_ok=False)
         except FileExistsError:
@@ -56,7 +56,7 @@ class Noting(Honest):
 
 
 class LosesItsWorker(Noting):
-    """Kills the worker that asks it for a certain pair first."""
+    """Kills the first worker that asks it for int8 to uint8."""
 
     def bitcast(self, case: Case, bits: Any) -> Any:
         if (case.source, case.target) == ("int8", "uint8") and self.is_new("killed"):
@@ -65,7 +65,7 @@ class LosesItsWorker(Noting):
 
 
 class CrashesItsWorkers(Noting):
-    """Ends every worker that asks it for a certain pair, as a fault of the worker's own would."""
+    """Sends SIGSEGV to each worker that asks it for int8 to uint8, as if the fault were its own."""
 
     def bitcast(self, case: Case, bits: Any) -> Any:
         if (case.source, case.target) == ("int8", "uint8"):
@@ -74,7 +74,7 @@ class CrashesItsWorkers(Noting):
 
 
 class OneAtATime(Noting):
-    """Can be loaded once; it is in use until a second process has tried."""
+    """Can be loaded once; it stays busy with one pair until a second process failed to load it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -26,7 +26,7 @@ class Honest:
 
 
 def specified(bits: Any) -> Any:
-    """The values of float32, to which a document names the answers."""
+    """Select the patterns of float32 whose answers documents specify: all but NaNs."""
     return (bits & 0x7FFFFFFF) <= 0x7F800000
 
 
@@ -41,9 +41,9 @@ def placed(
     error: Exception | None = None,
     **members: Any,
 ) -> type[Honest]:
-    """An adapter that changes the answers to some inputs in some places.
+    """Return an adapter that changes the answers to elements that ``where`` and ``inputs`` select.
 
-    With an ``error``, it raises it for each tensor without dimensions.
+    If there is an ``error``, the adapter raises it for each tensor without dimensions.
     """
 
     def cast(self: Honest, case: Case, bits: Any) -> Any:
@@ -81,7 +81,7 @@ Tail, OpenTail = placed(tail), placed(tail, nan)
 Compiles = placed(tail, compiles_shapes=True)
 ClaimsNothing = placed(tail, claims=())
 LosesNans = placed(tail, nan, lambda answers: answers & 0)
-"""A number instead of a NaN."""
+"""Answers zero to NaNs in the tail of a row."""
 Position = placed(
     lambda bits: (np.arange(bits.size) == 13).reshape(bits.shape) & (bits.size < 1000)
 )
@@ -93,20 +93,20 @@ Reversed, OpenReversed = placed(is_reversed), placed(is_reversed, nan)
 Scalar, OpenScalar = placed(is_scalar), placed(is_scalar, nan)
 Everywhere, OpenEverywhere = placed(everywhere), placed(everywhere, nan)
 WrongInRankFive = placed(lambda bits: bits.ndim == 5, everywhere, compiles_shapes=True)
-"""Errs in a shape that most pairs are not asked in where shapes are costly."""
+"""Errs in rank 5, in which few pairs are asked if the adapter compiles per shape."""
 
 NO_RANK = ValueError("no such rank")
 RaisesOnScalars = placed(nowhere, error=NO_RANK)
 RaisesOnScalarsUnclaimed = placed(nowhere, error=NO_RANK, claims=())
 LacksScalars = placed(nowhere, error=Unsupported("no such rank"))
 RaisesLater = placed(tail, error=NO_RANK)
-"""Wrong in the tail of a row; a tensor without dimensions comes after it."""
+"""Errs in the tail of a row, and raises for a tensor without dimensions, which is asked later."""
 OpenRaisesLater = placed(tail, nan, error=NO_RANK)
 DiesOfScalars = placed(nowhere, error=ProcessDied("killed by signal 11 (SIGSEGV)"))
 
 
 class IgnoresStrides(Honest):
-    """Reads its input as if the elements stood one after another."""
+    """Reads its input as if it were contiguous."""
 
     def cast(self, case: Case, bits: Any) -> Any:
         if bits.ndim and bits.size and min(bits.strides) >= bits.itemsize:
@@ -121,7 +121,7 @@ class Declines(Honest):
 
 
 class Moody(Honest):
-    """Never the same twice, but for long rows."""
+    """Errs in every other call if the tensor has less than 10 elements."""
 
     def __init__(self) -> None:
         self.asked = 0

@@ -151,7 +151,7 @@ class BytesReversed(Planted):
 
 
 class NoStrides(Planted):
-    """A writer that takes the memory from the first element on, as many bytes as elements need."""
+    """A writer that ignores strides: it repeats the first element of a non-contiguous tensor."""
 
     container = "safetensors"
 

@@ -42,12 +42,12 @@ class OwnMemory:
 
 
 class OneBuffer(OwnMemory):
-    """Returns each result in the memory of the one before."""
+    """Returns all results in one buffer."""
 
     buffers = 1
 
 
 class TwoBuffers(OwnMemory):
-    """Returns each result in the memory of the one before the last."""
+    """Returns results in two buffers by turns."""
 
     buffers = 2

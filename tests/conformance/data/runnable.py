@@ -33,12 +33,12 @@ def is_swept(case: Case) -> bool:
 
 
 class Right:
-    """Right in all it does."""
+    """Always answers rightly."""
 
     name = "right"
     version = "1"
     wrong: tuple[tuple[int, int], ...] = ()
-    """Ranges outside of which no sweep is spoilt: of billions of patterns few need a look."""
+    """Sweeps call ``spoil`` only for chunks that overlap these ranges, which saves time."""
 
     def road(self, case: Case) -> str:
         return f"{case.source} to {case.target}" if is_swept(case) else ""
@@ -56,7 +56,7 @@ class Right:
                 time.sleep(PAUSE)
             self.before(case, bits)
             answers = right()
-            # The patterns of a sweep stand in their order.
+            # The patterns of a sweep rise.
             if any(bits[-1] >= first and bits[0] <= last for first, last in self.wrong):
                 self.spoil(case, bits, answers)
             return answers
@@ -108,7 +108,7 @@ class WrongRange(Right):
 
 
 class KnownRange(Right):
-    """Says that the numbers about 2^31 are false, of which the tier quick asks some."""
+    """Answers false to the numbers about 2^31, some of which the tier quick asks."""
 
     wrong = (RANGES["uint32"],)
 
@@ -119,13 +119,13 @@ class KnownRange(Right):
 
 
 class HiddenRange(KnownRange):
-    """Says so of five more numbers, of which the tier quick asks none."""
+    """Also answers false to five other numbers, none of which the tier quick asks."""
 
     wrong = (*KnownRange.wrong, (0x12345670, 0x12345674))
 
 
 class ReplacesTheJudge(WrongRange):
-    """Makes whatever judges it, where it is loaded, find nothing wrong."""
+    """Patches the sweep's checks in the process that loads it, so that they find nothing wrong."""
 
     def __init__(self) -> None:
         from conformance.sweep import engine
@@ -135,7 +135,7 @@ class ReplacesTheJudge(WrongRange):
 
 
 class TiesAway(Right):
-    """Half a step is rounded away from zero, wherever float16 is normal and even."""
+    """Rounds ties away from zero where float16 is normal."""
 
     wrong = NORMAL_HALVES
 
@@ -146,7 +146,7 @@ class TiesAway(Right):
 
 
 class ManyRuns(Right):
-    """Every 1024th of the first 2^27 numbers is said to be false."""
+    """Answers false to every 1024th of the first 2^27 numbers."""
 
     wrong = ((0, (1 << 27) - 1),)
 
@@ -156,7 +156,7 @@ class ManyRuns(Right):
 
 
 class FewSamples(Right):
-    """Has fewer of the inputs of 64 bits visited, and says that a part of them is false."""
+    """Reduces the sample of 64-bit inputs that sweeps visit, and answers false to a part of it."""
 
     wrong = ((0, (1 << 64) - 1),)
 
@@ -169,7 +169,7 @@ class FewSamples(Right):
 
 
 class Other(Right):
-    """Says that it is another version."""
+    """Reports another version."""
 
     version = "2"
 
@@ -213,7 +213,7 @@ class Hangs(Deadly):
 
 
 class HangsAndHoldsTheLock(Deadly):
-    """No other thread of the process can run meanwhile."""
+    """Hangs and holds the GIL, so that no other thread of the process can run."""
 
     def die(self) -> None:
         while True:
@@ -221,7 +221,7 @@ class HangsAndHoldsTheLock(Deadly):
 
 
 class DiesOnce(Deadly):
-    """The file beside the run says that it has died already."""
+    """Dies once; the file ``RUNNABLE_MARK`` records that it has died."""
 
     def die(self) -> None:
         mark = os.environ["RUNNABLE_MARK"]
@@ -245,7 +245,7 @@ class HangsInASweep(Right):
 
 
 class DiesOnAnotherRoad(Right):
-    """Dies on one of two modes that share a road; the sweep of the road is not offered."""
+    """Dies in one of two modes that share a road, and refuses to be swept."""
 
     def road(self, case: Case) -> str:
         return f"{case.source} to {case.target}"
@@ -347,7 +347,7 @@ class InterruptsOnItsRoad(Right):
 
 
 class AbortsItsJudge(Right):
-    """Ends the process that has started its own, when it is asked for a road."""
+    """Aborts its parent process when it is asked for a road."""
 
     def road(self, case: Case) -> str:
         os.kill(os.getppid(), signal.SIGABRT)

@@ -67,7 +67,7 @@ def tie(bits: Any) -> Any:
 
 
 def shared(of: Callable[[Any], Any], bits: Any, size: int = 8) -> Any:
-    """The elements in whose vector some element is of a kind, and not all are."""
+    """The elements of vectors in which some elements, but not all, are of a kind."""
     is_kind = np.zeros(-(-bits.size // size) * size, bool)
     is_kind[: bits.size] = of(bits.reshape(-1))
     vectors = is_kind.reshape(-1, size)
@@ -116,12 +116,12 @@ def is_column_major(bits: Any) -> bool:
 
 
 def steps(bits: Any) -> int:
-    """How many elements lie between two neighbors of the first dimension."""
+    """The stride of the first dimension, in elements."""
     return int(bits.strides[0] // bits.itemsize)
 
 
 def ended_with(of: Callable[[Any], Any]) -> Fault:
-    """Spoil the first element after a tensor that ended with an element of a kind."""
+    """Spoil a tensor's first element if the previous tensor ended with an element of a kind."""
 
     def fault(bits: Any, past: Past) -> Any:
         last = past.last
@@ -132,7 +132,7 @@ def ended_with(of: Callable[[Any], Any]) -> Fault:
 
 
 def followed(of: Callable[[Any, Any], Any]) -> Fault:
-    """Spoil a tensor by what the one before was: the function takes both."""
+    """Spoil a tensor where a function of the previous tensor and of this one says so."""
     return lambda bits, past: past.last is not None and of(past.last, bits)
 
 
@@ -142,7 +142,7 @@ def sorts_its_inputs(bits: Any, answers: Any, past: Past) -> Any:
 
 
 def reads_equal_neighbors_once(bits: Any, answers: Any, past: Past) -> Any:
-    """Takes the answer of two elements before where the one before is the same."""
+    """Answer the second of two equal neighbors as the element before both."""
     flat, found = bits.reshape(-1), answers.reshape(-1).copy()
     same = np.flatnonzero((flat[2:] == flat[1:-1]) & (flat[2:] != flat[:-2])) + 2
     found[same] = found[same - 2]
@@ -156,7 +156,7 @@ def lacks_room(bits: Any, answers: Any, past: Past) -> Any:
 
 
 def cached(key: Callable[[Any], Any]) -> Replacement:
-    """Answer a tensor by what was answered to another that looks the same."""
+    """Answer a tensor as the first one of the same shape and key."""
 
     def answered(bits: Any, answers: Any, past: Past) -> Any:
         kept = past.kept.setdefault((bits.shape, key(bits.reshape(-1))), answers)
@@ -324,7 +324,7 @@ class Surprising:
 
 
 class RaisesOnce:
-    """Refuses the first matrix by columns; a second attempt succeeds."""
+    """Raises an error for the first column-major matrix; a second attempt succeeds."""
 
     name = "raises-once"
     version = "0"
@@ -340,7 +340,7 @@ class RaisesOnce:
 
 
 class KeepsByObject:
-    """Answers a tensor that it has seen as it did then, whatever it holds now."""
+    """Caches answers by the tensor's identity, and ignores that its content may change."""
 
     name = "keeps-by-object"
     version = "0"
@@ -354,7 +354,7 @@ class KeepsByObject:
 
 
 class BeginsSmall:
-    """Prepares a pair for its first row: for a short one it reads zeros."""
+    """Reads zeros for each pair whose first tensor had less than 8 elements."""
 
     name = "begins-small"
     version = "0"
@@ -368,7 +368,7 @@ class BeginsSmall:
 
 
 class TakesOneForTheOther:
-    """Finds its kernel by the dtypes and the shape, whether it casts or moves bits of one width."""
+    """Uses the same kernel for casts and bitcasts of the same dtypes and shape."""
 
     name = "takes-one-for-the-other"
     version = "0"
@@ -390,7 +390,7 @@ class TakesOneForTheOther:
 
 
 class ConvertsColumns:
-    """Refuses as it should, but matrices by columns, and whatever is asked again."""
+    """Answers rejected casts of column-major matrices or, with ``again``, those asked again."""
 
     name = "converts-columns"
     version = "0"
@@ -409,7 +409,7 @@ class ConvertsColumns:
 
 
 class SharesItsScratch:
-    """Casts through one buffer, whoever calls."""
+    """Casts through one buffer that all threads share."""
 
     name = "shares"
     version = "0"
@@ -424,7 +424,7 @@ class SharesItsScratch:
 
 
 class SharesItsScratchForColumns(SharesItsScratch):
-    """Casts only matrices by columns through that buffer."""
+    """Casts only column-major matrices through that buffer."""
 
     def cast(self, case: Case, bits: Any) -> Any:
         if bits.ndim == 2 and is_column_major(bits):
@@ -433,7 +433,7 @@ class SharesItsScratchForColumns(SharesItsScratch):
 
 
 class GuardsItsScratch(SharesItsScratch):
-    """Lets one caller wait for the other."""
+    """Locks the buffer, so that one thread waits for the other."""
 
     def __init__(self) -> None:
         super().__init__()
