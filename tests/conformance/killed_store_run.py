@@ -27,7 +27,7 @@ REPORT = f"s3://{BUCKET}/report"
 
 
 def kill_after(server: Server, changes: int, seconds: float, *arguments: str) -> bool:
-    """Kill a command ``seconds`` after its last of ``changes`` changes; return whether it still ran."""
+    """Kill a command ``seconds`` after its ``changes``-th write; return whether it was running."""
     process, before = start_castigate(*arguments), server.changes.count
     while process.poll() is None and server.changes.count - before < changes:
         time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""A refusal of a case whose values are open: an error only where the document wants an answer."""
+"""A refusal of a case with open values is an error only if the document requires an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``castigate backends``: what is here, and how to get what is not."""
+"""``castigate backends`` lists the installed backends, and says how to install the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bitcasts are asked in tensors that are no cases: each planted fault shows in some of them."""
+"""Bitcasts are asked in further tensors than those of cases: each planted fault shows in some."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def cases_of(document: str, source: str, target: str) -> list[Case]:
 
 
 def failing(pair: tuple[str, str, str], bitcast: Bitcast) -> list[Judgement]:
-    """The judgements on a pair that fail."""
+    """Judge a pair; return the judgements that fail."""
     judge = judge_pair(planted(), cases_of(*pair))
     return [each for each in feed(judge, answering(bitcast=bitcast)) if each.verdict in FAILING]
 
 
 def spoils(is_wrong: Callable[[Any], bool]) -> Callable[[], Bitcast]:
-    """A backend that gives zeros to some tensors."""
+    """A backend that answers zeros to the tensors for which ``is_wrong`` holds."""
 
     def bitcast(case: Case, bits: Any) -> Any:
         answer = honest(case, bits)
@@ -67,7 +67,7 @@ def refuses_rank_5() -> Bitcast:
 
 
 def remembers_equal_numbers() -> Bitcast:
-    """A cache of constants, which are compared as numbers."""
+    """A backend that caches answers by constants, which it compares as numbers instead of bits."""
     known: list[tuple[Any, Any]] = []
 
     def bitcast(case: Case, bits: Any) -> Any:
@@ -92,7 +92,7 @@ def remembers_shapes_by_size() -> Bitcast:
 
 
 def accepts(is_accepted: Callable[[Any], bool]) -> Callable[[], Bitcast]:
-    """A backend that does not check the shapes of some tensors."""
+    """A backend that answers zeros to some tensors whose shapes it must reject."""
 
     def bitcast(case: Case, bits: Any) -> Any:
         try:
@@ -210,7 +210,7 @@ def test_a_tensor_that_the_backend_declines_is_no_failure() -> None:
         return honest(case, bits)
 
     assert not failing((XLA, "float32", "int32"), takes_contiguous)
-    # Where shapes are compiled one by one, the cases' own are all.
+    # A backend that compiles per shape is asked in the shapes of the cases only.
     asked: list[Any] = []
     cases = cases_of(XLA, "float32", "int32")
     feed(judge_pair(planted(compiles_shapes=True), cases), answering(bitcast=honest), asked)

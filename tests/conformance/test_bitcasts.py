@@ -43,7 +43,7 @@ def flattened(case: Case, bits: Any) -> Any:
 
 
 def swapped(case: Case, bits: Any) -> Any:
-    """The parts of each element in the other order, as another machine would have them."""
+    """Reverse the parts of each element, as on a machine of the other byte order."""
     return honest(case, bits)[..., ::-1].copy()
 
 
@@ -56,7 +56,7 @@ def reversed_elements(case: Case, bits: Any) -> Any:
 
 
 def quieted(case: Case, bits: Any) -> Any:
-    """Signaling NaNs become quiet."""
+    """Make signaling NaNs quiet."""
     answer = honest(case, bits)
     is_nan = (answer & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
     return np.where(is_nan, answer | np.uint32(0x00400000), answer)
@@ -67,12 +67,12 @@ def zeros(case: Case, bits: Any) -> Any:
 
 
 def scaled(case: Case, bits: Any) -> Any:
-    """The last dimension is scaled, as in torch."""
+    """Scale the last dimension, as torch does."""
     return np.ascontiguousarray(bits).view(format_named(case.target).storage)
 
 
 def shaped(*shape: int) -> Answer:
-    """Zeros of this shape for a row of three; other tensors are answered rightly."""
+    """Answer a row of three with zeros of this shape, and other tensors rightly."""
     zeros = np.zeros(shape, np.uint8)
     return lambda case, bits: zeros if bits.shape == (3,) else honest(case, bits)
 
@@ -174,7 +174,7 @@ def malforms(case: Case, bits: Any) -> Any:
 OTHER_ORDER = "open bits are not in the input's order: shape (3,): element 0 is 0x0 instead of 0x1"
 OTHERS: list[tuple[str, Answer, str, str]] = [
     (f"{XLA}/float32/int32/shape:3", refuses, "error", "ValueError: not today"),
-    # The document names the class of the error, or names none.
+    # An error is due; the document names its class, or names none.
     (f"{XLA}/float32/float64/shape:3", refuses, "conforms",
      "expected InvalidArgument, got ValueError: not today"),
     (f"{VIEW}/float32/float64/shape:3", refuses, "conforms", "ValueError: not today"),
@@ -277,7 +277,7 @@ def test_a_fault_in_larger_tensors_or_another_layout_is_found(name: str, tier: s
     def bitcast(case: Case, bits: Any) -> Any:
         return honest(case, bits) ^ LARGER_FAULTS[name](bits)
 
-    # At the tier quick a pair is asked a part of them; at full a single pair will do.
+    # The tier quick asks a part of the tensors for each pair, so take all pairs; at full take one.
     targets = ("uint8", "int16") if tier == "full" else tuple(formats())
     asked = [case for case in select([XLA]) if case.source == "int8" and case.target in targets]
     subject, answer = planted(tier=tier), answering(bitcast=bitcast)
@@ -311,7 +311,7 @@ def test_a_bitcast_that_copies_breaks_what_the_page_promises(name: str) -> None:
 
 
 def test_a_backend_that_cannot_say_where_bits_lie_is_not_judged_by_it() -> None:
-    # One without the function declines too.
+    # A backend without the method counts as declining too.
     asked: list[Bitcast | SharesMemory] = []
     found = feeding.judged(f"{VIEW}/float32/int32/shape:3", answering(bitcast=honest), asked=asked)
     assert any(isinstance(each, SharesMemory) for each in asked)
@@ -338,7 +338,7 @@ def test_contents_fit_their_dtype_and_tell_elements_apart() -> None:
 
 @pytest.mark.parametrize("document", [XLA, VIEW, CINN, TF])
 def test_no_tensor_has_equal_elements_only(document: str) -> None:
-    """XLA folds no bitcast of those. Random elements of a few bits are equal now and then."""
+    """XLA does not fold bitcasts of equal elements. Narrow elements may be equal by chance."""
     rulings = [bitcast_ruling(case) for case in select([document])]
     wide = [each for each in rulings if each.source.bits >= 8 and prod(each.shape) > 1]
     assert len(wide) > 300

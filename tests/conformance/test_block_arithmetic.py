@@ -1,4 +1,4 @@
-"""Libraries that make codes, or decode them, in arithmetic of narrow floats: each is named."""
+"""Libraries that encode or decode blocks in arithmetic of narrow floats: each fault is named."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MX = "mx-blocks:1/{number}/{element}/rule:{rule}/block:32"
 NV = "nvfp4-blocks:1/{number}/float4e2m1/rule:nearest-even/global:{whole}/block:16"
 MAGNITUDES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
 VALUES = np.concatenate([MAGNITUDES, -MAGNITUDES])
-"""Those of the codes of E2M1, in their order."""
+"""The values of the codes of E2M1, in the order of the codes."""
 DTYPES = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 FIRST = "takes-the-first-of-the-nearest-codes"
 BY_RECIPROCAL = "multiplies-quotients-by-the-reciprocal-of-the-global-scale"
@@ -27,7 +27,7 @@ FAR_OFF = "makes-blocks-zero-whose-scale-is-far-too-small"
 
 
 def named(case: str, quantize: Quantize, tensor: str = "y") -> set[tuple[str, ...]]:
-    """What explains each rule that a library's codes or numbers break."""
+    """Judge a case; return the mechanisms that explain each rule that the tensor breaks."""
     found = judged(case, answering(quantize=quantize)).problems
     wrong = [each for each in found if isinstance(each, WrongQuantized) and each.tensor == tensor]
     assert all(quantization_mechanisms.says(name) for each in wrong for name in each.followed)
@@ -44,7 +44,7 @@ def values_of_scales(scale: Any, size: int, shape: Any) -> Any:
 
 
 def making(codes: Callable[[Any, Any, Any], Any], scales: Any = lambda scale: scale) -> Quantize:
-    """A library that makes codes of numbers, the values of scales and the global scale."""
+    """A library whose codes a function computes from numbers, values of scales and global scale."""
 
     def quantize(case: Any, tensors: Any) -> Any:
         numbers = tensors["x"].view(DTYPES[case.source])
@@ -131,7 +131,7 @@ def test_integers_away_from_zero_are_no_halves_added() -> None:
 
 
 def decoding(product: Callable[[Any, Any, Any], Any]) -> Quantize:
-    """A library that multiplies the values of codes, those of scales and the global scale."""
+    """A library that decodes by a function of the values of codes and scales and global scale."""
 
     def quantize(case: Any, tensors: Any) -> Any:
         scale, x = tensors["scale"], tensors["x"]

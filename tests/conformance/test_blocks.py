@@ -1,4 +1,4 @@
-"""Blocks in a run: rules against each other, planted faults, what is open, and one real script."""
+"""Blocks in a run: rules against each other, planted faults, open answers, and one real script."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def wrong_in(found: Judgement) -> list[WrongQuantized]:
 
 
 def mechanisms(found: Judgement) -> list[str]:
-    """The mechanisms that explain the one result that is wrong."""
+    """The mechanisms that explain all that is wrong in the one wrong tensor."""
     assert found.verdict in ("violates", "deviates")
     wrong = wrong_in(found)
     assert len({each.tensor for each in wrong}) == 1
@@ -111,7 +111,7 @@ FAULTS: list[tuple[str, Quantize, str]] = [
     (FLOOR8, library(scale=lambda scales: np.minimum(scales + 1, 254)), "doubles-scales-from-128"),
     # tt-metal#51971: codes that are truncated
     (FLOOR8, library(mode="down"), "truncates-elements"),
-    # elements that are subnormal as codes become zero
+    # elements whose codes are subnormal become zero
     (
         FLOOR8,
         library(codes=lambda codes: np.where(codes & 0x7F < 8, codes & 0x80, codes)),
@@ -152,7 +152,7 @@ FAULTS: list[tuple[str, Quantize, str]] = [
         library(largest=lambda words: np.where(words >> 31, 0, words)),
         "ignores-negative-numbers-in-scales",
     ),
-    # the last element of a block is not looked at
+    # the last element of a block is ignored
     (
         FLOOR4,
         library(largest=lambda words: np.where(np.arange(32) == 31, 0, words)),
@@ -174,7 +174,7 @@ TOP = 0x7F600000
 
 
 def changing_scales(change: Any, rule: str | None = None) -> Quantize:
-    """A library whose scales are changed by the words of each block's largest magnitude."""
+    """A library whose scales a function changes, given each block's largest magnitude."""
 
     def quantize(case: Any, tensors: Any) -> Any:
         size = int(case.mode["block"])
@@ -189,7 +189,7 @@ def changing_scales(change: Any, rule: str | None = None) -> Quantize:
 
 
 def answer_codes(case: Any, tensors: Any, scale: Any) -> Any:
-    """The right codes by these scales."""
+    """The right codes for these scales."""
     return codes(block_ruling(case), tensors["x"], scale).codes
 
 
@@ -198,14 +198,14 @@ def is_finite(largest: Any) -> Any:
 
 
 def overflown(largest: Any, scale: Any) -> Any:
-    """Scales that double from 1.75 on, and are 1 where rounding to that overflows."""
+    """Double scales from a significand of 1.75 on; scale by 1 where rounding up there overflows."""
     significand = largest & 0x7FFFFF
     doubled = scale + ((significand >= 0x600000) & (significand < 0x780000))
     return np.where((largest >= TOP) & is_finite(largest), 127, doubled)
 
 
 def wrapped(largest: Any, scale: Any) -> Any:
-    """Scales of quotients by 6 in float32, of which those below the smallest wrap around."""
+    """Compute scales from quotients by 6 in float32, and wrap those below the smallest around."""
     finite = np.where(is_finite(largest), largest, 0).astype(np.uint32)
     quotients = finite.view(np.float32) / np.float32(6)
     is_small = (quotients > 0) & (quotients < 2.0**-127)
@@ -221,7 +221,7 @@ EXTREME_FAULTS = [
         changing_scales(overflown),
         {"gives-the-largest-blocks-the-scale-1", "doubles-scales-from-224"},
     ),
-    # mlx: scales below the smallest wrap around, and those of quotients that are zero are 1
+    # mlx: scales below the smallest wrap around; if the quotient is zero in float32, the scale is 1
     (
         UP4,
         changing_scales(wrapped),
@@ -356,7 +356,7 @@ DECODE5 = "mx-blocks-decode:1/float8e5m2/bfloat16/block:32"
 
 
 def changed(change: Any, *names: str) -> Quantize:
-    """A decoder of other codes or scales than those that are given."""
+    """A decoder that changes the given codes or scales before it decodes them."""
 
     def quantize(case: Any, tensors: Any) -> Any:
         return answer_blocks(case, {**tensors, **{name: change(tensors[name]) for name in names}})

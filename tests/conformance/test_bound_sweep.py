@@ -27,7 +27,7 @@ END = SIZE * CALLS
 
 
 class Oracle:
-    """Returns its inputs as they are; before its nth call it does something else first."""
+    """Returns its inputs; its nth call calls ``first``, and returns that answer unless it is None."""
 
     name, version = "planted", "0"
 
@@ -50,14 +50,14 @@ class Oracle:
 
 
 def bound(oracle: Oracle) -> BoundSweep:
-    """A sweep whose first call has been made, as that of a road always is."""
+    """A sweep after its first call, which for every road is made before any ``pass_over``."""
     sweep = BoundSweep(oracle, CASE, Dense(1 << 32), 0, END, SIZE)
     assert sweep(0, SIZE).tolist() == list(range(SIZE))
     return sweep
 
 
 class Check:
-    """Passes answers that equal their inputs' numbers, except from one number on."""
+    """Accepts answers that equal the numbers of their inputs, up to the number ``wrong``."""
 
     def __init__(self, wrong: int = END) -> None:
         self.seen: list[int] = []
@@ -177,7 +177,7 @@ ENABLED = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     not ENABLED.exists() or "[never]" in ENABLED.read_text(), reason="Linux gives no huge pages"
 )
 def test_memory_that_was_freed_before_does_not_take_the_place_of_huge_pages() -> None:
-    """As in a worker, which keeps what it frees. Linux may be out of huge pages for some arrays."""
+    """A worker keeps the memory that it frees. Linux may lack huge pages for some of the arrays."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", REUSES_MEMORY],
         cwd=ROOT, capture_output=True, text=True, check=True,

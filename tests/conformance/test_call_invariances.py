@@ -38,7 +38,7 @@ def cases(source: str, target: str, *documents: str) -> list[Case]:
 
 
 def spoiled(change: Spoil, only: str = "") -> Callable[..., Returned]:
-    """Calls whose results are changed, of some forms only."""
+    """Calls whose results are changed, if their form begins with ``only``."""
 
     def call(case: Case, made: Call, bits: Mapping[str, Any]) -> Returned:
         gave = RIGHT.call(case, made, bits)
@@ -137,7 +137,7 @@ def test_each_form_of_a_call_is_asked_in_tensors_of_chance(form: str) -> None:
 @pytest.mark.parametrize(
     ("cast", "call", "claims", "verdict", "document"),
     [
-        # A claimed call counts beside a cast that is right, or wrong and of nobody's concern.
+        # A claimed call counts even if the cast beside it is right, or is wrong but not claimed.
         (RIGHT.cast, spoiled(where_apart), [TO], "violates", TO),
         ("spoiled", spoiled(where_apart), [TO], "violates", TO),
         ("spoiled", RIGHT.call, [TO], "differs", CASTS),
@@ -175,7 +175,7 @@ def test_an_error_of_a_claimed_call_comes_before_one_of_an_unclaimed_cast(is_cla
 
 
 class Unfinished:
-    """A layer whose ``astype`` does nothing right after a refused one, but to say it is done."""
+    """A layer whose first ``astype`` after a refused one converts nothing, and raises no error."""
 
     def __init__(self, raises: bool = False) -> None:
         self.is_busy = False
@@ -216,7 +216,7 @@ def test_what_a_refused_call_leaves_behind_is_found(
 
 
 class Changed:
-    """Calls whose results are changed, each the first time after a refused one."""
+    """Calls of which the first after each refused one has a changed result."""
 
     def __init__(self, change: Callable[[Call, Returned], Returned]) -> None:
         self.change = change
@@ -254,7 +254,7 @@ def as_something_new(call: Call, gave: Returned) -> Returned:
 def test_a_refused_call_changes_nothing_else_of_the_next_either(
     change: Callable[[Call, Returned], Returned], message: str
 ) -> None:
-    """The call after it is on no other device, leaves its receiver, and returns it where it may."""
+    """The next call keeps the device and the receiver's bits; it returns the receiver if it may."""
     name = f"{TO}:2023/float32/float32/form:a-number"
     found = judged(name, answering(call=Changed(change).call), planted([TO]))
     assert found.verdict == "violates"

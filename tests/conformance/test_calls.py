@@ -29,18 +29,18 @@ Change = Callable[[Call, Mapping[str, Any], Returned], Any]
 
 @dataclass(frozen=True)
 class Accepting:
-    """Returns the receiver from each call, whatever its arguments are; then changes that."""
+    """Returns the receiver from each call, even from one to refuse; ``change`` changes the result."""
 
     change: Change
 
 
 @dataclass(frozen=True)
 class Scalars(Accepting):
-    """Accepts tensors without dimensions only."""
+    """Accepts calls on tensors without dimensions only; others are answered by the reference."""
 
 
 def judged(name: str, change: Change | Accepting, claimed: bool = True) -> Judgement:
-    """Judge a backend whose calls return what the reference returns, with a change."""
+    """Judge a backend that changes the results of the reference's calls."""
 
     def made(case: Case, call: Call, bits: Mapping[str, Any]) -> Any:
         if isinstance(change, Scalars) and any(each.shape for each in bits.values()):
@@ -150,7 +150,7 @@ def flattens_the_sample(call: Call, bits: Mapping[str, Any], gave: Returned) -> 
 
 
 def of_columns(change: Change) -> Change:
-    """Change what a call returns for matrices by columns only."""
+    """Change what a call returns for non-contiguous tensors only."""
     return lambda call, bits, gave: (
         gave if all(each.flags.c_contiguous for each in bits.values()) else change(call, bits, gave)
     )
@@ -235,7 +235,7 @@ SHARDED, TYPE = "torch-tensor-to:2023", "torch-module-type:2023"
 CAST = "cinn-cast-calls:1.0"
 SIMPLE = f"{TO}/int8/int16/form:name"
 RUNS, UNCHANGED, FORM = "layer-runs", "receiver-unchanged", "form"
-"""The promise of the call's form is named by the form."""
+"""The rules of promises; that of the call's form has the form's name after it."""
 
 FAULTS: dict[str, tuple[str, Change | Accepting, str, str, str]] = {
     "converts nothing": (SIMPLE, converts_nothing, "violates", FORM,
@@ -435,11 +435,11 @@ WITHOUT_FAULT: list[tuple[str, Change | Accepting, str, str | None]] = [
     (f"{ASTYPE}/float16/int8/form:name/member:weight",
      raising(Unsupported("no parameters"), lambda call, bits: call.receiver == "linear"),
      "conforms", "layer-runs is not judged: a Linear of int8 does not run: no parameters"),
-    # A layer is run for the case of its weight only.
+    # A layer is run only in the case about its weight.
     (f"{ASTYPE}/float32/float64/form:name/member:bias", runs_no_more, "conforms", ""),
-    # A layer that is changed in place need not come back.
+    # A layer that is changed in place need not be returned.
     (f"{ASTYPE}/float16/int8/form:name/member:weight", in_place, "conforms", ""),
-    # A refusal names the class that the page expects, if it names one, and that which was raised.
+    # The note on a refusal has the class that the page names, if any, and the class raised.
     (f"{REFUSED}a-list", Accepting(raises), "conforms",
      "expected RuntimeError, got RuntimeError: out of order"),
     (f"{REFUSED}a-list", honest, "conforms", "expected RuntimeError, got RefusedError: "),

@@ -1,4 +1,4 @@
-"""Chains at the tier full: every pattern is asked, and what few inputs hide is found and counted.
+"""Chains at the tier full: every pattern is asked, and rare wrong answers are found and counted.
 
 A source of 16 bits stands in for one of 32, in blocks of 2^12.
 """
@@ -24,7 +24,7 @@ ROAD = "level:all"
 
 
 class Company(Reference):
-    """The reference, with other ends for some inputs when casts are in company."""
+    """The reference, but for a range of inputs that end otherwise when casts are in company."""
 
     def __init__(self, wrong: range, steps_too: bool = False, dies_at: int = -1) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Company(Reference):
 
     def cast(self, case: Any, bits: Bits) -> Bits:
         end = super().cast(case, bits)
-        # The second step of the chain, of the inputs that the planted change concerns.
+        # This is the second step of the chain.
         return end ^ 1 if self.steps_too and case.source == "float8e4m3fn" else end
 
     def changed(self, inputs: Bits, end: Bits) -> Bits:

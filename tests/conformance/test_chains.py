@@ -27,7 +27,7 @@ from tests.conformance.feeding import answering, feed, planted
 
 ROADS = ("level:all", "level:all,middle:output", "level:all,input:constant", "level:none")
 Rewrite = Callable[[Chain, str], Sequence[Case]]
-"""What an optimizer makes of a chain on a road: the casts that it leaves."""
+"""Takes a chain and a road; returns the casts that an optimizer leaves there."""
 
 
 def along(chain: Chain, *middle: str) -> list[Case]:
@@ -41,7 +41,7 @@ def along(chain: Chain, *middle: str) -> list[Case]:
 class Optimizer:
     """Casts as the reference does; chains are rewritten first.
 
-    Values outside of ``within`` go the right way all the same.
+    Inputs outside of ``within`` are cast rightly.
     """
 
     rewrite: Rewrite
@@ -90,7 +90,7 @@ def dropped(chain: Chain, road: str) -> Sequence[Case]:
 
 
 def on(roads: str, rewrite: Rewrite) -> Rewrite:
-    """Rewrite on roads that have this axis only."""
+    """Rewrite only on roads whose name contains ``roads``."""
     return lambda chain, road: rewrite(chain, road) if roads in road else chain.steps
 
 

@@ -25,7 +25,7 @@ def test_a_chain_is_explained_step_by_step() -> None:
     assert (one["allowed"], one["direct"]) == (["0x0"], ["0x1"])
     assert [each["allowed"] for each in one["steps"]] == [["0x00000000"], ["0x0"]]
     assert one["answers"] == {"reference": {"steps": "0x0"}}
-    # The first step is open, so that there is no second one to show.
+    # The first step is open, so there is no second one to show.
     assert (other["allowed"], len(other["steps"])) == (["anything"], 1)
 
 
@@ -94,7 +94,7 @@ def test_pytest_asks_chains_as_items_of_their_own(tmp_path: Path) -> None:
     out = said("--chains", "--no-ledger")
     assert f"{LOST} FAILED" in out
     assert "1 failed" in out
-    out = said("--chains")  # its ledger lists it
+    out = said("--chains")  # the ledger lists the failure
     assert f"{LOST} XFAIL" in out
     assert "1 xfailed" in out
 

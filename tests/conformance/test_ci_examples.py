@@ -1,4 +1,4 @@
-"""The CI files in `examples/ci/` ask for what there is: commands, options, extras and files."""
+"""The CI files in `examples/ci/` name existing commands, options, extras and files only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMALL = "--backend reference --document onnx-cast:25 --source float8e5m2"
 
 
 def texts(part: Any) -> Iterator[str]:
-    """All texts of a file, with their lines."""
+    """The lines of all texts in parsed YAML."""
     match part:
         case dict():
             for each in part.values():
@@ -59,7 +59,7 @@ def test_there_are_examples_for_github_and_gitlab() -> None:
 
 
 def shell_lines(job: Any) -> list[str]:
-    """The commands of a job that call castigate, or that come from its exit code."""
+    """The commands of a job that call castigate, or that exit by its exit code."""
     lines = job["script"] if "script" in job else [step.get("run", "") for step in job["steps"]]
     return [line for line in lines if "castigate" in line or line.startswith("exit")]
 
@@ -73,7 +73,7 @@ def test_the_shards_are_run_merged_and_reported(name: str, tmp_path: Path) -> No
     assert "--backend ort --tier full" in command
     scripts = []
     for number in range(1, SHARDS + 1):
-        # GitHub's artifacts have a name each, which is that of a folder after the download.
+        # Each artifact on GitHub has its own name, which its folder has after the download.
         renamed = command.replace("--out shard ", f"--out shard-{number} ")
         scripts.append(renamed.replace("${{ matrix.shard }}", str(number)))
     merging = shell_lines(jobs["merge"])
@@ -103,7 +103,7 @@ def steps() -> list[Any]:
 
 
 def using(action: str) -> Any:
-    """The step that uses an action, whose version is not ours to test."""
+    """The step that uses an action, of any version."""
     [step] = [step for step in steps() if step.get("uses", "").partition("@")[0] == action]
     return step
 

@@ -45,7 +45,7 @@ def raises(case: Case, bits: Bits) -> Bits:
         (zeros, ["cinn-cast:tvm"], [], ["differs", "differs"]),
         (zeros, [], [], ["differs", "differs"]),
         (raises, ["onnx-cast:24"], [], ["error", "differs"]),
-        # A document that the user names counts whatever is claimed.
+        # A document that the user names counts even if the backend does not claim it.
         (zeros, ["onnx-cast:24"], ["onnx-cast"], ["violates", "violates"]),
     ],
 )

@@ -146,7 +146,7 @@ def batch_of(cast: Callable[..., Any]) -> list[Reply]:
 
 
 def at(first: int, error: Exception | None = None) -> Callable[..., Any]:
-    """Return bits unchanged, but raise an error, or return nothing, for one tensor of a batch."""
+    """Return bits unchanged, but raise an error, or return None, for one tensor of a batch."""
 
     def cast(case: Any, bits: Any) -> Any:
         if bits[0] != first:
@@ -197,7 +197,7 @@ def isolated(request: pytest.FixtureRequest) -> Iterator[Client]:
 
 @pytest.mark.parametrize("isolated", [f"{ADAPTERS}:OneBuffer"], indirect=True)
 def test_an_answer_in_a_batch_is_kept_while_the_next_one_is_made(isolated: Client) -> None:
-    """A user keeps it, too."""
+    """The backend answers in one buffer, so users would lose the first answer as well."""
     rows = [np.zeros(3, np.uint16), np.full(3, 0x3C00, np.uint16)]
     [reply] = isolated.send(
         [CastBatch(case_named("onnx-cast:25/float16/float32"), TensorBatch.of(rows))]

@@ -1,4 +1,4 @@
-"""Which tasks one call of a cluster's worker does, and what becomes of them when it is lost."""
+"""Which tasks one call of a cluster's worker does, and how they are repeated when it is lost."""
 
 from __future__ import annotations
 

@@ -47,9 +47,9 @@ class Killer:
         self.killed: Counter[str] = Counter()
 
     def disturb(self, process: subprocess.Popen[str]) -> bool:
-        """Kill until the scheduler is gone, the run is over or no kill is left; whether it is gone.
+        """Kill until the scheduler is dead, the run ends or no kill is left; return if it is dead.
 
-        A task at which five workers are lost counts as crashed: fewer are killed in one command.
+        A task that loses five workers counts as crashed, so fewer are killed in one command.
         """
         lives = self.chance.randrange(4)
         while self.left:

@@ -46,7 +46,7 @@ def names(found: JudgedCodec) -> tuple[str, ...]:
 
 
 def run(*words: str | Path) -> tuple[int, str]:
-    """The exit code and the output of the command, or the error."""
+    """Run the command; return its exit code and its output, or 2 and the error."""
     result = CliRunner().invoke(build_app(["codec"]), ["codec", *map(str, words)])
     if isinstance(result.exception, CastigateError):
         return 2, str(result.exception)
@@ -77,7 +77,7 @@ def test_each_planted_codec_is_named_on_all_inputs(planted: Planted, tmp_path: P
     answers, found = judged(planted.target, planted.case("float32"), tmp_path)
     assert names(found) == planted.findings
     assert (answers.is_whole, answers.asked) == (True, 1 << 32)
-    # On two cores that are free this is 10 seconds.
+    # This takes 10 seconds on two idle cores.
     assert answers.processor_seconds < 20
 
 
@@ -168,7 +168,7 @@ def test_what_a_format_cannot_say_is_left_open() -> None:
     assert "left open: 2,046 inputs (nan)" in output
 
 
-# How a function is called
+# How functions are called
 
 
 @needs_compiler
@@ -261,7 +261,7 @@ def test_a_slow_function_is_sampled_with_the_odds_said(monkeypatch: pytest.Monke
     assert output.splitlines()[-1] == "no finding"
 
 
-# What cannot be judged
+# Codecs that cannot be judged
 
 
 @needs_compiler
@@ -347,7 +347,7 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (code, "CC=no-such-compiler is not there" in output) == (2, True), output
 
 
-# The table, and the test that is kept
+# The table, and the test that the command writes
 
 
 def test_the_table_lists_every_code() -> None:

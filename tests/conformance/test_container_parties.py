@@ -1,4 +1,4 @@
-"""The parties of frameworks: what comes back unchanged, and what is known to change."""
+"""The parties of frameworks: which tensors come back unchanged, and which are known to change."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tests.conformance.processes import (
 CASE = "onnx-cast:25/int4/int2"
 SWEPT = "onnx-cast:25/uint32/bool"
 FEW_SECONDS = "import conformance.running.process_pool as pool; pool.SECONDS_OF_SILENCE = 12.0; "
-"""So long may a worker be silent; what it does otherwise takes a fraction of it."""
+"""Lowers the seconds for which a worker may be silent; its tasks take a fraction of these."""
 FEW_DEATHS = """
 from conformance.running.process_pool import ProcessPool
 bury, deaths = ProcessPool._bury, []
@@ -35,7 +35,7 @@ def bury_few(pool, worker):
     bury(pool, worker)
 ProcessPool._bury = bury_few
 """
-"""A run in which more workers die is given up."""
+"""Makes a run fail in which nine workers die."""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def right(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 
 
 def only(folder: Path, case: str, right: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The row of one case, if all the others are as they should be."""
+    """Return the row of one case; assert that all other rows are those of the right backend."""
     found = {row["case"]: row | {"backend": ""} for row in rows(folder, "cases")}
     one = found.pop(case)
     assert len(found) > 20
@@ -77,10 +77,10 @@ def test_a_death_is_the_verdict_on_one_case(
     assert code == 1
     assert "crashed" in printed
     crashed = only(out, CASE, right)
-    # It dies on whatever it is asked; the first input is enough.
+    # It dies on every input, so the search ends at the first.
     assert (crashed["verdict"], crashed["message"]) == ("crashed", f"on 0x0: {message}")
     assert (crashed["inputs"], crashed["wrong"], crashed["broken"]) == (0, 0, [])
-    # No worker has died of it.
+    # Only the backend's process died, not a worker.
     assert "its task is done again" not in err
 
 

@@ -38,7 +38,7 @@ torch = pytest.importorskip("torch", reason="the check on a device is torch's")
 
 
 class OnDevice(Bound):
-    """The planted answers as a tensor on a device."""
+    """Returns the planted answers as a tensor on a device, and counts calls on the host."""
 
     asked_from_host = 0
 

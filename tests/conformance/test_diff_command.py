@@ -17,7 +17,7 @@ RIGHT, WRONG = f"{RUNNABLE}:Right", f"{RUNNABLE}:WrongByte"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Two backends, of which one is wrong on the input 3."""
+    """A run of two backends, of which one is wrong on the input 3."""
     out = str(tmp_path_factory.mktemp("runs") / "run")
     castigate("run", backend("Right"), backend("WrongByte"), *NARROW, f"--out={out}")
     return out

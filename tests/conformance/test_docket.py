@@ -1,4 +1,4 @@
-"""The docket: verdicts follow from the document and from what is answered today."""
+"""The docket: verdicts follow from the document and from the answers of today."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_an_entry_that_decides_nothing_is_refused(tmp_path: Path, question: str,
 def test_answers_of_every_kind_are_judged(tmp_path: Path, question: str, verdict: str) -> None:
     [decided] = thread(tmp_path, question).questions
     assert decided.reported["ort"].verdict == verdict
-    # What the reference answers is never wrong, whatever is asked.
+    # The reference is never wrong.
     [asked] = ask_backends([thread(tmp_path, question)], [load_backend("reference")])
     [today] = asked.today["reference"]
     assert isinstance(today, Judged)
@@ -187,7 +187,7 @@ def test_the_reference_has_no_fault_of_the_docket(shipped: list[DecidedThread]) 
 
 
 def test_what_was_wanted_is_allowed_where_an_answer_was_not(shipped: list[DecidedThread]) -> None:
-    """If the document allows neither side, the entry probably names the wrong case."""
+    """If the document forbids both the answer and the wanted one, the entry's case may be wrong."""
     for each in shipped:
         for one in each.questions:
             assert not (one.faulty and one.wanted is not None and one.wanted.is_wrong), each.thread
@@ -196,7 +196,7 @@ def test_what_was_wanted_is_allowed_where_an_answer_was_not(shipped: list[Decide
 def test_only_documents_of_a_project_call_its_reporters_wrong(
     shipped: list[DecidedThread],
 ) -> None:
-    """Elsewhere the owners said so themselves, in the thread."""
+    """In the two other threads the owners said so themselves."""
     others = [
         each.thread.name
         for each in shipped
@@ -272,7 +272,7 @@ def test_a_backend_of_ones_own_is_asked_all_threads(zero: str) -> None:
     assert question["today"] == {zero: {"answer": "0x0", "verdict": "violates"}}
     assert (question["level"], question["allowed"]) == ("required", ["0x1"])
     assert "bool" in question["clause"]
-    # It makes no chains.
+    # The backend makes no chains.
     through_bool = found["https://github.com/apache/tvm/issues/13048"]
     assert through_bool["verdicts"][0]["verdict"] == "not reproducible here"
 

@@ -31,7 +31,7 @@ from tests.reports.common import record
 
 CASE = case_named("onnx-cast:25/uint32/bool")
 KNOWN, HIDDEN = 0x1100, 5
-"""How many numbers fail where the tier quick asks some of them, and where it asks none."""
+"""The numbers of failing inputs in the range that the tier quick samples, and in the other one."""
 ABOUT_BOTH = ((0x12345000, 0x12346000), (0x7FFFF000, 0x80002000))
 
 
@@ -45,7 +45,7 @@ def quick(oracle: Any) -> Judgement:
 
 
 def swept(oracle: Any) -> Judgement:
-    """The judgement at the tier full, of which the sweep asks only what is about the two ranges."""
+    """The judgement at the tier full, with a sweep of the inputs around the two ranges only."""
     judge, compare = judge_of(oracle, "full"), fastest_comparison()
     [one], [other] = (
         sweep(judge, [CASE], Dense(1 << 32), *ends, compare, lambda *_: None) for ends in ABOUT_BOTH
@@ -58,7 +58,7 @@ Check = Callable[..., str]
 
 @pytest.fixture
 def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
-    """Compares judgements by the command, which ends with an exit code; returns what it prints."""
+    """A function that compares judgements by the command, and returns what the command prints."""
 
     def store_of(folder: Path, judgement: Judgement) -> RunStore:
         store = create(str(folder), record(backends=(BackendRecord(name="planted", version="1"),)))
@@ -103,7 +103,7 @@ def test_a_stretch_that_only_the_sweep_finds(check: Check) -> None:
     assert f"{rule}: wrong is {KNOWN} at quick, {KNOWN + HIDDEN} at full\n" in output
     assert f"{rule}: runs is 1 at quick, 2 at full\n" in output
     assert f"{rule}: digest is " in output
-    # One stretch is evidence of a constant; two, of so many inputs asked, are not.
+    # One stretch is evidence of a constant; two are not, with this number of inputs asked.
     assert "- **Different**: planted/zero is a finding at quick only\n" in output
     assert output.rstrip().endswith("| disagrees |")
 

@@ -49,7 +49,7 @@ def only_test(index: dict[str, Any]) -> str:
 
 @pytest.fixture(scope="module")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """All casts from a small float."""
+    """An export of all casts from a small float."""
     folder = tmp_path_factory.mktemp("narrow") / "tests"
     return folder / "onnx-cast", export_onnx(folder, CAST, "--source=float8e5m2")
 
@@ -107,7 +107,7 @@ def test_correct_runtimes_pass(run: Any, narrow: tuple[Path, dict[str, Any]]) ->
 
 def test_a_wrong_answer_of_a_runtime_fails(narrow: tuple[Path, dict[str, Any]]) -> None:
     pytest.importorskip("onnxruntime")
-    # Of onnxruntime it is known: -0 is true.
+    # A known fault of onnxruntime: -0 is true.
     assert failing(narrow[0] / "test_onnx_cast_25_float8e5m2_bool", by_ort) == [0x80]
 
 
@@ -135,7 +135,7 @@ def test_packed_formats_and_texts_are_read_back(tmp_path: Path) -> None:
     asked = bits_of(read(groups["ordinary"] / "test_data_set_0" / "input_0.pb")).tolist()
     assert "3.14" in asked
     assert "Hello World!" not in asked
-    # By way of float64 a text next to a tie is rounded twice.
+    # The evaluator parses by way of float64, so a text next to a tie is rounded twice.
     failed = {group: failing(test, by_evaluator) for group, test in groups.items()}
     near_ties = {"digits", "subnormal", "underflow", "overflow"}
     assert {group for group, inputs in failed.items() if inputs} == near_ties
@@ -283,7 +283,7 @@ class EvaluatorBackend:
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """All casts from string."""
+    """An export of all casts from string."""
     folder = tmp_path_factory.mktemp("texts") / "tests"
     return folder, export_onnx(folder, CAST, "--source=string")
 
@@ -293,7 +293,7 @@ def failed_by(backend: Any, folder: Path, chosen: list[dict[str, Any]]) -> list[
     from onnx.backend.test.loader import load_model_tests
     from onnx.backend.test.runner import Runner
 
-    # Its own tests would stay in onnx's list of tests, which another test reads.
+    # The runner would add tests to onnx's own list of tests, which another test reads.
     with patch("onnx.backend.test.runner.load_model_tests", return_value=[]):
         runner = Runner(backend)
     tests = {Path(test["folder"]).name: test for test in chosen}

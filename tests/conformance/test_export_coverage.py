@@ -1,4 +1,4 @@
-"""The exported tests beside ONNX's own: what those ask is asked here too, and of more."""
+"""The exported tests beside ONNX's own: they have every case of those, with more inputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONG_NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}
 
 
 def onnxs_own_inputs() -> Iterator[tuple[str, int]]:
-    """The case of each of ONNX's own tests of Cast, and how many inputs it has."""
+    """The case of each of ONNX's own tests of Cast, and the number of its inputs."""
     onnx = pytest.importorskip("onnx")
     from onnx.backend.test.case.node import collect_testcases
 

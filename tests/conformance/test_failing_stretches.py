@@ -33,7 +33,7 @@ def graded(inputs: Bits, failing: Any) -> GradedAnswers:
 def feed_ranges(
     follows: Any, start: GradedAnswers, failing: Any
 ) -> tuple[GradedAnswers | None, list[int]]:
-    """What following finds from known answers, and all inputs that it asks."""
+    """Follow failing inputs from known answers; return what is found, and all inputs asked."""
     asked: list[int] = []
 
     def ask_ranges(ranges: Ranges) -> Ask[GradedAnswers]:
@@ -46,7 +46,7 @@ def feed_ranges(
 
 
 def followed(known: list[int], failing: Any) -> tuple[GradedAnswers | None, list[int]]:
-    """What following finds around known inputs alone, and all inputs that it asks."""
+    """Follow failing inputs around known ones; return what is found, and all inputs asked."""
     start = graded(np.array(known, np.uint32), failing)
     return feed_ranges(follow_stretches, start, failing)
 
@@ -81,7 +81,7 @@ def test_every_stretch_with_a_known_input_is_found_whole(
 INTEGERS = [0x44000000 + 0x2000 * step for step in range(40)]
 """Float32 patterns far from one another: 512 and every half from there."""
 BETWEEN = [code + beside for code in INTEGERS for beside in (-1, 1)]
-"""The answers to these are right, and known."""
+"""Inputs beside these, whose right answers are known at the start."""
 
 
 @pytest.mark.parametrize("known", [INTEGERS[:1], INTEGERS[::13]])
@@ -102,7 +102,7 @@ def test_scattered_inputs_that_are_too_many_are_not_called_all(
 
 
 def test_leaps_that_find_more_in_every_round_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each round reaches few further inputs, so that three rounds do not find them all."""
+    """Each round reaches few further inputs, so three rounds do not find them all."""
     monkeypatch.setattr(follow, "MOST_ROUNDS", 3)
     failing = [0x80000000 + (1 << bit) - 1 for bit in range(2, 20)]
     failing = [code & ~1 for code in failing]
@@ -124,11 +124,11 @@ def test_a_stretch_beyond_the_budget_has_no_end(
 
 
 FIRST, LAST = 0x40490001, 0x40490001 + 2999
-"""Inputs that get a wrong answer; the quick tier asks one of them."""
+"""The first and the last input with a wrong answer; the quick tier asks one of that range."""
 
 
 def wrong_about_some(case: Case, inputs: Bits) -> Bits:
-    """Answer zero for all of them, and for one more in one version."""
+    """Answer zero from ``FIRST`` to ``LAST``, and for one more input in version 25."""
     answers = Reference().cast(case, inputs).copy()
     answers[(inputs >= FIRST) & (inputs <= LAST + (case.version == "25"))] = 0
     return answers
