@@ -27,7 +27,7 @@ END = SIZE * CALLS
 
 
 class Oracle:
-    """Returns its inputs; its nth call calls ``first``, and returns that answer unless it is None."""
+    """Returns its inputs; the nth call returns the result of ``first`` unless that is None."""
 
     name, version = "planted", "0"
 

@@ -29,7 +29,7 @@ Change = Callable[[Call, Mapping[str, Any], Returned], Any]
 
 @dataclass(frozen=True)
 class Accepting:
-    """Returns the receiver from each call, even from one to refuse; ``change`` changes the result."""
+    """Returns the receiver from each call, never refusing; ``change`` changes the result."""
 
     change: Change
 
@@ -235,7 +235,7 @@ SHARDED, TYPE = "torch-tensor-to:2023", "torch-module-type:2023"
 CAST = "cinn-cast-calls:1.0"
 SIMPLE = f"{TO}/int8/int16/form:name"
 RUNS, UNCHANGED, FORM = "layer-runs", "receiver-unchanged", "form"
-"""The rules of promises; that of the call's form has the form's name after it."""
+"""The promises that faults break; ``form`` stands for the rule ``form:NAME`` of the call's form."""
 
 FAULTS: dict[str, tuple[str, Change | Accepting, str, str, str]] = {
     "converts nothing": (SIMPLE, converts_nothing, "violates", FORM,

@@ -20,7 +20,7 @@ CASES = [f"onnx-cast:{version}/float16/int4" for version in (25, 24)]
 
 
 class GivesOne(Reference):
-    """Gives one for what lies between two and three, in int4."""
+    """Answers 1 to inputs between 2 and 3 in casts to int4."""
 
     def cast(self, case: Case, inputs: Bits) -> Bits:
         answers = super().cast(case, inputs)

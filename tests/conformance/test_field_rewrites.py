@@ -46,7 +46,7 @@ def test_rules_are_judged_by_what_they_leave() -> None:
 
 
 def test_what_an_optimizer_leaves_is_read_from_its_models() -> None:
-    """One that drops the first cast of each chain, and refuses int8."""
+    """The optimizer drops the first cast of each chain, and refuses int8."""
     onnx = pytest.importorskip("onnx")
 
     def rewrite(model: object, level: str) -> object:

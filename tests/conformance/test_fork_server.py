@@ -1,4 +1,4 @@
-"""Forked workers end as spawned ones do, and are spawned where a fork is not safe."""
+"""Forked workers end as spawned ones do; workers are spawned where a fork is not safe."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_LOST = 10
 
 
 def report(link: Connection, module: str) -> None:
-    """A worker: report itself, then end with the code that it is sent."""
+    """Run as a worker: send a report of this process, then exit with the code received."""
     link.send((os.getpid(), os.getppid(), module in sys.modules, len(list(THREADS.iterdir()))))
     os._exit(link.recv())
 
@@ -56,7 +56,7 @@ def test_a_process_that_is_killed_before_it_begins_is_started_again(
     start, ends = SpawnProcess.start, iter([True, True, False])
 
     def start_or_lose(process: SpawnProcess) -> None:
-        # What Popen of Python 3.14 raises, if the process ended before it read what it is to do.
+        # Python 3.14's Popen raises this if the process ended before it read its order.
         if next(ends, True):
             raise BrokenPipeError
         start(process)

@@ -27,7 +27,7 @@ Spoil = Callable[[int, Any], None]
 
 
 class Spoilt:
-    """torch, with some of its answers spoilt."""
+    """Answers as torch does, but for the answers that ``spoil`` changes."""
 
     name = "spoilt"
     version = "0"
@@ -68,7 +68,7 @@ def swept(name: str, spoil: Spoil) -> Judgement:
 
 
 def between(first: int, last: int, change: Callable[[Any], Any]) -> Spoil:
-    """Changes the answers of all inputs from one to another."""
+    """Change the answers to all inputs from ``first`` to ``last``."""
 
     def spoil(start: int, answers: Any) -> None:
         begin, end = max(first - start, 0), min(last + 1 - start, answers.size)
@@ -79,7 +79,7 @@ def between(first: int, last: int, change: Callable[[Any], Any]) -> Spoil:
 
 
 def ties_away(start: int, answers: Any) -> None:
-    """Every tie between 1 and 2 rounds up."""
+    """Round every tie between 1 and 2 up."""
     if 0x3F80_0000 <= start < 0x4000_0000:
         ties = np.arange(0x1000, answers.size, 0x2000)
         answers[ties] = 0x3C01 + (start - 0x3F80_0000 + ties >> 13)
@@ -95,7 +95,7 @@ FLOAT = "onnx-cast:13/int32/float32"
 OF_HALF, OF_INTEGER, OF_FLOAT = "float-to-float", "float-to-integer", "integer-to-float"
 REQUIRED, RECOMMENDED = "required", "recommended"
 FROM_2_TO_21 = 0x4A00_0000
-"""From here on four patterns of float32 have the same whole part."""
+"""The pattern of 2^21, from which on four patterns of float32 have the same whole part."""
 OVER_2_TO_24 = (1 << 24) + 4
 
 
@@ -110,7 +110,7 @@ FAULTS: dict[str, tuple[str, Spoil, Found, str]] = {
     "infinity one pattern too early": (
         HALF, between(0x477F_EFFF, 0x477F_EFFF, lambda answers: answers + 1),
         {(OF_HALF, RECOMMENDED): one(0x477F_EFFF)}, "deviates"),
-    # Every other of 1024 ties is to go down.
+    # Every other of the 1024 ties must round down.
     "ties of a binade away from zero": (
         HALF, ties_away, {(OF_HALF, RECOMMENDED): [
             (tie, tie) for tie in range(0x3F80_1000, 0x4000_0000, 0x4000)]}, "deviates"),

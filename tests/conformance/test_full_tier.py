@@ -18,7 +18,7 @@ UINT32 = "onnx-cast:25/uint32/"
 
 
 def suite(*arguments: str) -> tuple[int, str]:
-    """The exit code and all that is said; never an internal error."""
+    """Run the suite; return its exit code and its output, which must not have an internal error."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--pyargs", "conformance"]
     done = subprocess.run(
         [*command, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
@@ -57,7 +57,7 @@ def kept(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def table(output: str) -> list[list[str]]:
-    """The row of verdicts of the only backend."""
+    """The row of the only backend in the table of verdicts, split at blanks."""
     return [line.split() for line in output.splitlines() if re.match(r"\S+ +onnx-cast:25 ", line)]
 
 

@@ -58,7 +58,7 @@ def resealed(folder: Path, /, **changes: Any) -> None:
 
 
 def refusal(folder: Path) -> str:
-    """The one line by which `verify` refuses a certificate."""
+    """The one line with which `verify` refuses a certificate."""
     code, out, err = castigate_in_process("verify", str(folder))
     assert (code, err.count("\n")) == (1, 1), err
     assert out.endswith("does not hold\n")
@@ -209,7 +209,7 @@ def test_a_crash_fails_although_the_request_is_answered_when_it_is_repeated(
 
 @pytest.fixture(scope="module")
 def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of a backend that is right on the inputs of its seed, and looks right."""
+    """A run of a backend that is right only on the inputs of the run's seed, so it looks right."""
     out = tmp_path_factory.mktemp("baseline") / "run"
     asked = ("--document=pypto-cast:seed", "--max-examples=20", f"--seed={SEED}", "--jobs=1")
     backend = f"--backend={CHEATS}:KnowsTheBaseline"

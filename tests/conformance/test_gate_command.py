@@ -313,7 +313,7 @@ def test_a_gate_that_ran_nothing_certifies_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def keys(tmp_path: Path) -> list[str]:
-    """The options that sign and check a certificate; none where cryptography is missing."""
+    """The options that sign and check a certificate; none if cryptography is not installed."""
     if find_spec("cryptography") is None:
         return []
     from cryptography.hazmat.primitives import serialization
@@ -332,7 +332,7 @@ def keys(tmp_path: Path) -> list[str]:
 def test_the_time_limit_ends_a_run_and_its_certificate_is_signed(
     tmp_path: Path, keys: list[str]
 ) -> None:
-    # A quarter of a minute goes by in one answer: the tasks before it are done, others are not.
+    # One answer takes 15 s: the tasks before it are done within the limit, and no others.
     slow = """
     def spoil(self, case, bits, answers):
         import time

@@ -1,4 +1,4 @@
-"""What a check and an error show of a fault, so that a gate notices if the fault grows."""
+"""A gate notices that a known fault grows, by what its check and its error show."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NARROW, WIDE = ("float16", "int8"), ("float32", "float16")
 
 
 def check_of(folder: Path, pair: tuple[str, str], cast: Cast, seed: int) -> Cell:
-    """The check on a pair, as a run stores it."""
+    """Judge the invariances of a pair, and return the check as a run stores it."""
     cases = [each for each in select(["onnx-cast:25"]) if (each.source, each.target) == pair]
     subject = planted(max_examples=20, seed=seed)
     found = feed(Invariances(subject, cases).judge(), answering(cast=cast))
@@ -43,7 +43,7 @@ def check_of(folder: Path, pair: tuple[str, str], cast: Cast, seed: int) -> Cell
 
 
 def known(folder: Path, pair: tuple[str, str], before: Cast, now: Cast) -> list[bool]:
-    """Whether a run by one seed shows no more than one by another, rule by rule."""
+    """For each broken rule, whether the run of ``now`` shows no more than the one of ``before``."""
     old, new = (
         check_of(folder / name, pair, cast, seed)
         for name, cast, seed in (("old", before, 1), ("new", now, 2))
@@ -67,7 +67,7 @@ def in_tails(change: Callable[[Any, Any], Any]) -> Cast:
 
 
 def in_cubes(change: Callable[[Any, Any], Any]) -> Cast:
-    """Change whatever a tensor of three dimensions holds."""
+    """Change the answers to tensors of three dimensions."""
 
     def cast(case: Case, bits: Any) -> Any:
         answers = RIGHT.cast(case, bits)
@@ -81,7 +81,7 @@ def flipped(_: Any, answers: Any) -> Any:
 
 
 def without_ones(bits: Any, answers: Any) -> Any:
-    """Zero for the smallest subnormal."""
+    """Change the answer to the smallest subnormal."""
     return np.where(bits == 1, answers ^ 1, answers)
 
 

@@ -1,4 +1,4 @@
-"""Decimals of 19 digits beside ties: as near as they claim, and found as by trying every number."""
+"""Decimals of 19 digits beside ties: as near as claimed, and those that brute force finds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_first_multiple_within_a_window_is_the_one_that_trying_finds() -> No
     ("name", "digits", "least"), [("float64", 53, -1074), ("float32", 24, -149)]
 )
 def test_a_decimal_lies_on_each_side_of_a_tie(name: str, digits: int, least: int) -> None:
-    """Ties are told by numpy's own formats and fractions; away from 10^0 they are very near."""
+    """By numpy's formats and fractions, decimals lie on both sides of ties; half are very near."""
     found = [Fraction(text) for text in decimals_by_ties(format_named(name))]
     sides, nearest = set(), []
     for value in found:

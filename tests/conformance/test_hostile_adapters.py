@@ -127,7 +127,7 @@ def test_inputs_changed_in_place_reach_nobody_else() -> None:
     for case in map(case_named, cases):
         assert (hostile.judge(case).verdict, honest.judge(case).verdict) == ("conforms",) * 2
     found = judged("MutatesThenAnswers", HALF)
-    # All but +0 get the answer of +0; a NaN gets no NaN.
+    # All inputs but +0 get the answer to +0, NaNs too.
     assert found.wrong == (1 << 16) - 1
     assert judged("Honest", HALF).verdict == "conforms"
 
@@ -256,5 +256,5 @@ def test_in_a_real_run_every_one_gets_its_own_verdict(tmp_path: Path) -> None:
         for entry in ElementTree.parse(tmp_path / "out.xml").iter("property")
     ]
     found = {record["backend"].partition(".py:")[2]: record["verdict"] for record in records}
-    # The document is asked for by name, so that an adapter without claims is held to it too.
+    # The document is named on the command line, so it also binds an adapter without claims.
     assert found == expected | {"ClaimsNothing": "violates"}

@@ -1,4 +1,4 @@
-"""No text of a backend reaches a terminal or a file as anything but text."""
+"""Texts of a backend reach terminals and files as plain text only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def assert_plain(text: str) -> None:
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A stored run of the backend, which both raises and answers texts."""
+    """A stored run of the backend, which raises errors and answers texts."""
     folder = tmp_path_factory.mktemp("hostile") / "run"
     code, out, err = castigate("run", f"--backend={HOSTILE}", *FEW, f"--out={folder}")
     assert code == 1

@@ -1,4 +1,4 @@
-"""Exit codes of a command that is stopped: by Ctrl-C, by SIGTERM, or for want of memory."""
+"""Exit codes of a command that is stopped by Ctrl-C, by SIGTERM, or because memory ran out."""
 
 from __future__ import annotations
 

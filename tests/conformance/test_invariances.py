@@ -172,7 +172,7 @@ def test_open_answers_that_change_are_a_set_and_no_failure(name: str, where: str
 
 
 OTHERS = [
-    # Which NaN comes is open, but not whether one comes.
+    # Which NaN is answered is open, but not whether the answer is a NaN.
     ("OpenTail", HALF, ("open",), "a set of answers to"),
     ("LosesNans", HALF, ("deviates",), "in one row"),
     ("ClaimsNothing", INT8, ("differs",), "in one row"),
@@ -181,7 +181,7 @@ OTHERS = [
     ("RaisesOnScalarsUnclaimed", INT8, ("differs",), "shape (): ValueError: no such rank"),
     ("LacksScalars", INT8, ("conforms",), ""),
     ("Declines", INT8, ("unsupported",), "no such kernel"),
-    # A forbidden change counts for more than a tensor that is not answered, that more than a set.
+    # A forbidden change outranks a tensor without an answer, which outranks a set of open answers.
     ("RaisesLater", INT8, ("violates", "deviates"), "in one row"),
     ("OpenRaisesLater", INT8, ("error",), "shape (): ValueError: no such rank"),
     ("DiesOfScalars", INT8, ("crashed",), "SIGSEGV"),

@@ -1,6 +1,6 @@
 """Items of the suite run without the phases of a test; pytest and its plugins see no difference.
 
-What pytest shows is compared with what it shows where every item goes pytest's own way.
+The output is compared with that of a run in which pytest's own protocol runs every item.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PASSED, FAILED = 0, 1
 def suite_with(
     plugin: str, folder: Path, *arguments: str, cwd: Path = ROOT
 ) -> subprocess.CompletedProcess[str]:
-    """Run the suite with a plugin of this source."""
+    """Run the suite with a plugin that has this source code."""
     (folder / "some_plugin.py").write_text(plugin)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "some_plugin"]
@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         item.add_marker(pytest.mark.skipif(False, reason="never"))
 """
-"""Has every item go pytest's own way."""
+"""Marks every item, so that pytest's own protocol runs it."""
 
 
 @pytest.mark.ci_runs_one_of(4)
@@ -145,7 +145,7 @@ def pytest_collection_modifyitems(items):
 def test_items_go_pytests_own_way_where_somebody_marks_them_or_debugs(
     option: list[str], tmp_path: Path
 ) -> None:
-    """A mark of a plugin, here a skip, is heeded; the others are judged as usual."""
+    """The item that a plugin marks as skipped is skipped; the others are judged as usual."""
     names = f"{SMALL} or onnx-cast:25/int4/uint4"
     where = [f"--rootdir={ROOT}", "--pyargs", "-rs"]
     arguments = [*ONE_CASE[:2], "-k", names, *where, *option]
@@ -192,7 +192,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.mark.nightly
 def test_items_may_be_in_any_order(tmp_path: Path) -> None:
-    """Here the pairs are reversed, and those of the backends take turns."""
+    """Here the pairs are in reverse order, and items of several backends alternate."""
     xml, found = tmp_path / "out.xml", []
     for plugin in ("", REVERSES):
         done = suite_with(plugin, tmp_path, *ALL_ENDINGS, "--tb=no", f"--junitxml={xml}")
@@ -214,7 +214,7 @@ def pytest_runtest_protocol(item):
 
 
 def test_an_item_may_run_twice(tmp_path: Path) -> None:
-    """As plugins have it that repeat items, or run those that fail again."""
+    """Plugins that repeat items, or that rerun failed ones, do this."""
     done = suite_with(TWICE, tmp_path, *ONE_CASE)
     assert done.returncode == PASSED, done.stdout + done.stderr
     assert "1 passed" in done.stdout

@@ -45,7 +45,7 @@ def written(form: Format, datum: int | str) -> Any:
 
 
 def recorded_by_the_reference(case: Case) -> list[Line]:
-    """Its answers to all inputs of a small source, to some of a large one."""
+    """The reference's answers to all inputs of a small source, or to some of a large one."""
     rules = ruling(case)
     if rules.worked or rules.source.kind == "text":
         inputs = inputs_of(case, rules, 0, 0)
@@ -90,7 +90,7 @@ def is_flippable(case: Case) -> bool:
         and not rules.is_rejection
         and not rules.is_open
         and not rules.refuses_some
-        # Two roundings are right for a fraction to these; they have their own test below.
+        # Two roundings of a fraction to these are right; they have their own test below.
         and not (rules.source.kind == "float" and case.target in NARROW)
     )
 

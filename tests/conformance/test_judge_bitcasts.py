@@ -30,7 +30,7 @@ def words(form: Format, bits: Any) -> dict[str, Any]:
 
 
 def nested(form: Format, bits: Any) -> Any:
-    """A tensor as lists in lists, or as the one value of a scalar."""
+    """The patterns of a tensor as nested lists, or that of a scalar."""
     if not bits.shape:
         return form.hexadecimal(codes_of(bits)[0])
     return [nested(form, part) for part in bits]
@@ -101,7 +101,7 @@ def test_the_verdict_is_that_of_a_run_on_the_same_answer(document: str) -> None:
                 return Reference().bitcast(case, asked) if is_other else answer
 
             expected = run(case.id, gives).verdict
-            # A run tells an error where an answer is due apart from a wrong answer.
+            # Where an answer is due, a run's verdict for an error is not that for a wrong answer.
             broken = "violates" if ruling.level == "required" else "deviates"
             expected = broken if expected == "error" else expected
             output = {"error": "no"} if answer is None else words(ruling.target, answer)

@@ -24,7 +24,7 @@ GOOD_LINE = json.dumps(GOOD).encode()
 
 
 def judge(given: bytes, *arguments: str) -> tuple[int, list[dict[str, Any]], str]:
-    """The exit code, the output lines, and what was said on stderr, which is never a traceback."""
+    """Run the command; return exit code, output lines and stderr, which must not be a traceback."""
     done = subprocess.run([*CASTIGATE, "judge", *arguments], input=given, capture_output=True)
     message = done.stderr.decode()
     assert "Traceback" not in message
@@ -124,7 +124,7 @@ BAD: dict[str, tuple[bytes, str]] = {
 
 @pytest.fixture(scope="module")
 def mixed() -> tuple[int, list[dict[str, Any]], str]:
-    """Every bad line between two good ones; a blank line after each pair."""
+    """Judge each bad line after a good one, with a blank line after each pair."""
     return judge(b"".join(GOOD_LINE + b"\n" + bad + b"\n\n" for bad, _ in BAD.values()))
 
 

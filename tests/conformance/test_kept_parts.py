@@ -1,4 +1,4 @@
-"""What the reference answered is kept between nights, and never believed when it is damaged."""
+"""The reference's parts are kept between nights, and are not used if the file is damaged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def store(folder: Path, **changes: Any) -> RunStore:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> KeptParts:
-    """The parts of a night that is over."""
+    """The kept parts of a finished night."""
     kept, night = KeptParts(folder_at(str(tmp_path / "kept"))), store(tmp_path / "first")
     for name in PARTS:
         night.write(name, [Judgement(CASE, "reference", "conforms")])
@@ -74,5 +74,5 @@ def test_a_damaged_file_is_not_used_and_replaced(
     for name in PARTS:
         second.write(name, [Judgement(CASE, "reference", "conforms")])
     kept.keep(second)
-    # Some bytes of a zip file mean nothing.
+    # Some bytes of a zip file have no meaning, so a change of them is no damage.
     assert (restored, file.read_bytes()) in [(set(), whole), ({*PARTS}, bytes(damaged))]

@@ -1,4 +1,4 @@
-"""A run that is killed at any moment, its workers or itself, comes to the same bytes in the end."""
+"""A run whose workers or parent are killed at any moment comes to the same bytes in the end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.conformance.processes import (
 KILLS = int(os.environ.get("KILLS", "12"))
 """`tox -e kills` sets 50."""
 SLOWED = {"RUNNABLE_PAUSE": "0.0004"}
-"""So that a sweep takes seconds; what is answered stays the same."""
+"""Makes a sweep take seconds, with the same answers."""
 GIVEN = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")
 needs_proc = pytest.mark.skipif(
     not list(PROC.glob("self/task/*/children")), reason="needs a list of a process's children"
@@ -40,7 +40,7 @@ needs_proc = pytest.mark.skipif(
 
 
 class Killer:
-    """Kills workers and parents at moments that a seed tells."""
+    """Kills workers and parents at moments that a seed determines."""
 
     def __init__(self, seed: int, kills: int) -> None:
         self.chance = random.Random(seed)
@@ -48,7 +48,7 @@ class Killer:
         self.killed: Counter[str] = Counter()
 
     def disturb(self, process: subprocess.Popen[str]) -> bool:
-        """Kill until the parent is gone or no kill is left; whether the parent was killed."""
+        """Kill until the parent is dead or no kill is left; return whether it was killed."""
         lives = self.chance.randrange(4)
         while self.left:
             with suppress(subprocess.TimeoutExpired):
@@ -56,7 +56,7 @@ class Killer:
                 return False
             found = workers(process.pid)
             if lives and not found:
-                continue  # On a busy machine it takes a while until there is one.
+                continue  # There is no worker yet, as on a busy machine.
             self.left -= 1
             if lives:
                 lives -= 1
@@ -71,13 +71,13 @@ class Killer:
         return False
 
     def whole_run(self, folder: Path) -> None:
-        """A run that is disturbed, and gone on with until it is complete."""
+        """Disturb a run, and continue it until it is complete."""
         while True:
             arguments = ("run", *GIVEN, f"--out={folder}", *resume_option(folder))
             process = start_castigate(*arguments, env=SLOWED)
             was_killed = self.disturb(process)
             _, err = process.communicate(timeout=4 * SECONDS_TO_END)
-            # A worker that is only beginning when its parent dies says so in Python's own words.
+            # A worker that is still starting when its parent dies prints a traceback of Python.
             assert was_killed or "Traceback" not in err, err
             if not was_killed:
                 assert process.returncode == 1, err
@@ -118,7 +118,7 @@ def test_no_worker_outlives_its_parent(name: str, tmp_path: Path) -> None:
     last = time.monotonic() + SECONDS_TO_END
     while not (found := workers(process.pid)) and time.monotonic() < last:
         time.sleep(0.05)
-    # Long enough for the worker to be where it hangs; where it is elsewhere, it must end as well.
+    # Usually the worker hangs by now; if it is elsewhere, it must end as well.
     time.sleep(3)
     found = workers(process.pid)
     assert found
@@ -159,7 +159,7 @@ def test_resume_takes_all_options_from_the_run(tmp_path: Path) -> None:
     process.communicate()
     kept = {path: path.stat().st_mtime_ns for path in parts.glob("*.part")}
     assert kept
-    # No other word is needed, and what was done is not done again.
+    # No other option is needed, and finished tasks are not done again.
     code, _, err = castigate("run", f"--out={tmp_path / 'run'}", "--resume")
     assert code == 1
     assert f" of {17 - len(kept)} tasks" in err

@@ -17,12 +17,12 @@ PASSED, FAILED, USAGE = 0, 1, 4
 NAME = "ledgered:Planted"
 UPDATE = "--update-ledger"
 CASES = 8 + 4
-"""The four pairs too."""
+"""The cases, and the checks of the four pairs."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A folder with one document, and what ledgers it comes to hold."""
+    """A folder with one document, and the ledgers that runs write there."""
 
     folder: Path
 
@@ -42,7 +42,7 @@ class Bench:
         version: str = "1.0",
         target: str = "conformance",
     ) -> tuple[int, str]:
-        """The exit code and all that was said, of a run against a backend with these faults."""
+        """Run the suite against a backend with these faults; return exit code and all output."""
         path = os.pathsep.join([str(DATA), str(ROOT), os.environ.get("PYTHONPATH", "")])
         environment = {
             "PYTHONPATH": path,
@@ -69,7 +69,7 @@ def bench_in(folder: Path) -> Bench:
     documents = folder / "documents"
     documents.mkdir()
     (folder / "ledger").mkdir()
-    # A recommended rule too.
+    # Make one rule recommended.
     head, rule, tail = SMALL.read_text(encoding="utf-8").partition("to-float8:\n")
     tail = tail.replace("level: required", "level: recommended", 1)
     (documents / "small.yaml").write_text(head + rule + tail, encoding="utf-8")
@@ -93,13 +93,13 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 @pytest.fixture
 def listed(first: Bench, bench: Bench) -> Bench:
-    """A copy of it, to be spoiled."""
+    """A bench of this test with a copy of the ledger of ``first``."""
     bench.ledger.write_bytes(first.ledger.read_bytes())
     return bench
 
 
 def told(output: str) -> str:
-    """What the ledger's section says of the backend's findings."""
+    """The words of the ledger's section about the backend's findings."""
     lines = output.partition("= ledger =")[2].splitlines()
     return next(line.partition(": ")[2] for line in lines if line.startswith(f"{NAME} "))
 
@@ -114,7 +114,7 @@ def test_listed_breaches_are_excused_and_counted(listed: Bench) -> None:
     assert "document" not in output.partition("= verdicts =")[2]
     code, output = listed.suite("four saturated", "-v")
     assert " 4 failing cases, all as the ledger lists them" in output
-    # What they are is not hidden.
+    # The table of verdicts still counts them.
     rows = [line.split()[1:] for line in output.splitlines() if line.startswith(NAME)]
     assert ["small:2", "3", "1", "2"] in rows
 
@@ -215,7 +215,7 @@ def test_a_backend_without_a_ledger_fails_without_mention_of_it(bench: Bench) ->
 
 @pytest.mark.nightly
 def test_the_level_applies_to_listed_breaches_too(listed: Bench) -> None:
-    # Neither a recommendation that is mended nor one that is broken anew counts at this level.
+    # At the level required, recommendations that are fixed or newly broken do not count.
     assert listed.suite("four", "--level=required")[0] == PASSED
     assert listed.suite("four", "--level=recommended")[0] == FAILED
     assert listed.suite("saturated", "--level=required")[0] == FAILED
@@ -315,7 +315,7 @@ def test_errors_and_crashes_are_listed_and_open_answers_are_not(bench: Bench) ->
     assert "finding: raises-ValueError" in bench.text
     assert "float16" not in bench.text
     assert str(bench.folder) not in bench.text
-    # Where in memory something was, and what an open input gives, may vary.
+    # Addresses in messages, and answers to open inputs, may vary.
     code, output = bench.suite("raises ends")
     assert code == PASSED, output
     before = bench.ledger.read_bytes()
@@ -386,7 +386,7 @@ def test_house_rules_have_a_ledger_of_their_own_beside_them(bench: Bench) -> Non
     code, output = bench.suite("", by_rules)
     assert code == FAILED, output
     assert f"pytest --pyargs conformance --backend={NAME} --rules={rules} {UPDATE}" in output
-    # Open answers are no entries of the ledger of the document itself.
+    # The ledger of the document itself has no entries for open answers.
     code, output = bench.suite("opened")
     assert code == PASSED, output
     assert "ours" not in output

@@ -73,7 +73,7 @@ def test_a_missing_line_is_named_and_all_others_are_judged(case: str, tmp_path: 
     rest = [answered(line) for line in listed(INT2 if case != INT2 else SCALAR)]
     code, judged, err = judge(tmp_path, lines + rest, "--complete")
     assert len(judged) == len(lines + rest)
-    if not lines:  # no line of the case is left, so nothing says that it was asked
+    if not lines:  # no line of the case is left, so the command cannot know that it was asked
         assert (code, err) == (0, "")
         return
     assert code == 2

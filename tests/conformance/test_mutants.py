@@ -1,4 +1,4 @@
-"""Mutants: they can be loaded, are wrong where they say, and are found as a run finds faults."""
+"""Mutants: they can be loaded, are wrong as their names say, and are found as in a run."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ FOUND = {
         ),
         "invariances",
     ),
-    # Of what is cast before its own each pair is asked a part; this one is asked that.
+    # Each pair is asked some of the casts that may precede its own; this pair is asked that one.
     "always-zero+after-a-refusal@onnx-cast:24/float32/float16": "invariances",
 }
 

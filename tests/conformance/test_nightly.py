@@ -35,7 +35,7 @@ def night(folder: Path, *backends: str) -> tuple[int, str, str]:
 
 @pytest.fixture(scope="module")
 def nights(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Two nights: a backend goes wrong in the second."""
+    """Two nights, in the second of which another backend is wrong."""
     folder = tmp_path_factory.mktemp("nights")
     return folder, night(folder, "Right"), night(folder, "Right", "TiesAway")
 

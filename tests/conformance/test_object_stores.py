@@ -35,7 +35,7 @@ def server() -> Iterator[Server]:
 
 
 def refusal(*arguments: str) -> str:
-    """Return the one line that a command which fails prints."""
+    """Return the one line of error that a failing command prints."""
     code, out, err = castigate(*arguments)
     assert (code, out, err.count("\n")) == (2, "", 1), err
     return err

@@ -1,4 +1,4 @@
-"""Position, length, layout and roads are asked by ``run``, ``nightly`` and ``gate`` too."""
+"""``run``, ``nightly`` and ``gate`` also check position, length, layout and roads."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ TO_E5M2 = "onnx-cast:25/float16/float8e5m2/saturate:0"
 
 
 def judge_through_pipe(*arguments: str) -> tuple[int, list[Any], str]:
-    """``castigate inputs | vendor program | castigate judge`` in a real shell."""
+    """Run ``castigate inputs | vendor program | castigate judge`` in a real shell."""
     python = f"'{sys.executable}'"
     command = f"{python} -c '{MAIN}'"
     program = f"{python} '{PROGRAM}' {' '.join(arguments)}"
@@ -32,7 +32,7 @@ def judge_through_pipe(*arguments: str) -> tuple[int, list[Any], str]:
 def test_a_program_is_judged_through_a_pipe() -> None:
     assert judge_through_pipe()[::2] == (0, "256 lines: 256 conforms\n")
     code, rows, output = judge_through_pipe("clamp")
-    # Of 240 out of range, 7 of each sign clamp to what their low bits are anyway.
+    # Of 240 values out of range, 7 of each sign clamp to the value of their low bits.
     wrong = 240 - 2 * 7
     assert (code, output) == (1, f"256 lines: {256 - wrong} conforms, {wrong} violates\n")
     assert [int(row["input"], 16) for row in rows] == list(range(256))

@@ -52,7 +52,7 @@ def saturated(inputs: Any, answers: Any) -> Any:
 
 
 def through_float32(inputs: Any, answers: Any) -> Any:
-    """Rounded twice, as a system without the direct cast would do it."""
+    """Round twice, as a system without the direct cast would."""
     middle = RIGHT.cast(case_named("onnx-cast:25/float64/float32"), inputs)
     return RIGHT.cast(case_named("onnx-cast:25/float32/float16"), middle)
 
@@ -67,7 +67,7 @@ def magnitude(source: str, code: int) -> int:
 HALF = "onnx-cast:25/float16/"
 E5M2 = HALF + "float8e5m2/saturate:1"
 FAULTS: dict[str, tuple[str, Change, int, int | None, str]] = {
-    # The smallest input that gets a wrong answer, and how many do; None if the sample decides.
+    # The smallest wrong input, and the number of wrong inputs; None if it depends on the sample.
     "one pattern of 65536": (HALF + "float32", lambda x, y: where(x == 0x3555, y ^ 1, y),
                              0x3555, 1, "violates"),
     # Of each sign 62 even tops below the largest have a tie above them.
@@ -88,7 +88,7 @@ FAULTS: dict[str, tuple[str, Change, int, int | None, str]] = {
     "subnormals flushed": (HALF + "float32",
                            lambda x, y: where(x & 0x7C00 == 0, y & 0x80000000, y),
                            0x0001, 2 * 1023, "violates"),
-    # 65280 are out of range; 127 of each sign clamp to what their low byte is anyway.
+    # 65280 are out of range; 127 of each sign clamp to the value of their low byte.
     "clamped instead of wrapped": ("onnx-cast:25/int16/int8", clamped,
                                    0x0080, 65536 - 256 - 2 * 127, "violates"),
     "true and false swapped": (HALF + "bool", lambda x, y: y ^ 1, 0x0000, 65536, "violates"),

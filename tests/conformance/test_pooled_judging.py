@@ -100,7 +100,7 @@ def test_an_item_has_the_same_judgement_alone_as_in_a_whole_run() -> None:
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[str]]:
-    """Returns the cases that an adapter of notes has been asked since the last call."""
+    """A function that returns the cases that an adapter has noted since its last call."""
     notes = tmp_path / "notes"
     monkeypatch.setenv(noting.NOTES, str(notes))
 
@@ -124,13 +124,13 @@ def test_only_selected_cases_are_asked_and_a_check_may_ask_all_of_its_pair(
     with pooled([backend], cases) as judging:
         judging.begin([(backend, f"invariances/{pair}")])
         case, judgement = judging.judgement((backend, f"invariances/{pair}"))
-    # No case was selected, and the newest of the pair are not offered.
+    # No case was selected; the backend refuses the newest cases of the pair.
     assert (case.version, judgement.verdict) == ("24", "violates")
     assert {name.rpartition("/")[0] for name in asked()} > {f"onnx-cast:24/{pair}"}
 
 
 class Found(NamedTuple):
-    """What a run of pytest shows: each item's record, and what its processes have noted."""
+    """The outcome of a run of pytest: each item's record, and the notes of its processes."""
 
     code: int
     output: str
@@ -155,7 +155,7 @@ def run(folder: Path, name: str, *arguments: str) -> Found:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Found:
-    """A run in a single worker: that of a single worker of xdist."""
+    """A run in one worker, which belongs to the only worker of xdist."""
     found = run(tmp_path_factory.mktemp("alone"), "Noting", *FEW, "-n", "1")
     assert (found.code, found.loaded) == (FAILED, 1)
     assert {"conforms", "violates"} <= {literal_eval(each)["verdict"] for each in found.records}
@@ -179,7 +179,7 @@ def test_workers_of_xdist_have_one_worker_each_and_find_the_same(
     found = run(tmp_path, "Noting", *FEW, "-n", "2")
     assert (found.code, found.loaded) == (FAILED, 2)
     assert sorted(found.records) == sorted(alone.records)
-    # Only a pair whose items are split between them is judged by both.
+    # Only a pair whose items are split between the workers is judged by both.
     assert {*found.asked} == {*alone.asked}
     assert len(found.asked) < 1.5 * len(alone.asked)
 
@@ -253,7 +253,7 @@ def test_a_backend_that_cannot_be_judged_ends_the_run_in_one_line(
 
 
 class Running:
-    """A process that neither ends nor needs to be ended."""
+    """A stand-in for a process that never ends."""
 
     exitcode = None
 

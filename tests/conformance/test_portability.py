@@ -1,4 +1,4 @@
-"""Ranges on which planted backends agree: each plants one difference, of which all is known."""
+"""The ranges on which planted backends agree, if they differ in known inputs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NARROW = [each for each in formats().values() if each.is_numeric and each.bits <
 
 
 def drive(asked: Survey, backends: Sequence[Backend]) -> Agreement:
-    """Answer a survey by planted backends."""
+    """Answer a survey by planted backends, and return its result."""
     try:
         inputs = next(asked)
         while True:
@@ -66,14 +66,14 @@ def words(found: Agreement, cell: str = FINITE) -> list[str]:
 
 
 def clamps(bits: Bits) -> Bits:
-    """float32 to int32, saturating, NaN to zero."""
+    """Cast float32 to int32: truncate, saturate, NaN to zero."""
     with np.errstate(invalid="ignore"):
         values = np.nan_to_num(bits.view(np.float32).astype(np.float64), nan=0.0)
     return np.trunc(values).clip(-(2.0**31), 2.0**31 - 1).astype(np.int64).astype(np.uint32)
 
 
 def answers_otherwise(where: Callable[[np.ndarray], np.ndarray]) -> Backend:
-    """As ``clamps``, but for the values of which a condition holds."""
+    """A backend that casts as ``clamps`` does, but wrong where a condition holds."""
 
     def cast(bits: Bits) -> Bits:
         return np.where(where(bits.view(np.float32)), clamps(bits) ^ np.uint32(1), clamps(bits))
@@ -115,7 +115,7 @@ def test_a_difference_at_one_pattern_that_the_selection_holds() -> None:
 
 
 def test_agreement_by_chance_makes_no_range() -> None:
-    """Where one keeps the low bits and the other clamps, every 256th value agrees."""
+    """A backend that keeps low bits and one that clamps agree on every 256th value."""
 
     def clamps_to_bytes(bits: Bits) -> Bits:
         return clamps(bits).view(np.int32).clip(0, 255).astype(np.uint8)
@@ -129,7 +129,7 @@ def test_agreement_by_chance_makes_no_range() -> None:
 
 
 def test_few_differences_near_the_end_of_a_wide_range_are_found() -> None:
-    """Of 2^31 patterns, some of 4,096 differ just above a limit that no selection knows."""
+    """A fourth of 4,096 patterns above a limit differ; the selection does not hold the limit."""
     limit = rank_of(FLOAT32, int(np.float32(-7.3333333).view(np.uint32)))
 
     def cast(bits: Bits) -> Bits:
@@ -220,7 +220,7 @@ def test_narrow_sources_are_whole() -> None:
 
 @given(data=st.data(), source=st.sampled_from(NARROW))
 def test_ranges_hold_the_agreeing_inputs_and_no_others(data: st.DataObject, source) -> None:
-    """Against the definition: a set of differing patterns, in formats of every kind."""
+    """Compare with a random set of differing patterns, in formats of every kind."""
     every = np.arange(1 << source.bits, dtype=source.storage)
     differing = data.draw(st.sets(st.sampled_from(every.tolist())))
     parties = Parties(source, UINT8)
@@ -246,7 +246,7 @@ def test_ranges_hold_the_agreeing_inputs_and_no_others(data: st.DataObject, sour
 def test_a_whole_sweep_is_the_same_in_chunks_of_any_size(
     monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
-    """By a source of 16 bits, which is asked whole at once and, made to, in chunks."""
+    """A source of 16 bits is asked whole, once in one round and once in chunks."""
     chance = np.random.default_rng(7)
     wrong = (chance.integers(0, 4, 1 << 16) == 0).astype(np.uint8)
     wrong[0x3000:0x4800] = 0

@@ -51,7 +51,7 @@ needs_proc = pytest.mark.skipif(
 
 
 def seen_on_a_terminal(columns: int, *arguments: str, **more: Any) -> tuple[int, str, list[str]]:
-    """The exit code, stdout, and what a terminal of some width shows line after line."""
+    """The exit code, stdout, and the lines that a terminal of this width shows in turn."""
     master, slave = pty.openpty()
     termios.tcsetwinsize(slave, (24, columns))
     environment = more.pop("env", {}) | {"TERM": "xterm", "COLUMNS": str(columns)}
@@ -61,7 +61,7 @@ def seen_on_a_terminal(columns: int, *arguments: str, **more: Any) -> tuple[int,
     while True:
         try:
             news = os.read(master, 1 << 16)
-        except OSError:  # so Linux says that the other end is closed
+        except OSError:  # Linux reports in this way that the other end is closed
             break
         if not news:
             break
@@ -108,7 +108,7 @@ def test_wrong_answers_of_the_quick_tier_are_shown(tmp_path: Path) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["Leaves", "Hangs"])
 def test_names_are_not_markup(name: str, tmp_path: Path) -> None:
-    # Some words between colons mean a little picture to the library that prints.
+    # The library that prints replaces some words between colons by emoji.
     folder = tmp_path / "[bold]"
     folder.mkdir()
     shutil.copy(ROOT / RUNNABLE, folder)

@@ -64,7 +64,7 @@ def judge(name: str, quantize: Quantize) -> Judgement:
     return judged(name, answering(quantize))
 
 
-# What follows shares nothing with the reference: plain numpy, in the dtypes that numpy has.
+# The functions below share nothing with the reference: plain numpy, in numpy's dtypes.
 
 
 def numbers(dtype: str, bits: np.ndarray) -> np.ndarray:
@@ -89,7 +89,7 @@ def ends(case: Case) -> tuple[int, int]:
 
 
 def stored(case: Case, total: np.ndarray) -> dict[str, np.ndarray]:
-    """Codes as patterns."""
+    """The patterns of codes, as a backend returns them."""
     finite = np.nan_to_num(total, nan=0, posinf=2.0**40, neginf=-(2.0**40))
     return {"y": (finite.astype(np.int64) & format_named(case.target).mask).astype(np.uint8)}
 
@@ -100,7 +100,7 @@ def by(
     add: Callable[[Case, Any, Any], Any] = lambda _, rounded, zero: rounded + zero,
     limit: Callable[[Case, Any], Any] = lambda case, total: np.clip(total, *ends(case)),
 ) -> Quantize:
-    """A quantization that differs from the formula in one of its parts."""
+    """A quantization by the formula, of which each argument replaces a part."""
 
     def quantize(case: Case, tensors: Tensors) -> Mapping[str, Any]:
         x, scale, zero = operands(case, tensors)
@@ -133,7 +133,7 @@ def other_type(case: Case, rounded: Any, zero: Any) -> Any:
 
 
 def in_int32(_: Case, rounded: Any, zero: Any) -> Any:
-    """Convert to int32 as processors do, where all that is out of range is the smallest."""
+    """Convert to int32 as processors do, which make all values out of range the smallest int32."""
     wide = rounded.astype(np.float64)
     kept = np.where(np.abs(wide) < 2.0**31, wide, -(2.0**31)).astype(np.int32)
     with np.errstate(over="ignore"):
@@ -141,7 +141,7 @@ def in_int32(_: Case, rounded: Any, zero: Any) -> Any:
 
 
 def with_other_modes(**changed: str) -> Quantize:
-    """Answer as another case of the document does."""
+    """Answer as for a case of the same document in other modes."""
 
     def quantize(case: Case, tensors: Tensors) -> Mapping[str, Any]:
         modes = dict(case.modes) | changed
@@ -160,7 +160,7 @@ def flushed(case: Case, tensors: Tensors) -> Mapping[str, Any]:
 
 
 def all_flushed(nan: int) -> Quantize:
-    """Treat subnormal numbers and scales as zero; 0/0 becomes a code, whatever the zero point."""
+    """Treat subnormal numbers and scales as zero; 0/0 is the code ``nan`` for any zero point."""
 
     def quantize(case: Case, tensors: Tensors) -> Mapping[str, Any]:
         x, scale, zero = operands(case, tensors)
@@ -174,7 +174,7 @@ def all_flushed(nan: int) -> Quantize:
 
 
 def flushed_products(case: Case, tensors: Tensors) -> Mapping[str, Any]:
-    """Multiply in float32 what was rounded to it, subnormal scales as zero."""
+    """Round differences to float32 and multiply there, with subnormal scales as zero."""
     x, scale, zero = operands(case, tensors)
     scale = np.where(scale < np.finfo(np.float32).tiny, np.float32(0), scale)
     difference = (x.astype(np.int64) - zero).astype(np.float32)
@@ -194,7 +194,7 @@ def replacing(
     *parts: tuple[Callable[[Any, Any], Any], Callable[[Any], Any]],
     quantize: Quantize = answer_rightly,
 ) -> Quantize:
-    """Answer as ``quantize`` does, but for the codes of some x and quotients."""
+    """Answer as ``quantize`` does, with other codes where x and its quotient meet a condition."""
 
     def answer(case: Case, tensors: Tensors) -> Mapping[str, Any]:
         y, (x, scale, _) = quantize(case, tensors)["y"], operands(case, tensors)
@@ -217,12 +217,12 @@ def not_a_number(x: Any, _: Any) -> Any:
 
 
 def beyond(low: float, high: float = np.inf) -> Callable[[Any, Any], Any]:
-    """Whether x is a number, and its quotient between two limits, the first included."""
+    """Whether x is finite, and its quotient at least ``low`` and less than ``high``."""
     return lambda x, quotient: np.isfinite(x) & (quotient >= low) & (quotient < high)
 
 
 def rounding_operands(case: Case, tensors: Tensors) -> Mapping[str, Any]:
-    """Divide in float16 what was rounded to it; the largest scales are infinite then."""
+    """Round x and scales to float16 and divide there; the largest scales become infinite."""
     x, scale, _ = operands(case, tensors)
     with np.errstate(all="ignore"):
         quotient = x.astype(np.float16) / scale.astype(np.float16)
@@ -249,7 +249,7 @@ Lay = Callable[[tuple[int, ...], np.ndarray], np.ndarray]
 
 
 def in_layout(lay: Lay) -> Quantize:
-    """Quantize with scales and zero points that are laid otherwise along the tensor."""
+    """Quantize with scales and zero points that ``lay`` spreads over the tensor."""
 
     def quantize(case: Case, tensors: Tensors) -> Mapping[str, Any]:
         scale, zero = (lay(tensors["x"].shape, tensors[name]) for name in ("scale", "zero"))
@@ -261,7 +261,7 @@ def in_layout(lay: Lay) -> Quantize:
 
 
 def turned(case: Case, tensors: Tensors) -> Mapping[str, Any]:
-    """Dequantize with the row of scales repeated, not each scale in its block."""
+    """Dequantize with the row of scales repeated, instead of each scale in its block."""
     length = tensors["x"].shape[1]
     scale, zero = (np.tile(tensors[name], 16)[:, :length] for name in ("scale", "zero"))
     with np.errstate(all="ignore"):
@@ -396,7 +396,7 @@ def test_plain_numpy_dequantizes(name: str) -> None:
 
 
 def test_rounding_operands_first_conforms() -> None:
-    """The scales that float16 makes infinite are those of the open elements."""
+    """Only elements with open answers have scales that become infinite in float16."""
     found = judge(FLOAT8_IN_FLOAT16, rounding_operands)
     assert (found.verdict, found.problems) == ("conforms", ())
 
@@ -416,7 +416,7 @@ def test_planted_mechanisms_are_named(mechanism: str, name: str, quantize: Quant
 
 
 def wrong_from(length: int) -> Quantize:
-    """The second thread of a kernel that gives it the elements from some place on is wrong."""
+    """A kernel whose second thread, which gets the elements from ``length`` on, is wrong."""
 
     def quantize(case: Case, tensors: Tensors) -> Mapping[str, Any]:
         codes = np.array(answer_rightly(case, tensors)["y"])
@@ -427,7 +427,7 @@ def wrong_from(length: int) -> Quantize:
 
 
 def in_memory_order(case: Case, tensors: Tensors) -> Mapping[str, Any]:
-    """Take the elements as they lie in memory, whatever the steps between them."""
+    """Read the elements one after another in memory, ignoring the strides."""
     x = tensors["x"]
     contiguous = np.lib.stride_tricks.as_strided(x, x.shape, np.empty(x.shape, x.dtype).strides)
     return answer_rightly(case, {**tensors, "x": contiguous})
