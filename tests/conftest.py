@@ -1,4 +1,4 @@
-"""Which tests run, and which begin first: those that take long, so that no process waits."""
+"""Marks the tests that run at night, and lets long ones begin first, so that no process waits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import settings
 
-# How long an example takes depends on the machine's load, and is nothing that a test may judge.
+# The time that an example takes depends on the machine's load, so there is no deadline.
 settings.register_profile("castigate", settings(), deadline=None)
 settings.load_profile("castigate")
 
@@ -59,6 +59,6 @@ def _mark_nightly(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what runs at night; sort by how long a file takes, within a file the order stays."""
+    """Mark the tests that run at night; move long files to the front, keeping a file's order."""
     _mark_nightly(items)
     items.sort(key=_rank)

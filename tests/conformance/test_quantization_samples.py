@@ -1,4 +1,4 @@
-"""What the self test asks of quantization has one answer in every document."""
+"""The samples of quantization in the self test have one right answer in every document."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def only(tensor: Bits) -> int:
 
 
 def element_answers(case: Case) -> Iterator[tuple[int, tuple[int, ...], bool]]:
-    """The code of each element of a sample, what is allowed for it, and whether that is open."""
+    """Yield the code of each element of a sample, the codes allowed, and whether it is open."""
     asked = sample(case)
     scale, zero = (only(asked.tensors[name]) for name in ("scale", "zero"))
     for x, y in zip(asked.tensors["x"].tolist(), asked.results["y"].tolist(), strict=True):

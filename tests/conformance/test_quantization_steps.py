@@ -37,7 +37,7 @@ TO_BRAIN = "onnx-dequantize-linear:25/int16/bfloat16/scale:float32/form:tensor"
 
 
 def named(case: str, quantize: Quantize) -> list[str]:
-    """The ways that explain a system's wrong answers."""
+    """Judge a system; return the mechanisms that explain its wrong answers."""
     problem = judge(case, quantize).problems[0]
     assert isinstance(problem, WrongQuantized)
     assert all(map(says, problem.followed))
@@ -45,7 +45,7 @@ def named(case: str, quantize: Quantize) -> list[str]:
 
 
 def scaled_limits(case: Case, tensors: Tensors, largest: float = np.inf) -> Any:
-    """x, and the limits of codes times the scale, in float32."""
+    """Return x, and the scale times the limits of codes, in float32."""
     x, scale, zero = operands(case, tensors)
     x, scale, zero = (each.astype(np.float32) for each in (x, scale, zero))
     limits = [scale * (np.float32(end) - zero) for end in ends(case)]
@@ -95,14 +95,14 @@ def in_float16(values: Any) -> Any:
 
 
 def from_odd(values: Any) -> Any:
-    """bfloat16 of which only odd patterns are rounded up, as float32."""
+    """Round to bfloat16, as float32: add the half only where the truncated pattern is odd."""
     bits = values.astype(np.float32).view(np.uint32).astype(np.uint64)
     high = bits + ((bits & 0x10000) >> 1) >> 16 << 16
     return np.where(np.isfinite(values), high.astype(np.uint32).view(np.float32), values)
 
 
 def by_steps(codes: Any, scale: Any, difference: Any, product: Any) -> Quantize:
-    """A dequantization whose steps are rounded."""
+    """A dequantization whose steps are rounded by the given functions."""
 
     def quantize(case: Case, tensors: Tensors) -> Mapping[str, Any]:
         x, factor, zero = operands(case, tensors)
@@ -147,7 +147,7 @@ def test_subnormal_products_are_no_subnormal_scales() -> None:
 
 
 def with_quotients(change: Callable[[Any], Any]) -> Quantize:
-    """Round quotients in float32 as a change of them says, and then rightly."""
+    """A quantization that changes the quotients in float32, and then rounds these rightly."""
 
     def quantize(case: Case, tensors: Tensors) -> Mapping[str, Any]:
         x, scale, _ = operands(case, tensors)
@@ -160,7 +160,7 @@ def with_quotients(change: Callable[[Any], Any]) -> Quantize:
 
 
 def without_last_bits(quotients: Any) -> Any:
-    """Quotients as E4M3 has them, of whose subnormals the last bits are lost."""
+    """Round quotients to four significant bits, and truncate those that are subnormal in E4M3."""
     unit = 2.0**-9
     magnitudes = np.abs(quotients.astype(np.float64))
     significand, exponent = np.frexp(magnitudes)
@@ -171,7 +171,7 @@ def without_last_bits(quotients: Any) -> Any:
 
 
 def carried(quotients: Any) -> Any:
-    """Quotients in float16, of whose subnormals powers of two are doubled if they were smaller."""
+    """Round quotients to float16, and double subnormal powers of two that were rounded up."""
     rounded = quotients.astype(np.float16)
     grown = np.abs(rounded.astype(np.float64)) > np.abs(quotients.astype(np.float64))
     is_power = np.isin(np.abs(rounded).view(np.uint16), 1 << np.arange(10))

@@ -22,7 +22,7 @@ BACK = "onnx-dequantize-linear:{}/{}/{}/scale:{}/form:tensor"
 
 
 class Thread(NamedTuple):
-    """What one thread shows."""
+    """The numbers of one thread, and the mechanism behind its answers."""
 
     name: str
     case: str

@@ -1,6 +1,6 @@
-"""The inputs of the quick tier contain what tells faults of wide sources apart.
+"""The inputs of the quick tier contain those that show faults of wide sources.
 
-The tier sweeps no source of 64 bits. So its inputs must meet a fault in any part of a binade.
+The tier sweeps no source of 64 bits. So its inputs must show a fault in any part of a binade.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SEEDS = pytest.mark.parametrize("seed", [0, 1])
 
 
 def last_kept_bits(codes: Bits) -> Bits:
-    """The last bit of float64 that float32 has too: whether a tie goes up or down."""
+    """The lowest bit of float64 that float32 keeps; it decides whether a tie rounds up."""
     return codes >> np.uint64(29) & np.uint64(1)
 
 
@@ -167,7 +167,7 @@ def test_each_bit_alone_decides_beside_a_tie(source: str, dropped: int) -> None:
     ],
 )
 def test_both_ends_of_every_step_are_asked(source: str, target: str) -> None:
-    """So a backend that keeps the order of values and is right there is right everywhere."""
+    """A monotonic backend that is right at both ends of each step is right everywhere."""
     inputs = quick_inputs(source, target, 0, 0)
     are_neighbors = np.diff(inputs) == 1
     rulings = [
@@ -200,19 +200,19 @@ def without_some_bits_of_subnormals(bits: Any) -> Any:
 
 
 def with_bytes_that_add_up(bits: Any) -> Any:
-    """Adds the bytes below a tie in 8 bits: a sum of 256 is none."""
+    """Adds the bytes below a tie in 8 bits, so that a sum of 256 becomes 0."""
     is_lost = (bits + (bits >> np.uint32(8) & np.uint32(15))) & np.uint32(255) == 0
     return REFERENCE.cast(HALF, np.where(is_lost, bits & ~np.uint32(0xFFF), bits))
 
 
 def with_low_halves(bits: Any) -> Any:
-    """Reads of the bits below a tie only those of the low half."""
+    """Reads only the low 16 of the bits below a tie in large integers."""
     is_large = (bits >= 1 << 26) & (bits < 1 << 31)
     return REFERENCE.cast(ROUNDED, np.where(is_large, bits & ~np.uint32(0x10000), bits))
 
 
 def with_wrong_subnormals(bits: Any) -> Any:
-    """Is wrong for a row of a table of the leading digits of subnormals."""
+    """Is wrong for subnormals with some leading digits, as if one row of a table were wrong."""
     values = (bits & 0x7FFFFFFF).astype(float)
     digits = values / 2.0 ** np.floor(np.log2(np.maximum(values, 1)))
     is_wrong = (values < 1 << 23) & (digits >= 1.25) & (digits < 1.5) & (values > 15)

@@ -1,4 +1,4 @@
-"""Inputs that a document wants refused, among others that it wants answered."""
+"""Inputs that a document requires to be refused, among others that must be answered."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_an_environment_has_one_release_and_this_castigate_and_is_kept(
     assert frames.python("1.3") == python
     assert marker.exists()
     assert frames.made == ["1.3"]
-    # One whose making was interrupted is made anew.
+    # An environment is made anew if making it was interrupted.
     (Path(python).parents[1] / environments.COMPLETE).unlink()
     assert frames.python("1.3") == python
     assert not marker.exists()
@@ -182,7 +182,7 @@ def test_bisect_shows_both_answers_and_the_script(
 ) -> None:
     monkeypatch.setattr(releases, "_offered", lambda package: KNOWN)
     monkeypatch.setattr(bisect, "_installed", lambda package: "1.32.0")
-    # In place of the path of a Python.
+    # The version stands in for the path of a Python.
     monkeypatch.setattr(Environments, "python", lambda self, version: version)
 
     def answered(

@@ -42,7 +42,7 @@ def inputs_of(chain: Chain, chance: random.Random, sample: int) -> Iterator[int]
 
 
 def check(found: RemovableCast, chance: random.Random, sample: int) -> None:
-    """Whether the definition says of each input what the answer says of all."""
+    """Assert that the definition confirms the answer: on its counterexample, or on each input."""
     chain, target = chain_named(found.chain), format_named(chain_named(found.chain).target)
     direct = [ruling(chain.direct)]
     if found.counterexample is not None:
@@ -61,7 +61,7 @@ def check(found: RemovableCast, chance: random.Random, sample: int) -> None:
 
 
 def checked(edition: str, number: int, sample: int) -> dict[str, int]:
-    """Check so many chains of each answer."""
+    """Check at most ``number`` chains of each answer; return how many were checked."""
     chance = random.Random(edition)
     document, _, version = edition.partition(":")
     chains = list(chains_of(document, version))

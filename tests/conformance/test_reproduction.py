@@ -23,7 +23,7 @@ SHOWN_IN_A_ROW = "np.full(37, 0x3f800000, "
 
 
 class AlwaysWrong:
-    """Answers a 1 wrongly: in a row of at least ``length`` otherwise than in a shorter one."""
+    """Answers 1 wrongly, in rows of at least ``length`` elements otherwise than in shorter ones."""
 
     name, version = "wrong", "1"
     claims: tuple[str, ...] = ()

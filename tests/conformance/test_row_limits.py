@@ -54,7 +54,7 @@ def judged(
 
 
 def last_bit(bits: Any, answer: Any) -> Any:
-    """Wrong for 3, 7 and their like: a fourth of all inputs."""
+    """Flip the last bit of the answers to 3, 7, 11 and so on: a fourth of all inputs."""
     return np.where(bits & 3 == 3, answer ^ 1, answer).astype(answer.dtype)
 
 
@@ -96,7 +96,7 @@ def test_all_inputs_are_requested_on_the_other_side_of_the_limit(
     asked: list[Any] = []
     found = judged(changing(lambda bits, answer: answer), limit=limit, asked=asked)
     assert (found.verdict, found.message, found.divergences) == ("conforms", "", ())
-    *_, row, _, others = asked  # Before is a short row, and between them are the shapes.
+    *_, row, _, others = asked  # A short row comes first, and the shapes come between these two.
     assert isinstance(row, Cast)
     assert row.bits.size == INPUTS
     assert isinstance(others, CastBatch)
@@ -151,7 +151,7 @@ def test_wide_elements_of_calls_are_compared_too() -> None:
 
     asks = across([BELOW], case, rules, inputs, expected, one_row)
     worse = feed(asks, answering(call=imaginary))
-    # The document is open here: the first answers stay, and the note says that others came.
+    # The document is open here: the first answers are kept, and a note tells of the others.
     assert worse.answer.tobytes() == answer.tobytes()
     assert worse.notes[0].startswith("256 of 256 inputs have other answers")
     other = f"0x{1:016x}{0:016x}"

@@ -42,7 +42,7 @@ needs_numba = pytest.mark.skipif(
 
 
 def found(folder: Path, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A backend's only case, and its runs."""
+    """A backend's only case, and its runs of inputs."""
     [case] = [row for row in rows(folder, "cases") if row["backend"].endswith(f":{name}")]
     runs = [row for row in rows(folder, "divergences") if row["backend"] == case["backend"]]
     return case, runs
@@ -96,7 +96,7 @@ def test_full_counts_all_wrong_answers_and_quick_finds_a_part_of_them(
     [one] = found(full, "WrongRange")[1]
     assert (one["first"], one["last"], one["answer"], one["slope"]) == (first, last, 0, 0)
     assert len(found(quick, "WrongRange")[1]) > 0
-    # A part of the runs is listed, all of them are counted.
+    # Only a part of the runs of inputs is listed, but all are counted.
     case, runs = found(full, "ManyRuns")
     assert (case["wrong"], case["runs"], len(runs)) == (1 << 17, 1 << 17, 1 << 16)
     assert [row["first"] for row in runs] == list(range(0x3FF, 1 << 26, 1 << 10))
@@ -123,7 +123,7 @@ def test_full_counts_wrong_roundings(tmp_path: Path) -> None:
     assert run(quick, *given, *HALF) == 1
     assert run(full, *given, *HALF, FULL, "--jobs=2") == 1
     ties = 2 * 30 * 512
-    """Signs, exponents, and mantissas that end in 0."""
+    """The numbers of signs, of exponents, and of mantissas that end in 0."""
     case, runs = found(full, "TiesAway")
     assert counted(case, runs) == (ties, ties)
     assert [row["first"] for row in runs[:2]] == [0x38801000, 0x38805000]
@@ -146,7 +146,7 @@ def test_full_counts_wrong_roundings(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two backends, by one worker each."""
+    """A run of two backends with one job."""
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
     assert run(folder, *TWO, "--jobs=1") == 1
     return folder
@@ -165,7 +165,7 @@ def test_tables_are_the_same_for_any_number_of_jobs(more: list[str], tmp_path: P
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Three thirds of the run."""
+    """Three shards of the run."""
     folder = tmp_path_factory.mktemp("shards")
     for number in (1, 2, 3):
         assert run(folder / str(number), *TWO, f"--shard={number}/3") in (0, 1)
@@ -208,7 +208,7 @@ def test_resume_repeats_tasks_whose_parts_are_missing_or_damaged(
 
 @pytest.mark.nightly
 def test_a_run_of_64_bit_sources_is_the_same_in_shards(tmp_path: Path) -> None:
-    # The backend sets the number of samples in a worker that has loaded it: one does all visits.
+    # The backend sets the size of samples in a worker that has loaded it, so one does all visits.
     given = (backend("FewSamples"), ONNX, "--source=uint64", "--target=bool", FULL, "--jobs=1")
     assert run(tmp_path / "run", *given) == 1
     for number in (1, 2):
@@ -220,7 +220,7 @@ def test_a_run_of_64_bit_sources_is_the_same_in_shards(tmp_path: Path) -> None:
     [case] = rows(merged, "cases")
     assert case["inputs"] > 1 << 20
     assert 1 << 17 < case["wrong"] < 1 << 19
-    # What two visits have found lies in one order.
+    # The failures that two visits found are in one order.
     firsts = [row["first"] for row in rows(merged, "divergences")]
     assert len(firsts) == 1 << 16
     assert firsts == sorted(set(firsts))
@@ -295,7 +295,7 @@ BAD_USAGE = [
 
 
 def error_of(*arguments: str, command: Command = castigate_in_process) -> str:
-    """The error about arguments that cannot be used: one line, and nothing on stdout."""
+    """Run a command that must fail by one line on stderr; return the line."""
     code, out, err = command(*arguments)
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert err.startswith("castigate: ")

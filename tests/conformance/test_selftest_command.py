@@ -31,7 +31,7 @@ def short_figures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def planted(tmp_path: Path) -> Test:
-    """Test the example in Python after some of its text was replaced."""
+    """A function that replaces parts of the example in Python, and tests the result."""
 
     def test(
         options: tuple[str, ...] = (), **replaced: str
@@ -143,7 +143,7 @@ def test_a_hostile_program_is_broken(deed: str, result: str) -> None:
     code, found, err = results(f"exec:{shlex.quote(sys.executable)} {HOSTILE} {deed}")
     assert (code, err) == (1, "")
     assert broken(found)["cast", "int8"].startswith(result)
-    # It only starts where memory is offered.
+    # It starts only if shared memory is offered.
     assert "KeyError: 'memory'" in broken(found)["hello", "without shared memory"]
 
 

@@ -84,7 +84,7 @@ class Environment:
         script.chmod(0o755)
 
     def run(self, project: Path, *command: str, path: str = "") -> tuple[int, str, str]:
-        """The exit code, stdout and stderr of a command that is started in a project's folder."""
+        """Run a command in a project's folder; return the exit code, stdout and stderr."""
         variables = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
         done = subprocess.run(
             [self.bin / command[0], *command[1:]],
@@ -138,7 +138,7 @@ def test_a_projects_own_suite_named_conformance_runs(
     (project / "test_own.py").rename(project / "conformance" / "test_own.py")
     code, out, _ = environment.run(project, "python", "-m", "pytest", "--pyargs", "conformance")
     assert (code, "1 passed" in out) == (0, True), out
-    # An option --backend of the project's own is the project's.
+    # If the project defines an option --backend, its tests get that option.
     (project / "conftest.py").write_text(
         "def pytest_addoption(parser): parser.addoption('--backend')"
     )

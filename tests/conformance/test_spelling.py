@@ -1,4 +1,4 @@
-"""Every spelling of a value: patterns, decimals, nan, inf, true; and what is refused, and why."""
+"""Every spelling of a value: patterns, decimals, nan, inf, true; and reasons for refusals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TINY = [form.name for form in FLOATS if form.bits <= 8]
 
 
 def read(form: Format, text: str) -> int:
-    """The pattern of a spelling; as a number of JSON it must be the same."""
+    """Return the pattern of a spelling, which must be the same as text and as a JSON number."""
     code = datum(form, text, "input")
     assert isinstance(code, int)
     assert datum(form, JsonNumber(text), "input") == code
@@ -37,7 +37,7 @@ def refusal(form: Format, text: str) -> str:
 
 
 def finite(form: Format) -> dict[int, Fraction]:
-    """The value of every pattern that has one."""
+    """The value of every finite pattern."""
     decoded = {code: exact.decode(form, code) for code in range(form.mask + 1)}
     return {
         code: (-1) ** number.sign * number.significand * Fraction(2) ** number.exponent

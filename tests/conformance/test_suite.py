@@ -1,4 +1,4 @@
-"""``pytest conformance --backend=…`` from outside: exit codes, what is shown, what is recorded."""
+"""``pytest conformance --backend=…`` as a process: its exit codes, output and records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMALL = "onnx-cast:25/int4/int2"
 
 
 def suite(*arguments: str, target: str = "conformance", cwd: Path = ROOT) -> tuple[int, str]:
-    """The exit code and everything said; never an internal error."""
+    """Run the suite; return its exit code and its output, which must not have an internal error."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", target, *arguments]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     output = done.stdout + done.stderr
@@ -135,7 +135,7 @@ def test_a_node_id_ends_in_the_case_id_and_selects_it() -> None:
 
 @pytest.fixture(scope="module")
 def failure(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Any]:
-    """A failing and a passing case: what was said, and the JUnit XML."""
+    """The output and the JUnit XML of a failing and a passing case."""
     xml = tmp_path_factory.mktemp("suite") / "out.xml"
     words = f"{TIES} or {SMALL}"
     code, output = suite(hostile("TiesAway"), ONNX, "-k", words, f"--junitxml={xml}")

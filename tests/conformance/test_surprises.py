@@ -1,4 +1,4 @@
-"""Faults of position, neighbors, shape, memory and past: all are found by the cases of a pair."""
+"""Faults of position, neighbors, shape, memory and past are found, but for one limitation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sweep counts what a walk counts, however many rulings judge it and however it is cut."""
+"""A sweep counts the same as a walk, with any number of rulings and any cuts."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def names_of(pair: str) -> list[str]:
 
 
 def at_random(density: int) -> Change:
-    """Flips a bit of answers that depends on the input, of one in so many."""
+    """Flip a bit, which depends on the input, of one answer in ``density``."""
 
     def change(inputs: Any, answers: Any) -> Any:
         mixed = (inputs.astype(np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15)) >> np.uint64(40)
@@ -99,7 +99,7 @@ def at_random(density: int) -> Change:
 
 
 def in_stretches(wrong: int) -> Change:
-    """Flips a bit of the first answers of each 2048."""
+    """Flip a bit of the first ``wrong`` answers of each 2048."""
 
     def change(inputs: Any, answers: Any) -> Any:
         is_wrong = (inputs & np.uint32(0x7FF)) < wrong
@@ -216,7 +216,7 @@ def test_the_smallest_of_a_whole_range_is_known_without_a_walk(
 
 
 def test_few_wrong_answers_of_many_chunks_and_a_stretch_after_them_are_found_in_order() -> None:
-    # From 0x1000_0000 on the right answer is zero: one step, within which a stretch is all wrong.
+    # From 0x1000_0000 on the right answer is zero: one step, which has a stretch of wrong answers.
     lo = 0x1000_0000
     stretch = lo + 2 * MOST_WAITING * SMALL_CHUNK
     hi = stretch + 4 * SMALL_CHUNK
@@ -233,7 +233,7 @@ def test_few_wrong_answers_of_many_chunks_and_a_stretch_after_them_are_found_in_
 
 
 def alternating(inputs: Any, answers: Any) -> Any:
-    """One answer to all inputs of four chunks, and another one to those of the next four."""
+    """Answer 1 to all inputs of four chunks, 2 to those of the next four, and so on."""
     return (1 + (inputs // np.uint32(4 * SMALL_CHUNK) & np.uint32(1))).astype(answers.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Errors under a sweep: on open inputs none, on any other one that names the input."""
+"""Errors in a sweep: a note on open inputs; on any other input an error that names it."""
 
 from __future__ import annotations
 

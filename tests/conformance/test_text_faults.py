@@ -1,4 +1,4 @@
-"""Faults of parsers, of writers and of copies of texts are met by the inputs of the tier quick."""
+"""The inputs of the tier quick show faults of parsers, of writers and of copies of texts."""
 
 from __future__ import annotations
 

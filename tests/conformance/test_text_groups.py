@@ -18,7 +18,7 @@ STRING_CASES = [case for case in select(["onnx-cast:25"]) if case.source == "str
 
 
 GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
-    # Of float32 the texts beside the ends of its ranges, too. The value comes before the spelling.
+    # Includes texts beside the ends of float32's ranges. The value outranks the spelling.
     "float32": {
         "ordinary": ("0", "-0.0", "3.14", "1E+5", "0.12345678901234567", "100000000000000000000.0",
                      "1.1754943508222876e-38", "3.4028234e38"),
@@ -33,7 +33,7 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
     "float16": {"ordinary": ("65504",), "overflow": ("65519",), "subnormal": ("1e-5",)},
     "int64": {"digits": ("9223372036854775807",)},
     "int8": {"ordinary": ("127",), "overflow": ("-129",)},
-    # A text has the values of float64.
+    # If the target is string, texts are grouped by their values in float64.
     "string": {"subnormal": ("5e-324",), "overflow": ("1e309",)},
 }  # fmt: skip
 

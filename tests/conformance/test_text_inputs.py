@@ -1,4 +1,4 @@
-"""Texts and numbers of the tier quick are where parsers and writers take another path."""
+"""Texts and numbers of the tier quick lie where parsers and writers switch to another path."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def digits_of(text: str) -> str:
 
 
 def value_of(text: str) -> Fraction | None:
-    """The value of a number that is neither too large nor too small to be computed quickly."""
+    """The exact value of a number; None if it is too large or too small to be computed quickly."""
     exponent = text.lower().partition("e")[2] or "0"
     return Fraction(text) if len(text) < 4_000 and abs(int(exponent)) < 2_000 else None
 
@@ -58,7 +58,7 @@ def test_ties_of_float64_of_every_magnitude_are_asked_in_full(seed: int) -> None
 @SEEDS
 @pytest.mark.parametrize("most", [16, 17, 18, 19, 20, 40, 100, 308, 500, 767, 768, 769, 800, 1_000])
 def test_a_digit_behind_any_number_of_digits_decides(most: int, seed: int) -> None:
-    """A parser of so many digits is wrong on some text; Python's own is right."""
+    """A parser that reads only ``most`` digits is wrong on some text; Python's own is right."""
     wrong = 0
     for text in numbers("float64", seed):
         digits = digits_of(text)

@@ -1,4 +1,4 @@
-"""The example adapter runs as its README says and is a good citizen."""
+"""The example adapter runs as its README says, and keeps bits, layouts and ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Visits give every input once, in order, however they are cut, and meet every step."""
+"""Visits give every input once and in order, with any cuts, and visit every step."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def visited(chosen: Steps, lo: int, hi: int) -> list[int]:
 
 
 def changes(rules: Ruling, inputs: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether what is allowed differs from what is allowed one pattern before."""
+    """Whether the allowed answers differ from those of the pattern before."""
     expected = expect_by_kernels.expect(rules, inputs)
     columns = (expected.branch_indices, expected.codes, expected.others)
     return np.any([column[1:] != column[:-1] for column in columns], axis=0)
@@ -179,7 +179,7 @@ def test_of_too_many_steps_those_at_both_ends_are_visited(monkeypatch: pytest.Mo
     assert (found[0], found[-1]) == (part.first, part.last)
     periods = sorted({code - part.first >> part.shift for code in found})
     last = part.last - part.first >> part.shift
-    # Where no step begins with its period, one period more is seen.
+    # If no step begins at the start of its period, one more period is visited.
     near = bisect_left(periods, last // 2)
     assert near in (kept, kept + 1)
     assert periods[:near] == list(range(near))

@@ -1,4 +1,4 @@
-"""All open inputs of a pair are looked at, and one exception among them is told."""
+"""The survey asks all open inputs of a pair, and reports a single exception among them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ODD = 0x7F800123
 
 
 class LowBits:
-    """Zero, but one where a NaN has a certain pattern; rows that end within a vector say so."""
+    """Answers 1 to the pattern ``odd``, else 0; asserts that no row ends within a vector."""
 
     def __init__(self, odd: int | None = None) -> None:
         self.odd = odd
@@ -37,7 +37,7 @@ class LowBits:
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_regions, "_open_ranges", lambda _: RANGES)
     monkeypatch.setattr(open_regions, "CHUNK", 1000)
-    # It counts the same, and need not be compiled.
+    # The uncompiled form counts the same.
     monkeypatch.setattr(open_regions.tally_numba, "tally_answers", tally_answers)
 
 
@@ -62,5 +62,5 @@ def test_an_exception_that_the_telling_inputs_do_not_show_is_told() -> None:
 def test_open_ranges_are_all_that_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     ranges = open_regions._open_ranges(open_regions.ruling(CASE))
-    # From 256 and from -1 on, whose fractions are dropped; NaNs and infinities lie beyond.
+    # Fractions are dropped, so values from 256 and from -1 on are open; infinities and NaNs follow.
     assert ranges == [(0x43800000, 0x80000000), (0xBF800000, 0x100000000)]

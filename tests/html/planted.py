@@ -113,7 +113,7 @@ def one_cell(backend: str, name: str, judgement: Judgement) -> Plant:
 
 
 def violated(backend: str, name: str, rows: int = 1, rule: str = "rounds") -> Judgement:
-    """A judgement in which one rule is broken on so many runs of inputs."""
+    """A judgement in which one rule is broken on ``rows`` runs of inputs."""
     wrong = divergence(steps(rows), rule=rule)
     return Judgement(name, backend, "violates", (wrong,), inputs=256)
 

@@ -277,7 +277,7 @@ def test_a_rule_links_to_its_broken_cases_and_back(chromium: Any, tmp_path: Path
     page.click("tr[id='clamp'] a.lines >> nth=0")
     shown = page.locator("tr:target")
     assert "clamp" in shown.inner_text()
-    # The matrices above have their full height by now, and the address still says where to look.
+    # The matrices above are drawn by now, and the row that the address names is still in view.
     assert shown.evaluate("(row) => row.getBoundingClientRect().top < innerHeight")
     one.context.close()
     assert one.wrong == []

@@ -51,7 +51,7 @@ def test_the_page_shows_them_and_is_linked(folder: Path) -> None:
 
 
 def test_any_nan_equals_any_nan(tmp_path: Path) -> None:
-    """Of the planted backends, one returns another payload than the others."""
+    """One of the planted backends returns another NaN payload than the others."""
     for porting in portings(planted_run(tmp_path / "run")):
         assert [(each.portability, each.words) for each in porting.pairs] == [(SAFE, "")]
 

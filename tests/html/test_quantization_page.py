@@ -1,4 +1,4 @@
-"""The pages of quantization and of blocks: who follows which rule, and where not."""
+"""The pages of quantization and of blocks: which backends follow which rule, and where not."""
 
 from __future__ import annotations
 

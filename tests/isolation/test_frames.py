@@ -24,7 +24,7 @@ from oracles.backend.frames import (
 )
 
 LITTLE_MEMORY = 4 * READ_CHUNK
-"""More than a reader needs for a frame that never comes, much less than such a frame announces."""
+"""More than a reader needs for a truncated frame, much less than such a frame announces."""
 TEXTS = st.text(st.characters())  # lone surrogates too
 VALUES = st.recursive(
     st.none()

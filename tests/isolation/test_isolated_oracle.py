@@ -185,7 +185,7 @@ def test_a_crash_on_two_inputs_together_names_both(planted: LoadPlanted) -> None
     assert crashed.inputs is not None
     assert {0x10, GUILTY} <= set(crashed.inputs.tolist())
     assert str(crashed) == "the process was ended by SIGSEGV"
-    # If both are in one half, that half as a whole.
+    # If both are in one half, the crash names that half as a whole.
     crashed = crash(oracle, np.concatenate([inputs[1:5], HARMLESS]))
     assert crashed.inputs is not None
     assert crashed.inputs.tolist() == inputs[1:5].tolist()
@@ -218,7 +218,7 @@ def test_a_backend_that_cannot_be_loaded_again_stays_crashed(planted: LoadPlante
     assert str(crashed) == f"the process was ended by SIGSEGV; {lost}"
     assert crashed.inputs is not None
     assert crashed.inputs.tolist() == INPUTS.tolist()
-    # Of later inputs nothing is known.
+    # A later crash names no inputs, since no process can be asked.
     later = crash(oracle, HARMLESS)
     assert (str(later), later.inputs) == (lost, None)
 

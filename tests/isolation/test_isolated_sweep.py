@@ -1,4 +1,4 @@
-"""A sweep that another process answers: the same judgements, and out of that process's reach."""
+"""A sweep that another process answers: the same judgements, which it cannot influence."""
 
 from __future__ import annotations
 

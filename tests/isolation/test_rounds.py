@@ -50,7 +50,7 @@ def values(replies: list[Reply]) -> list[Any]:
 
 
 def calls(client: Client) -> int:
-    """How many casts the adapter has made; this is one of them."""
+    """The number of casts that the adapter has made, including the one made here."""
     return int(client.backend.oracle.cast(CASE, np.zeros(1, np.uint8))[0])
 
 
@@ -86,7 +86,7 @@ def test_each_request_is_made_by_a_call_of_its_own(client: Client) -> None:
 
 @adapter("Counting")
 def test_every_cast_is_made_for_its_own_case(client: Client) -> None:
-    # Its road is the same, but only a sweep relies on that.
+    # Both cases have the same road, but only a sweep relies on that.
     assert values(client.send([Cast(CASE, ROW), Cast(NEWEST, ROW)])) == [1, 2]
 
 
@@ -196,7 +196,7 @@ def test_a_crash_is_the_reply_to_the_guilty_request_alone(
         assert crash.death.inputs.tolist() == [GUILTY]
         for reply in (first, last):
             assert reply.value.tolist() == ROW.tolist()
-    # Once so many messages have ended the process, each request is sent alone.
+    # After enough messages have ended the process, each request is sent alone.
     assert messages.count("many") == 1
 
 
@@ -227,7 +227,7 @@ def test_equal_tensors_are_sent_once_and_cases_of_equal_requests_are_listed() ->
         Road(CASE),
     ]
     [message] = round_messages(asked, OFFERS)
-    # A case that makes a request twice wants two answers.
+    # If a case makes equal requests, each is answered.
     assert message.places == [[0, 1], [2], [3], [4]]
     assert [each["ask"] for each in message.entries] == ["cast", "cast", "cast", "road"]
     assert [each.tolist() for each in message.arrays.values()] == [ROW.tolist()] * 2

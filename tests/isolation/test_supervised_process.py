@@ -1,4 +1,4 @@
-"""A process times out by the time in which this one has run; its last words are read in full."""
+"""Timeouts exclude time in which this process was suspended; last words are read in full."""
 
 from __future__ import annotations
 

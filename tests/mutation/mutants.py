@@ -1,4 +1,4 @@
-"""The small changes that cosmic-ray can make to one module, without those that say nothing.
+"""The small changes that cosmic-ray can make to one module, without those that no test can see.
 
 cosmic-ray is imported late: pages are made, and stored results read, without it.
 """

@@ -56,7 +56,7 @@ def first_rows(results: Results) -> Iterator[list[str]]:
 
 
 def rows_now(results: Results, verdicts: Verdicts) -> Iterator[list[str]]:
-    """One row for each package: how its mutants fare now, and what is said of survivors."""
+    """One row for each package: how its mutants fare now, and the verdicts on survivors."""
     for name, tried in groups(results):
         survivors = [each for each in tried if each.now == "survived"]
         said = Counter(kind_of(each, verdicts) for each in survivors)
@@ -67,9 +67,9 @@ def rows_now(results: Results, verdicts: Verdicts) -> Iterator[list[str]]:
 
 
 def kind_of(tried: Tried, verdicts: Verdicts) -> str:
-    """How the verdict of a survivor begins.
+    """The first words of the verdict on a survivor, or ``not read``.
 
-    One that is said to be tested, but survives, was not read again.
+    A survivor whose verdict says that it is tested counts as not read.
     """
     said = verdict_of(tried.mutant, verdicts)
     return next((kind for kind in (EQUIVALENT, UNTESTED) if said.startswith(kind)), NOT_READ)

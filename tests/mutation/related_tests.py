@@ -1,4 +1,4 @@
-"""Which tests belong to a module: those that a mutant of it has to fail."""
+"""Which tests belong to a module: one of them must fail for each of its mutants."""
 
 from __future__ import annotations
 

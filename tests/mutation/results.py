@@ -1,4 +1,4 @@
-"""What became of each mutant of a run, stored so that a run continues and pages can be made."""
+"""The outcomes of a run's mutants, stored so that a run can continue and pages can be made."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Tried(BaseModel):
 
 
 class Results(BaseModel):
-    """The mutants that a seed drew, and what became of those that were tried."""
+    """The mutants of a seed that were tried, with their outcomes."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -36,7 +36,7 @@ class Results(BaseModel):
     tried: list[Tried]
 
     def untried(self, mutants: list[Mutant]) -> list[Mutant]:
-        """Those of the mutants that were not tried, or that survived, since tests may be new."""
+        """The mutants that were not tried or that survived, since there may be new tests."""
         killed = {each.mutant for each in self.tried if each.now != "survived"}
         return [mutant for mutant in mutants if mutant not in killed]
 

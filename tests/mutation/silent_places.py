@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 Place = tuple[tuple[int, int], tuple[int, int]]
-"""Where it begins and ends: a line from 1, and a column in characters."""
+"""The start and the end, each as a line, counted from 1, and a column in characters."""
 
 SPEED_ONLY = {"cache", "lru_cache", "njit", "overload", "override"}
 """Decorators without which a function returns the same."""
@@ -66,7 +66,7 @@ def _checks(tree: ast.Module) -> Iterator[ast.AST]:
 def _place(node: ast.AST, lines: list[str]) -> Place:
     start = (node.lineno, _column(lines[node.lineno - 1], node.col_offset))
     end = (node.end_lineno, _column(lines[node.end_lineno - 1], node.end_col_offset))
-    # The sign of a decorator stands before what Python calls the decorator.
+    # Python's node of a decorator begins after the ``@``.
     return ((start[0], start[1] - _signs(lines[start[0] - 1], start[1])), end)
 
 
@@ -75,5 +75,5 @@ def _signs(line: str, column: int) -> int:
 
 
 def _column(line: str, offset: int) -> int:
-    """Characters, where Python's syntax tree counts bytes."""
+    """Convert an offset in bytes, as in Python's syntax tree, to one in characters."""
     return len(line.encode()[:offset].decode())

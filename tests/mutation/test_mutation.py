@@ -1,4 +1,4 @@
-"""The mutants of a seed are always the same, and the page tells what became of them."""
+"""The mutants of a seed are always the same, and the page lists their outcomes."""
 
 from __future__ import annotations
 

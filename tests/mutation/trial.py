@@ -75,7 +75,7 @@ class Copy:
         path = self.root / mutant.file
         source = path.read_text(encoding="utf-8")
         path.write_text(mutate(source, mutant.operator, mutant.occurrence), encoding="utf-8")
-        # numba takes a compiled function for current even if one that it calls has changed.
+        # numba reuses a cached function even if a function that it calls has changed.
         fresh = mutant.file.endswith("_numba.py") or mutant.file in CACHING
         try:
             code = self.run_tests(related_files(mutant.file), seconds, fresh_caches=fresh)
@@ -94,7 +94,7 @@ class Copy:
 
 @contextmanager
 def copies(root: Path, number: int) -> Iterator[list[Copy]]:
-    """Copy the files of a checkout that git does not ignore, some times."""
+    """Make ``number`` copies of the files of a checkout that git does not ignore."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=root,
@@ -110,7 +110,7 @@ def copies(root: Path, number: int) -> Iterator[list[Copy]]:
                 target = copy.root / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(root / name, target)
-            # By its time and size, Python would take what it compiled of one mutant for another.
+            # By time and size, Python would take the bytecode of one mutant for another's.
             compiling = ("-m", "compileall", "-q", "--invalidation-mode", "checked-hash", ".")
             subprocess.run([sys.executable, *compiling], cwd=copy.root, check=True)
         yield made

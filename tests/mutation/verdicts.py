@@ -1,4 +1,4 @@
-"""What a person who read a surviving mutant says of it: ``verdicts.yaml``."""
+"""The verdicts of people who read surviving mutants: ``verdicts.yaml``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Verdicts = dict[Key, str]
 
 
 class Verdict(BaseModel):
-    """One mutant, known by where it is and its line before and after, and what is said of it."""
+    """A verdict on one mutant, which is identified by its place and its line before and after."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,5 +54,5 @@ def read_verdicts(path: Path = VERDICTS) -> Verdicts:
 
 
 def verdict_of(mutant: Mutant, verdicts: Verdicts) -> str:
-    """What is said of a mutant, or that it was not read."""
+    """The verdict on a mutant, or ``not read``."""
     return verdicts.get((mutant.file, mutant.inside, mutant.before, mutant.after), NOT_READ)

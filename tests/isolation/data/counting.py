@@ -44,7 +44,7 @@ class Counting(Counts):
 
 
 class RefusesToBeSwept(Counts):
-    """Refuses every case in ``road``, in the same words, and answers it all the same."""
+    """Raises Unsupported from ``road`` for every case, but answers the case."""
 
     def road(self, case: Case) -> str:
         raise Unsupported("nothing is swept")

@@ -133,7 +133,7 @@ class SaysOtherWords(Right):
 
 
 class Allocates(Right):
-    """Allocates memory until there is none, and keeps it."""
+    """Allocates and keeps memory until none is left."""
 
     def guilty(self, case: Any, bits: Any) -> Any:
         self.blocks = []
@@ -234,7 +234,7 @@ class LoadsOnce(Segfaults):
 
 
 class IsAnotherAfterwards(Segfaults):
-    """Is another version in every process; the mark counts them."""
+    """Reports another version in every process; the mark counts the processes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -323,7 +323,7 @@ class Where(Segfaults):
 
 
 class SharesOdd(Right):
-    """Reports that a bitcast shares the memory of odd bits."""
+    """Reports that a bitcast shares the memory of its input if the first pattern is odd."""
 
     def bitcast(self, case: Any, bits: Any) -> Any:
         return bits

@@ -26,7 +26,7 @@ class Swept:
 
 
 class Bound(Swept):
-    """Answers in one and the same array each time."""
+    """Returns the same array from each call."""
 
     def bind(self, case: Any, bits: Any) -> Callable[[], Any]:
         answers = np.empty(bits.size, np.uint8)
@@ -85,7 +85,7 @@ class Dies(Bound):
 
 
 class MakesTheInputs(Swept):
-    """Needs no buffer."""
+    """Makes the inputs itself, so that it needs no buffer."""
 
     def sweep(self, case: Any, lo: int, hi: int) -> Any:
         def answer(first: int, count: int) -> Any:
@@ -97,7 +97,7 @@ class MakesTheInputs(Swept):
 
 
 class ReplacesTheJudge(Wrong):
-    """Makes whatever judges it find nothing wrong."""
+    """Patches the sweep's checks in its own process, so that they find nothing wrong."""
 
     def __init__(self) -> None:
         from conformance.sweep import engine
