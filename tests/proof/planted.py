@@ -14,7 +14,7 @@ FUNCTIONS = ("unpack", "convert", "has_fraction", "rounded")
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, right: str, wrong: str) -> None:
-    """Let rulings run on kernels in whose source ``right`` is replaced by ``wrong``."""
+    """Make rulings use kernels in whose source ``right`` is replaced by ``wrong``."""
     module = planted_module(monkeypatch, kernels, right, wrong)
     for name in FUNCTIONS:
         monkeypatch.setattr(expect_by_kernels, name, getattr(module, name))

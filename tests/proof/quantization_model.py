@@ -1,7 +1,7 @@
 """A second definition of quantization, in integers: numerators and denominators, and nothing else.
 
 It states each formula as the pages do, and the layout of formats once more; it shares nothing with
-the reference. ``python -m tests.proof.test_quantization_model 1000000`` compares both on as many
+the reference. ``python -m tests.proof.test_quantization_model 1000000`` compares both on a million
 random elements, and on all telling ones.
 """
 
@@ -34,7 +34,7 @@ Ratio = tuple[int, int]
 
 @dataclass(frozen=True)
 class Expected:
-    """Patterns that are right, those that only break a recommendation, or nothing if open."""
+    """Right patterns, and those that only break a recommendation; both are empty if all is open."""
 
     strong: frozenset[int] = frozenset()
     weaker: frozenset[int] = frozenset()
@@ -87,7 +87,7 @@ def scaled(number: int, power: int) -> Ratio:
 
 
 def halfway_even(top: int, bottom: int) -> int:
-    """The integer nearest to a ratio, of two the even one."""
+    """The integer nearest to a ratio; the even one at a tie."""
     twice = 2 * top + bottom
     found = twice // (2 * bottom)
     return found - 1 if twice % (2 * bottom) == 0 and found % 2 else found
@@ -116,7 +116,7 @@ def unit(dtype: str, ratio: Ratio) -> int:
 
 
 def round_to(dtype: str, ratio: Ratio) -> Ratio | str:
-    """The nearest value of a dtype, or OUT."""
+    """The nearest value of a dtype, or OUT if that exceeds the range."""
     top, bottom = ratio
     if is_integer(dtype):
         low, high = ends(dtype)
@@ -145,7 +145,7 @@ def has(dtype: str, ratio: Ratio) -> bool:
 
 
 def code_of(dtype: str, ratio: Ratio, is_negative: bool) -> int:
-    """The pattern of a value that a dtype has."""
+    """The pattern of a value, which the dtype must represent exactly."""
     top, bottom = ratio
     if is_integer(dtype):
         return (top // bottom) % 2 ** width(dtype)
@@ -175,7 +175,7 @@ def multiply(one: Ratio, other: Ratio) -> Ratio:
 def quotients(
     version: int, source: str, scale: str, precision: str | None, x: Ratio, s: Ratio
 ) -> tuple[list[Ratio], list[Ratio]] | None:
-    """The quotients that are right, and those that break a recommendation; None if open."""
+    """The right quotients, and those that only break a recommendation; None if all is open."""
     exact = divide(x, s)
     fmt = precision or scale
     bounded = fmt != "float8e8m0"
@@ -255,7 +255,7 @@ def ends_of(target: str, saturate: bool, quotient: Ratio, z: int | None) -> list
 
 
 def special(target: str, given: str, saturate: bool) -> int:
-    """What Cast's tables and the page on float4 say of what a small float has not."""
+    """The pattern by Cast's tables and the page on float4 for NaN or a value out of range."""
     sign = 8 if target == "float4e2m1" else 0x80
     end = LARGEST_CODES[target] + (sign if given == "-inf" else 0)
     if given == "nan":

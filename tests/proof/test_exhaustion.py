@@ -1,4 +1,4 @@
-"""The proof by exhaustion passes right staircases, and finds one wrong step among thousands."""
+"""The proof by exhaustion accepts right staircases, and finds one wrong step among thousands."""
 
 from __future__ import annotations
 

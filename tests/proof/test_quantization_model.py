@@ -42,9 +42,9 @@ def expected(case: Case, x: int, s: int, z: int | None) -> model.Expected:
 
 
 def random_elements(case: Case, count: int, draw: np.random.Generator) -> Iterator[np.ndarray]:
-    """Patterns of x, of the scale and of the zero point, each drawn among all of its format.
+    """Draw patterns of x, of the scale and of the zero point among all of their formats.
 
-    Half of the elements lie near a code, where most of what is drawn would be out of range.
+    Half of the elements are drawn near a code, as most random elements are out of range.
     """
     rules = formula(case)
     codes = rules.source if rules.operation == "dequantize" else rules.target
@@ -65,7 +65,7 @@ def random_elements(case: Case, count: int, draw: np.random.Generator) -> Iterat
 
 
 def differences(case: Case, x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None) -> list[str]:
-    """What the kernels say otherwise than the model."""
+    """Describe each element on which the kernels differ from the model."""
     found = expect(formula(case), x, scale, zero)
     zeros = [None] * x.size if zero is None else zero.tolist()
     unlike = []
@@ -114,7 +114,7 @@ def test_the_model_itself() -> None:
 
 
 def main(count: int) -> None:
-    """Compare on so many random elements, and on all telling ones; print what differs."""
+    """Compare on ``count`` random elements, and on all telling ones; print the differences."""
     began, draw, own = perf_counter(), np.random.default_rng(46), cases()
     unlike: list[str] = []
     compared = 0

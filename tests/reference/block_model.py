@@ -1,7 +1,7 @@
 """Block quantization once more, by shifts and divisions of the integers in a float's fields.
 
-A number is ``m * 2**e`` with ``m`` of exactly 24 bits, or zero. The model knows the formats by what
-is written here, and uses nothing of the reference.
+A number is ``m * 2**e`` with ``m`` of exactly 24 bits, or zero. The formats are defined here once
+more, and the model uses nothing of the reference.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Source(NamedTuple):
 
 
 class Coded(NamedTuple):
-    """A format that is rounded to: mantissa bits, lowest exponent, code of the largest value."""
+    """A target format of rounding: mantissa bits, lowest exponent, code of the largest value."""
 
     mantissa: int
     lowest: int
@@ -45,7 +45,7 @@ SIGN_BITS = {
     "float8e4m3fn": 0x80, "float8e5m2": 0x80, "float6e2m3": 0x20, "float6e3m2": 0x20,
     "float4e2m1": 0x8,
 }  # fmt: skip
-LARGEST = {  # 24 bits and the exponent of their first
+LARGEST = {  # 24 bits and the exponent of the first
     "float8e4m3fn": (0xE00000, 8),
     "float8e5m2": (0xE00000, 15),
     "float6e2m3": (0xF00000, 2),
@@ -101,7 +101,7 @@ def power_of(rule: str, element: str, m: Ints, e: Ints) -> Ints:
 
 
 def rounded(m: Ints, e: Ints, d: Any, de: Any, to: Coded, mode: str) -> Ints:
-    """The code nearest to ``m * 2**e / (d * 2**de)``, one after the last where that is beyond."""
+    """The code of ``m * 2**e / (d * 2**de)``, rounded by ``mode``; ``to.last + 1`` if too large."""
     d = np.broadcast_to(np.asarray(d, np.int64), m.shape)
     shift = bit_length(d) - 24
     scaled, divisor = m << np.maximum(shift, 0), d << np.maximum(-shift, 0)
@@ -139,7 +139,7 @@ def scales(
     """The scale of each row: a power of two, or a number of NVFP4 if there is a global scale.
 
     ``whole`` is the word of that scale, a float32. Rows without finite numbers besides zeros get
-    anything.
+    arbitrary scales.
     """
     m, e = top_of(source, words)
     if whole is None:
@@ -158,7 +158,7 @@ def codes(
     mode: str = "even",
     beyond: int | None = None,
 ) -> Ints:
-    """The codes of rows that have these scales; ``beyond`` comes in the place of the last one."""
+    """The codes of rows with these scales; values out of range get ``beyond``, or the last code."""
     m, e, is_negative = fields(source, words)
     to = ELEMENTS[element]
     if whole is None:

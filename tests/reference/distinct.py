@@ -1,4 +1,4 @@
-"""All rulings with distinct meanings, each under the id of the first case that has it."""
+"""All rulings that differ from one another, each under the id of the first case that has it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "more": operator.gt,
 }
 Step = tuple[str, int, int, int, int | None]
-"""An operation, the numbers of its operands among earlier results, and a constant right side."""
+"""An operation, the indices of its operands among earlier results, and a constant right side."""
 
 STEPS = st.lists(
     st.tuples(
@@ -44,7 +44,7 @@ STEPS = st.lists(
 
 
 def run(steps: list[Step], pattern: Any, select: Select) -> tuple[list[Any], list[Any]]:
-    """Run a program on a pattern; return all words and all truths that it computes, in order."""
+    """Run a program on a pattern; return all words and all booleans that it computes, in order."""
     words, truths = [pattern, pattern & 0], [pattern < 0, pattern > 7]
     for name, first, second, third, constant in steps:
         left = words[first % len(words)]

@@ -29,7 +29,7 @@ FIRST = {
 """The first ruling of each pair and rounding. The others differ from it only in their branches, and
 are compared on fewer patterns; `tox -e proof` compares all rulings on all inputs."""
 STRIDE = 7
-"""Rulings that are not in ``FIRST`` are compared on every so-manyth pattern."""
+"""Rulings that are not in ``FIRST`` are compared on one of this many patterns."""
 
 
 def is_first(name: str, rules: Ruling) -> bool:
@@ -37,7 +37,7 @@ def is_first(name: str, rules: Ruling) -> bool:
 
 
 def first_disagreement(rules: Ruling, inputs: NDArray[Any]) -> str | None:
-    """Describe the first input on which definition and kernels differ; None if there is none."""
+    """Describe the first input on which definition and kernels differ; None if they agree."""
     defined, computed = (
         expect_by_exact.expect(rules, inputs),
         expect_by_kernels.expect(rules, inputs),
@@ -91,7 +91,7 @@ def test_definition_and_kernels_agree_on_numbers_that_become_texts(name: str) ->
 
 
 def test_whole_numbers_and_fractions_that_become_texts_can_be_told_apart() -> None:
-    # No document does so today.
+    # No document tells them apart today.
     rules, classes = text_rulings()["onnx-cast:9/float16/string"], ("whole", "otherwise")
     branches = tuple(replace(rules.branches[-1], input_class=each) for each in classes)
     partition = partition_atoms(rules.source, rules.target, classes)

@@ -23,13 +23,13 @@ ENCODED = select(["mx-blocks", "nvfp4-blocks"])
 DECODED = select(["mx-blocks-decode", "nvfp4-blocks-decode"])
 RANDOM_BLOCKS = 500
 FEW = 5
-"""Blocks of a case that are computed in fractions."""
+"""The number of blocks of each tensor that are computed in fractions."""
 ONE, TENTH, SMALL = 0x3F800000, 0x3DCCCCCD, 0x3A83126F
 WHOLES = (ONE, TENTH, SMALL, 0x38123456)
 
 
 def random_blocks(number: Format, size: int, count: int, chance: Any) -> NDArray[Any]:
-    """Blocks of finite numbers not all zero; most have numbers of few neighboring powers of two."""
+    """Random blocks of finite numbers, not all zero; most span few neighboring powers of two."""
     drawn = chance.integers(0, number.max_code + 1, (count, size))
     top = chance.integers(1, number.max_code + 1, (count, 1))
     # Every other block is near one, so that scales with a mantissa are in range.
@@ -48,7 +48,7 @@ def whole_of(word: int) -> float:
 
 
 def differences(case: Case, blocks: NDArray[Any], whole: int | None) -> int:
-    """Results of the kernels for finite blocks that are not the model's."""
+    """The number of results for finite blocks in which kernels and model differ."""
     ruling = block_ruling(case)
     value = 1.0 if whole is None else whole_of(whole)
     word = ruling.word("scale")
@@ -99,7 +99,7 @@ def test_kernels_give_what_the_definition_gives(case: Case) -> None:
         blocks = kernels.in_blocks(ruling.size, x).reshape(-1, ruling.size)
         whole = whole_of(int(given.tensors[GLOBAL])) if GLOBAL in given.tensors else 1.0
         scales = kernels.scales(ruling, blocks, whole)
-        # Scales that are open are given by chance: codes follow from whatever scale there is.
+        # Open scales are random, since codes are defined for any scale.
         chosen = np.where(scales.is_open, chance.integers(0, 256, scales.codes.shape), scales.codes)
         chosen = chosen.astype(np.uint8)
         codes = kernels.codes(ruling, blocks, chosen, whole)

@@ -1,4 +1,4 @@
-"""What a chain of casts allows: the definition, the kernels, and a walk with fractions agree."""
+"""The answers that a chain allows: definition, kernels, and a walk with fractions agree."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EDITIONS = [("onnx-cast", "25"), ("onnx-cast", "19"), ("pypto-cast", "0.2"), ("c
 
 
 def by_kernels(chain: Chain, inputs: NDArray[Any]) -> Iterator[Ends]:
-    """The composition of the kernels, one input after another."""
+    """Compose the kernels of a chain, and yield what is allowed for each input."""
     found = compose_arrays(chain.rulings, inputs)
 
     def everywhere(condition: Any) -> NDArray[Any]:
@@ -93,7 +93,7 @@ def _values(form: Format) -> tuple[list[Fraction], list[int]]:
 
 
 def _cast(value: Fraction, target: Format) -> int | None:
-    """The pattern of a value by search; None where it leaves the target's range, or is zero."""
+    """The pattern of the nearest value, found by search; None if the value is out of range."""
     if target.kind == "boolean":
         return int(value != 0)
     values, codes = _values(target)
@@ -116,7 +116,7 @@ def test_the_steps_can_be_walked_with_fractions() -> None:
         chain
         for chain in chains_of("onnx-cast", "25", has_all_modes=False)
         if all(format_named(each).bits <= 16 for each in chain.dtypes[1:])
-        # The first has no zero, and how a number becomes one of the others is in dispute.
+        # float8e8m0 has no zero, and texts disagree on casts to the others.
         and not {"float8e8m0", "int4", "uint4", "int2", "uint2"} & {*chain.dtypes}
     ]
     walked = 0
@@ -134,7 +134,7 @@ def test_the_steps_can_be_walked_with_fractions() -> None:
                 value = value_of(format_named(step.source), at)
                 at = _cast(value, format_named(step.target))
                 if at is None or value == 0 or (value < 0 and at == 0):
-                    break  # Zeros have signs, of which fractions know nothing.
+                    break  # Zeros have signs, which fractions lack.
             else:
                 assert ends(chain.rulings, code).codes == {at}, (chain.id, hex(code))
                 walked += 1
@@ -153,7 +153,7 @@ def test_what_is_open_on_the_way_is_open_at_the_end() -> None:
 
 
 def test_open_results_that_all_end_alike_are_not_open() -> None:
-    """No pattern of float8e8m0 is zero, so that each becomes true, NaN too."""
+    """No pattern of float8e8m0 is zero, so each becomes true, even NaN."""
     to_bool = chain_named("onnx-cast:25/float32/float8e8m0/bool").rulings[1:]
     assert open_ends(to_bool) == Ends(frozenset([1]), level="required")
     assert open_ends(chain_named("onnx-cast:25/float32/float16/bool").rulings[1:]).is_open

@@ -21,7 +21,7 @@ NUMERIC = [form for form in formats().values() if form.is_numeric]
 SOURCES = ["float16", "bfloat16", "int16", "uint16", *(f.name for f in NUMERIC if f.bits <= 8)]
 TARGETS = [form.name for form in NUMERIC]
 STRIDE = 97
-"""Every so-manyth pattern of a 16-bit source; odd, so that all low bits occur."""
+"""One of this many patterns of a 16-bit source is tested; odd, so that all low bits occur."""
 
 
 def patterns(source: Format) -> range:

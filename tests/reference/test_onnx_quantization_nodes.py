@@ -1,7 +1,7 @@
 """ONNX's own node tests of quantization and CastLike, judged by the reference.
 
-Each output that the onnx package expects must be one that the definition allows. ``OTHERWISE`` has
-those that only a sister page disagrees with.
+The definition must allow each output that the onnx package expects. ``OTHERWISE`` has the outputs
+that only another page of ONNX contradicts.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ COUNTS = {
 
 
 OTHERWISE = {("test_castlike_FLOAT_to_FLOAT4E2M1", 8), ("test_castlike_FLOAT16_to_FLOAT4E2M1", 8)}
-"""Where a test expects another pattern than is recommended: a NaN becomes -0 in float4e2m1.
+"""Test and index of outputs that break a recommendation: a NaN becomes -0 in float4e2m1.
 
 The pages of Cast and CastLike are silent on it. The project's page technical/float4.md has 6.
 """
@@ -86,7 +86,7 @@ def all_tests() -> list[Any]:
 
 
 def node_tests(operator: str) -> list[NodeTest]:
-    """The tests of an operator; the expanded ones have other nodes."""
+    """The tests of an operator as one node, without those of its expansion into other nodes."""
     single = (test for test in all_tests() if len(test.model.graph.node) == 1)
     return [_read(test) for test in single if test.model.graph.node[0].op_type == operator]
 
@@ -123,7 +123,7 @@ def case_of(operator: str, test: NodeTest) -> Case:
 
 
 def along(test: NodeTest, shape: tuple[int, ...], values: np.ndarray) -> list[int]:
-    """Scales or zero points, one for each element of x."""
+    """Spread scales or zero points over x: one for each element."""
     axis = test.attributes.get("axis", 1)
     if values.ndim == 1 and len(shape) > 1:
         lengths = [1] * len(shape)

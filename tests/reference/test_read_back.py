@@ -35,7 +35,7 @@ def test_what_is_sure_is_true(name: str, number: int, beside: int, digits: int) 
 
 
 def middle_of(name: str, code: int) -> float:
-    """A value near which the answer turns from one pattern to the next."""
+    """The value of a pattern, read as a normal number even if it is subnormal."""
     source = format_named(name)
     exponent, mantissa = divmod(code, 1 << source.entry.mantissa)
     return float(np.ldexp(1 + mantissa / 2**source.entry.mantissa, exponent - source.entry.bias))

@@ -27,7 +27,7 @@ CASES = {
     if case.example is None and ruling(case).on_the_way
 }
 STRIDE = 11
-"""Of a wide middle format every so-manyth value is compared, with the midpoint after it."""
+"""One of this many values of a wide middle format is compared, with the midpoint after it."""
 
 
 def near_half_ulps(rules: Ruling) -> NDArray[np.uint64]:
@@ -44,7 +44,7 @@ def near_half_ulps(rules: Ruling) -> NDArray[np.uint64]:
         picked = np.concatenate([picked, np.array(edges, np.uint64), normal + values[:3] - 1])
         picked = picked[picked <= way.max_code]
         found.append(breakpoints(source, way, np.unique(picked)))
-        # As if exponents went on below: where values begin that reach the smallest normal one.
+        # Also where values would begin to round up to the smallest normal one in an unbounded format.
         small = way.lowest_exponent - way.precision - 1
         edge = np.float64((2.0 ** (way.precision + 1) - 1) * 2.0**small)
         width = np.float64 if source.bits == 64 else np.float32

@@ -28,7 +28,7 @@ def by_definition(case_id: str, inputs: Bits) -> NDArray[np.uint64]:
 
 
 def row_of(case_id: str, seed: int, size: int = ROW_SIZES[0]) -> Bits:
-    """Rising inputs of a case."""
+    """Random inputs of a case in rising order."""
     source = ruling(case_named(case_id)).source
     inputs = np.random.default_rng(seed).integers(0, source.mask, 2 * size, source.storage)
     row: Bits = np.unique(inputs)[:size]
@@ -94,7 +94,7 @@ def test_only_the_last_rows_are_kept() -> None:
 
 @pytest.mark.parametrize("case_id", [NARROW, WIDE, OTHER_ROUNDING, "onnx-cast:25/float32/string"])
 def test_six_threads_that_ask_a_new_reference_at_once_get_its_answers(case_id: str) -> None:
-    """Each decodes the same row first, unless another thread is seen to do it."""
+    """Each thread decodes the same row, unless it sees that another one does."""
     oracle, case, row = Reference(), case_named(case_id), row_of(case_id, 1)
     together = Barrier(6)
 

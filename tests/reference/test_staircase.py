@@ -132,7 +132,7 @@ def planted(stairs: Staircase, at: int, **changes: int) -> Staircase:
 
 
 def faults(stairs: Staircase) -> Iterator[tuple[str, int, Staircase]]:
-    """On every tenth step, each kind of fault that changes what some input is allowed."""
+    """Plant, in every tenth step, each kind of fault that changes the answers allowed somewhere."""
     for stretch in stairs.stretches:
         for at in range(int(stretch["begin"]), int(stretch["end"])):
             if at % 10:

@@ -146,7 +146,7 @@ def test_a_text_reads_back_by_its_value(answer: str, reads: bool) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "allowed"),
-    # Allowed where it need not read back, and where it must.
+    # The answer, and whether it is allowed if it need not read back, and if it must.
     [("1.5", (True, True)), ("1", (True, False)), ("2", (True, False)), ("1.4", (False, False))],
 )
 def test_a_plain_text_that_is_rounded_must_be_near_its_value(

@@ -107,7 +107,7 @@ def same(one: Any, other: Any) -> bool:
             return type(one) is type(other) and one == other
 
 
-# With surrogates, because an adapter in Python may answer with any text.
+# These include surrogates, because an adapter in Python may answer any text.
 TEXTS = st.text(st.characters(), max_size=8) | st.sampled_from(
     ["", "\0", "\n\r\x85", "\ud800", "\ud83d\ude00", "🙂", "1e400"]
 )

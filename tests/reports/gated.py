@@ -56,7 +56,7 @@ def gated_run(
     cases: list[Case] = CASES,
     **changes: Any,
 ) -> RunStore:
-    """Write a complete run that took so many seconds, and open it."""
+    """Write a complete run that took ``seconds``, and open it."""
     fields = {
         "documents": {name: each.digest for name, each in documents().items()},
         "backends": (BackendRecord(name="vendor", version="1.2"),),

@@ -48,7 +48,7 @@ def cases_of(*patterns: str) -> list[Case]:
 def judged_run(
     folder: Path, backends: Mapping[str, Answer], cases: Sequence[Case], seed: int = 0
 ) -> RunStore:
-    """A complete run of backends that answer so, and claim every document."""
+    """Judge backends that answer by functions and claim every document; return the whole run."""
     faulty = [Backend(name, Faulty(answer)) for name, answer in backends.items()]
     return run_of(folder, faulty, cases, seed)
 
@@ -74,7 +74,7 @@ def run_of(
 
 
 def through(dtype: str) -> Answer:
-    """Answers that are rounded twice: to a dtype first."""
+    """Answers that are rounded twice: first to ``dtype``, then to the target."""
 
     def cast(case: Case, bits: Any) -> Any:
         if dtype in (case.source, case.target):
@@ -86,7 +86,7 @@ def through(dtype: str) -> Answer:
 
 
 def with_mode(parameter: str, value: str) -> Answer:
-    """Answers that ignore a parameter."""
+    """Answers that take ``value`` for a parameter, whatever the case has."""
 
     def cast(case: Case, bits: Any) -> Any:
         modes = tuple((name, value if name == parameter else old) for name, old in case.modes)
@@ -96,7 +96,7 @@ def with_mode(parameter: str, value: str) -> Answer:
 
 
 def where(wrong: Callable[[Case, Any], Any], answer: Callable[[Case], int]) -> Answer:
-    """Right answers but for some inputs, which all get the same pattern."""
+    """Right answers, except that the inputs that ``wrong`` selects all get the same pattern."""
 
     def cast(case: Case, bits: Any) -> Any:
         answers = RIGHT.cast(case, bits).copy()

@@ -27,7 +27,7 @@ class Planted:
 
 
 def only(where: Callable[[Case, Any], Any], answer: Answer) -> Answer:
-    """Right answers but for some inputs, which another backend answers."""
+    """Right answers, except that ``answer`` gives those to the inputs that ``where`` selects."""
 
     def cast(case: Case, bits: Any) -> Any:
         return np.where(where(case, bits), answer(case, bits), RIGHT.cast(case, bits))
@@ -50,7 +50,7 @@ def magnitudes(case: Case, patterns: Any) -> Any:
 
 
 def gives_a_subnormal(case: Case, bits: Any) -> Any:
-    """Float16 results below the smallest normal one."""
+    """Whether the right answer in float16 is subnormal or zero."""
     return magnitudes(case, RIGHT.cast(case, bits)) < 0x400
 
 
@@ -59,7 +59,7 @@ def is_negative(case: Case, bits: Any) -> Any:
 
 
 def low_payload(case: Case, bits: Any) -> Any:
-    """NaNs of float32 whose upper half is that of an infinity."""
+    """Whether a float32 is a NaN whose upper half is that of an infinity."""
     return (bits & 0x7F800000 == 0x7F800000) & (bits & 0x7F0000 == 0) & (bits & 0xFFFF != 0)
 
 
@@ -110,13 +110,13 @@ def zeros(case: Case, bits: Any) -> Any:
 
 
 def shifted(case: Case, bits: Any) -> Any:
-    """Large integers are halved, and the bit that is lost is forgotten."""
+    """Halve large integers before the cast, and lose the lowest bit."""
     halved = RIGHT.cast(case, bits >> np.uint64(1))
     return halved + halved.dtype.type(1 << format_named(case.target).entry.mantissa)
 
 
 def nan_as_number(case: Case, bits: Any) -> Any:
-    """The two NaNs of float8e4m3fn as 480 and -480 in float32."""
+    """Answer the two NaNs of float8e4m3fn by 480 and -480 in float32."""
     return np.where(bits & 0x80, np.uint32(0xC3F00000), np.uint32(0x43F00000))
 
 
@@ -126,7 +126,7 @@ def without_inner_zeros(case: Case, bits: Any) -> Any:
 
 
 def exponent_too_large(case: Case, texts: Any) -> Any:
-    # Of a longer number with this exponent, there would be a second wrong input.
+    # A longer number has this exponent as well, but only one input should be wrong.
     powers = [EXPONENT.search(text) if len(text) < 10 else None for text in texts.flat]
     too_large = [each is not None and each[1] == "-324" for each in powers]
     return np.array(too_large).reshape(texts.shape)
@@ -143,7 +143,7 @@ def with_no_decimals(case: Case, bits: Any) -> Any:
 
 
 KERNELS = {"bfloat16": "float16", "float8e5m2": "float8e4m3fn", "uint32": "float32"}
-"""The dtypes whose kernels are kept under the same widths as those of the others."""
+"""Dtypes, and the dtype whose kernel a cache with the width as its key gives them."""
 
 
 def by_width(case: Case, bits: Any) -> Any:
@@ -152,7 +152,7 @@ def by_width(case: Case, bits: Any) -> Any:
 
 
 def random(case: Case, bits: Any) -> Any:
-    """Any patterns, the same ones for the same input."""
+    """Pseudorandom patterns that depend on the input."""
     form = format_named(case.target)
     mixed = np.atleast_1d(bits).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(0xBF58476D1CE4E5B9)
@@ -216,29 +216,29 @@ PLANTED: dict[str, Planted] = {
         ),
     ),
 }  # fmt: skip
-"""By the names of the backends in which the faults were first planted."""
+"""The faults, by the names of the backends in which they were first planted."""
 
 
 def reversed_groups(bits: Any, size: int) -> Any:
-    """Each group of so many neighbors in reverse order."""
+    """Reverse each group of ``size`` neighbors."""
     return bits.reshape(-1, size)[:, ::-1].reshape(bits.shape).copy()
 
 
 def narrower_swapped(case: Case, bits: Any) -> Any:
-    """Narrower elements come in the order of a big-endian machine."""
+    """Answer narrower elements in the order of a big-endian machine."""
     right = RIGHT.bitcast(case, bits)
     ratio = format_named(case.source).bits // format_named(case.target).bits
     return reversed_groups(right, ratio) if ratio > 1 else right
 
 
 def nan_quieted(case: Case, bits: Any) -> Any:
-    """A float32 is loaded and stored by instructions that make a NaN quiet."""
+    """Make NaNs of float32 quiet, as some load and store instructions do."""
     is_nan = bits & 0x7FFFFFFF > 0x7F800000
     return RIGHT.bitcast(case, np.where(is_nan, bits | 0x400000, bits).reshape(bits.shape))
 
 
 def nibbles_swapped(case: Case, bits: Any) -> Any:
-    """The two halves of each byte in the other order; after the last of an odd number is a zero."""
+    """Swap the two halves of each byte; the last of an odd number of elements swaps with a zero."""
     flat = RIGHT.bitcast(case, bits).reshape(-1)
     if flat.size > 1:
         pairs = np.append(flat, np.zeros(flat.size % 2, flat.dtype)).reshape(-1, 2)

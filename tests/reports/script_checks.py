@@ -15,7 +15,7 @@ RAISED = re.compile(r"(?:.*?: )?([A-Za-z]\w+): (.*)")
 SHAPES = re.compile(r"shape (\([\d, ]*\)) .*?gives shape (\([\d, ]*\))")
 DTYPE = re.compile(r"(?:is not refused, but )?gives (\w+) instead of \w+")
 LONGEST_TEXT = 40
-"""Characters of an error that must be in the output; the rest may name what changes."""
+"""Characters of an error that must be in the output; later ones may vary between runs."""
 
 
 def what_is_wrong(shown: ExplainedCase, script: str) -> str:
@@ -49,7 +49,7 @@ def wanted_output(shown: ExplainedCase) -> tuple[list[str], bool]:
         return ["its memory: True"], False
     if "form:" in shown.cell.case and shown.cell.verdict != "error":
         return [], False
-    # onnxruntime words an error otherwise if its answers are bound.
+    # onnxruntime puts other words before an error if its answers are bound.
     raised = RAISED.match(OPEN_INPUTS.sub("", shown.answer).replace("Error in execution: ", ""))
     assert raised, shown.answer
     return [raised[2][:LONGEST_TEXT].rstrip()], True

@@ -1,4 +1,4 @@
-"""Two backends' answers compared: where they differ, by which rule, and who is right."""
+"""Two backends' answers compared: where they differ, by which rule, and which one is right."""
 
 from __future__ import annotations
 

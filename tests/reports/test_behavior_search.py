@@ -90,7 +90,7 @@ def test_a_planted_behavior_is_explained_by_itself_or_a_simpler_one(
 
 
 @pytest.mark.ci_runs_one_of(5)
-# To bool, every answer is that of some behavior.
+# In casts to bool, every answer is that of some behavior.
 @pytest.mark.parametrize(
     ("source", "target", "behavior"), [each for each in planted() if each.values[1].name != "bool"]
 )
@@ -133,7 +133,7 @@ def test_different_regions_may_have_different_behaviors() -> None:
 
 
 def chosen_for(*covers: str) -> list[tuple[int | None, int]]:
-    """The indexes of the behaviors that are chosen, and of how many regions each.
+    """The indices of the chosen behaviors, each with the number of regions that it explains.
 
     Argument i lists the regions, one letter each, in which behavior i is right.
     """

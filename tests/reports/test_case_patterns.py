@@ -1,4 +1,4 @@
-"""Patterns of case ids stand for the ids that a regular expression says, and no pattern is slow."""
+"""Patterns of case ids match the same ids as regular expressions do, and no pattern is slow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WILDCARDS = {"**": ".*", "*": "[^/]*"}
 
 
 def expression(pattern: str) -> str:
-    """The regular expression of a pattern; it takes long for some."""
+    """The regular expression of a pattern; some of these are slow to match."""
     return "".join(WILDCARDS.get(piece) or escaped(piece) for piece in PIECE.split(pattern))
 
 
@@ -98,7 +98,7 @@ def test_chains_are_listed_in_patterns_too() -> None:
 
 
 def test_names_with_many_parts_are_merged_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All orders of nine parts would be 362,880 passes over the names."""
+    """Trying all orders of nine parts would need 362,880 passes over the names."""
     passes: list[int] = []
 
     def counted(boxes: list[Any], at: int) -> list[Any]:

@@ -100,7 +100,7 @@ class Chunk:
         return result
 
     def is_wrong(self, at: int, answers: NDArray[Any]) -> bool:
-        """Whether one answer is wrong by the comparison of the quick tier, or is no code at all."""
+        """Whether one answer is wrong by the quick tier's comparison, or exceeds the target."""
         one = slice(at, at + 1)
         if answers[at] > self.rules.target.mask:
             return True
@@ -125,7 +125,7 @@ class Chunk:
 
 
 def chunk_starts(layout: Table, size: int, chance: np.random.Generator) -> list[int]:
-    """Both ends of the source; before the beginning and inside of a segment of every kind."""
+    """Starts of chunks: both ends of the source, and around and in a segment of every kind."""
     found = [0, END - size]
     for kind in (CODE, RANGES, ANYTHING, NEEDS_GRADING, None):
         of_kind = np.flatnonzero(layout.kinds == kind if kind is not None else layout.kinds >= 0)
@@ -179,7 +179,7 @@ def test_flipped_bits_are_noticed_in_any_chunk(name: str, data: st.DataObject) -
     ],
 )
 def test_every_answer_of_a_chunk_is_checked(name: str, first: int, indices: range) -> None:
-    # Constant answers, and a row, of which four repetitions are compared at once and then the rest.
+    # Constant answers, and a repeating row, of which four are compared at once, then the rest.
     chunk = Chunk(DENSE[name], first, indices.stop, np.random.default_rng(SEED))
     assert chunk.count_noticed((at, 0) for at in indices) == len(indices)
 
@@ -193,7 +193,7 @@ def test_answers_need_not_be_contiguous(name: str) -> None:
     assert chunk.passes(strided)
     strided.base[1::2] = 7
     assert chunk.passes(strided)
-    # Past the memory that 256 contiguous answers would take.
+    # This answer lies beyond the memory that 256 contiguous ones would take.
     strided[200] ^= 1
     assert not chunk.passes(strided)
 

@@ -89,7 +89,7 @@ def test_all_patterns_of_sixteen_bits(names: tuple[str, str]) -> None:
 @pytest.mark.ci_runs_one_of(6)
 @pytest.mark.parametrize("names", WIDE, ids=pair_ids(WIDE))
 def test_special_and_random_patterns_of_more_bits(names: tuple[str, str]) -> None:
-    # Against bool the quick tier has next to nothing but special patterns and random ones.
+    # For the target bool, the quick tier has little but special and random patterns.
     inputs = quick_inputs(names[0], "bool", SEED, 200)
     check_all_behaviors(
         names, np.unique(np.concatenate([inputs[:: 1 + inputs.size // 1500], near_ends(names)]))
@@ -97,7 +97,7 @@ def test_special_and_random_patterns_of_more_bits(names: tuple[str, str]) -> Non
 
 
 def near_ends(names: tuple[str, str]) -> NDArray[Any]:
-    """Neighbors of every power of two from 2^-1 to 2^66, and of the values half a step above."""
+    """Patterns around each power of two from 2^-1 to 2^66, and around these plus 1/2."""
     source = format_named(names[0])
     if source.is_integral:
         return np.array([0, source.mask], source.storage)

@@ -39,13 +39,13 @@ INT32 = (-(2**31), 2**31 - 1)
 
 
 def only_names(folder: Path, answer: Answer, *patterns: str) -> list[str]:
-    """The names of what is found in the cases of some patterns."""
+    """The names of the findings in the cases of some patterns."""
     store = judged_run(folder, {"faulty": answer}, cases_of(*patterns))
     return [found.name for found in read_findings(store).get("faulty", ())]
 
 
 def widened(case: Case, bits: Any) -> Any:
-    """A float8e4m3fn as float32: 4 exponent bits with bias 7, and 3 of fraction, all moved."""
+    """Widen float8e4m3fn to float32 by moving its exponent, of bias 7, and 3 mantissa bits."""
     wide = bits.astype(np.uint32)
     return np.asarray((wide & 0x80) << 24 | ((wide & 0x7F) << 20) + ((127 - 7) << 23))
 

@@ -116,7 +116,7 @@ def between(case: Case, bits: np.ndarray) -> np.ndarray:
 def test_a_region_is_told_in_values(tmp_path: Path) -> None:
     answer = where(between, lambda case: 0x7E)
     found, *others = findings(tmp_path / "run", answer, TO_FLOAT8)
-    # The positive inputs; the negative ones get a value of the other sign, for another reason.
+    # This is about positive inputs; for negative ones the answer has the wrong sign as well.
     assert "480 ≤" in found.says
     assert "< 496" in found.says
     assert found.says.endswith(", where NaN is required")
@@ -125,7 +125,7 @@ def test_a_region_is_told_in_values(tmp_path: Path) -> None:
 
 
 def test_a_form_that_fits_for_want_of_larger_inputs_is_not_the_cause(tmp_path: Path) -> None:
-    """No uint16 shows that what lies beyond 65536 does not become a NaN."""
+    """No uint16 is large enough to show that values from 65536 on do not become a NaN."""
 
     def nearly_out_of_range(case: Case, bits: np.ndarray) -> np.ndarray:
         magnitudes = np.abs(bits.view(case.source).astype(float))
@@ -311,7 +311,7 @@ def test_backends_share_findings_of_the_same_name(tmp_path: Path) -> None:
 
 
 def one_fault(names: tuple[str, ...], answer: int) -> Answer:
-    """Right answers but for 1 in some cases."""
+    """Right answers, except for the input 1 in some cases."""
 
     def wrong(case: Case, bits: np.ndarray) -> np.ndarray:
         return (bits == 0x3C00) & (case.id in names)

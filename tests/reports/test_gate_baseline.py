@@ -1,4 +1,4 @@
-"""Which divergences a baseline has, where both runs were asked inputs of their own."""
+"""Which divergences a baseline has, if both runs were asked different inputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TO_BFLOAT16 = "onnx-cast:25/float64/bfloat16"
 
 
 def known(folder: Path, before: Answer, now: Answer, name: str) -> list[bool]:
-    """Whether the baseline has each divergence of a case that another run was judged on."""
+    """For each divergence of a case in the new run, whether the baseline has it."""
     old = judged_run(folder / "old", {"it": before}, cases_of(name), BEFORE)
     new = judged_run(folder / "new", {"it": now}, cases_of(name), NOW)
     cells = {cell.name: cell for cell in read_cells(old)}
@@ -36,7 +36,7 @@ def known(folder: Path, before: Answer, now: Answer, name: str) -> list[bool]:
 
 
 def from_million(code: int, last: int = LARGE) -> Answer:
-    """One pattern for each number of a million or more."""
+    """Answer one pattern to each number from a million to ``last``."""
     return where(lambda _, bits: (bits >= MILLION) & (bits <= last), lambda _: code)
 
 

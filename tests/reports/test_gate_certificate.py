@@ -244,10 +244,10 @@ def test_a_certificate_of_an_earlier_suite_with_the_same_results_holds(
     content.pop("digest")
     content["suite"] |= {"digest": digest, "version": version}
     verify(canonical_bytes(with_digest(content)), folder)
-    # It may have named causes otherwise.
+    # The earlier suite may have named causes otherwise.
     content["findings"] = [{"id": "renamed"}]
     verify(canonical_bytes(with_digest(content)), folder)
-    # All else but the suite's name must come out as it was certified.
+    # All else but the suite's version must be as it was certified.
     content["verdicts"][VERSION]["violates"] = 0
     with pytest.raises(CastigateError, match="verdicts"):
         verify(canonical_bytes(with_digest(content)), folder)

@@ -1,4 +1,4 @@
-"""Since which version a finding exists, as the runs of a report know it."""
+"""Since which version a finding exists, according to the runs of a report."""
 
 from __future__ import annotations
 

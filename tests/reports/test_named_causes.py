@@ -1,4 +1,4 @@
-"""Planted faults are named rightly: by what happens, where it happens, and by nothing more."""
+"""Planted faults are named rightly: by what happens and where, without further findings."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NAMED = {
         "loses-inner-zeros",
         "loses the zeros between the other digits of a number",
     ),
-    # That other subnormal numbers are read rightly tells it from flushing them.
+    # Other subnormal numbers are read rightly, so the cause is not that these are flushed.
     "ExponentTooLarge": ("zero", "gives zero"),
     "FloatTextIsRounded": ("printf-0f", "writes numbers as printf does with %.0f"),
     "CachedByWidth": (
@@ -120,7 +120,7 @@ def test_a_number_of_the_wrong_value_is_not_blamed_for_its_notation(tmp_path: Pa
 
 
 def test_random_answers_that_are_often_zero_have_no_other_cause(tmp_path: Path) -> None:
-    """A constant that is given more often than by chance is no cause of where it is given."""
+    """A constant that is answered more often than by chance is no cause of those answers."""
 
     def cast(case: Case, bits: Any) -> Any:
         answers = at_random(case, bits)
@@ -134,7 +134,7 @@ def test_random_answers_that_are_often_zero_have_no_other_cause(tmp_path: Path) 
 def test_a_parameter_that_is_ignored_for_negative_values_is_named_with_them(
     tmp_path: Path,
 ) -> None:
-    """What lies below the range gets the lowest value, and a negative NaN another sign."""
+    """Values below the range become the lowest value, and a negative NaN changes its sign."""
     answer = only(lambda case, bits: bits >> bits.dtype.type(15) == 1, with_mode("saturate", "1"))
     patterns = tuple(
         f"{ONNX}/float16/{target}/saturate:0/" for target in ("float8e5m2", "float8e4m3fn")

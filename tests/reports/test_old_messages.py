@@ -1,4 +1,4 @@
-"""Sentences of runs that earlier versions wrote become the problems that such a run has now."""
+"""Messages in runs of earlier versions are converted to the problems that a run has now."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from specs.selection import case_named
 CASE = "onnx-cast:25/float16/int8"
 RULE = ("wraps", "§ 3", "required")
 BROKEN = Divergence(*RULE, 1, 1, "", None, None, (), (), ())
-"""A rule that is broken by something else than a wrong value."""
+"""A rule that is broken, but not by a wrong value."""
 WRONG_VALUE = replace(BROKEN, rule="rounds", smallest="0x0001", answer="0x02")
 
 

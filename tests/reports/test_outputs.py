@@ -191,7 +191,7 @@ def test_markdown_lists_findings_by_kind_and_then_by_cases(tmp_path: Path) -> No
     ).splitlines()
     assert lines[2] == f"{len(names)} cases, tier quick, ort 1.2."
     findings = [line.split("**") for line in lines if line.startswith("- **")]
-    # What has no cause stands last; without stored answers no wrong value has one.
+    # Failures without a cause come last; without stored answers no wrong value has a cause.
     assert [kind for _, kind, _ in findings] == ["wrong refusal", "crash", "wrong value"]
     assert [says.rstrip() for _, _, says in findings[:2]] == [
         ": boom",
@@ -339,7 +339,7 @@ def test_a_link_to_a_file_is_followed_and_stays(report: Report, tmp_path: Path) 
 
 
 def special_file(kind: str, folder: Path) -> Path:
-    """A path at which there is something of a kind that is no file."""
+    """Create a special file of some kind; return its path."""
     path = folder / "special"
     match kind:
         case "a FIFO":

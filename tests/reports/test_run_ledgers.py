@@ -1,4 +1,4 @@
-"""A run is compared with ledgers: known failures are no news; new, changed and gone ones are."""
+"""A run is compared with ledgers: known failures are counted, new, changed and gone ones listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings for code scanning: what SARIF 2.1.0 requires, and what of a finding it holds."""
+"""Findings for code scanning: the fields that SARIF 2.1.0 requires, and those of a finding."""
 
 from __future__ import annotations
 

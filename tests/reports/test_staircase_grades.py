@@ -88,7 +88,7 @@ def right_answers(
 def expected_grades(
     rules: Ruling, inputs: NDArray[Any], expected: Expected, answers: NDArray[Any]
 ) -> Grades:
-    """The grades by the quick tier's comparison, which leaves the check of widths to its caller."""
+    """The grades by the quick tier's comparison; answers beyond the target are not allowed."""
     grades = grade_answers(rules, inputs, expected, answers)
     return np.where(answers > rules.target.mask, NOT_ALLOWED, grades)
 

@@ -235,7 +235,7 @@ def test_row_groups_depend_on_the_rows_alone(tmp_path: Path) -> None:
     sizes = [footer.row_group(place).num_rows for place in range(footer.num_row_groups)]
     full, rest = divmod(2 * (MOST_RUNS + 30_000) + 5, ROWS_PER_GROUP["divergences.parquet"])
     assert sizes == [ROWS_PER_GROUP["divergences.parquet"]] * full + [rest]
-    # The same rows from judgements that are cut otherwise.
+    # The same rows, from judgements that are divided otherwise.
     apart = [
         (backend, case, judgement(case, divergence(one.runs.listed.at(rows), one.rule)))
         for backend, case, found in rows_of_several_groups()

@@ -1,4 +1,4 @@
-"""Checksums of rows that are put together from blocks are those of the rows."""
+"""Checksums that are combined from those of blocks equal the checksums of whole rows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_block_is_hashed_once_and_stored(tmp_path: Path) -> None:
     again = UniformChecksums(counted, tmp_path / "new")
     assert again.of(5, 3 * BLOCK, 0x7F) == found
     assert counted.inputs == 3 * BLOCK + BLOCK
-    # Another answer, and blocks that come later, are not stored yet.
+    # The block of another answer, and later blocks, are not stored yet.
     again.of(0, BLOCK, 0x80)
     again.of(0, 4 * BLOCK, 0x7F)
     assert counted.inputs == 3 * BLOCK + BLOCK + BLOCK + 2 * BLOCK

@@ -1,4 +1,4 @@
-"""Findings name the threads of the docket that tell of them, and what owners intend."""
+"""Findings name the threads of the docket about them, and what the owners intend."""
 
 from __future__ import annotations
 
