@@ -36,7 +36,7 @@ class ChangeCounter(logging.Handler):
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs."""
+    """A running server: its address, and the counter of its changes."""
 
     address: str
     changes: ChangeCounter
@@ -44,7 +44,7 @@ class Server:
 
 @contextmanager
 def s3_server() -> Iterator[Server]:
-    """Serve an empty bucket, to which the environment points."""
+    """Serve an empty bucket, with environment variables that point to it."""
     log, changes = logging.getLogger("werkzeug"), ChangeCounter()
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
@@ -67,7 +67,7 @@ def s3_server() -> Iterator[Server]:
 
 @contextmanager
 def refused_keys(address: str) -> Iterator[None]:
-    """Let the server check keys; it knows none."""
+    """Make the server check keys, all of which it refuses."""
     _post(f"{address}/moto-api/reset-auth", b"0")
     try:
         yield

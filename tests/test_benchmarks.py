@@ -1,4 +1,4 @@
-"""Every benchmark ends with a table and its figures; how fast anything is, no test asks."""
+"""Every benchmark ends with a table and its figures; no test depends on speed."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_peers_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     ours = [peer for peer in figures["peers"] if peer["peer"].startswith("this project")]
     assert all(peer["compared"] and not peer["wrong"] for peer in ours if not peer["missing"])
     for peer in figures["peers"]:
-        # Others may give another NaN than a document wants, and nothing else.
+        # Peers may differ from a document only by answering another NaN.
         assert peer["wrong"] == peer["other_nan"], peer
     assert "extrapolated" in capsys.readouterr().out
 

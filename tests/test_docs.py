@@ -64,7 +64,7 @@ ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", *(DOCS / name for name in sorted(GEN
 REWRITE = bool(os.environ.get("REWRITE_DOCS"))
 CUT = "…"
 SLOW = re.compile(r"^loading .* takes over \d+ s; waiting for up to \d+ s\n", re.MULTILINE)
-"""What a command says besides where the machine is busy."""
+"""Lines that a command prints in addition if the machine is busy."""
 LANGUAGES = {"console", "json", "mermaid", "python", "sh", "text", "yaml"}
 PYTEST_HERE = ("-p", "no:castigate", "-p", "castigate_entry", "-p", "no:cacheprovider")
 """The suite's plugin from this checkout, even where another one is installed."""
@@ -172,7 +172,7 @@ class Block:
 
     @property
     def file_name(self) -> str | None:
-        """The file that the page gives the block's content to."""
+        """The name of the file to which the page says that the block is written, or None."""
         found = FILE_NAME.search(self.above)
         return found[1] if found and self.language != "console" else None
 
@@ -205,7 +205,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def commands(block: Block) -> list[Command]:
-    """The commands of a console block; a line that ends in a backslash goes on in the next one."""
+    """The commands of a console block; a line that ends in a backslash continues in the next."""
     found: list[Command] = []
     lines, place = block.lines, 0
     while place < len(lines):
@@ -315,7 +315,7 @@ def stripped(output: str) -> list[str]:
 
 
 def fits(shown: list[str], real: list[str]) -> bool:
-    """Whether the page shows what came out, but for what it leaves out."""
+    """Whether the page shows the real output, apart from what it leaves out by ``…``."""
     pattern = "".join(
         r"(?:.*\n)*?" if line == CUT else re.escape(line).replace(CUT, ".*") + r"\n"
         for line in shown
@@ -326,8 +326,8 @@ def fits(shown: list[str], real: list[str]) -> bool:
 def refreshed(shown: list[str], real: list[str]) -> list[str]:
     """Cut the real output where the page cuts it now; the page should show the result.
 
-    The part before the first cut is as many lines from the beginning, the part after the last as
-    many from the end; a part between two cuts begins at the line that is most like its first one.
+    The part before the first cut gets as many lines from the beginning, the part after the last
+    as many from the end; a part between two cuts begins at the line most like its first one.
     """
     if CUT not in shown:
         return real
@@ -350,7 +350,7 @@ def refreshed(shown: list[str], real: list[str]) -> list[str]:
     new = [line for line in made if line != CUT]
     if len(lines) == len(new):
         old = dict(zip(new, lines, strict=True))
-        # A line that the page cuts inside stays as it is while it fits.
+        # A line with a cut inside is kept as long as it fits.
         made = [
             old[line] if line in old and CUT in old[line] and fits([old[line]], [line]) else line
             for line in made
@@ -488,7 +488,7 @@ EXAMPLE_PATHS = {
     "specs/documents/PAGE.sha256",
     "specs/documents/demo_cast.yaml",
 }
-"""Files that a reader of the recipes would make."""
+"""Files that a reader of the recipes is to create."""
 
 
 def test_every_page_is_linked_from_the_readme() -> None:

@@ -1,4 +1,4 @@
-"""The house stands as designed: floors, late imports, pinned versions, README commands."""
+"""The repository keeps its design: layers, late imports, pinned versions, README commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEAVY = ("torch", "onnxruntime", "onnx", "ml_dtypes", "array_api_strict")
 
 
 def imports(path: Path) -> Iterator[str]:
-    """The modules that a file imports, wherever in it."""
+    """The modules that a file imports, at any place in it."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -60,7 +60,7 @@ def test_no_circles_between_modules() -> None:
 
 
 def test_no_circles_between_folders_of_the_suite() -> None:
-    """What is asked, who drives it and what is done with it can each be read alone."""
+    """Kinds, drivers and the uses of judgements can each be read without the others."""
     graph: dict[str, set[str]] = {}
     for path in files_of("conformance"):
         folder = path.relative_to(ROOT).parts[1]
@@ -87,7 +87,7 @@ def test_no_circles_between_folders_of_the_suite() -> None:
 
 
 def test_judges_import_no_process_no_backend_and_no_clock() -> None:
-    """They yield requests: what answers these is the business of the driver and its client."""
+    """Judges only yield requests, which the driver has its client answer."""
     kinds = sorted((ROOT / "conformance" / "kinds").glob("*.py"))
     direct = {module for path in kinds for module in imports(path)}
     assert not direct & {"time", "subprocess", "multiprocessing", "threading", "socket", "asyncio"}

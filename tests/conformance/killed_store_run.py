@@ -27,7 +27,7 @@ REPORT = f"s3://{BUCKET}/report"
 
 
 def kill_after(server: Server, changes: int, seconds: float, *arguments: str) -> bool:
-    """Kill a command ``seconds`` after ``changes`` changes to objects; return whether it still ran."""
+    """Kill a command ``seconds`` after ``changes`` writes of objects; return whether it ran."""
     process, before = start_castigate(*arguments), server.changes.count
     while process.poll() is None and server.changes.count - before < changes:
         time.sleep(0.001)

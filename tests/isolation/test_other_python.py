@@ -1,4 +1,4 @@
-"""``--python NAME=PATH`` runs a backend in another Python, or one line says why it cannot."""
+"""``--python NAME=PATH`` runs a backend in another Python, or one line of error says why not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to quantize travel with tensors by name, and come back so."""
+"""Requests to quantize and their answers carry tensors by name."""
 
 from __future__ import annotations
 

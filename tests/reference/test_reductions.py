@@ -44,7 +44,7 @@ def near_half_ulps(rules: Ruling) -> NDArray[np.uint64]:
         picked = np.concatenate([picked, np.array(edges, np.uint64), normal + values[:3] - 1])
         picked = picked[picked <= way.max_code]
         found.append(breakpoints(source, way, np.unique(picked)))
-        # Also where values would begin to round up to the smallest normal one in an unbounded format.
+        # Also where values begin to round up to the smallest normal one if exponents go on below.
         small = way.lowest_exponent - way.precision - 1
         edge = np.float64((2.0 ** (way.precision + 1) - 1) * 2.0**small)
         width = np.float64 if source.bits == 64 else np.float32

@@ -11,7 +11,7 @@ from specs.lint import prove
 from specs.loader import load_document
 
 Mistake = tuple[str, str, str, str]
-"""A text of the document, its replacement, how the reported line begins, and part of the error."""
+"""A text in the document, its replacement, how the reported line begins, and part of the error."""
 
 
 def lint_error(tmp_path: Path, text: str) -> str:

@@ -226,7 +226,7 @@ def test_every_rule_of_quoted_code_has_cases_of_ranks_0_to_4(document: str) -> N
         elif "wider" in rule or "larger" in rule or rule == "from-bools":
             expected = all_ranks - {(0, False)}
             if rule.endswith(("by-last", "from-part", "from-bools")):
-                expected -= {(1, True)}  # its only dimension is the ratio
+                expected -= {(1, True)}  # the only dimension is the ratio
         assert ranks >= expected, rule
 
 

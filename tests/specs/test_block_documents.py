@@ -1,4 +1,4 @@
-"""Documents of blocks: what their pages say, once more, and what makes one of them wrong."""
+"""Documents of blocks: their statements compared with the pages, and mistakes that are found."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_rule_by_7_25_is_for_e2m1_alone() -> None:
 
 
 def changed(tmp_path: Path, old: str, new: str) -> Path:
-    """The document of MX with one change, and without its page."""
+    """Copy the document of MX with one change, and its page's digest; return the copy's path."""
     text = (DOCUMENTS / "mx_blocks.yaml").read_text()
     assert old in text
     file = tmp_path / "mx_blocks.yaml"

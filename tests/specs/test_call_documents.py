@@ -405,7 +405,7 @@ class TestListedForms:
             if form.clause == f"3, listed form {number}"
         ]
         assert {form.on for form in forms} == {"tensor"}
-        # All of them, and one more.
+        # There are forms with all of them, and with one more.
         assert {len(LISTED[number]), len(LISTED[number]) + 1} <= {len(form.args) for form in forms}
         assert set().union(*(form.kwargs for form in forms)) >= set(LISTED[number])
 

@@ -56,7 +56,7 @@ def test_what_is_no_chain_is_refused_in_one_line(asked: str, words: str) -> None
 def test_the_direct_cast_has_the_modes_of_the_last_step() -> None:
     chain = chain_named("onnx-cast:25/float32/float16/float8e4m3fn/saturate:0")
     assert chain.direct.id == "onnx-cast:25/float32/float8e4m3fn/saturate:0"
-    # Where it has no such mode, it is the pair's only cast.
+    # If the direct pair has no such mode, the direct cast is the pair's only one.
     chain = chain_named("onnx-cast:25/float32/float8e4m3fn/saturate:0/float32")
     assert chain.direct.id == "onnx-cast:25/float32/float32"
 

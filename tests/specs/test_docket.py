@@ -1,4 +1,4 @@
-"""The docket's file form: links, cases, dates and systems, and what each mistake says."""
+"""The format of docket files: links, cases, dates and systems, and the error for each mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""House rules as a document: what they decide, what they leave alone, and what is refused."""
+"""House rules as a document: what they decide, what they keep, and which files are refused."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ NEWEST = [
     for document in rules.entry.documents
 ]
 WIDE_INPUTS = 40
-"""About how many inputs of a source of more than 8 bits are compared."""
+"""The approximate number of inputs that are compared if a source has more than 8 bits."""
 EVERY = 8
-"""Of the cases of a document with house rules, one of so many is compared."""
+"""One of this many cases of a document with house rules is compared."""
 HEAD = """\
 rules: ours
 title: ours

@@ -37,7 +37,7 @@ d - - - - - - - - - - - Y - Y
 F - - - - - - - - - - - - Y Y
 D - - - - - - - - - - - - - Y
 """
-"""The guide's table without its other dtypes, and without second names of the same ones."""
+"""The guide's table, without dtypes that we lack and without second names of the same dtype."""
 KINDS = {"b": "?", "i": "bhil", "u": "BHIL", "f": "efd", "c": "FD"}
 """The table at dtype.kind, with the letters of the dtypes of each kind."""
 MODES = ("no", "equiv", "safe", "same_kind", "unsafe", "same_value")
@@ -205,7 +205,7 @@ def test_same_value_keeps_values_and_refuses_what_would_change(
 
 
 def test_the_modes_agree_on_the_values_of_what_they_allow() -> None:
-    """A mode says which casts may be made, not how."""
+    """A mode determines which casts are allowed, not their results."""
     for pair in ALL:
         unsafe = rules_of(*pair)
         for casting in ("no", "equiv", "safe", "same_kind"):

@@ -87,7 +87,7 @@ def test_a_question_names_its_case(asked: str, case: str) -> None:
 
 def test_two_dtypes_alone_are_asked_of_all_documents() -> None:
     found = read_question(["float32", "str", "nan"])
-    # CastLike follows Cast, so that it has nothing to add.
+    # CastLike follows Cast, so it adds no case.
     assert [each.id for each in found.cases] == ["onnx-cast:25/float32/string"]
 
 

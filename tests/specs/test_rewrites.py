@@ -24,7 +24,7 @@ def left(name: str, path: str) -> list[str]:
 
 
 def unsafe(source: str, target: str) -> bool:
-    """onnxruntime's UnsafeCast, read from its code once more, branch by branch."""
+    """Whether onnxruntime's UnsafeCast calls a cast unsafe, transcribed branch by branch."""
     groups = {
         "bool": ["bool"],
         "integer": ["int8", "int16", "int32", "int64"],

@@ -1,4 +1,4 @@
-"""The yardstick of codecs: its formats, and what it allows."""
+"""The yardstick of codecs: its formats, and the answers that it allows."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ FLOATS = (
 )  # fmt: skip
 COMPLEX = ("complex64", "complex128")  # on the page complex<f32> and complex<f64>
 SPELLED_BY_OTHERS = {"f8E4M3": "float8e4m3"}
-"""A name that other frameworks give to another type as well."""
+"""A name that other frameworks also give to another type."""
 
 KIND_OF_TARGET = {
     "bool": BOOLEAN,
@@ -265,7 +265,7 @@ def test_bits_in_memory_are_required_only_of_one_type() -> None:
     assert levels("float32", "float16", "3") == ("required", "recommended")
     assert levels("int4", "uint4", "3") == ("required", "recommended")
     assert levels("int8", "int4", "3") == ("required", "recommended")
-    # That a boolean has one bit is in the linked tests only.
+    # Only the linked tests say that a boolean has one bit.
     assert levels("float64", "bool", "scalar") == ("recommended", "recommended")
 
 

@@ -30,7 +30,7 @@ CASES = [
 
 
 def rounded(value: Fraction, mantissa: int, lowest: int | None) -> Fraction:
-    """A value with so many digits after the first, ties to even; ``lowest`` ends the exponents."""
+    """Round to ``mantissa`` bits after the first, ties to even; ``lowest`` ends the exponents."""
     exponent = value.numerator.bit_length() - value.denominator.bit_length()
     exponent -= Fraction(2) ** exponent > value
     last = (exponent if lowest is None else max(exponent, lowest)) - mantissa
@@ -38,7 +38,7 @@ def rounded(value: Fraction, mantissa: int, lowest: int | None) -> Fraction:
 
 
 def formal(value: Fraction, reduced: tuple[int, int], own: tuple[int, int]) -> Answer:
-    """The page's formal rules: round the mantissa, then look whether the exponent fits."""
+    """The page's formal rules: round the mantissa, then check whether the exponent fits."""
     (exponent, mantissa), bias = reduced, (1 << (reduced[0] - 1)) - 1
     own_lowest = 2 - (1 << (own[0] - 1))
     result = rounded(value, min(mantissa, own[1]), own_lowest)

@@ -1,4 +1,4 @@
-"""What is parsed has the types that it must have: nothing is converted on the way."""
+"""Parsed models are strict: no value of one type is converted to another."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def models() -> Iterator[type[BaseModel]]:
         if IMPORTS.search(path.read_text()) and name != WRITTEN_ONLY:
             for each in vars(import_module(name)).values():
                 is_model = isinstance(each, type) and issubclass(each, BaseModel)
-                # Of a generic base with its parameter the model beside it is a subclass.
+                # Leave parametrized generics out: the models derived from them are checked.
                 if is_model and each.__module__ == name and "[" not in each.__name__:
                     yield each
 

@@ -52,14 +52,14 @@ SAMPLE = """
 
 @dataclass(frozen=True)
 class Assertion:
-    """An instruction, the text of its operand, and that of its result; none if it traps."""
+    """An instruction, the text of its operand, and that of its result, or None if it traps."""
 
     name: str
     given: str
     result: str | None
 
     def differences(self, version: str) -> list[str]:
-        """What the reference says otherwise."""
+        """Describe how the reference differs from the assertion; empty if it agrees."""
         case = self._case(version)
         given = pattern(case.source, self.given)
         if case.document == "wasm-reinterpret":
@@ -155,8 +155,8 @@ def rational(text: str) -> Fraction:
 def assertions(text: str) -> list[Assertion]:
     """All assertions of values and traps.
 
-    Each one of the file must be understood. The others are of modules that are invalid because an
-    instruction gets or gives another type than its name says.
+    Every assertion of the file must be parsed. The remaining ones are of modules that are invalid
+    because an instruction takes or returns another type than its name says.
     """
     invalid = list(INVALID.finditer(text))
     for match in invalid:

@@ -1,4 +1,4 @@
-"""wasm-convert and wasm-reinterpret have the instructions of the page, and what it says of them."""
+"""wasm-convert and wasm-reinterpret have the page's instructions, with the results it states."""
 
 from __future__ import annotations
 

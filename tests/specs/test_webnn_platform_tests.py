@@ -57,7 +57,7 @@ def codes(dtype: str, values: list[str], is_bits: bool) -> Bits:
 
 
 def differences(test: dict[str, Any]) -> tuple[int, list[Difference]]:
-    """Make a test's casts by the reference; return its number of elements, and what differs."""
+    """Make a test's casts by the reference; return the number of elements, and the differences."""
     tensors = {
         test["input"]: (test["source"], codes(test["source"], test["values"], test["is_bits"]))
     }

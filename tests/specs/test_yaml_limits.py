@@ -1,6 +1,6 @@
-"""YAML that is too large, too deep, repeats too much or holds no text is one line of error.
+"""YAML that is too large, too deep, repeats too much or is no text is refused by one line.
 
-JSON that others wrote may be nested to a depth, too.
+JSON from outside may not be nested too deep either.
 """
 
 from __future__ import annotations

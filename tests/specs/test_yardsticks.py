@@ -1,4 +1,4 @@
-"""Rules without a page: total and unambiguous, and no document by which a backend is judged."""
+"""Rules without a page: they are total and unambiguous, and no backend is judged by them."""
 
 from __future__ import annotations
 

@@ -19,14 +19,14 @@ from specs.outcomes import Exactly
 from tests.truths.questions import Answers, Mask, Patterns, Question, Truth, question_of
 
 BY_DEFINITION = 300
-"""Inputs of each ruling that the exact definition decides, too."""
+"""The number of inputs of each ruling that are also checked against the exact definition."""
 SHOWN = 3
-"""Inputs that are shown of each failure."""
+"""The number of inputs that are shown for each failure."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What a truth was asked under a ruling, and what the reference expects."""
+    """The question to a truth and its inputs, with the answers that the reference expects."""
 
     truth: str
     case: str
@@ -37,14 +37,14 @@ class Compared:
 
 
 DEFINITION = "definition"
-"""The name under which what ``exact`` says of the kernels is counted."""
+"""The name under which comparisons of the kernels with the definition ``exact`` are counted."""
 Right = Literal["the reference", "neither"]
-"""Who is right; ``neither`` where both keep to a convention, and the conventions differ."""
+"""Which side is right; ``neither`` if both follow conventions, and these differ."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """A known disagreement: which truth, why, who is right, and on exactly which inputs.
+    """A known disagreement: the truths, the reason, the side that is right, and the exact inputs.
 
     ``predicts`` returns the inputs on which the truth's answer is not allowed, None if the entry
     is about other questions.
@@ -83,8 +83,8 @@ Key = tuple[str, str, str]
 def compare(compared: Compared, answers: Answers, table: Sequence[Known]) -> Counts:
     """Count the answers that a ruling allows; a difference that the table lacks is a failure.
 
-    So is an entry of the table that predicts a difference where there is none. Of inputs that a
-    document wants refused arithmetic says nothing, nor which bits a NaN has that a document fixes.
+    So is an entry of the table that predicts a difference where there is none. Arithmetic decides
+    neither inputs that a document requires to be refused, nor the bits of a NaN that it fixes.
     """
     ruling, inputs = compared.ruling, compared.inputs
     branches = compared.expected.branch_indices
@@ -120,7 +120,7 @@ def compare(compared: Compared, answers: Answers, table: Sequence[Known]) -> Cou
 
 
 def _fixed_nans(ruling: Ruling) -> tuple[int, ...]:
-    """The branches that make one pattern of all NaNs."""
+    """The branches that require one pattern for all NaNs."""
     return tuple(
         index
         for index, branch in enumerate(ruling.branches)
@@ -157,7 +157,7 @@ def compare_pair(
 ) -> dict[Key, Counts]:
     """Compare all truths with all rulings of a pair.
 
-    ``inputs_of`` returns the inputs of the pair, at most so many if a truth is slow.
+    ``inputs_of`` returns the inputs of the pair, at most as many as its argument if that is given.
     """
     counts: dict[Key, Counts] = {}
     kernels = KernelExpectations()
@@ -187,7 +187,7 @@ def compare_pair(
 
 
 def check_definition(case: str, ruling: Ruling, inputs: Patterns, expected: Expected) -> Counts:
-    """Compare what the kernels expect of some inputs with what the definition does.
+    """Compare the answers that the kernels allow for some inputs with those of the definition.
 
     The proof does so on all inputs, but of the documents' rulings only.
     """

@@ -21,8 +21,8 @@ def inputs_of(source: Format, target: Format, random: int) -> Patterns:
 
     The others are those of the tier quick: every value of the target up to 16 bits and every
     midpoint, with the patterns beside them; of a wider target an even and an odd value of each part
-    of each binade. A float's random patterns lie half anywhere, half in the target's range; an
-    integer's have all numbers of digits alike.
+    of each binade. Half of a float's random patterns lie anywhere, half in the target's range;
+    half of an integer's lie anywhere, half have a uniformly random number of bits.
     """
     if source.bits <= EXHAUSTIVE_BITS:
         return quick_inputs(source.name, target.name, SEED, 0)

@@ -22,7 +22,7 @@ TOP, BOTTOM = 2.0**127, 2.0**-127
 def reference_codes(
     source: Format, target: Format, rounding: Rounding, overflow: Overflow, patterns: Patterns
 ) -> Patterns:
-    """Cast by the reference under every-cast; of NaNs, the target's first."""
+    """Cast by the reference under every-cast; a NaN becomes the target's first NaN."""
     ruling = every_cast(source, target, rounding, overflow)
     expected = expect_by_kernels.expect(ruling, patterns)
     codes = expected.codes.copy()
@@ -59,7 +59,7 @@ def _by_way_of_float32(compared: Compared) -> Mask | None:
 
 
 def _is_first_interval(values: Values) -> Mask:
-    """Above the smallest value of float8e8m0, and nearer to it than to the next."""
+    """Whether values lie above the smallest float8e8m0, and nearer to it than to the next."""
     return np.asarray((values > BOTTOM) & (values < 1.5 * BOTTOM))
 
 
@@ -72,7 +72,7 @@ def _first_interval(compared: Compared) -> Mask | None:
 
 
 def _smallest_normal(compared: Compared) -> Mask | None:
-    """apytypes makes 0 of what a carry lifts from the subnormal to the smallest normal value."""
+    """apytypes answers 0 to subnormal values that a carry raises to the smallest normal value."""
     target = compared.question.target
     codes = compared.expected.codes & ~np.array(target.sign_bit, target.storage)
     normal = 1 << target.entry.mantissa
@@ -81,7 +81,7 @@ def _smallest_normal(compared: Compared) -> Mask | None:
 
 
 def _is_out_of_table(compared: Compared) -> Mask:
-    """Values that ONNX's table of float8e8m0 calls out of range, though they round into it."""
+    """Whether ONNX's table of float8e8m0 calls values out of range that round into the range."""
     question, values = compared.question, _numbers(compared)
     nothing = np.zeros(values.shape, bool)
     is_table = compared.case.startswith("onnx-cast") and _is_power_of_two(compared)
@@ -95,7 +95,7 @@ def _is_out_of_table(compared: Compared) -> Mask:
     }
     below = {"ceil": values > BOTTOM / 2, "nearest-away": rounded >= 0.75 * BOTTOM}
     if compared.truth == "ml_dtypes":
-        # All that float32 does not make a zero becomes the smallest value.
+        # Every value that is not zero in float32 becomes the smallest value.
         below["nearest-away"] = rounded > 0
     inside = (values < BOTTOM) & below.get(question.rounding, nothing)
     inside |= (values > TOP) & above.get(question.rounding, nothing)
@@ -107,7 +107,7 @@ def _out_of_table(compared: Compared) -> Mask | None:
 
 
 def _zero_to_power_of_two(compared: Compared) -> Mask | None:
-    """ml_dtypes makes a NaN of zero; under saturate = 1, ONNX's table has the smallest value."""
+    """ml_dtypes casts zero to NaN; under saturate = 1, ONNX's table has the smallest value."""
     if not _is_power_of_two(compared) or not compared.question.source.is_integral:
         return None
     if "saturate:1" not in compared.case:
@@ -116,7 +116,7 @@ def _zero_to_power_of_two(compared: Compared) -> Mask | None:
 
 
 def _nan_to_float4(compared: Compared) -> Mask | None:
-    """ml_dtypes makes a zero of NaN, ONNX's page on float4 the largest value."""
+    """ml_dtypes casts NaN to zero, ONNX's page on float4 to the largest value."""
     target = compared.question.target
     if target.name != "float4e2m1" or compared.question.source.kind != "float":
         return None
@@ -124,7 +124,7 @@ def _nan_to_float4(compared: Compared) -> Mask | None:
 
 
 def _infinity_to_nan(compared: Compared) -> Mask | None:
-    """ONNX's versions 19 to 23 saturate numbers, and make a NaN of infinities in FNUZ formats."""
+    """ONNX's versions 19 to 23 saturate numbers, and cast infinities to NaN in FNUZ formats."""
     question, branches = compared.question, compared.ruling.branches
     if question.overflow != "saturate" or question.target.entry.nan != "negative-zero":
         return None

@@ -192,7 +192,7 @@ def _binding() -> Any:
 
 
 _ENGINES: list[Any] = []
-"""The owners of compiled code."""
+"""The engines that own compiled code, which must outlive its addresses."""
 
 
 @cache

@@ -20,7 +20,7 @@ from tests.truths.questions import Answers, Patterns, Question
 from tests.truths.values import Values, as_integers, bounded, values_of
 
 MODES: dict[Rounding, int] = {"nearest-even": 0, "toward-zero": 1, "ceil": 2, "floor": 3}
-"""MPFR's rounding modes; the nearest with ties away it has for integers only."""
+"""MPFR's rounding modes; it has nearest with ties away for integers only."""
 ADDRESS, DOUBLE, LONG, UNSIGNED, INT = (
     ctypes.c_size_t, ctypes.c_double, ctypes.c_long, ctypes.c_ulong, ctypes.c_int
 )  # fmt: skip
@@ -99,9 +99,9 @@ def _round_to_float(question: Question, values: Values, rounded: Values) -> None
 
 
 def _least_exponent(target: Format) -> int:
-    """The exponent of the smallest value; MPFR's significands are below one, so one more.
+    """The exponent of the smallest value, plus one because MPFR's significands are below one.
 
-    A format without zero must show what is below its smallest value, so it has no least exponent.
+    A format without zero gets no least exponent, so that values below its smallest one show.
     """
     if target.entry.zero == "none":
         return int(_library().mpfr_get_emin_min())
@@ -159,7 +159,7 @@ def _loops() -> dict[Any, Any]:
         return loop
 
     def away_with(assign: Any) -> Any:
-        """Take the neighbor away from zero from their midpoint on."""
+        """Round to the neighbor away from zero from the midpoint of both neighbors on."""
 
         @numba.njit  # type: ignore[untyped-decorator]
         def loop(

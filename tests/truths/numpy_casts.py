@@ -96,7 +96,7 @@ def _has_cast(source: Format, target: Format) -> bool:
 
 
 def _is_kept(question: Question, patterns: Patterns, codes: Patterns) -> Mask:
-    """Which integers the target holds."""
+    """Whether the target represents each integer exactly."""
     return np.asarray(values_of(question.target, codes) == values_of(question.source, patterns))
 
 
@@ -106,7 +106,7 @@ def _is_inside(target: Format, whole: NDArray[np.float64]) -> Mask:
 
 
 def _cast(question: Question, patterns: Patterns) -> Answers:
-    """Cast by numpy's ``astype``; where values should saturate, its infinities are not known."""
+    """Cast by numpy's ``astype``; if values should saturate, its infinities count as unknown."""
     source, target = question.source, question.target
     with np.errstate(all="ignore"):
         cast = patterns.view(dtype_of(source)).astype(dtype_of(target))

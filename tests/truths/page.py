@@ -84,7 +84,7 @@ def scopes() -> Iterator[str]:
 
 
 def versions() -> dict[str, str]:
-    """The truths and what answers under each name."""
+    """The truths by name, each with the version of the library that answers."""
     found = {truth.name: truth.version() for truth in TRUTHS}
     return {**found, "Python": f"{platform.python_version()}, `float(text)`"}
 

@@ -1,4 +1,4 @@
-"""What a truth is asked: round these patterns of a source to a target in one way."""
+"""The questions to truths: round these patterns of a source to a target in one way."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Patterns = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 Overflow = Literal["ieee", "saturate", "wrap"]
-"""What becomes of a value that is out of the target's range after rounding.
+"""The treatment of values that are out of the target's range after rounding.
 
 - ``ieee``: what IEEE 754 says for each rounding, an infinity or the largest value; a NaN stands in
   for the infinity of a format that has none
@@ -31,7 +31,7 @@ NEAREST = ("nearest-even", "nearest-away")
 
 @dataclass(frozen=True)
 class Question:
-    """A cast, apart from what a document says about NaNs."""
+    """A cast without the answers to NaNs, which documents fix."""
 
     source: Format
     target: Format
@@ -52,17 +52,17 @@ def _kind(fmt: Format) -> str:
 
 
 class Answers(NamedTuple):
-    """Patterns of the target, and which of them the truth stands for."""
+    """Patterns of the target, and a mask of those that the truth really answers."""
 
     codes: Patterns
     known: Mask
 
 
 class Truth(Protocol):
-    """Arithmetic that nobody here wrote.
+    """Arithmetic that others wrote.
 
-    ``package`` is what must be installed; a truth imports it only when it is asked. A slow truth is
-    asked at most about ``most_inputs`` of a pair.
+    ``package`` must be installed; a truth imports it only when it is asked. A slow truth is asked
+    about at most ``most_inputs`` of a pair.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Truth(Protocol):
     most_inputs: int | None
 
     def version(self) -> str:
-        """The version of what answers."""
+        """The version of the library that answers."""
 
     def can_answer(self, question: Question) -> bool:
         """Whether the truth has these formats, this rounding and this overflow."""
@@ -82,7 +82,7 @@ class Truth(Protocol):
 def question_of(ruling: Ruling) -> Question:
     """Return the question that a ruling's numbers answer.
 
-    A ruling of which no branch rounds is asked to the nearest, which every truth knows.
+    If no branch of the ruling rounds, the rounding is to nearest even, which every truth knows.
     """
     rounds = any(isinstance(branch.outcome, Round) for branch in ruling.branches)
     exact = ruling.target.kind == "float" and not rounds
@@ -104,7 +104,7 @@ def _overflow_of(ruling: Ruling) -> Overflow:
     if target.is_integral or not (target.entry.infinity or target.nan_codes):
         return "saturate"
     ends = {Exactly(target.max_code), Exactly(target.lowest_code)}
-    # Toward zero IEEE 754 stays at the ends, too: there, what an infinity becomes tells them apart.
+    # Toward zero IEEE 754 saturates finite values, too; there the answer to infinity tells which.
     telling = too_large if ruling.rounding in NEAREST else too_large | infinite
     return "saturate" if telling and telling <= ends else "ieee"
 

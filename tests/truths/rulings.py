@@ -35,8 +35,8 @@ def pairs() -> tuple[Pair, ...]:
 def rulings_of(source: Format, target: Format) -> Iterator[tuple[str, Ruling]]:
     """Yield the rulings of a pair that are not open, each under the id of a case.
 
-    A reduced precision is left out: it is two casts, to another format and back, of which each is
-    compared as such.
+    A reduced precision is left out: it is a cast to another format and one back, which are compared
+    as casts.
     """
     for group in groups():
         if (group.source, group.target) == (source, target):

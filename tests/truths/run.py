@@ -19,12 +19,12 @@ from tests.truths.texts import compare_texts, text_targets
 from tests.truths.truths import TRUTHS
 
 RANDOM = 1_000_000
-"""Random patterns of each pair with a wide source."""
+"""The number of random patterns for each pair with a wide source."""
 TEXTS = 20_000
-"""Texts for each target."""
+"""The number of texts for each target."""
 
 Task = tuple[str, str, int]
-"""The names of a source (none: texts) and a target, and how many random inputs they get."""
+"""The names of a source (empty: texts) and a target, and the number of random inputs."""
 
 
 def run(jobs: int, random: int, report: Callable[[str, dict[Key, Counts]], None]) -> None:

@@ -41,7 +41,7 @@ def compared_case(name: str, inputs: Patterns | None = None) -> Compared:
 
 
 def right_answers(compared: Compared) -> Answers:
-    """What the staircase expects, which shares no code with the kernels."""
+    """The answers of the staircase, which shares no code with the kernels."""
     codes = expect_by_staircase.expect(compared.ruling, compared.inputs).codes
     return Answers(codes.copy(), np.ones(codes.shape, bool))
 
@@ -69,7 +69,7 @@ def test_any_answer_to_an_open_input_is_no_failure() -> None:
 
 
 def test_of_inputs_that_must_be_refused_no_truth_knows_the_answer() -> None:
-    # 1, and what is out of range.
+    # 1, a value out of range, and NaN.
     inputs = np.array([0x3F800000, 0x4F800000, 0x7FC00000], np.uint32)
     compared = compared_case("wasm-convert:2.0/float32/uint32/operator:trunc", inputs)
     answers = Answers(np.array([1, 17, 99], np.uint32), np.ones(3, bool))
@@ -89,7 +89,7 @@ def test_reduced_precisions_are_left_out_and_other_casts_of_a_dtype_to_itself_ar
     double = format_named("float64")
     asked = [case for case, _ in rulings_of(double, double)]
     assert "onnx-cast:1/float64/float64" in asked
-    # It has the bits of float64, and reduces nothing.
+    # This one has the precision of float64, and reduces nothing.
     kept = "stablehlo-reduce-precision:1.20/float64/float64/bits:e11m52"
     assert [each for each in asked if "reduce" in each] == [kept]
 

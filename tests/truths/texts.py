@@ -31,10 +31,10 @@ MODES: dict[Rounding, str] = {
     "nearest-even": "RoundToNearest", "toward-zero": "RoundToZero", "ceil": "RoundUp"
 }  # fmt: skip
 ENOUGH_BITS = 200
-"""A text cut after so many bits still lies on the right side of a power of two's midpoint."""
+"""Enough bits that a number cut to them stays on the right side of a midpoint of powers of two."""
 
 Read = Callable[[Format, Rounding, Sequence[str]], NDArray[np.float64]]
-"""Read texts as values of a format, as if its exponent had no upper end."""
+"""Reads texts as values of a format, as if its exponent had no upper end."""
 
 
 def compare_texts(target: Format, random: int) -> dict[Key, Counts]:
@@ -56,7 +56,7 @@ def compare_texts(target: Format, random: int) -> dict[Key, Counts]:
 
 
 def _numbers(target: Format, chance: np.random.Generator, count: int) -> Iterator[str]:
-    """The numbers of the tier quick, again and again with other ties and other random ones."""
+    """Yield the numbers of the tier quick repeatedly, with other ties and other random ones."""
     seen: set[str] = set()
     while len(seen) < count:
         fresh = [text for text in texts(target, chance, count) if text not in seen]
@@ -100,9 +100,9 @@ def count(
     allowed: Sequence[Allowed],
     values: NDArray[np.float64],
 ) -> Counts:
-    """Count the values that a ruling allows; what is out of range must be open, and nothing else.
+    """Count the values that a ruling allows; those out of range must be open, and no others.
 
-    Of a format without zero, the page leaves more open.
+    For a format without zero, the page leaves further values open.
     """
     target = rules.target
     largest, lowest = ends_of(target)
@@ -152,7 +152,7 @@ def _by_mpfr(target: Format, rounding: Rounding, inputs: Sequence[str]) -> NDArr
 
 
 def _to_power_of_two(gmpy2: Any, number: Any) -> float:
-    """The nearest power of two of a positive number, of two the larger; others as they are."""
+    """Round a positive number to the nearest power of two, ties up; return others unchanged."""
     if not number > 0 or gmpy2.is_infinite(number):
         return float(number)
     significand, exponent = float(gmpy2.frexp(number)[1]), int(gmpy2.frexp(number)[0])

@@ -1,4 +1,4 @@
-"""Patterns to numbers and back by numpy and ml_dtypes, which share no code with the reference."""
+"""Convert patterns to numbers and back by numpy and ml_dtypes, without code of the reference."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def _table(fmt: Format) -> NDArray[np.float64]:
 
 @cache
 def _magnitudes(fmt: Format) -> NDArray[np.float64]:
-    """The finite values without a sign, which rise with their patterns."""
+    """The finite values without a sign, in rising order of their patterns."""
     return _table(fmt)[: fmt.max_code + 1]
 
 
 def codes_of(fmt: Format, values: NDArray[np.float64]) -> Patterns:
-    """Encode values that a float format has; raise ValueError at one that it lacks."""
+    """Encode values of a float format; raise ValueError if the format lacks one."""
     if fmt.bits > 16:
         narrow = values.astype(dtype_of(fmt))
         if not np.array_equal(narrow.astype(np.float64), values):
@@ -97,9 +97,9 @@ def ends_of(fmt: Format) -> tuple[float, float]:
 def bounded(question: Question, rounded: NDArray[np.float64], infinite: Mask) -> Answers:
     """Encode values that were rounded as if the exponent had no end.
 
-    ``infinite`` are those of infinite inputs. Not known are NaNs, whose sign no number tells, what
-    overflows in formats without infinity and NaN, and in a format without zero what is not positive
-    or, unless values saturate, below the smallest value.
+    ``infinite`` selects the infinite inputs. Unknown are NaNs, as numbers do not tell their signs,
+    overflow in formats without infinity and NaN, and in a format without zero values that are not
+    positive or, unless values saturate, below the smallest one.
     """
     target = question.target
     largest, lowest = ends_of(target)

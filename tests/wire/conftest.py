@@ -15,7 +15,7 @@ BuildVendor = Callable[[int], Path]
 
 @pytest.fixture(scope="session")
 def build_vendor(tmp_path_factory: pytest.TempPathFactory) -> BuildVendor:
-    """Return a function that builds the vendor with one of its faults; 0 is none."""
+    """Return a function that builds the vendor with one of its faults, or with none for 0."""
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("gcc is not installed")

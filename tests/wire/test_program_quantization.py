@@ -1,4 +1,4 @@
-"""Programs are asked to quantize over the wire protocol; only those that say that they can."""
+"""Programs are asked to quantize over the wire protocol only if they say that they can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any stream of bytes that a program writes is values, errors of its own, or a ``FrameError``."""
+"""Each stream of bytes from a program is values, errors of its own, or a ``FrameError``."""
 
 from __future__ import annotations
 

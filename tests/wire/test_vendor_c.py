@@ -133,7 +133,7 @@ def test_a_sweep_finds_the_same_divergences_as_casts(
             found.append(repr(judgement.divergences))
             wrong.append(judgement.wrong)
         assert found[0] == found[1]
-    # Of the ties at 1.0625, 1.1875 and 1.3125, rounding to even takes the middle one away too.
+    # Of the ties at 1.0625, 1.1875 and 1.3125, rounding to even also rounds the middle one up.
     assert wrong == [0, 0, 2, 2]
 
 

@@ -35,7 +35,7 @@ with __import__("numpy").errstate(all="ignore"):
     y = (x + 0.5 * (x > 0)).astype("int8")
 onnx.save_tensor(numpy_helper.from_array(y), target)
 """
-# Three elements each, so that packed ones of less than a byte do not fill the last byte.
+# Three elements each, so that packed elements do not fill the last byte.
 KNOWN: dict[str, tuple[list[object], list[object]]] = {
     "onnx-cast:25/float32/float16": (
         [0x3F800000, 0x477FF000, 0xB3000001],

@@ -19,7 +19,7 @@ HELLO = {
 
 
 def rightly(question, payload):
-    """The reference's results, the last one that is asked for first."""
+    """Return the reference's results, in the reverse of the order in which they are asked for."""
     import numpy as np
 
     from oracles.reference.reference_oracle import Reference
@@ -42,7 +42,7 @@ def rightly(question, payload):
 
 
 def by_deed(question):
-    """The answer of a deed; zeros where it does nothing else."""
+    """Return the answer of a deed; by default it answers zeros."""
     shape = question["tensors"][0]["shape"]
     y, codes = {"name": "y", "shape": shape}, bytes(prod(shape))
     return {
