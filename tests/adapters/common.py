@@ -25,7 +25,7 @@ from tests.conformance.feeding import compare_variants
 BUFFER_LENGTH = 101
 """Odd, so that packed answers end within a byte and vectors short of their end.
 
-Of some types onnxruntime folds no constant of 128 bytes and more: "Element type mismatch".
+For some types onnxruntime folds no constant of 128 bytes or more: "Element type mismatch".
 """
 
 

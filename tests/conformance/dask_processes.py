@@ -63,7 +63,7 @@ class DaskCluster:
         self.workers[place] = self.start_worker()
 
     def restart(self) -> None:
-        """Kill what is left, and start everything again at the same address."""
+        """Kill all remaining processes, and start everything again at the same address."""
         self.close()
         self.scheduler = self.start_scheduler()
         self.workers = [self.start_worker() for _ in self.workers]

@@ -1,4 +1,4 @@
-"""A backend that dies, hangs or lies is a verdict on what it was asked, and on nothing else."""
+"""If a backend dies, hangs or lies, only the verdict on what it was asked says so."""
 
 from __future__ import annotations
 

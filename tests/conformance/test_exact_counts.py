@@ -1,4 +1,4 @@
-"""A sweep that finds something else than what a quick run calls exact is named."""
+"""Cases are named in which a sweep contradicts what a quick run calls exact."""
 
 from __future__ import annotations
 

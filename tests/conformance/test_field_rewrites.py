@@ -1,4 +1,4 @@
-"""Rewrites of the field, judged by their texts and by what is installed."""
+"""Rewrites of the field, judged by their texts and by installed optimizers."""
 
 from __future__ import annotations
 

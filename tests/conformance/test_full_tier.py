@@ -1,4 +1,4 @@
-"""``pytest --tier=full`` finds in one process what ``castigate run`` finds in many."""
+"""``pytest --tier=full`` finds the same in one process as ``castigate run`` does in many."""
 
 from __future__ import annotations
 

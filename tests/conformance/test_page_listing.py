@@ -1,4 +1,4 @@
-"""`castigate specs --coverage`: what encodes each line of a page, and what a new page changes."""
+"""`castigate specs --coverage`: the rules for each line of a page, and the effect of a new page."""
 
 from __future__ import annotations
 

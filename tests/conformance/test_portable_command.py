@@ -1,4 +1,4 @@
-"""``castigate portable`` on planted backends: one clamps, the other does but for -infinity."""
+"""``castigate portable`` on planted backends: one clamps, the other clamps all but -infinity."""
 
 from __future__ import annotations
 

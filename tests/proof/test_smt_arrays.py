@@ -1,4 +1,4 @@
-"""Numpy's operations on terms of the solver give what numpy gives."""
+"""Numpy's operations on terms of the solver give the same results as on numbers."""
 
 from __future__ import annotations
 

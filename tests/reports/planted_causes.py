@@ -143,7 +143,7 @@ def with_no_decimals(case: Case, bits: Any) -> Any:
 
 
 KERNELS = {"bfloat16": "float16", "float8e5m2": "float8e4m3fn", "uint32": "float32"}
-"""Dtypes, and the dtype whose kernel a cache with the width as its key gives them."""
+"""Maps dtypes to those of equal width whose kernels a cache keyed by width gives them."""
 
 
 def by_width(case: Case, bits: Any) -> Any:

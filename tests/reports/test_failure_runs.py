@@ -1,4 +1,4 @@
-"""Runs against a plain walk over the answers: cut anywhere, capped, in every kind of column."""
+"""Runs equal those of a plain walk over the answers: cut anywhere, capped, in every column."""
 
 from __future__ import annotations
 

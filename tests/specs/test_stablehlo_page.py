@@ -74,7 +74,7 @@ FROM_NUMBERS: dict[str, dict[str, str]] = {
         "has": "value", "overflow": OPEN, "-overflow": OPEN, "other": OPEN,
     },
 }  # fmt: skip
-"""By kind of target and kind of input: what the page says a float or an integer becomes."""
+"""The page's results for floats and integers, by kind of target and kind of input."""
 
 
 def names_of(spelled: tuple[str, ...]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Adapters that answer as the reference does, but for some places of some tensors."""
+"""Adapters that answer as the reference does, except at some places of some tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Systems that quantize: codes are x - scale + zero in bytes, whatever the case."""
+"""Systems that quantize: codes are x - scale + zero in bytes for every case."""
 
 
 class Quantizes:

@@ -12,7 +12,7 @@ GUILTY = 0x01234567
 
 
 class Swept:
-    """Answers rightly, and does what its class says where the guilty input is asked."""
+    """Answers rightly, but on the guilty input does what the name of the class says."""
 
     name = "swept"
     version = "1"
