@@ -175,7 +175,7 @@ def test_an_error_of_a_claimed_call_comes_before_one_of_an_unclaimed_cast(is_cla
 
 
 class Unfinished:
-    """A layer whose first ``astype`` after a refused one converts nothing, and raises no error."""
+    """A layer whose first ``astype`` after a refused one converts nothing, or raises an error."""
 
     def __init__(self, raises: bool = False) -> None:
         self.is_busy = False

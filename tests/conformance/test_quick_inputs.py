@@ -206,7 +206,7 @@ def with_bytes_that_add_up(bits: Any) -> Any:
 
 
 def with_low_halves(bits: Any) -> Any:
-    """Reads only the low 16 of the bits below a tie in large integers."""
+    """Loses bit 16 of large integers, as if the bits below a tie were read by halves."""
     is_large = (bits >= 1 << 26) & (bits < 1 << 31)
     return REFERENCE.cast(ROUNDED, np.where(is_large, bits & ~np.uint32(0x10000), bits))
 

@@ -47,7 +47,7 @@ COUNTS = {
 
 
 OTHERWISE = {("test_castlike_FLOAT_to_FLOAT4E2M1", 8), ("test_castlike_FLOAT16_to_FLOAT4E2M1", 8)}
-"""Test and index of outputs that break a recommendation: a NaN becomes -0 in float4e2m1.
+"""Tests and the patterns that break a recommendation: a NaN becomes -0 in float4e2m1.
 
 The pages of Cast and CastLike are silent on it. The project's page technical/float4.md has 6.
 """

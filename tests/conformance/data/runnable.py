@@ -56,7 +56,7 @@ class Right:
                 time.sleep(PAUSE)
             self.before(case, bits)
             answers = right()
-            # The patterns of a sweep rise.
+            # The patterns of a sweep are in rising order.
             if any(bits[-1] >= first and bits[0] <= last for first, last in self.wrong):
                 self.spoil(case, bits, answers)
             return answers
