@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from sys import intern
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -35,6 +36,7 @@ def read_cells(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterato
     divergences, problems = _DivergenceRows(store), _read_problems(store)
     for batch in read_batches(store, "cases.parquet"):
         for row in batch.to_pylist():
+            _share_strings(row)
             rules = row.pop("broken")
             if row["verdict"] in verdicts:
                 broken = tuple(_broken_rule(row, each, divergences) for each in rules)
@@ -49,7 +51,15 @@ def read_checks(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterat
     for batch in read_batches(store, "pairs.parquet"):
         for row in batch.to_pylist():
             if row["verdict"] in verdicts:
+                _share_strings(row)
                 yield _with_problems(_check(**row), problems)
+
+
+def _share_strings(row: dict[str, Any]) -> None:
+    """Replace strings by equal ones of earlier rows: most stand in a run thousands of times."""
+    for name, value in row.items():
+        if isinstance(value, str):
+            row[name] = intern(value)
 
 
 Problems = Mapping[CellKey, Sequence[Problem]]

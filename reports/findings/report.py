@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain, pairwise
 from multiprocessing import get_context
+from types import MappingProxyType
 
 from oracles.backend.resource_limits import collect_garbage_rarely, keep_freed_memory
 from reports.findings.case_rules import CaseRule, case_rules
@@ -143,7 +144,7 @@ def read_report(runs: Sequence[str]) -> Report:
                 "give the runs in order, oldest first"
             )
     now = _cells_by_key(stores[-1])
-    before = _cells_by_key(stores[-2]) if len(stores) > 1 else {}
+    before = _cells_by_key(stores[-2], now) if len(stores) > 1 else {}
     checks = tuple(read_checks(stores[-1]))
     with _explained_meanwhile(runs[-1], now) as behaviors:
         findings = read_findings(stores[-1], lambda: [*now.values(), *checks])
@@ -227,7 +228,13 @@ def _finding_changes(
     return finding_changes(before, {name: now[name] for name in now if name in common})
 
 
-def _cells_by_key(store: RunStore) -> dict[CellKey, Cell]:
+def _cells_by_key(
+    store: RunStore, known: Mapping[CellKey, Cell] = MappingProxyType({})
+) -> dict[CellKey, Cell]:
+    """Read all cells of a run; one that equals a ``known`` cell is that object.
+
+    Most cells of two nights are equal, and those of one take some hundred megabytes.
+    """
     found = {}
     for cell in read_cells(store):
         document = documents().get(cell.document)
@@ -236,7 +243,9 @@ def _cells_by_key(store: RunStore) -> dict[CellKey, Cell]:
         for name in (cell.source, cell.target):
             if name not in formats():
                 raise _unknown(store, f"dtype `{name}`")
-        found[cell.backend, cell.case] = cell
+        key = cell.backend, cell.case
+        same = known.get(key)
+        found[key] = same if same is not None and same == cell else cell
     if not found:
         raise CastigateError(
             f"run {store.folder.display_name} holds no cases; there is nothing to report"
