@@ -40,6 +40,7 @@ from oracles.mutants.mutant import (
 )
 from oracles.protocol import Bits
 from oracles.reference.breakpoints import breakpoints
+from oracles.reference.expectations import has_branch
 from reports.findings.asked_inputs import answered_ruling
 from reports.grading.allowed_answers import Expectations
 from reports.grading.grades import ALLOWED
@@ -287,7 +288,7 @@ def share_of_wrong(mutant: Mutant, rules: Ruling) -> float:
     """The share of witnesses among sampled inputs: random ones, and those where answers change."""
     assert isinstance(mutant.fault, Fault)
     is_rare = mutant.condition.on == "inputs" and "million" in mutant.condition.name
-    row = Row(mutant.case, sampled_inputs(rules, SAMPLED_IF_RARE if is_rare else SAMPLED))
+    row = Row(mutant.case, _answered(rules, SAMPLED_IF_RARE if is_rare else SAMPLED))
     if mutant.condition.on == "inputs":
         selected = np.asarray(mutant.condition.spoils(row, row.bits, Past()))
         row = Row(mutant.case, _with_pattern(mutant, row.bits[selected]))
@@ -298,6 +299,15 @@ def share_of_wrong(mutant: Mutant, rules: Ruling) -> float:
     expected = expectations.of(rules, row.bits)
     grades = expectations.grades(rules, row.bits, expected, np.asarray(wrong))
     return float((grades != ALLOWED).mean())
+
+
+def _answered(rules: Ruling, most: int) -> Bits:
+    """Sampled inputs without those that must be refused, one of which refuses a whole row."""
+    inputs: Bits = sampled_inputs(rules, most)
+    if rules.refuses_some:
+        expected = Expectations(independent=False).of(rules, inputs)
+        inputs = inputs[~has_branch(expected.branch_indices, rules.refused_branches)]
+    return inputs
 
 
 def _with_pattern(mutant: Mutant, selected: Bits) -> Bits:

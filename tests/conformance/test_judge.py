@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from conformance.exchange.recorded_answers import Tally, judge_stream
 from conformance.kinds.quick_inputs import inputs_of, one_of_each
+from oracles.reference.expect_by_exact import allow
 from oracles.reference.reference_oracle import Reference, RejectedError
 from reports.grading.divergences import datum_of
 from specs.cases import Case
@@ -106,6 +107,8 @@ def test_an_answer_with_one_bit_flipped_fails(case: Case, data: st.DataObject) -
     bit = data.draw(st.integers(0, target.bits - 1), "bit")
     right = int(ORACLE.cast(case, np.array([code], source.storage))[0])
     wrong = right ^ 1 << bit
+    # A document may leave the choice between two roundings.
+    assume(wrong not in allow(ruling(case), code).codes)
     nans = [code for codes in target.nan_codes for code in (codes.start, codes.stop - 1)]
     if nans and any(right in codes for codes in target.nan_codes):
         assume(not any(wrong in codes for codes in target.nan_codes))
