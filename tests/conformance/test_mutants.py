@@ -77,7 +77,7 @@ def test_a_mutant_that_is_wrong_nowhere_has_no_witness() -> None:
     assert not has_witness(mutant_named("the-largest-answer-becomes-zero@onnx-cast:25/int8/int16"))
     assert has_witness(mutant_named("zero-becomes-one@onnx-cast:25/int8/int16"))
     # Some of its numbers must be refused, which are no witnesses.
-    assert has_witness(mutant_named("always-zero@wasm-convert:3.0/float64/int32/operator:trunc"))
+    assert has_witness(mutant_named("flips-the-sign@wasm-convert:3.0/float64/int32/operator:trunc"))
 
 
 def test_only_the_case_itself_is_wrong_if_the_name_says_so() -> None:
