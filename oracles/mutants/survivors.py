@@ -6,6 +6,10 @@ from collections.abc import Mapping
 
 UNKNOWN_REASON = "few inputs are wrong, and none of them is among those that stand in such tensors"
 AFTER = ("after-a-refusal", "after-a-wider-source", "after-another-dtype", "after-another-case")
+VIEWS = ("tensorflow-bitcast", "torch-view")
+"""Documents of bitcasts that promise a view of the same memory."""
+LAID = ("for-*", "off-*")
+"""Faults of bitcasts in tensors that lie otherwise."""
 REASONS: Mapping[str, str] = {
     "*+behind-a-million@*": "rows of more than a million elements are asked at the tier full only",
     "*+after-a-minute@*": "a pair takes less than a minute, and no clock is varied",
@@ -17,6 +21,10 @@ REASONS: Mapping[str, str] = {
     **dict.fromkeys(
         (f"*+{condition}@*" for condition in AFTER),
         "of four kinds of casts before its own a pair is asked two, which its name chooses",
+    ),
+    **dict.fromkeys(
+        (f"gives-zeros-{which}@{document}*" for which in LAID for document in VIEWS),
+        "where a document promises a view, layouts that a view may refuse are not asked",
     ),
     "*+*!": "a further mode or version is asked in seven tensors, which its name chooses",
 }
