@@ -8,7 +8,7 @@ UNKNOWN_REASON = "few inputs are wrong, and none of them is among those that sta
 AFTER = ("after-a-refusal", "after-a-wider-source", "after-another-dtype", "after-another-case")
 VIEWS = ("tensorflow-bitcast", "torch-view")
 """Documents of bitcasts that promise a view of the same memory."""
-LAID = ("for-*", "off-*")
+LAID = ("for-strides", "for-columns-first", "off-16-bytes")
 """Faults of bitcasts in tensors that lie otherwise."""
 REASONS: Mapping[str, str] = {
     "*+behind-a-million@*": "rows of more than a million elements are asked at the tier full only",
@@ -23,7 +23,7 @@ REASONS: Mapping[str, str] = {
         "of four kinds of casts before its own a pair is asked two, which its name chooses",
     ),
     **dict.fromkeys(
-        (f"gives-zeros-{which}@{document}*" for which in LAID for document in VIEWS),
+        (f"gives-zeros-{laid}@{document}*" for laid in LAID for document in VIEWS),
         "where a document promises a view, layouts that a view may refuse are not asked",
     ),
     "*+*!": "a further mode or version is asked in seven tensors, which its name chooses",

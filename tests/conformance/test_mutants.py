@@ -30,6 +30,7 @@ from oracles.mutants.survivors import REASONS
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import load_backend
 from specs.errors import CastigateError
+from specs.loader import documents
 from specs.selection import case_named
 from tests.conformance.processes import castigate
 
@@ -211,10 +212,11 @@ def test_the_page_has_survivors_first_each_with_its_reason(tmp_path: Path) -> No
 
 
 def test_the_reasons_of_survivors_name_conditions_and_faults_that_exist() -> None:
-    known = {*faults(), *tensor_faults(), *all_conditions()}
+    known = {*faults(), *tensor_faults(), *bitcast_faults(), *all_conditions()}
     for form in REASONS:
-        words = form.replace("@*", "").replace("*+", "").removesuffix("!")
+        words, _, document = form.replace("*+", "").removesuffix("!").partition("@")
         assert words in known or words == "*", form
+        assert document in ("", "*") or document.removesuffix("*") in documents(), form
 
 
 @pytest.mark.parametrize("fault", bitcast_faults())
