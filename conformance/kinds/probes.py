@@ -122,7 +122,7 @@ COLUMNS = 64
 """Columns of the matrix of all inputs."""
 DRAWN = 10
 MOST_RANKS, LOG2_OF_DRAWN, STEPS_DRAWN = 8, 13, 2
-"""Of drawn tensors: the most dimensions, log2 of the most elements, and steps that are drawn."""
+"""Limits of drawn tensors: dimensions, log2 of the elements, and dimensions that get steps."""
 PICKS_KEPT = 1024
 
 

@@ -77,10 +77,10 @@ STEPS: Mapping[str, tuple[Step, ...]] = {
 
 
 class StepOutcomeEntry(PointedEntry):
-    """What becomes of a value: one word, or several of which each is allowed.
+    """The outcome of a step: one word, or several words that are all allowed.
 
-    ``and-recommended`` names those of several that are recommended. An own level, clause or lines
-    stand where the rule has others.
+    ``and-recommended`` names the recommended ones among several. A level, a clause or lines given
+    here replace those of the rule.
     """
 
     is_: StepWord | None = Field(None, alias="is")
@@ -145,11 +145,11 @@ VersionWord = Annotated[str, BeforeValidator(str, json_schema_input_type=str | i
 
 
 class CombinationEntry(StrictModel):
-    """Cases: pairs of dtypes, and a product of what else a case has.
+    """A set of cases: pairs of dtypes, combined with every value of the other modes.
 
-    A scale is a dtype, or `same`: that of the floats of the pair. A precision is a dtype, or
-    `scale`: none is given, so that it is the scale's. An empty list means that the cases have no
-    such mode.
+    A scale is a dtype, or `same` for the dtype of the pair's floats. A precision is a dtype, or
+    `scale` where none is given, so that the scale's is used. An empty list means that the cases
+    have no such mode.
     """
 
     since: VersionWord | None = None
