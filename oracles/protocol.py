@@ -51,7 +51,7 @@ class InputsChanged(Exception):
     """The oracle wrote to the inputs that it was given."""
 
     def __init__(self) -> None:
-        super().__init__("the adapter writes to the inputs it is given")
+        super().__init__("the backend writes to the inputs it is given")
 
 
 class NotInstalled(Exception):

@@ -19,6 +19,7 @@ from reports.problems import (
     Problem,
     Refused,
     Unoffered,
+    WritesToInputs,
     WrongByAnyReading,
     WrongElement,
     WrongForm,
@@ -97,6 +98,8 @@ def words(problem: Problem) -> str:
             return ": ".join(filter(None, (where, inputs, error, line)))
         case WrongForm(what=text, where=where) | Unoffered(reason=text, where=where):
             return _at(where, text)
+        case WritesToInputs(where=where):
+            return _at(where, "the backend writes to the inputs it is given")
         case Died(how=how):
             return how
         case BrokenAdapter(dtype=dtype, how=how):

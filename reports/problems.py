@@ -223,6 +223,16 @@ class WrongForm:
 
 
 @dataclass(frozen=True)
+class WritesToInputs:
+    """A conversion changed the tensor that it was given."""
+
+    where: str = ""
+    rule: str = ""
+    clause: str = ""
+    level: str = ""
+
+
+@dataclass(frozen=True)
 class Unoffered:
     """A backend declines: at all, for one tensor, or what a promise besides values needs."""
 
@@ -265,6 +275,7 @@ Fault = (
     | BrokenPromise
     | Refused
     | WrongForm
+    | WritesToInputs
 )
 """A problem of a whole answer that breaks a rule, if it names one."""
 BrokenRule = WrongValues | Fault
@@ -285,6 +296,7 @@ KINDS: Mapping[str, type[Any]] = {
         BrokenPromise,
         Refused,
         WrongForm,
+        WritesToInputs,
         Unoffered,
         Died,
         BrokenAdapter,

@@ -19,7 +19,15 @@ from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_text
 from reports.grading.divergences import datum_of
 from reports.judgement import Judgement
-from reports.problems import BrokenAdapter, Died, Problem, Refused, Unoffered, WrongForm
+from reports.problems import (
+    BrokenAdapter,
+    Died,
+    Problem,
+    Refused,
+    Unoffered,
+    WritesToInputs,
+    WrongForm,
+)
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.plain_text import plain_line
@@ -67,6 +75,8 @@ def problem_of(missing: NoAnswer, where: str = "", **rule: str) -> Problem:
         case Raised(error, inputs):
             line = one_line(error)
             return Refused(class_name(error), line, inputs, where, **rule)  # type: ignore[arg-type]
+        case Malformed(writes_to_inputs=True):
+            return WritesToInputs(where, **rule)
         case Malformed(text):
             return WrongForm(text, where, **rule)
 

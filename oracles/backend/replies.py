@@ -58,9 +58,10 @@ class Raised:
 
 @dataclass(frozen=True)
 class Malformed:
-    """The backend returned something that cannot be compared."""
+    """The backend returned something that cannot be compared, or wrote to its inputs."""
 
     text: str
+    writes_to_inputs: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def no_answer(error: BaseException) -> NoAnswer:
         case Unsupported():
             return Declined(one_line(error))
         case InputsChanged():
-            return Malformed(str(error))
+            return Malformed(str(error), writes_to_inputs=True)
         case ProcessDied():
             return Crashed(error)
         case Exception():

@@ -11,8 +11,8 @@ import mmap
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader, FileIO
@@ -51,6 +51,7 @@ from oracles.bound_sweep import BoundSweep
 from oracles.memory_layouts import copied, with_layout
 from oracles.protocol import (
     Bits,
+    InputsChanged,
     Returned,
     Swept,
     Tensor,
@@ -153,7 +154,8 @@ class Server:
                 answer = getattr(oracle, ask)(case, header["call"], arrays)
             case _:
                 given = (arrays.get("", arrays),) if arrays else ()
-                answer = getattr(oracle, ask)(case, *given)
+                with _unchanged(*arrays.values()):
+                    answer = getattr(oracle, ask)(case, *given)
         return ENCODERS.get(ask, _encode_array)(answer)
 
     def _answer_many(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Answer:
@@ -179,7 +181,7 @@ class Server:
 
         def answer(request: dict[str, Any]) -> dict[str, Any]:
             try:
-                # A copy: an oracle may write to its inputs.
+                # A copy: an oracle that writes to its inputs must not change another's.
                 own = {name: copied(arrays[place]) for name, place in request["arrays"].items()}
                 reply, found = self._answer(request, own)
                 if request["ask"] == "bitcast" or "is_kept" in request:
@@ -243,7 +245,8 @@ class Server:
         for tensor in batch.rewritten() if batch.is_rewritten else batch.tensors():
             shape = tensor.shape
             try:
-                answer = self._oracle.cast(case, tensor)
+                with _unchanged(tensor):
+                    answer = self._oracle.cast(case, tensor)
             except BaseException as error:
                 failure = _encode_failure(error)
                 break
@@ -303,6 +306,18 @@ class Server:
         if isinstance(self._oracle, WithSweep):
             return self._oracle.sweep(case, lo, hi)
         return BoundSweep(self._oracle, case, Dense(hi), lo, hi, most)
+
+
+@contextmanager
+def _unchanged(*inputs: Bits) -> Iterator[None]:
+    """Raise ``InputsChanged`` if the inputs of a conversion are others after it.
+
+    A user still has them. A call is not watched: its document says what becomes of a receiver.
+    """
+    before = [each.tobytes() for each in inputs]
+    yield
+    if before != [each.tobytes() for each in inputs]:
+        raise InputsChanged
 
 
 def _decode_arrays(request: Frame) -> dict[str, Bits]:

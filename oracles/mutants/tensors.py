@@ -16,7 +16,8 @@ CAUSES = ("changes-with-layout", "raises-*", "malformed", "shape-*", "unexplaine
 def faults() -> Iterator[TensorFault]:
     """Yield the faults of whole tensors."""
     for name, replaces in TENSORS.items():
-        yield TensorFault(name, "whole tensors", replaces, CAUSES)
+        causes = (name,) if replaces is _writes_to_inputs else CAUSES
+        yield TensorFault(name, "whole tensors", replaces, causes)
 
 
 def _cached(key: Callable[[Bits], Any]) -> Replaces:

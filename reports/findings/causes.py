@@ -23,6 +23,7 @@ from reports.problems import (
     NotRefused,
     Problem,
     Refused,
+    WritesToInputs,
     WrongByAnyReading,
     WrongElement,
     WrongForm,
@@ -69,6 +70,10 @@ CHANGES_WITH_LAYOUT = (
 )
 
 
+WRITES_TO_INPUTS = (
+    Cause("wrong value", "writes-to-its-inputs"),
+    "changes the tensor that it is given",
+)
 NOT_ALL_MEMBERS = (
     Cause("wrong value", "not-all-members"),
     "does not convert all members of a layer",
@@ -159,6 +164,8 @@ def _cause(failure: Failure) -> tuple[Cause, str]:
             return Cause("crash", "dies"), f"its process dies{f': {shortened(how)}' if how else ''}"
         case Refused() | BrokenAdapter():
             return _cause_of_error(problem)
+        case WritesToInputs():
+            return WRITES_TO_INPUTS
         case WrongForm() if broken is None:
             says = f"returns what cannot be compared: {shortened(cell.message)}"
             return Cause("wrong value", "malformed"), says
@@ -230,6 +237,8 @@ def _cause_of_check(failure: Failure, raised: Mapping[str, tuple[Cause, str]]) -
             return Cause("wrong refusal", "raises-in-chains"), says
         case "crashed", _:
             return Cause("crash", "dies-in-some-layouts"), "its process dies for some layouts"
+        case "error", _ if isinstance(problem, WritesToInputs):
+            return WRITES_TO_INPUTS
         case "error", _:
             if isinstance(problem, Refused):
                 cause, _ = _cause_of_error(problem)

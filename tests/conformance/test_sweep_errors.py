@@ -175,7 +175,7 @@ def test_binding_may_be_unsupported() -> None:
     assert (found.verdict, found.message) == ("unsupported", "not here")
 
 
-WRITES = "the adapter writes to the inputs it is given"
+WRITES = "the backend writes to the inputs it is given"
 
 
 @pytest.mark.parametrize("size", [100, 3 * SMALL_CHUNK + 5])

@@ -22,6 +22,7 @@ from reports.problems import (
     Problem,
     Refused,
     Unoffered,
+    WritesToInputs,
     WrongByAnyReading,
     WrongElement,
     WrongForm,
@@ -165,6 +166,7 @@ FAULTS = st.one_of(
     st.builds(BrokenPromise, *RULES, st.just("member"), st.tuples(TEXTS), TEXTS),
     st.builds(Refused, *[TEXTS] * 4, *RULES, st.sampled_from(["answer", "error"])),
     st.builds(WrongForm, TEXTS, TEXTS, *RULES),
+    st.builds(WritesToInputs, TEXTS, *RULES),
 )
 NO_FAULTS = st.one_of(
     st.builds(Unoffered, TEXTS, TEXTS),
