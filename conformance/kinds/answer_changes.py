@@ -9,7 +9,7 @@ from heapq import nsmallest
 import numpy as np
 
 from conformance.kinds.baseline import Baseline
-from conformance.kinds.probes import Probe
+from conformance.kinds.probe import Probe
 from conformance.kinds.subject import Subject
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_text, datum_with_value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.kinds.probes import Probe
+from conformance.kinds.probe import Probe
 
 LENGTHS = (1, 2, 3, 7, 8, 15, 16, 17, 32, 33, 64, 65, 127, 128, 129, 1025, 4099)
 SHAPES = ((), (1, 1), (2, 3), (2, 2, 2, 2, 3), (9, 129), (129, 17), (0,), (0, 3))

@@ -24,7 +24,7 @@ from conformance.kinds.call import (
 )
 from conformance.kinds.call_members import telling_members, wrong_conversion
 from conformance.kinds.linear_runs import run_faults
-from conformance.kinds.probes import Probe
+from conformance.kinds.probe import Probe
 from oracles.backend.replies import (
     Answered,
     Crashed,

@@ -19,7 +19,7 @@ from hypothesis.errors import Flaky, HypothesisSideeffectWarning
 
 from conformance.kinds.asking import Ask, Requests
 from conformance.kinds.baseline import Baseline
-from conformance.kinds.probes import Probe
+from conformance.kinds.probe import Probe
 from conformance.kinds.shape_choice import Shape
 from oracles.backend.replies import Reply
 

@@ -32,6 +32,7 @@ from conformance.kinds.baseline import (
 )
 from conformance.kinds.call_probes import call_probes
 from conformance.kinds.neighbors import cast_words, in_turn, neighbors
+from conformance.kinds.probe import Probe, ProbePlan
 from conformance.kinds.probe_answers import (
     ProbeFailedError,
     answers_at_once,
@@ -45,8 +46,6 @@ from conformance.kinds.probes import (
     LARGE,
     PAIRS_BESIDE,
     TURNED,
-    Probe,
-    ProbePlan,
     alone,
     at_once,
     beside,

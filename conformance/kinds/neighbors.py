@@ -16,7 +16,7 @@ import numpy as np
 
 from conformance.kinds.baseline import Baseline
 from conformance.kinds.bitcast_tensors import Pair
-from conformance.kinds.probes import Probe, ProbePlan
+from conformance.kinds.probe import Probe, ProbePlan
 from oracles.backend.requests import Bitcast, Cast, Request
 from oracles.protocol import Bits
 from specs.cases import Case

@@ -14,7 +14,7 @@ from conformance.kinds.asking import Ask, ask
 from conformance.kinds.baseline import Baseline
 from conformance.kinds.call import Departed, ValueAnswer, value_answer, value_request
 from conformance.kinds.neighbors import held_by
-from conformance.kinds.probes import Probe, ProbePlan
+from conformance.kinds.probe import Probe, ProbePlan
 from conformance.kinds.verdicts import problem_of
 from oracles.backend.replies import (
     Answered,

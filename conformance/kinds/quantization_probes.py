@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from conformance.kinds.probes import Probe
+from conformance.kinds.probe import Probe
 from conformance.kinds.quantization_inputs import Given
 from oracles.protocol import Bits
 from specs.cases import Case

@@ -16,7 +16,8 @@ from conformance.driver import BackendJudge
 from conformance.kinds.baseline import Baseline, baseline_of, candidates
 from conformance.kinds.drawn_probes import any_probe, check_examples
 from conformance.kinds.invariances import Invariances
-from conformance.kinds.probes import Probe, few_probes, probes
+from conformance.kinds.probe import Probe
+from conformance.kinds.probes import few_probes, probes
 from conformance.kinds.shape_choice import LENGTHS, SHAPES, shape_of_pair, shapes_of
 from conformance.kinds.subject import Settings
 from conformance.kinds.telling_inputs import MOST, telling_inputs
