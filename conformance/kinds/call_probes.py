@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 from conformance.kinds.probe import Probe
 
-LENGTHS = (1, 2, 3, 7, 8, 15, 16, 17, 32, 33, 64, 65, 127, 128, 129, 1025, 4099)
+LENGTHS = (1, 2, 3, 7, 8, 15, 16, 17, 32, 33, 64, 65, 127, 128, 129, 1025, 4099, 33_003)
 SHAPES = ((), (1, 1), (2, 3), (2, 2, 2, 2, 3), (9, 129), (129, 17), (0,), (0, 3))
-TWICE, MATRIX = 67, (5, 13)
-"""A row and a matrix that are asked with several contents, one right after the other."""
+TWICE, MATRIX, TILED = 67, (5, 13), (32, 64)
+"""A row and a matrix that are asked with several contents, one right after the other, and a matrix
+of whole tiles."""
 
 
 def call_probes(count: int) -> Iterator[Probe]:
@@ -30,7 +31,7 @@ def call_probes(count: int) -> Iterator[Probe]:
         yield Probe((TWICE,), steps=(step,))
     yield Probe(MATRIX)
     yield Probe(MATRIX, count // 2)
-    yield Probe(MATRIX, order=(1, 0))
+    yield from (Probe(shape, order=(1, 0)) for shape in (MATRIX, TILED))
     for steps in ((2, 1), (0, 1), (1, 0)):
         yield Probe(MATRIX, steps=steps)
     yield Probe((3, 5, 7), order=(2, 1, 0))

@@ -178,6 +178,18 @@ def _faults(
             yield wrong
 
 
+def broken_promises(case: Case, bits: Bits, returned: Returned) -> Iterator[BrokenPromise]:
+    """Yield what a call on a receiver with these bits breaks, besides the values and the dtype."""
+    receiver = receiver_of(case.document)
+    assert receiver is not None
+    for fault in form_faults(case, bits.shape, returned):
+        if isinstance(fault, BrokenPromise):
+            yield fault
+    if receiver.unchanged is not None:
+        held = held_by(case, bits)
+        yield from receiver_changes(call_of(case), held, returned, receiver.unchanged)
+
+
 def form_faults(
     case: Case, shape: tuple[int, ...], returned: Returned
 ) -> Iterator[BrokenPromise | WrongShape]:

@@ -35,7 +35,7 @@ from conformance.kinds.refused_inputs import ask_alone, both, without_refused
 from conformance.kinds.row_limits import Judged, across
 from conformance.kinds.scripts import script
 from conformance.kinds.shape_choice import shapes_of
-from conformance.kinds.shapes import FaultyTensor, shape_fault
+from conformance.kinds.shapes import FaultyTensor, ShortRow, shape_fault
 from conformance.kinds.subject import Subject
 from conformance.kinds.telling_inputs import telling_inputs
 from conformance.kinds.verdicts import refusal, without_answer
@@ -116,6 +116,8 @@ class _Examination:
     rules: Ruling = field(init=False)
     inputs: Bits = field(init=False)
     baseline: Baseline | NoBaseline = field(default_factory=lambda: NoBaseline(""))
+    short_row: ShortRow | None = None
+    """The row that was asked before all inputs."""
 
     def __post_init__(self) -> None:
         subject, settings = self.subject, self.subject.settings
@@ -134,15 +136,18 @@ class _Examination:
     def _first(self) -> Ask[ValueAnswer]:
         """The answer to all inputs in one row.
 
-        For every second case, a few inputs are asked before and their answer is ignored: what a
-        backend prepares for them must serve all.
+        For every second case, a few inputs from all over are asked before: what a backend prepares
+        for them must serve all.
         """
-        asked = [value_request(self.case, self.inputs)]
-        is_plain = self.case.example is None and not self.subject.few_shapes
-        if is_plain and crc32(self.case.id.encode()) % 2:
-            asked.insert(0, value_request(self.case, self.inputs[:FEW_FIRST]))
-        replies = yield asked
-        return value_answer(self.case, self.inputs, replies[-1])
+        case, inputs = self.case, self.inputs
+        is_plain = case.example is None and not self.subject.few_shapes
+        if not (is_plain and crc32(case.id.encode()) % 2):
+            return (yield from ask_values(case, inputs))
+        picked = inputs.size * np.arange(1, FEW_FIRST + 1) // (FEW_FIRST + 1)
+        replies = yield [value_request(case, each) for each in (inputs[picked], inputs)]
+        few, every = map(value_answer, (case, case), (inputs[picked], inputs), replies)
+        self.short_row = ShortRow(picked, few)
+        return every
 
     def departed(self, promise: BrokenPromise) -> Ask[Judgement]:
         """The verdict on a call that returns something other than values of the target."""
@@ -238,8 +243,11 @@ class _Examination:
         del is_open
         grades = subject.expectations.grades(rules, asked, expected, answer)
         shapes = shapes_of(f"{case.source}/{case.target}", subject.few_shapes)
+        before = self.short_row if asked is inputs else None
         unjudged: tuple[Unoffered, ...] = ()
-        faults = yield from shape_fault(case, rules, asked, expected, answer, grades, shapes)
+        faults = yield from shape_fault(
+            case, rules, asked, expected, answer, grades, shapes, before
+        )
         if not rules.is_open_dtype:
             told = asked[telling_inputs(rules, asked, expected)]
             broken = yield from promises(case, asked, told)

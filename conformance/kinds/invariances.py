@@ -65,7 +65,7 @@ from conformance.kinds.verdicts import crashed, problem_of
 from oracles.backend.replies import Answered, Crashed, Unanswered
 from oracles.backend.requests import Road
 from reports.judgement import Judgement
-from reports.problems import Note, Problem, Unoffered
+from reports.problems import BrokenPromise, Note, Problem, Unoffered
 from reports.verdicts import Verdict
 from specs.case_calls import call_of, receiver_of
 from specs.cases import Case
@@ -198,7 +198,11 @@ class Invariances:
             judgement = self._judgement(change.row, verdict, problem)
             return replace(judgement, further=tuple(further))
         if failure is not None:
-            verdict = self.subject.failed(failure.row.case)
+            match failure.problem:
+                case BrokenPromise(level=level):
+                    verdict = self.subject.graded(failure.row.case, {level}, is_open=False)
+                case _:
+                    verdict = self.subject.failed(failure.row.case)
             return self._judgement(failure.row, verdict, failure.problem)
         if found.open:
             switch = yield from self._switch(simplest_open(found.open))

@@ -42,6 +42,8 @@ class Probe:
     """Whether most elements are the first input."""
     masked: bool = False
     """Whether the elements are two inputs, as in a mask: that at ``first`` and the one after."""
+    half_empty: bool = False
+    """Whether the second half is the first input alone."""
     strides: tuple[int, ...] = ()
     """The distances in memory, if not by steps: where these overlap, elements are the same."""
     is_at_once: bool = False
@@ -71,6 +73,8 @@ class Probe:
         if self.sparse:
             places = np.arange(size)
             flat = np.where(places % SPARSE == SPARSE - 1, places // SPARSE % count, 0)
+        if self.half_empty:
+            flat[size // 2 :] = 0
         picked = flat.reshape(self.shape)
         for dimension, step in enumerate(self.steps):
             if step == 0:
@@ -133,6 +137,8 @@ class Probe:
             words.append("nine of ten elements the first input")
         if self.masked:
             words.append("of two inputs")
+        if self.half_empty:
+            words.append("the second half of one input")
         if self.is_rewritten:
             words.append("in the memory of the tensor before")
         match self.is_at_once, self.after:

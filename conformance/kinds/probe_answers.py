@@ -13,6 +13,7 @@ from functools import partial
 from conformance.kinds.asking import Ask, ask
 from conformance.kinds.baseline import Baseline
 from conformance.kinds.call import Departed, ValueAnswer, value_answer, value_request
+from conformance.kinds.call_promises import broken_promises
 from conformance.kinds.neighbors import held_by
 from conformance.kinds.probe import Probe, ProbePlan
 from conformance.kinds.verdicts import problem_of
@@ -31,7 +32,7 @@ from oracles.backend.replies import (
 from oracles.backend.requests import CastAtOnce, CastBatch, Request
 from oracles.protocol import Bits
 from reports.problem_words import words
-from reports.problems import Problem, WrongForm
+from reports.problems import Problem
 from specs.case_calls import receiver_of
 from specs.cases import Case
 
@@ -121,7 +122,7 @@ def _answered_parts(
     if receiver_of(row.case.document) is not None:
         for probe, reply in zip(plan.probes, replies, strict=True):
             tensor = probe.tensor(row.inputs)
-            yield from _survived(row, probe, value_answer(row.case, tensor, reply))
+            yield from _survived(row, probe, _call_answer(row, tensor, reply))
         return
     for reply in replies:
         whole: BatchReply = value_of(reply)
@@ -130,6 +131,15 @@ def _answered_parts(
             return
         for probe, answer in zip(plan.probes, whole.each(), strict=False):
             yield from _survived(row, probe, answer)
+
+
+def _call_answer(row: Baseline, tensor: Bits, reply: Reply) -> ValueAnswer:
+    """The values that a call gives, unless it breaks a promise besides them."""
+    answer = value_answer(row.case, tensor, reply)
+    if isinstance(reply, Answered) and not row.rules.is_open_dtype:
+        for broken in broken_promises(row.case, tensor, reply.value):
+            return answer if isinstance(answer, Departed) else Departed(broken)
+    return answer
 
 
 def answers_at_once(row: Baseline, plan: ProbePlan) -> Ask[Answers]:
@@ -177,6 +187,6 @@ def _survived(row: Baseline, probe: Probe, answer: ValueAnswer) -> Iterator[tupl
         case Crashed() as crashed:
             raise Unanswered(crashed)
         case Departed(promise):
-            raise ProbeFailedError(row, WrongForm(words(promise), str(probe)))
+            raise ProbeFailedError(row, replace(promise, where=str(probe)))
         case missing:
             raise ProbeFailedError(row, problem_of(missing, str(probe)))

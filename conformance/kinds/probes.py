@@ -27,18 +27,21 @@ RANKED: tuple[Shape, ...] = (
 )  # fmt: skip
 MATRICES: tuple[Shape, ...] = (
     (3, 17), (9, 129), (1030, 3), (65, 129), (2, 4097), (4, 64), (4, 768), (2, 3, 4), (8, 3, 4),
-    (2, 4, 8, 16),
+    (2, 4, 8, 16), (1, 9), (7, 9), (2, 13, 5, 7),
 )  # fmt: skip
 """Matrices and batches as models have them: wide, tall, of more than one block in both directions.
 
-Kernels of their own take dimensions of whole vectors and blocks, so these are among them.
+Kernels of their own take dimensions of whole vectors and blocks, so these are among them. A batch
+of one comes before a larger one: what is prepared for it may not fit that.
 """
 LAID, TALL = (5, 13), (LARGE, 1)
 """A matrix that is asked in many layouts too, and one with more rows than a GPU's grid has."""
 WIDEST, LARGEST = (3, 8209), (300, 257)
 """A matrix of longer rows, and one of more than 2^16 elements that is asked by columns."""
-LONG_ROWS = ((1 << 13,), ((1 << 17) + 26,))
+BLOCKS, SHARED = 1 << 13, (1 << 17) + 26
 """A row of whole blocks, and one that several threads share: its rest is even, as 3 is not."""
+HALF_EMPTY = 1000
+"""The length of a row that ends with zeros, and of one before it that has others there."""
 ORDERS: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((5, 13), (1, 0)), ((3, 5, 7), (2, 1, 0)), ((2, 3, 4, 5), (0, 2, 3, 1)),
     ((129, 17), (1, 0)), ((131, 257), (1, 0)), ((3, 5, 7), (1, 0, 2)), ((3, 5, 7), (1, 2, 0)),
@@ -50,6 +53,8 @@ ORDERS: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((2, 3, 2, 2, 3), (0, 2, 3, 4, 1)), ((2, 3, 2, 2, 3), (0, 1, 3, 2, 4)),
     ((128, 64), (1, 0)), ((2, 64, 5, 7), (0, 2, 3, 1)), ((2, 4, 5, 64), (0, 2, 1, 3)),
     ((16, 8, 3, 3), (2, 3, 1, 0)), ((16, 8, 3, 5), (3, 2, 1, 0)),
+    ((3, 9, 3, 4), (0, 2, 3, 1)), ((3, 1, 5, 7), (0, 2, 3, 1)),
+    ((3,) * 7, (6, 5, 4, 3, 2, 1, 0)), ((2,) * 8, (7, 6, 5, 4, 3, 2, 1, 0)),
 )  # fmt: skip
 """Tensors whose dimensions lie in another order: columns first, channels last, heads exchanged."""
 PADDED: tuple[tuple[Shape, tuple[int, ...]], ...] = (
@@ -62,14 +67,17 @@ PADDED: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((2, 3, 4, 5), (2, 1, 1, 1)), ((2, 3, 4, 5), (1, 2, 1, 1)), ((2, 3, 4, 5), (1, 1, 2, 1)),
     ((2, 2, 3, 2, 5), (2, 1, 1, 1, 1)), ((8, 32), (2, 1)), ((6, 1), (7, 1)),
     ((4, 128), (250, 1)), ((5, 130), (1, 0)), ((8, 8, 3), (1, 1, -1)),
-    ((2, 4, 8, 16), (1, 0, 0, 1)),
+    ((2, 4, 8, 16), (1, 0, 0, 1)), ((2, 4, 7, 6, 8), (1, 1, 0, 1, 1)),
 )  # fmt: skip
 """Parts of larger tensors, flipped ones, and broadcast ones, by their steps."""
+ROTATED: tuple[tuple[int, ...], ...] = ((1, -1), (-1, 1))
+"""The steps of a matrix that lies by columns and is turned by a quarter, one way and the other."""
 STRIDED: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((7, 9), (4, 1)), ((9, 7), (1, 1)), ((4, 3, 8), (16, 4, 1)), ((13, 1), (1, 0)),
-    ((1, 13), (0, 1)),
+    ((1, 13), (0, 1)), ((9, 41), (60, 1)), ((5000, 5), (8, 1)), ((3, 100), (66_000, 1)),
 )  # fmt: skip
-"""Overlapping windows, as of sounds, and steps of 0 in a dimension of one element."""
+"""By their strides: overlapping windows, as of sounds, steps of 0 in a dimension of one element,
+and columns cut out of matrices with some odd, very many, and very long rows."""
 OFFSETS = (1, 2, 3, 4, 7, 11)
 ROW_STEPS = (2, -1, 0, 3, 4, 5, 6, 7, 8, 16, -2)
 LONG_STEPPED = ((300, -1), (300, 0), (1 << 13, 2))
@@ -114,8 +122,9 @@ REWRITTEN, OFTEN = 3, 12
 COLUMNS = 64
 """Columns of the matrix of all inputs."""
 DRAWN = 10
-MOST_RANKS, LOG2_OF_DRAWN, STEPS_DRAWN = 8, 13, 2
-"""Limits of drawn tensors: dimensions, log2 of the elements, and dimensions that get steps."""
+MOST_RANKS, LOG2_OF_DRAWN, STEPS_DRAWN, BLOCK = 8, 13, 2, 8
+"""Limits of drawn tensors: dimensions, log2 of the elements, and dimensions that get steps; and the
+elements of a block, which whole vectors of any width have."""
 
 
 def probes(count: int, half: int | None = None) -> Iterator[Probe]:
@@ -142,8 +151,10 @@ def probes(count: int, half: int | None = None) -> Iterator[Probe]:
     # these.
     yield from (Probe((count + 1,), stride=stride) for stride in (1, 2, 3))
     yield Probe((SHUFFLED * count + 3,), shuffling=1)
-    for shape in (*RANKED, *MATRICES, LAID, TALL, WIDEST, *LONG_ROWS):
+    for shape in (*RANKED, *MATRICES, LAID, TALL, WIDEST, (BLOCKS,)):
         yield _beginning_inside(shape, count)
+    for offset in (0, 1) if half is None else (half,):
+        yield Probe((SHARED,), count // 2, offset=offset)
     yield from _contents(count)
     for layouts in _layouts():
         yield from layouts
@@ -183,6 +194,8 @@ def _contents(count: int) -> Iterator[Probe]:
     yield Probe((SPARSE * count,), sparse=True)
     yield from (Probe((TURNED,), first, masked=True) for first in _spread(count, MASKS))
     yield Probe((LENGTHS[-1],), count // 2, stride=0)
+    yield Probe((HALF_EMPTY,), INSIDE)
+    yield Probe((HALF_EMPTY,), INSIDE, half_empty=True)
 
 
 @cache
@@ -197,6 +210,7 @@ def _layouts() -> tuple[Sequence[Probe], ...]:
         [Probe((length,), INSIDE, steps=(step,)) for length, step in LONG_STEPPED],
         [Probe(shape, steps=steps) for shape, steps in PADDED],
         [Probe(shape, order=order) for shape, order in ORDERS],
+        [Probe(LAID, steps=steps, order=(1, 0)) for steps in ROTATED],
         [Probe(shape, strides=strides) for shape, strides in STRIDED],
     )
 
@@ -215,13 +229,18 @@ def rewritten(count: int) -> Iterator[Probe]:
 
 
 def drawn(count: int, chance: np.random.Generator) -> Iterator[Probe]:
-    """Random probes of any rank up to 8, any size and any layout."""
+    """Random probes of any rank up to 8, any size and any layout.
+
+    Half of the longer dimensions have whole blocks, or one element more or less.
+    """
     for _ in range(DRAWN):
         rank = int(chance.integers(1, MOST_RANKS, endpoint=True))
-        shape, room = [1] * rank, 2 ** chance.uniform(0, LOG2_OF_DRAWN)
-        for dimension in chance.permutation(rank).tolist():
-            shape[dimension] = int(room ** chance.uniform()) if dimension else int(room)
-            room /= shape[dimension]
+        shares = chance.dirichlet(np.ones(rank)) * chance.uniform(0, LOG2_OF_DRAWN)
+        shape = [int(2**share) for share in shares.tolist()]
+        for dimension, length in enumerate(shape):
+            if length > BLOCK // 2 and chance.integers(2):
+                blocks = round(length / BLOCK) * BLOCK
+                shape[dimension] = blocks + int(chance.integers(-1, 1, endpoint=True))
         steps = [1] * rank
         for dimension in chance.integers(0, rank, STEPS_DRAWN).tolist():
             steps[dimension] = int(chance.choice((1, 2, 3, 4, 5, 8, -1, -2, 0)))
@@ -260,6 +279,8 @@ def at_once(count: int, pair: str, few_shapes: bool, is_full: bool) -> Iterator[
             yield Probe(LAID, first, order=(1, 0), is_at_once=True)
         else:
             yield Probe((4, 5, 6), first, order=(0, 2, 1), is_at_once=True)
+    if number == AT_ONCE and not few_shapes:
+        yield from (Probe((length,), is_at_once=True) for length in (LARGE, SHARED))
     if is_full and not few_shapes:
         yield from (Probe((LARGE,), first, is_at_once=True) for first in range(LARGE_AT_ONCE))
 

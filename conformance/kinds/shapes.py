@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conformance.kinds.asking import Ask
-from conformance.kinds.call import Departed, batch_answers, batch_requests, value_request
+from conformance.kinds.call import (
+    Departed,
+    ValueAnswer,
+    batch_answers,
+    batch_requests,
+    value_request,
+)
 from conformance.kinds.shape_choice import Shape
 from conformance.kinds.verdicts import problem_of
 from oracles.adapters.script_text import UNEVEN
@@ -36,6 +43,14 @@ class FaultyTensor:
     problem: Problem
     bits: Bits
     further: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True)
+class ShortRow:
+    """A few inputs of a case that were asked in a row before all of them, and the answer."""
+
+    picked: NDArray[np.intp]
+    answer: ValueAnswer
 
 
 @lru_cache(PLANS_KEPT)
@@ -70,8 +85,11 @@ def shape_fault(
     answer: Bits,
     grades: Grades,
     shapes: tuple[Shape, ...],
+    before: ShortRow | None = None,
 ) -> Ask[list[FaultyTensor]]:
     """Return the fault of the first shape that is not kept, or that makes a right answer wrong.
+
+    A row that came before is the first of the shapes.
 
     If a shape raises an error, its fault lists the other shapes that do. Raises ``Unanswered`` if
     the backend crashes in a shape.
@@ -81,8 +99,12 @@ def shape_fault(
     elements = inputs[np.concatenate([*places.values(), none], dtype=np.intp)]
     batch = TensorBatch(elements, [*places])
     replies = yield batch_requests(case, batch)
-    answers = batch_answers(case, batch, replies)
-    for number, (shape, picked) in enumerate(places.items(), 1):
+    asked = [*places.items()]
+    answers: Iterator[ValueAnswer] = batch_answers(case, batch, replies)
+    if before is not None and (grades[before.picked] == ALLOWED).all():
+        asked.insert(0, (before.picked.shape, before.picked))
+        answers = chain([before.answer], answers)
+    for number, (shape, picked) in enumerate(asked, 1):
         rule = tensor_rule(case.document, case.version, shape)
         where, named = f"shape {shape}", (rule.rule, rule.clause, rule.level)
         problem: Problem | None = None
@@ -102,7 +124,7 @@ def shape_fault(
             case Raised() | Malformed() as missing:
                 by_rule = dict(zip(("rule", "clause", "level"), named, strict=True))
                 problem = problem_of(missing, where, **by_rule)
-                rest = {at: inputs[picked].reshape(at) for at, picked in [*places.items()][number:]}
+                rest = {at: inputs[picked].reshape(at) for at, picked in asked[number:]}
                 further = yield from _also_raising(case, rest)
                 return [FaultyTensor(problem, shown, further)]
             case Crashed() as crashed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from reports import case_patterns
@@ -116,7 +117,9 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
         for cause, says in [_cause_of_error(problem)]
     }
     for each, name in zip(failures, chosen, strict=True):
-        if isinstance(each.problem, WrongInChain):
+        if isinstance(each.problem, BrokenPromise):
+            yield _cause_of_promise(each, each.problem)
+        elif isinstance(each.problem, WrongInChain):
             yield _cause_of_chain(name)
         elif isinstance(each.problem, WrongQuantized):
             yield _cause_of_quantized(name)
@@ -171,10 +174,6 @@ def _cause(failure: Failure) -> tuple[Cause, str]:
             return Cause("wrong value", "malformed"), says
         case ChangesWithShape():
             return CHANGES_WITH_LAYOUT
-        case BrokenPromise(promise="other member"):
-            return NOT_ALL_MEMBERS
-        case BrokenPromise(promise="member's value"):
-            return OTHER_VALUES
         case WrongElement():
             return Cause("wrong value", "changes-bits"), "bitcasts give other bits"
         case WrongShape() if is_bitcast(cell.as_case):
@@ -182,8 +181,22 @@ def _cause(failure: Failure) -> tuple[Cause, str]:
     if broken is None:
         return Cause("wrong refusal", "no-answer"), shortened(cell.message)
     says = shortened(_without_dtypes(cell, problem))
-    name = NOT_IN_NAMES.sub("-", says.lower()).strip("-")[:LONGEST_NAME]
-    return Cause("wrong value", name), says
+    return Cause("wrong value", _named_by(says)), says
+
+
+def _named_by(says: str) -> str:
+    return NOT_IN_NAMES.sub("-", says.lower()).strip("-")[:LONGEST_NAME]
+
+
+def _cause_of_promise(failure: Failure, broken: BrokenPromise) -> tuple[Cause, str]:
+    """The cause of a broken promise besides values, in whichever tensors it is broken."""
+    match broken.promise:
+        case "other member":
+            return NOT_ALL_MEMBERS
+        case "member's value":
+            return OTHER_VALUES
+    says = _without_dtypes(failure.cell, replace(broken, where=""))
+    return Cause("broken promise", _named_by(says)), shortened(says)
 
 
 def _lost_refusal(cell: Cell, broken: Divergence) -> tuple[Cause, str]:

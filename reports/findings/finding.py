@@ -21,6 +21,7 @@ from specs.formats import Format, format_named
 
 Kind = Literal[
     "wrong value",
+    "broken promise",
     "lost refusal",
     "wrong refusal",
     "crash",
