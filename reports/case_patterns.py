@@ -1,7 +1,8 @@
 """Case ids and patterns of them, in the one language that ledgers and policies share.
 
 In a pattern, ``*`` stands for any text within one part of an id, ``**`` for any text with any
-number of ``/`` in it, and ``{a,b}`` for either text. A part is what stands between two ``/``.
+number of ``/`` in it, and ``{a,b}`` for what either of the two stands for. A part is what stands
+between two ``/``.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def is_chain_check(name: str) -> bool:
 
 
 Piece = str | tuple[str, ...]
-"""A wildcard, given by the character that it does not match, or a choice of texts."""
+"""A wildcard, given by the character that it does not match, or a choice of texts or patterns."""
 
 
 @cache
@@ -95,20 +96,26 @@ def matches(pattern: str, case: str) -> bool:
     It goes through the pattern once, with all places of the id that the pieces so far can reach. A
     regular expression would backtrack, and take far too long for a pattern like ``*a*a*a*a*b``.
     """
-    pieces, contained = _pieces(pattern)
-    for text in contained:
-        if text not in case:
-            return False
-    places = [0]
-    for piece in pieces:
+    _, contained = _pieces(pattern)
+    if not all(text in case for text in contained):
+        return False
+    return len(case) in _places_after(pattern, [0], case)
+
+
+def _places_after(pattern: str, places: Sequence[int], case: str) -> Sequence[int]:
+    """The places of an id that a pattern reaches from some places, both in rising order."""
+    for piece in _pieces(pattern)[0]:
         if isinstance(piece, str):
             places = _after_wildcard(places, case, piece)
-        else:
-            ends = {at + len(text) for text in piece for at in places if case.startswith(text, at)}
-            places = sorted(ends)
-        if not places:
-            return False
-    return places[-1] == len(case)
+            continue
+        ends: set[int] = set()
+        for text in piece:
+            if WITHIN_PART in text:
+                ends.update(_places_after(text, places, case))
+            else:
+                ends.update(at + len(text) for at in places if case.startswith(text, at))
+        places = sorted(ends)
+    return places
 
 
 def _after_wildcard(places: Sequence[int], case: str, unmatched: str) -> list[int]:
@@ -119,6 +126,20 @@ def _after_wildcard(places: Sequence[int], case: str, unmatched: str) -> list[in
             end = case.find(unmatched, at)
             reached.extend(range(at, (len(case) if end < 0 else end) + 1))
     return reached
+
+
+def alternatives(pattern: str) -> Iterator[str]:
+    """Yield the pattern with one of its choices made, in every way; itself if it has no choice.
+
+    >>> [*alternatives("{a,b}/{c,d}")]
+    ['a/{c,d}', 'b/{c,d}', '{a,b}/c', '{a,b}/d']
+    """
+    choices = [*EITHER.finditer(pattern)]
+    for choice in choices:
+        for text in choice[1].split(","):
+            yield f"{pattern[: choice.start()]}{text}{pattern[choice.end() :]}"
+    if not choices:
+        yield pattern
 
 
 def any_matches(patterns: Iterable[str], case: str) -> bool:

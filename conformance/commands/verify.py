@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from secrets import randbelow
 from typing import Annotated, Any
@@ -21,15 +22,18 @@ from conformance.running.run import asked_names
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import is_program
 from reports.findings.finding_text import counted
-from reports.gate.canonical_json import read_canonical
-from reports.gate.certificate import FILE, Evidence, only_backend
+from reports.gate.canonical_json import digest_of, read_canonical
+from reports.gate.certificate import FILE, Evidence, file_digests, only_backend
 from reports.gate.certificate_check import check_seals, differences, load_evidence
 from reports.gate.outputs import answered_line
 from reports.gate.policy import CLAIMED, policy_named
 from reports.gate.signing import load_public_key
+from reports.run_store.open_run import open_run
 from specs.errors import CastigateError
+from specs.house_rules import HouseRules
 from specs.json_source import MAX_BYTES
 from specs.plain_text import plain_line
+from specs.selection import house_rules_for
 
 
 def verify_command(
@@ -43,6 +47,13 @@ def verify_command(
     ] = None,
     policy: Annotated[
         str | None, typer.Option(metavar="NAME|FILE", help="The required policy.")
+    ] = None,
+    rules: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME|FILE", help="The required house rules (repeatable)."),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="RUN", help="The required run to compare with.")
     ] = None,
     replay: Annotated[
         int,
@@ -69,6 +80,7 @@ def verify_command(
         certificate = certificate / FILE
     data = _read_bytes(certificate)
     required_key = load_public_key(key) if key is not None else None
+    required_rules = [house_rules_for(each) for each in rules or ()]
     required_policy = policy_named(policy) if policy is not None else None
     if python and not replay:
         raise CastigateError("--python needs --replay N; add it, or leave --python out")
@@ -81,6 +93,9 @@ def verify_command(
         problems = differences(content, evidence)
         if required_policy is not None and required_policy.digest != evidence.policy.digest:
             problems.append(f"it is not by policy {required_policy.name}: {evidence.policy.digest}")
+        problems += _without_rules(evidence, required_rules)
+        if baseline is not None:
+            problems += _other_baseline(evidence, baseline)
     except CastigateError as error:
         problems = [str(error)]
     if not problems and replay:
@@ -100,6 +115,24 @@ def verify_command(
     for line in _summary(content, evidence, signer, replay, seed):
         typer.echo(line)
     raise typer.Exit(0 if content["result"] == "pass" else 1)
+
+
+def _without_rules(evidence: Evidence, required: Sequence[HouseRules]) -> Iterator[str]:
+    """Yield a line for each house rules by which nothing was judged.
+
+    Where a run has others of the same name, its evidence cannot be loaded.
+    """
+    for each in required:
+        if each.name not in evidence.store.record.rules:
+            yield f"it is not by the house rules {each.name} of {each.source.path}"
+
+
+def _other_baseline(evidence: Evidence, required: str) -> Iterator[str]:
+    """Yield a line if the gate compared with another run than the required one, or with none."""
+    if evidence.baseline is None:
+        yield f"policy {evidence.policy.name} compares with no run; leave --baseline out"
+    elif file_digests(evidence.baseline) != file_digests(open_run(required)):
+        yield f"it was compared with another run than {required}"
 
 
 def check_command(certified: str, repeated: str | None) -> None:
@@ -144,6 +177,10 @@ def _summary(
         digests = f"{count} file digest{'' if count == 1 else 's'}"
         yield f"program   {hello['name']} {hello['version']}, {digests}"
     yield f"policy    {policy.name} {policy.digest}"
+    for name, text in evidence.store.record.rules.items():
+        yield f"rules     {name} {sha256(text.encode()).hexdigest()}"
+    if evidence.baseline is not None:
+        yield f"baseline  {digest_of(file_digests(evidence.baseline))}"
     if replay:
         count = min(replay, answered["answered"])
         fresh = f"{fresh_count(replay, answered['answered']):,} of them fresh inputs by seed {seed}"

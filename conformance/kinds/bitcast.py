@@ -97,10 +97,18 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
     if len(declined) == len(tensors):
         return (yield from _no_bitcast(subject, case, rules, declined[0], None))
     layout = ""
+    copied: list[str] = []
     if fault is None and not declined and not subject.few_shapes and subject.claims(case):
         is_full = subject.settings.is_full(case)
         further = [*further_tensors(case, rules, seed, is_full)]
         of_further = yield [Bitcast(each.case, each.bits) for each in further]
+        viewed = [each for each in further if promised_memory(each.case, each.ruling) is not None]
+        of_viewed = yield [SharesMemory(each.case, each.bits) for each in viewed]
+        copied = [
+            each.where
+            for each, reply in zip(viewed, of_viewed, strict=True)
+            if isinstance(reply, Answered) and not reply.value
+        ]
         for each, reply in zip(further, of_further, strict=True):
             match reply:
                 case Answered(answer):
@@ -134,8 +142,10 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
         match replies[-1]:
             case Answered(is_shared):
                 if not is_shared:
-                    copied = NOT_COPIED, promise.clause, promise.level, "not copied"
-                    problems.append(BrokenPromise(*copied))
+                    copied.insert(0, "")
+                for where in copied[:1]:
+                    broken_one = NOT_COPIED, promise.clause, promise.level, "not copied"
+                    problems.append(BrokenPromise(*broken_one, where=where))
             case Declined(text):
                 problems.append(Unoffered(text, f"{NOT_COPIED} is not judged"))
             case missing:

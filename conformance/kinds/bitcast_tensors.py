@@ -44,8 +44,10 @@ EMPTY: Sequence[Shape] = ((0,), (0, 2), (2, 0), (1, 0, 1, 2))
 AS_THEY_ARE: Sequence[Shape] = ((0, 3), (3, 0), (2, 3, 0), (1, 1, 1, 1, 3), (1,) * 8)
 """Shapes whose last dimension fits few widths."""
 MOST_RANKS = 8
-ROW, MATRIX, BATCH = (67,), (7, 11), (3, 5, 7)
+ROW, MATRIX, BATCH, IMAGES = (67,), (7, 11), (3, 5, 7), (2, 3, 4, 5)
 """The shapes that are asked in several layouts."""
+WHOLE_BYTES = (8, 12)
+"""A matrix whose rows and columns fill whole bytes, however narrow its elements are."""
 
 
 Traits = tuple[bool, bool, bool]
@@ -312,9 +314,10 @@ def _shaped(pair: Pair) -> Iterator[LaidBits]:
 
 
 def _valued(pair: Pair) -> Iterator[LaidBits]:
-    """Tensors of zeros, of negative zeros, which equal them as numbers, and of another constant.
+    """Tensors of zeros, of negative zeros, of both in turn, and of another constant.
 
-    Where parts are floats also infinities, and NaNs that are quiet and have a payload.
+    As numbers, both zeros are equal. Where parts are floats also infinities, and NaNs that are
+    quiet and have a payload.
     """
     source, target = format_named(pair.source), format_named(pair.target)
     shape = pair.widened(SQUARE)
@@ -323,7 +326,8 @@ def _valued(pair: Pair) -> Iterator[LaidBits]:
     signed = next((part for part in parts if part.kind == "float"), parts[0])
     negative = np.array([1 << (signed.bits - 1)], signed.storage).view(np.uint8)
     rising = np.arange(1, 1 + np.dtype(source.storage).itemsize, dtype=np.uint8)
-    for element in (np.zeros(1, np.uint8), negative, rising):
+    zero = np.zeros(negative.size, np.uint8)
+    for element in (zero, negative, np.concatenate((zero, negative)), rising):
         yield _tensor_of(source, shape, np.resize(element, size)), ""
     for part in dict.fromkeys(parts):
         if part.kind == "float" and (special := _special_floats(part)):
@@ -337,14 +341,14 @@ def _laid(pair: Pair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
     A view may refuse some layouts, and needs its elements where those of its result can lie.
     """
     shape = pair.widened(MATRIX)
-    bits = _counted(pair.source, shape, 0)
+    bits = _mixed(pair, shape)
     offset = 1 if promise is None else pair.parts
     rows_first = _strides(shape)
     yield with_layout(bits, Layout(rows_first, offset)), f"{offset} past a boundary of 64 bytes"
     if promise is not None:
         return
-    columns_first = tuple(prod(shape[:place]) for place in range(len(shape)))
-    yield with_layout(bits, Layout(columns_first)), "columns first"
+    for each in (bits, _mixed(pair, pair.widened(WHOLE_BYTES))):
+        yield _in_order(each, [*range(each.ndim)][::-1]), "columns first"
     repeated = np.broadcast_to(bits[:1], shape)
     yield with_layout(repeated, Layout((0, *rows_first[1:]))), "one row broadcast"
     column = np.broadcast_to(bits[:, :1], shape)
@@ -352,13 +356,36 @@ def _laid(pair: Pair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
     apart = tuple(2 * step if at == 0 else step for at, step in enumerate(rows_first))
     yield with_layout(bits, Layout(apart)), "rows apart"
     batch = _counted(pair.source, pair.widened(BATCH), 0)
-    exchanged = _strides(batch.shape)
-    exchanged = (exchanged[1], BATCH[0] * exchanged[1], *exchanged[2:])
-    yield with_layout(batch, Layout(exchanged)), "the first two dimensions exchanged"
+    yield _in_order(batch, [1, 0]), "the first two dimensions exchanged"
+    images = _counted(pair.source, pair.widened(IMAGES), 0)
+    yield _in_order(images, [0, 2, 3, 1]), "channels last"
     row = _counted(pair.source, pair.widened(ROW), 0)
     for step in (2, 3, -1, 256):
         strides = tuple(step * each for each in _strides(row.shape))
         yield with_layout(row, Layout(strides)), f"in steps of {step}"
+
+
+def _mixed(pair: Pair, shape: Shape) -> Bits:
+    """A tensor of rising bytes; where floats are, every second element is one of special ones."""
+    source, target = format_named(pair.source), format_named(pair.target)
+    floats = [part for part in map(_part, (source, target)) if part.kind == "float"]
+    raw = _rising_bytes(1, _size(source, shape)).copy()
+    if floats:
+        special = [*_fragile_floats(floats[0]), *_special_floats(floats[0])]
+        wide = max(np.dtype(each.storage).itemsize for each in (source, target))
+        elements = raw.reshape(-1, wide)[1::2]
+        patterns = np.array(special, floats[0].storage).view(np.uint8)
+        elements[...] = np.resize(patterns, elements.shape)
+    return _tensor_of(source, shape, raw)
+
+
+def _in_order(bits: Bits, order: Sequence[int]) -> Bits:
+    """The tensor with its first dimensions in another order in memory, outermost first."""
+    strides, inside = [0] * bits.ndim, 1
+    for dimension in reversed([*order, *range(len(order), bits.ndim)]):
+        strides[dimension] = inside
+        inside *= bits.shape[dimension]
+    return with_layout(bits, Layout(tuple(strides)))
 
 
 def _strides(shape: Shape) -> tuple[int, ...]:

@@ -8,11 +8,9 @@ of the dtype that the receiver has, are made before and right after refused ones
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-
-import numpy as np
 
 from conformance.kinds.asking import Ask
 from conformance.kinds.call import (
@@ -24,6 +22,7 @@ from conformance.kinds.call import (
 )
 from conformance.kinds.call_members import telling_members, wrong_conversion
 from conformance.kinds.call_promises import form_faults, receiver_changes
+from conformance.kinds.probe import Probe
 from conformance.kinds.shapes import FaultyTensor
 from oracles.backend.replies import Answered, Crashed, Raised, Reply, Unanswered
 from oracles.backend.requests import MakeCall
@@ -34,14 +33,17 @@ from specs.calls import ReceiverKind
 from specs.case_calls import call_of, form_of, member_of, receiver_of
 from specs.cases import Case
 from specs.editions import edition
+from specs.formats import format_named
 from specs.loader import document_named
 from specs.ruling import ruling
 from specs.tensor_rules import tensor_rule
 
-SHAPES: tuple[tuple[int, ...], ...] = ((), (20, 17), (0,), (2, 1, 2, 2))
-"""Shapes in which a refusal is asked again, if the document keeps them."""
-COLUMNS = (2, 3)
-"""One more shape, which lies in memory column by column."""
+AGAIN = (
+    Probe(()), Probe((20, 17)), Probe((0,)), Probe((2, 1, 2, 2)), Probe((2, 3), order=(1, 0)),
+    Probe((5,), steps=(2,)), Probe((5,), steps=(-1,)), Probe((5, 3), steps=(2, 1)),
+    Probe((5,), offset=1), Probe((2, 3, 4, 5), order=(0, 2, 3, 1)), Probe((1027,)),
+)  # fmt: skip
+"""Tensors in which a refusal is asked again, if the document keeps their shapes."""
 FEW = 2
 """Elements of the row that is asked a second time."""
 SHAPE = (2,)
@@ -54,9 +56,9 @@ def refusal_faults(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
 
     Raises ``Unanswered`` if the backend crashes.
     """
-    tensors = [*_other_tensors(case, inputs)]
+    tensors = dict(_other_tensors(case, inputs))
     answered = _answered_cases(case) if receiver_of(case.document) is not None else ()
-    asked = [value_request(case, bits) for bits in tensors]
+    asked = [value_request(case, bits) for bits in tensors.values()]
     if not answered:
         return [*_answered(case, tensors, _alive((yield asked)))]
     # The refusal in one row may affect the first of these; nothing affects the others.
@@ -75,13 +77,16 @@ def refusal_faults(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
     return faults + [FaultyTensor(each, inputs[:1]) for each in found[:1]]
 
 
-def _other_tensors(case: Case, inputs: Bits) -> Iterator[Bits]:
-    """A part of the row again; then other shapes and another layout, if the document keeps them."""
-    yield inputs[:FEW]
-    for shape in (*SHAPES, COLUMNS):
-        if tensor_rule(case.document, case.version, shape).keeps_shape:
-            bits = np.resize(inputs, shape)
-            yield bits.copy("F") if shape == COLUMNS else bits
+def _other_tensors(case: Case, inputs: Bits) -> Iterator[tuple[str, Bits]]:
+    """A part of the row again, in words and as it is; then other tensors, where they may be asked.
+
+    Texts lie in a row.
+    """
+    yield f"shape ({FEW},)", inputs[:FEW]
+    for probe in AGAIN:
+        can_lie = probe.layout is None or format_named(case.source).kind != "text"
+        if can_lie and tensor_rule(case.document, case.version, probe.shape).keeps_shape:
+            yield str(probe), probe.tensor(inputs)
 
 
 def _alive(replies: Sequence[Reply]) -> Sequence[Reply]:
@@ -93,25 +98,20 @@ def _alive(replies: Sequence[Reply]) -> Sequence[Reply]:
 
 
 def _answered(
-    case: Case, tensors: Sequence[Bits], replies: Sequence[Reply]
+    case: Case, tensors: Mapping[str, Bits], replies: Sequence[Reply]
 ) -> Iterator[FaultyTensor]:
     """The first tensor in which the call is not refused."""
     [*_, branch] = ruling(case).branches
-    for bits, reply in zip(tensors, replies, strict=True):
+    for (where, bits), reply in zip(tensors.items(), replies, strict=True):
         match value_answer(case, bits, reply):
             case Answered():
-                but = f"{_tensor_words(bits)} gives {case.target}"
+                but = f"{where} gives {case.target}"
             case Departed(promise):
-                but = f"{_tensor_words(bits)} {words(promise)}"
+                but = f"{where} {words(promise)}"
             case _:
                 continue
         yield FaultyTensor(NotRefused(branch.rule, branch.clause, branch.level, but), bits)
         return
-
-
-def _tensor_words(bits: Bits) -> str:
-    by_columns = "" if bits.flags.c_contiguous else ", columns first,"
-    return f"shape {bits.shape}{by_columns}"
 
 
 def _answered_cases(case: Case) -> tuple[Case, ...]:

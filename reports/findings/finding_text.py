@@ -11,7 +11,15 @@ from reports.case_patterns import is_chain_check
 from reports.counterexample.drawing import datum_with_value, quoted
 from reports.findings.cells import Cell
 from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding, Findings, Kind
-from reports.problems import Refused, WrongQuantized
+from reports.problem_words import words
+from reports.problems import (
+    BrokenPromise,
+    Refused,
+    WrongByAnyReading,
+    WrongElement,
+    WrongQuantized,
+    WrongShape,
+)
 from specs.formats import format_named
 from specs.plain_text import plain_text
 
@@ -96,27 +104,28 @@ def mode_or_path(cell: Cell) -> str:
 
 def extent_words(finding: Finding) -> str:
     """How far a finding reaches: cases, pairs, inputs, and its simplest input."""
-    words = f"{counted(len(finding.cases), 'case')}, {pairs_words(finding)}"
+    extent = f"{counted(len(finding.cases), 'case')}, {pairs_words(finding)}"
     if finding.inputs:
-        words += f", {'' if finding.is_exact else 'at least '}{counted(finding.inputs, 'input')}"
+        extent += f", {'' if finding.is_exact else 'at least '}{counted(finding.inputs, 'input')}"
     simplest = finding.simplest
     example = example_words(finding)
     is_of_a_case = bool(simplest.smallest or _quantized_words(simplest))
     if example and is_of_a_case and len(finding.cases) > 1:
         example += f", in {simplest.cell.case}"
-    return f"{words}; {example}" if example else words
+    return f"{extent}; {example}" if example else extent
 
 
 def example_words(finding: Finding) -> str:
-    """The simplest input with its answer, what a check of a pair found, or the text refused.
+    """The simplest input with its answer, or what else was found, and in which tensor.
 
-    Empty if there is none of these.
+    Empty if the finding's own words say that already.
     """
     explained = finding.simplest
     if not explained.smallest:
         if explained.cell.check:
             return explained.answer
-        return _quantized_words(explained) or _refused_text(explained)
+        told = _quantized_words(explained) or _refused_text(explained)
+        return told or tensor_words(explained)
     given, answer = (
         datum_words(explained.cell.source, explained.smallest),
         datum_words(explained.cell.target, explained.answer),
@@ -129,6 +138,14 @@ def _quantized_words(explained: ExplainedCase) -> str:
     problems = explained.cell.problems
     is_of_quantization = any(isinstance(each, WrongQuantized) for each in problems)
     return explained.answer if is_of_quantization else ""
+
+
+def tensor_words(explained: ExplainedCase) -> str:
+    """What is wrong in which tensor, of a bitcast or of a promise besides values."""
+    cell = explained.cell
+    tells = (WrongElement, WrongShape, WrongByAnyReading, BrokenPromise)
+    told = [each for each in cell.problems if isinstance(each, tells)]
+    return shortened(words(told[0])) if told else ""
 
 
 def _refused_text(explained: ExplainedCase) -> str:

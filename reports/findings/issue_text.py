@@ -14,8 +14,10 @@ from reports.findings.finding_text import (
     datum_words,
     mode_or_path,
     pairs_words,
+    tensor_words,
 )
 from reports.run_store.record import RunRecord
+from specs.calls import SHAPE
 from specs.loader import documents
 from specs.plain_text import plain_text
 
@@ -96,7 +98,13 @@ def requirements_of(script: str) -> list[str]:
 def _example(shown: ExplainedCase) -> Iterator[str]:
     """Yield the simplest input, the answer, and the clause of the document."""
     cell, entry = shown.cell, documents()[shown.cell.document].entry
-    mode = f" with {cell.mode.replace('/', ', ').replace(':', ' = ')}" if cell.mode else ""
+    # A tensor that is told has a shape of its own.
+    modes = [
+        mode.replace(":", " = ")
+        for mode in filter(None, cell.mode.split("/"))
+        if not (mode.startswith(f"{SHAPE}:") and tensor_words(shown))
+    ]
+    mode = f" with {', '.join(modes)}" if modes else ""
     yield f"A {entry.operation} from {cell.source} to {cell.target}{mode}:"
     yield ""
     if shown.smallest:
@@ -119,7 +127,10 @@ def _extent(finding: Finding) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for (source, target, mode), found in list(rows.items())[:MOST_ROWS]:
         most = max(found, key=lambda each: each.inputs)
-        count = f"{'' if most.is_exact else 'at least '}{most.inputs:,}" if most.inputs else "all"
+        if most.inputs:
+            count = f"{'' if most.is_exact else 'at least '}{most.inputs:,}"
+        else:
+            count = "in some tensors" if most.cell.check or tensor_words(most) else "all"
         yield f"| {source} | {target} | {mode} | {count} | {most.region} |"
     if len(rows) > MOST_ROWS:
         yield ""

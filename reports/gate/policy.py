@@ -17,7 +17,14 @@ from pydantic import (
     model_validator,
 )
 
-from reports.case_patterns import EVERYTHING, INVARIANCES, any_matches, ids_of, matches
+from reports.case_patterns import (
+    EVERYTHING,
+    INVARIANCES,
+    alternatives,
+    any_matches,
+    ids_of,
+    matches,
+)
 from reports.gate.canonical_json import digest_of
 from reports.run_store.record import Examples, Seed, TierChoice
 from specs.errors import CastigateError
@@ -250,14 +257,16 @@ def _check(source: YamlFile, entry: PolicyEntry) -> None:
             message = f"no document of the policy has a rule `{accepted.rule}`; {hint}".rstrip("; ")
             raise source.error(("accepted", index, "rule"), message)
     known = list(_case_ids(entry))
-    for location, pattern in _patterns(entry):
-        if pattern != EVERYTHING and not any(matches(pattern, case) for case in known):
-            raise source.error(
-                location,
-                f"pattern `{pattern}` matches no case of the policy's documents; "
-                f"{_deeper(pattern, known) or did_you_mean(pattern, known)}"
-                "list their cases with `castigate specs DOCUMENT`",
-            )
+    for location, written in _patterns(entry):
+        # Each text of a choice must match something, or the policy asks less than it says.
+        for pattern in alternatives(written):
+            if pattern != EVERYTHING and not any(matches(pattern, case) for case in known):
+                raise source.error(
+                    location,
+                    f"pattern `{pattern}` matches no case of the policy's documents; "
+                    f"{_deeper(pattern, known) or did_you_mean(pattern, known)}"
+                    "list their cases with `castigate specs DOCUMENT`",
+                )
 
 
 def _deeper(pattern: str, known: list[str]) -> str:

@@ -16,7 +16,7 @@ from reports.findings.number_line import number_line
 from reports.findings.report import Report
 from specs.formats import Format, format_named
 
-SIGNS = dict(zip(KINDS, "✕∅!†≠+", strict=True))
+SIGNS = dict(zip(KINDS, "✕‡∅!†≠+", strict=True))
 """The sign of each kind of finding, so that no page depends on color alone."""
 MOST_ROWS = 40
 """Rows of a finding's table of pairs before the others are folded away."""

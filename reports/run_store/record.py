@@ -24,7 +24,7 @@ from pydantic import (
 
 from reports.case_patterns import any_matches
 from specs.errors import CastigateError
-from specs.house_rules import know_rules
+from specs.house_rules import know_rules, known_rules
 from specs.json_source import JsonError, parse_json
 from specs.model.strict_model import StrictModel
 from specs.plain_text import plain_text
@@ -251,6 +251,12 @@ def parse_record(data: bytes, path: str) -> RunRecord:
             "or run again into another --out"
         )
     for name, text in record.rules.items():
+        known = known_rules().get(name)
+        if known is not None and known.content != text:
+            raise CastigateError(
+                f"{path}: it was judged by other house rules than those of {known.source.path}, "
+                f"which have the same name `{name}`"
+            )
         know_rules(name, text)
     return record
 

@@ -229,6 +229,10 @@ def test_a_backend_that_knows_the_inputs_of_the_baseline_fails(
     assert (code, "divergence: pypto-cast: " in out) == (1, True), err
     certificate = json.loads((folder / "certificate.json").read_bytes())
     assert certificate["asked"]["seed"] != int(SEED)
+    code, out, err = castigate_in_process("verify", str(folder), f"--baseline={baseline}")
+    assert (err, "\nbaseline  " in out) == ("", True)
+    code, _, err = castigate_in_process("verify", str(folder), f"--baseline={folder / 'run'}")
+    assert (code, "it was compared with another run than" in err) == (1, True), err
 
 
 def test_a_policy_with_the_seed_of_its_baseline_is_refused(baseline: Path, tmp_path: Path) -> None:

@@ -184,6 +184,45 @@ def test_verify_requires_the_policy_that_is_named(passed: Path) -> None:
     assert "it is not by policy strict" in err
 
 
+SATURATING = """\
+rules: ours
+title: Saturating
+text: "https://example.org/casts"
+documents: [onnx-cast]
+choices:
+  to-bytes:
+    clause: "2, NaN is zero, everything else is clamped"
+    when: {{from: float, to: [int8, uint8]}}
+    then: {{nan: {nan}, otherwise: saturate}}
+"""
+BY_OURS = """\
+policy: by-ours
+title: One pair
+documents: ['onnx-cast+ours:25']
+levels: [required]
+tier: quick
+cases:
+  - match: ['onnx-cast+ours:25/float16/int8']
+"""
+
+
+def test_verify_requires_the_house_rules_that_are_given(tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs.yaml", tmp_path / "ours.yaml"
+    theirs.write_text(SATURATING.format(nan="lowest"))
+    ours.write_text(SATURATING.format(nan="zero"))
+    asked = f"--policy={tmp_path / 'policy.yaml'}"
+    gate(tmp_path, "reference", f"--rules={theirs}", policy=BY_OURS)
+    _, out, err = verify(tmp_path, f"--rules={theirs}", asked)
+    assert (out.splitlines()[-1], err) == ("result    fail; the certificate holds", "")
+    assert f"rules     ours {sha256(theirs.read_bytes()).hexdigest()}\n" in out
+    code, _, err = verify(tmp_path, f"--rules={ours}", asked)
+    assert (code, f"other house rules than those of {ours}" in err) == (1, True), err
+    code, _, err = verify(tmp_path, "--rules=java")
+    assert (code, "not by the house rules java" in err) == (1, True), err
+    code, _, err = verify(tmp_path, f"--baseline={tmp_path / 'gate' / 'run'}")
+    assert (code, "policy by-ours compares with no run" in err) == (1, True), err
+
+
 @pytest.mark.nightly
 def test_replay_finds_a_changed_backend(tmp_path: Path, passed: Path) -> None:
     shutil.copytree(passed / "gate", tmp_path / "gate")

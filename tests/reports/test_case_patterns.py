@@ -24,7 +24,7 @@ def expression(pattern: str) -> str:
 
 def escaped(piece: str) -> str:
     if piece.startswith("{") and piece.endswith("}"):
-        return f"(?:{'|'.join(map(re.escape, piece[1:-1].split(',')))})"
+        return f"(?:{'|'.join(map(expression, piece[1:-1].split(',')))})"
     return re.escape(piece)
 
 
@@ -37,6 +37,7 @@ def escaped(piece: str) -> str:
 @example(["{", "a", ",", "a/a", "}", "*", "b"], "a/ab")
 @example(["{", "}", "{", "*", ",", "}"], "*")
 @example(["**", "*"], "a/\nb")
+@example(["{", "a", "**", ",", "b", "}"], "a/b")
 @example(["{", "a"], "{a")
 def test_a_pattern_is_a_regular_expression(pieces: list[str], name: str) -> None:
     pattern = "".join(pieces)
@@ -74,6 +75,7 @@ MANY = "a" * 100
         (f"{'**a' * 40}*b", f"b{MANY}/", f"{MANY}/ab"),
         (f"{'{a,aa}' * 60}b", f"b{MANY}", f"{MANY}b"),
         (f"{'{,a}*' * 60}b", f"b{MANY}", f"{MANY}b"),
+        (f"{'{a*,*a}' * 60}b", f"b{MANY}", f"{MANY}b"),
     ],
 )
 def test_no_pattern_takes_without_end(pattern: str, other: str, own: str) -> None:

@@ -136,6 +136,7 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("onnx-cast:25']\nlevels", "onnx-cast:']\nlevels", 3, "unknown document `onnx-cast:`; did you"),
     ("onnx-cast:25']\nlevels", "onnx-cast:26']\nlevels", 3, "has no version `26`"),
     ("/string/**", "/strings/**", 7, "`onnx-cast:25/strings/**` matches no case"),
+    ("/string/**", "/{float16,strings}/**", 7, "`onnx-cast:25/strings/**` matches no case"),
     ("float32/**': 50", "float32/**': 101", 9, "less than or equal to 100"),
     ("float32/**': 50", "float32/**': 99.5", 9, "`99.5` is a YAML float"),
     ("float32/**': 50", "float33/**': 50", 9, "`onnx-cast:25/float33/**` matches no case"),
