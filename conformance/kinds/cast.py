@@ -204,7 +204,7 @@ class _Examination:
         examined = yield from self._answered(first)
         if isinstance(examined, Judgement) or examined.graded is None or not refused.inputs.size:
             return examined
-        chosen = refused.spread()
+        chosen = refused.spread(rules.source)
         answered = yield from ask_alone(case, rules, chosen)
         of_all = f"{chosen.inputs.size:,} of {refused.inputs.size:,} inputs that must be refused"
         return replace(

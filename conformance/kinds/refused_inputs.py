@@ -21,8 +21,9 @@ from oracles.reference.expectations import Expected, has_branch
 from reports.grading.grades import NOT_ALLOWED
 from specs.branches import Ruling
 from specs.cases import Case
+from specs.formats import Format
 
-MOST_ALONE = 256
+MOST_ALONE = 320
 """Inputs that are asked alone: an error costs most backends as much as a large tensor."""
 
 
@@ -42,11 +43,12 @@ class RefusedInputs:
     branch_indices: NDArray[np.uint8]
     stretches: NDArray[np.intp]
 
-    def spread(self) -> RefusedInputs:
-        """Both ends of each branch, sign and wide stretch, and others in even distances.
+    def spread(self, source: Format) -> RefusedInputs:
+        """Both ends of each branch, sign and wide stretch, powers of two, and an even spread.
 
         The widest stretches are those beyond the range: their ends are where a check of the range
-        may be off by one.
+        may be off by one. A check of an integer that looks at some of its bits only fails at a
+        power of two.
         """
         last = self.inputs.size - 1
         sign = self.inputs >> (8 * self.inputs.dtype.itemsize - 1)
@@ -55,7 +57,13 @@ class RefusedInputs:
         first = np.concatenate([[0], np.flatnonzero(np.diff(self.stretches)) + 1])
         final = np.concatenate([first[1:] - 1, [last]])
         widest = np.argsort(self.inputs[final] - self.inputs[first], kind="stable")[-WIDEST:]
-        ends = np.concatenate([[0], begins, begins - 1, [last], first[widest], final[widest]])
+        powers = np.zeros(0, np.intp)
+        if source.kind == "integer":
+            magnitudes = np.where(sign == 1, -self.inputs, self.inputs)
+            powers = np.flatnonzero(magnitudes & (magnitudes - 1) == 0)
+        ends = np.concatenate(
+            [[0], begins, begins - 1, [last], first[widest], final[widest], powers]
+        )
         even = np.linspace(0, last, min(self.inputs.size, max(2, MOST_ALONE - ends.size)))
         chosen = np.unique(np.concatenate([ends, even.astype(np.intp)]))
         columns = (self.inputs, self.branch_indices, self.stretches)

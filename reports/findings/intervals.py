@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,29 +98,35 @@ def region_words(source: Format, failing: FailingInputs, asked: NDArray[Any] | N
     return _listed(words)
 
 
-def count_regions(source: Format, failing: FailingInputs, asked: NDArray[Any]) -> tuple[int, int]:
-    """How many single values fail, and how many intervals of values, of those asked.
+class Regions(NamedTuple):
+    """How many values fail alone, how many zeros, infinities and NaNs, and how many intervals."""
 
-    Zeros, infinities and NaNs count as single values. So does every run of inputs if there are too
-    many of them to look for intervals.
+    single: int
+    special: int
+    intervals: int
+
+
+def count_regions(source: Format, failing: FailingInputs, asked: NDArray[Any]) -> Regions:
+    """Count what fails of the inputs asked.
+
+    Every run of inputs is a single value if there are too many of them to look for intervals.
     """
     runs = failing.runs
     if runs.first.size > MANY_RUNS and not failing.are_words:
-        return runs.first.size, 0
+        return Regions(runs.first.size, 0, 0)
     if source.kind == "text" or not (source.is_numeric and failing.are_words):
-        return runs.first.size, 0
+        return Regions(runs.first.size, 0, 0)
     begin, end = (np.searchsorted(asked, column) for column in (runs.first, runs.last))
     apart = 1 + int((begin[1:] > end[:-1] + 1).sum())
     if apart > MANY_RUNS:
-        return apart, 0
+        return Regions(apart, 0, 0)
     found = [
         each.low == each.high
         for intervals in _intervals_by_name(source, failing, asked).values()
         for each in intervals
     ]
-    return found.count(True) + len(list(_special_values(source, failing, asked))), found.count(
-        False
-    )
+    special = len(list(_special_values(source, failing, asked)))
+    return Regions(found.count(True), special, found.count(False))
 
 
 def _intervals_by_name(

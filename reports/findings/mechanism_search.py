@@ -20,8 +20,8 @@ from reports.findings.failing_inputs import Mask, Samples
 from reports.findings.input_regions import classify, region_phrase
 from reports.findings.intervals import count_regions
 from reports.findings.mechanism_answers import explained, predicted_failures
-from reports.findings.mechanisms import Mechanism
-from reports.findings.wrong_answers import StoredArrays, WrongAnswers
+from reports.findings.mechanisms import Mechanism, is_constant
+from reports.findings.wrong_answers import StoredArrays, WrongAnswers, is_exhaustive
 from specs.branches import Ruling
 from specs.formats import format_named
 
@@ -57,6 +57,8 @@ class Forecast:
     bits: float
     region: str = ""
     elsewhere: frozenset[Hashable] = frozenset()
+    isolated: int = 0
+    """How many single values of a wide source it is about, with right answers on both sides."""
 
 
 Extent = Literal["few", "all"]
@@ -183,6 +185,10 @@ class MechanismSearch:
             found = self._forecast(mechanism, wrong, meaning, "all")
         if found is None and not mechanism.tells_where:
             found = self._forecast_intervals(wrong, runs)
+            # Of two roundings of a value each is given by many behaviors, so that single values
+            # tell nothing of why. A constant says only what comes out.
+            if found is not None and found.isolated and not is_constant(mechanism):
+                found = None
         elif found is not None and found.reach == Reach.REGION:
             runs = runs & ~_runs_with(wrong, found.elsewhere)
         if found is None or not runs.any():
@@ -224,14 +230,15 @@ class MechanismSearch:
         if key not in self._forecasts:
             source, target = format_named(wrong.case.source), format_named(wrong.case.target)
             asked, failing = self._asked(wrong, rules, "all"), wrong.failing.at(runs)
-            single, intervals = count_regions(source, failing, asked.inputs)
+            regions = count_regions(source, failing, asked.inputs)
             self._forecasts[key] = None
-            if single + intervals <= MOST_REGIONS:
+            if sum(regions) <= MOST_REGIONS:
                 here = int(_within(failing.holds, failing.runs.first, asked.inputs).sum())
                 size, fails = asked.inputs.size, int(asked.fails.sum())
                 bits = worth(target, size, fails, here, here)
-                bits -= (single + 2 * intervals) * log2(size)
-                self._forecasts[key] = Forecast(Reach.INTERVALS, bits)
+                bits -= (sum(regions) + regions.intervals) * log2(size)
+                isolated = 0 if is_exhaustive(source) else regions.single
+                self._forecasts[key] = Forecast(Reach.INTERVALS, bits, isolated=isolated)
         return self._forecasts[key]
 
     def _asked(self, wrong: WrongAnswers, rules: Ruling, extent: Extent) -> AskedInputs:

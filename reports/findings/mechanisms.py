@@ -477,3 +477,8 @@ Mechanism = (
 def is_small(dtype: Format) -> bool:
     """Whether a dtype is a float that some backends convert by moving its bits."""
     return dtype.kind == "float" and (dtype.bits <= 8 or dtype.name == "bfloat16")
+
+
+def is_constant(mechanism: Mechanism) -> bool:
+    """Whether a mechanism gives the same answer to every input."""
+    return isinstance(mechanism, ClosedForm) and mechanism.is_constant

@@ -20,6 +20,7 @@ from reports.findings.mechanisms import (
     OtherVersion,
     Printf,
     Undecided,
+    is_constant,
 )
 from reports.findings.wrong_answers import Kind, WrongAnswers, is_exhaustive
 from specs.formats import format_named
@@ -187,7 +188,7 @@ def _rivals(found: Sequence[Explanation], best: Mechanism, reach: Reach) -> list
     Forms that are not constant are not rivals, because many of them agree on one input. Mechanisms
     of the same family are not rivals either. A constant has none: it only says what comes out.
     """
-    if _is_constant(best):
+    if is_constant(best):
         return []
     own = {each.wrong.kind: each for each in found if each.placed(best, reach) is not None}
     [first, *more] = own.values()
@@ -203,14 +204,10 @@ def _rivals(found: Sequence[Explanation], best: Mechanism, reach: Reach) -> list
         for mechanism in first.claims
         if (other := first.placed(mechanism, farthest)) is not None
         and (other.runs & runs).any()
-        and (other.forecast.reach < Reach.INTERVALS or _is_constant(mechanism))
+        and (other.forecast.reach < Reach.INTERVALS or is_constant(mechanism))
         and not (isinstance(best, FAMILIES) and type(mechanism) is type(best))
     )
     return list(dict.fromkeys(each.says for each in others if each.says != best.says))
-
-
-def _is_constant(mechanism: Mechanism) -> bool:
-    return isinstance(mechanism, ClosedForm) and mechanism.is_constant
 
 
 def _best(

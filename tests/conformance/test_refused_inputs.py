@@ -178,4 +178,14 @@ def test_the_ends_of_the_range_are_asked_although_fractions_fill_the_places() ->
     )
     inputs = np.sort(whole.view(np.uint64))
     _, refused = without_refused(rules, inputs, expect(rules, inputs))
-    assert beyond in refused.spread().inputs
+    assert beyond in refused.spread(rules.source).inputs
+
+
+def test_integers_that_are_powers_of_two_are_asked_alone() -> None:
+    """An infinity becomes 0x80000000 as an int32, and so does -2^31 in its lower half."""
+    rules = ruling(case_named("numpy-astype:2.4/int64/float16/casting:same_value"))
+    inputs = np.arange(-(1 << 20), 1 << 20).astype(np.uint64)
+    inputs = np.sort(np.append(inputs, np.array([1 << 31, -(1 << 31)]).astype(np.uint64)))
+    _, refused = without_refused(rules, inputs, expect(rules, inputs))
+    asked = refused.spread(rules.source).inputs.astype(np.int64).tolist()
+    assert {1 << 31, -(1 << 31), 1 << 16, -(1 << 17)} <= {*asked}

@@ -146,6 +146,20 @@ def test_a_parameter_that_is_ignored_for_negative_values_is_named_with_them(
     )
 
 
+def test_a_few_values_among_right_ones_are_not_called_a_rounding(tmp_path: Path) -> None:
+    """Truncation gives these answers too, but the backend truncates nothing else."""
+    lower = np.array([5, 100, 3000], np.float16)
+    ties = (lower.astype(np.float64) + np.nextafter(lower, np.float16(np.inf))) / 2
+    above = np.nextafter(ties, np.inf).view(np.uint64)
+
+    def cast(case: Case, bits: Any) -> Any:
+        right = RIGHT.cast(case, bits)
+        return np.asarray(right - np.isin(bits, above).astype(right.dtype))
+
+    [found] = found_in(tmp_path / "run", Planted(cast, (f"{ONNX}/float64/float16",)))
+    assert (found.name, found.inputs) == (UNEXPLAINED, 3)
+
+
 SAME_VALUE = "numpy-astype:2.4/float64/int32/casting:same_value/"
 
 
