@@ -118,6 +118,15 @@ def step(bits: Any) -> int:
     return int(bits.strides[-1]) // bits.itemsize if bits.ndim and bits.size else 1
 
 
+def has_both_zeros(bits: Any) -> bool:
+    return bits.size > 1 and {*np.unique(bits).tolist()} == {0, 0x8000_0000}
+
+
+def broadcasts_a_subnormal(bits: Any) -> bool:
+    is_subnormal = (bits & 0x7FFF_FFFF > 0) & (bits & 0x7F80_0000 == 0)
+    return bits.size > 0 and 0 in bits.strides and bool(is_subnormal.any())
+
+
 Pair = tuple[str, str, str]
 FAULTS: dict[str, tuple[Callable[[], Bitcast], list[Pair]]] = {
     "rank 5 is refused": (refuses_rank_5, [
@@ -154,6 +163,15 @@ FAULTS: dict[str, tuple[Callable[[], Bitcast], list[Pair]]] = {
         (ONNX, "bfloat16", "uint16"), (XLA, "int8", "float16")]),
     "a broadcast row": (spoils(lambda bits: bool(bits.size) and 0 in bits.strides), [
         (ONNX, "int64", "float64"), (XLA, "float32", "uint8")]),
+    "both zeros in one tensor": (spoils(has_both_zeros), [(XLA, "float32", "int32")]),
+    "a subnormal in a broadcast tensor": (spoils(broadcasts_a_subnormal), [
+        (XLA, "float32", "uint32"), (ONNX, "float32", "int32")]),
+    "columns that fill whole bytes": (
+        spoils(lambda bits: is_turned(bits) and bits.shape[0] % 2 == 0), [
+            (ONNX, "int4", "uint4"), (XLA, "uint4", "int4")]),
+    "channels last": (
+        spoils(lambda bits: bits.ndim == 4 and bits.strides[1] < bits.strides[3]), [
+            (XLA, "float32", "int32"), (ONNX, "int64", "float64")]),
 }  # fmt: skip
 
 
@@ -195,6 +213,16 @@ def test_a_document_that_promises_a_view_is_asked_no_layout_that_a_view_may_refu
         assert all(each.bits.flags.c_contiguous and not address(each.bits) % size
                    for each in tensors if each.layout)  # fmt: skip
         assert any(each.layout for each in tensors)
+
+
+def test_a_copy_of_a_tensor_past_a_boundary_breaks_the_promise_of_a_view() -> None:
+    def is_shared(case: Case, bits: Any) -> bool:
+        return address(bits) % 16 == 0
+
+    answer = answering(bitcast=honest, bitcast_shares_memory=is_shared)
+    found = feed(judge_pair(planted(), cases_of(VIEW, "int32", "float32")), answer)
+    [wrong] = [each for each in found if each.verdict in FAILING]
+    assert wrong.message == "shape (7, 11), 1 past a boundary of 64 bytes: the result is a copy"
 
 
 def test_ranks_that_a_document_has_no_rule_for_are_not_asked() -> None:

@@ -134,6 +134,39 @@ def test_each_form_of_a_call_is_asked_in_tensors_of_chance(form: str) -> None:
     assert f"form:{form}" in found.case
 
 
+def overwrites_whole_vectors(case: Case, made: Call, bits: Mapping[str, Any]) -> Returned:
+    """Leaves other bits in a receiver of whole vectors."""
+    gave = RIGHT.call(case, made, bits)
+    if not all(each.size and each.nbytes % 64 == 0 for each in bits.values()):
+        return gave
+    receiver = {name: replace(one, bits=one.bits ^ 1) for name, one in gave.receiver.items()}
+    return replace(gave, receiver=receiver)
+
+
+def gives_a_view_of_one_row(case: Case, made: Call, bits: Mapping[str, Any]) -> Returned:
+    gave = RIGHT.call(case, made, bits)
+    [given] = bits.values()
+    is_one_row = given.ndim > 1 and given.shape[0] == 1 and given.size > 0
+    return replace(gave, shares_memory=True) if is_one_row else gave
+
+
+@pytest.mark.parametrize(
+    ("call", "document", "source", "target", "says"),
+    [
+        (overwrites_whole_vectors, TO, "float32", "float16", "length 16: the receiver holds other"),
+        (gives_a_view_of_one_row, "array-api-astype-calls", "float32", "float32", "no copy"),
+    ],
+)
+def test_a_promise_besides_values_holds_in_every_tensor(
+    call: Any, document: str, source: str, target: str, says: str
+) -> None:
+    asked = cases(source, target, document)
+    found = check(asked, [document], call=call)
+    assert found.verdict in ("violates", "deviates"), found
+    assert says in found.message
+    assert check(asked, [document], call=RIGHT.call).verdict == "conforms"
+
+
 @pytest.mark.parametrize(
     ("cast", "call", "claims", "verdict", "document"),
     [

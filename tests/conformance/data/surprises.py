@@ -267,7 +267,41 @@ FAULTS: dict[str, Fault] = {
         lambda bits, past: (bits == 0x41101000) & (bits.ndim == 2 and is_column_major(bits)),
     "an_address_that_is_not_even":
         lambda bits, past: bool(bits.ctypes.data % 8) and bits.size > 8,
+    "a_long_row_past_a_boundary":
+        lambda bits, past: bits.ndim == 1 and bits.size > 1 << 15 and bits.ctypes.data % 16 > 0,
+    "more_than_4095_rows_apart":
+        lambda bits, past: bits.ndim == 2 and bits.shape[0] > 4095
+        and steps(bits) > bits.shape[1],
+    "a_pitch_beyond_65535_bytes":
+        lambda bits, past: bits.ndim == 2 and bits.strides[0] >= 1 << 16,
+    "thirteen_channels":
+        lambda bits, past: bits.ndim == 4 and bits.flags.c_contiguous and bits.shape[1] > 8
+        and bits.shape[1] % 8 > 0,
+    "one_or_nine_channels_last":
+        lambda bits, past: bits.ndim == 4 and bits.shape[1] % 8 == 1
+        and bits.strides[3] == bits.shape[1] * bits.itemsize
+        and bits.strides[1] == bits.itemsize and bits.shape[3] > 1,
+    "a_quarter_turn":
+        lambda bits, past: bits.ndim == 2 and min(bits.shape) > 1
+        and abs(bits.strides[0]) < abs(bits.strides[1])
+        and (bits.strides[0] < 0) != (bits.strides[1] < 0) and 0 not in bits.strides,
+    "a_broadcast_middle":
+        lambda bits, past: bits.ndim > 3 and any(
+            step == 0 and length > 4 and length % 4
+            for step, length in zip(bits.strides[1:-1], bits.shape[1:-1], strict=True)),
+    "eight_dimensions_in_reverse":
+        lambda bits, past: bits.ndim == 8 and min(bits.shape) > 1
+        and not bits.flags.c_contiguous,
+    "a_block_of_zeros":
+        lambda bits, past: bits.size >= 256 and bool(zero(bits.reshape(-1)[-256:]).all())
+        and not zero(bits).all(),
     # The past.
+    "more_rows_than_the_first_batch":
+        lambda bits, past: bits.ndim == 2
+        and past.kept.setdefault(bits.shape[1], bits.shape[0]) == 1 < bits.shape[0],
+    "a_short_row_first":
+        lambda bits, past: past.kept.setdefault("longest", []).append(bits.size) is None
+        and 0 < max(past.kept["longest"]) < 16,
     "a_trailing_subnormal_stays": ended_with(subnormal),
     "a_trailing_nan_stays": ended_with(nan),
     "what_follows_an_empty_tensor": followed(lambda last, bits: last.size == 0),
@@ -294,6 +328,8 @@ REPLACED: dict[str, Replacement] = {
     "cached_by_its_sum": cached(lambda flat: int(flat.sum(dtype=np.uint64))),
     "cached_by_its_first_sixteen": cached(lambda flat: flat[:16].tobytes()),
 }  # fmt: skip
+OF_SOME = {"a_long_row_past_a_boundary", "a_short_row_first"}
+"""The faults that a part of the pairs or cases is asked, which their names choose."""
 ONLY_FULL = {"from_a_million_on", "every_1000th_call", "length_111"}
 """The faults that only the tier full finds."""
 UNSEEN = {"length_1111"}
