@@ -5,9 +5,10 @@ A mechanism explains a case if it gives every code, computed with the library's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ class Elements:
         """The values of codes without sign."""
         return values_of(self.format)[: self.format.max_code + 1]
 
+    @cached_property
     def nearest(self) -> Ints:
         """The indices of the nearest values, ties to even."""
         return nearest_codes(self.values, np.abs(self.quotients))
@@ -71,7 +73,8 @@ class Elements:
         return places | np.where(negative, self.format.sign_bit, 0)
 
 
-FEW_BLOCKS = 100
+FEW_BLOCKS = 16
+"""Blocks on which a mechanism is tried before it is tried on all."""
 AND = "-and-"
 """Joins the names of a mechanism and a way to divide."""
 Mechanism = Callable[[Elements], Ints]
@@ -89,15 +92,15 @@ def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str
         if each.x.shape[-1] % each.ruling.size == 0 and (wrong := _few_wrong(each, part)).x.size
     ]
 
-    def give(mechanism: Mechanism, way: Way) -> bool:
-        return all(
-            _gives(Elements(each, way), mechanism, part)
-            for tensors in (few, answered)
-            for each in tensors
-        )
+    def giving(way: Way) -> Iterator[str]:
+        """Yield the mechanisms that give all codes of elements that are divided in a way."""
+        sample, every = ([Elements(each, way) for each in tensors] for tensors in (few, answered))
+        for name, (_, mechanism) in MECHANISMS.items():
+            if all(_gives(each, mechanism, part) for each in chain(sample, every)):
+                yield name
 
     if found := (
-        *(name for name, (_, mechanism) in MECHANISMS.items() if give(mechanism, exact)),
+        *giving(exact),
         # In a sample of blocks a block has other neighbors, and some ways use a neighbor's scale.
         *(
             name
@@ -111,8 +114,8 @@ def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str
         if found := tuple(
             AND.join(filter(None, (name, way_name, after)))
             for way_name, (_, way) in WAYS.items()
-            for name, (_, mechanism) in MECHANISMS.items()
-            if way_name != after and give(mechanism, _then(way, after))
+            if way_name != after
+            for name in giving(_then(way, after))
         ):
             return found
     return ()
@@ -140,7 +143,7 @@ def _few_wrong(blocks: GradedBlocks, part: Part) -> GradedBlocks:
 
 
 def _nearest(each: Elements) -> Ints:
-    return each.signed(each.nearest())
+    return each.signed(each.nearest)
 
 
 def _gives(each: Elements, mechanism: Mechanism, part: Part) -> bool:
@@ -185,7 +188,7 @@ def _first_of_the_nearest(each: Elements) -> Ints:
 
 
 def _without_subnormals(each: Elements) -> Ints:
-    places = each.nearest()
+    places = each.nearest
     return each.signed(np.where(places < 1 << each.format.entry.mantissa, 0, places))
 
 
@@ -196,7 +199,7 @@ def _beyond(code: Callable[[Format, Ints], Any]) -> Mechanism:
     """
 
     def codes(each: Elements) -> Ints:
-        places = each.nearest()
+        places = each.nearest
         sign = np.where(each.is_negative, each.format.sign_bit, 0)
         other = (code(each.format, places) & each.format.mask) | sign
         is_beyond = (places > each.format.max_code) & ~scale_is_far_off(each.blocks)
@@ -207,12 +210,12 @@ def _beyond(code: Callable[[Format, Ints], Any]) -> Mechanism:
 
 def _negative_zeros(each: Elements) -> Ints:
     is_zero = rounded_to("float32", each.quotients) == 0
-    return each.signed(each.nearest(), each.is_negative | is_zero)
+    return each.signed(each.nearest, each.is_negative | is_zero)
 
 
 def _without_negative_zero(each: Elements) -> Ints:
     is_zero = rounded_to("float32", each.quotients) == 0
-    return each.signed(each.nearest(), each.is_negative & ~is_zero)
+    return each.signed(each.nearest, each.is_negative & ~is_zero)
 
 
 def _products(each: Elements, places: Ints) -> Floats:
@@ -222,7 +225,7 @@ def _products(each: Elements, places: Ints) -> Floats:
 
 def _overflowing(each: Elements) -> Ints:
     """The codes if an element whose product with the scale overflows is encoded as infinity."""
-    places = each.nearest()
+    places = each.nearest
     number, fmt = each.blocks.ruling.number, each.format
     end = 2.0 ** (np.frexp(decoded(number, np.array([number.max_code]))[0])[1])
     is_beyond = _products(each, places) >= end * (1 - 2.0 ** -(number.entry.mantissa + 2))
@@ -239,7 +242,7 @@ def _overflowing(each: Elements) -> Ints:
 
 def _below_overflow(each: Elements) -> Ints:
     """The codes if an element whose product with the scale would overflow gets a smaller code."""
-    places = np.minimum(each.nearest(), each.format.max_code)
+    places = np.minimum(each.nearest, each.format.max_code)
     limit = 2.0 ** (each.blocks.ruling.number.entry.bias + 1)
     for _ in range(2):
         places = np.where(_products(each, places) >= limit, places - 1, places)
@@ -247,12 +250,12 @@ def _below_overflow(each: Elements) -> Ints:
 
 
 def _without_sign_of_zeros(each: Elements) -> Ints:
-    places = each.nearest()
+    places = each.nearest
     return each.signed(places, each.is_negative & (places > 0))
 
 
 def _moved(order: Callable[[Ints], Ints]) -> Mechanism:
-    return lambda each: order(each.signed(each.nearest()))
+    return lambda each: order(each.signed(each.nearest))
 
 
 def swap_neighbors(codes: Ints) -> Ints:
@@ -329,7 +332,7 @@ MECHANISMS: Mapping[str, tuple[str, Mechanism]] = {
     ),
     "drops-the-signs-of-elements": (
         "drops the signs of elements",
-        lambda each: each.signed(each.nearest(), np.zeros(each.is_negative.shape, np.bool_)),
+        lambda each: each.signed(each.nearest, np.zeros(each.is_negative.shape, np.bool_)),
     ),
     "reads-negative-zero-as-zero": (
         "makes zero of -0, and keeps the sign of other elements that become zero",

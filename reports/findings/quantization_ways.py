@@ -59,6 +59,8 @@ ROUNDINGS: Mapping[Rounding, Callable[[Floats], Floats]] = {
     "toward-zero": np.trunc,
     "down": np.floor,
 }
+FEW = 128
+"""The size of each half of the sample on which a way is tried first."""
 PRECISIONS = ("float32", "float64", "float16", "bfloat16")
 
 
@@ -137,8 +139,14 @@ def followed_ways(
     for special in specials.values():
         settled = [*_onto(special, settled)]
 
+    few = _few(x, layouts, answers, is_wrong)
+
     def gives(way: Way, bases: Sequence[Way]) -> bool:
-        return any(_gives(rules, both, x, layouts, answers, is_wrong) for both in _onto(way, bases))
+        return any(
+            _gives(rules, both, *few, needs_most=False)
+            and _gives(rules, both, x, layouts, answers, is_wrong)
+            for both in _onto(way, bases)
+        )
 
     are_zeros = _is_same(rules.target, np.zeros(answers.shape, np.int64), answers)
     if gives(Way(), settled) and (specials or are_zeros[is_wrong].all()):
@@ -161,6 +169,23 @@ def followed_ways(
     return ()
 
 
+def _few(
+    x: Bits, layouts: Layouts, answers: Bits, is_wrong: NDArray[np.bool_]
+) -> tuple[Bits, Layouts, Bits, NDArray[np.bool_]]:
+    """A sample of the elements, most of them wrong, on which ways are tried before all elements."""
+    wrong = np.flatnonzero(is_wrong)
+    chosen = np.append(wrong[:: len(wrong) // FEW + 1], np.arange(0, x.size, x.size // FEW + 1))
+
+    def some(each: Bits) -> Bits:
+        return each.reshape(-1)[chosen]
+
+    few = {
+        name: (some(scale), None if zero is None else some(zero))
+        for name, (scale, zero) in layouts.items()
+    }
+    return some(x), few, some(answers), some(is_wrong)
+
+
 def _onto(way: Way, bases: Iterable[Way]) -> Iterator[Way]:
     for base in bases:
         if (both := base.joined(way)) is not None:
@@ -174,14 +199,17 @@ def _gives(
     layouts: Layouts,
     answers: Bits,
     is_wrong: NDArray[np.bool_],
+    needs_most: bool = True,
 ) -> bool:
-    """Whether a way gives all answers, and settles at least half of the wrong ones."""
+    """Whether a way gives all answers and, if it ``needs_most``, settles half of the wrong ones."""
     with np.errstate(all="ignore"):
         found = simulate(rules, way, x, *layouts[way.layout or ""])
     settled = found != UNSETTLED
     is_same = _is_same(rules.target, found, answers)
+    if not (is_same | ~settled).all():
+        return False
     explained = np.count_nonzero(is_same & settled & is_wrong)
-    return bool((is_same | ~settled).all() and 2 * explained >= np.count_nonzero(is_wrong))
+    return not needs_most or bool(2 * explained >= np.count_nonzero(is_wrong))
 
 
 def _allowed_ways(rules: Formula) -> Iterator[Way]:
