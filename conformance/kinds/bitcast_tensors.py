@@ -44,8 +44,10 @@ EMPTY: Sequence[Shape] = ((0,), (0, 2), (2, 0), (1, 0, 1, 2))
 AS_THEY_ARE: Sequence[Shape] = ((0, 3), (3, 0), (2, 3, 0), (1, 1, 1, 1, 3), (1,) * 8)
 """Shapes whose last dimension fits few widths."""
 MOST_RANKS = 8
-ROW, MATRIX, BATCH, IMAGES = (67,), (7, 11), (3, 5, 7), (2, 3, 4, 5)
+ROW, MATRIX, BATCH, IMAGES, VOLUMES = (67,), (7, 11), (3, 5, 7), (2, 3, 4, 5), (2, 3, 4, 5, 2)
 """The shapes that are asked in several layouts."""
+HALF_A_VECTOR = 8
+"""Bytes past a boundary at which a vector of 16 begins in the middle."""
 WHOLE_BYTES = (8, 12)
 """A matrix whose rows and columns fill whole bytes, however narrow its elements are."""
 
@@ -344,7 +346,8 @@ def _laid(pair: Pair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
     bits = _mixed(pair, shape)
     offset = 1 if promise is None else pair.parts
     rows_first = _strides(shape)
-    yield with_layout(bits, Layout(rows_first, offset)), f"{offset} past a boundary of 64 bytes"
+    for past in (offset, max(offset, HALF_A_VECTOR // bits.itemsize)):
+        yield with_layout(bits, Layout(rows_first, past)), f"{past} past a boundary of 64 bytes"
     if promise is not None:
         return
     for each in (bits, _mixed(pair, pair.widened(WHOLE_BYTES))):
@@ -357,8 +360,13 @@ def _laid(pair: Pair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
     yield with_layout(bits, Layout(apart)), "rows apart"
     batch = _counted(pair.source, pair.widened(BATCH), 0)
     yield _in_order(batch, [1, 0]), "the first two dimensions exchanged"
+    yield _in_order(batch, [0, 2, 1]), "matrices transposed"
     images = _counted(pair.source, pair.widened(IMAGES), 0)
+    yield _in_order(images, [0, 1, 3, 2]), "matrices transposed"
     yield _in_order(images, [0, 2, 3, 1]), "channels last"
+    if len(shape) + 3 <= MOST_RANKS:
+        volumes = _counted(pair.source, pair.widened(VOLUMES), 0)
+        yield _in_order(volumes, [0, 2, 3, 4, 1]), "channels last"
     row = _counted(pair.source, pair.widened(ROW), 0)
     for step in (2, 3, -1, 256):
         strides = tuple(step * each for each in _strides(row.shape))

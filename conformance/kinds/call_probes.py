@@ -32,7 +32,7 @@ def call_probes(count: int) -> Iterator[Probe]:
     yield Probe(MATRIX)
     yield Probe(MATRIX, count // 2)
     yield from (Probe(shape, order=(1, 0)) for shape in (MATRIX, TILED))
-    for steps in ((2, 1), (0, 1), (1, 0)):
+    for steps in ((2, 1), (0, 1), (1, 0), (-1, -1)):
         yield Probe(MATRIX, steps=steps)
     yield Probe((3, 5, 7), order=(2, 1, 0))
     yield Probe((2, 3, 4, 5), order=(0, 2, 3, 1))

@@ -79,12 +79,15 @@ class _Trial:
     is_mixed: bool = False
 
 
-def promises(case: Case, bits: Bits, telling: Bits) -> Ask[list[Fault | Unoffered]]:
+def promises(
+    case: Case, bits: Bits, telling: Bits, has_right_values: bool
+) -> Ask[list[Fault | Unoffered]]:
     """Check what a call promises besides the values of its case, on a few inputs and telling ones.
 
-    A promise broken in several tensors is one fault. A promise that is not judged, because the
-    backend declines the request, is reported. Raises ``Unanswered`` if an answer is missing that is
-    no fault, or DepartedError if the first call returns no values.
+    If the case ``has_right_values``, they must be right here too. A promise broken in several
+    tensors is one fault. A promise that is not judged, because the backend declines the request, is
+    reported. Raises ``Unanswered`` if an answer is missing that is no fault, or DepartedError if
+    the first call returns no values.
     """
     receiver = receiver_of(case.document)
     if receiver is None:
@@ -93,15 +96,15 @@ def promises(case: Case, bits: Bits, telling: Bits) -> Ask[list[Fault | Unoffere
     replies = yield [MakeCall(case, each.call, each.held) for each in (first, *further)]
     match replies[0]:
         case Answered(returned):
-            found = [*_faults(case, receiver, first, returned)]
+            found = [*_faults(case, receiver, first, returned, has_right_values)]
         case Raised(error):
             return [refused(case, error, "asked once more")]
         case missing:
             raise Unanswered(missing)
     for trial, reply in zip(further, replies[1:], strict=True):
-        found += _further_faults(case, receiver, trial, reply)
+        found += _further_faults(case, receiver, trial, reply, has_right_values)
     once: dict[tuple[str, str], Fault | Unoffered] = {
-        _subject_of(each): each for each in reversed(found)
+        subject_of(each): each for each in reversed(found)
     }
     faults = [*once.values()][::-1]
     if receiver.runs is not None and member_of(case) == next(iter(receiver.members)):
@@ -133,14 +136,14 @@ def _trials(case: Case, few: Bits, telling: Bits) -> Iterator[_Trial]:
         yield _Trial(call, telling_members(call, row.shape), row.shape, MIXED, is_mixed=True)
 
 
-def _subject_of(fault: Fault) -> tuple[str, str]:
+def subject_of(fault: Fault | Unoffered) -> tuple[str, str]:
     """The rule and the promise that a fault breaks: one tensor that shows it is enough."""
     promise = fault.promise if isinstance(fault, BrokenPromise) else ""
     return getattr(fault, "rule", ""), promise
 
 
 def _further_faults(
-    case: Case, receiver: ReceiverEntry, trial: _Trial, reply: Reply
+    case: Case, receiver: ReceiverEntry, trial: _Trial, reply: Reply, has_right_values: bool
 ) -> Iterator[Fault]:
     match reply:
         case Answered(returned):
@@ -153,14 +156,14 @@ def _further_faults(
         case _:
             return  # Values are asked in these shapes, too, and tell of errors.
     try:
-        for fault in _faults(case, receiver, trial, returned):
+        for fault in _faults(case, receiver, trial, returned, has_right_values):
             yield replace(fault, where=trial.where) if isinstance(fault, BrokenPromise) else fault
     except DepartedError as departed:
         yield replace(departed.promise, where=trial.where)
 
 
 def _faults(
-    case: Case, receiver: ReceiverEntry, trial: _Trial, returned: Returned
+    case: Case, receiver: ReceiverEntry, trial: _Trial, returned: Returned, has_right_values: bool
 ) -> Iterator[Fault]:
     """Yield the promises that one call breaks."""
     yield from form_faults(case, trial.shape, returned)
@@ -169,10 +172,14 @@ def _faults(
     after = members_after(case, returned)
     for member in trial.call.members:
         is_other = member.name != member_of(case)
-        if not (is_other or trial.is_mixed):
-            continue  # Its values are judged with all inputs.
         own = case_of_member(case, member.name, member.dtype)
         bits = trial.held[member.name]
+        if not (is_other or trial.is_mixed):
+            if not has_right_values:
+                continue  # Its values are judged with all inputs, and found wrong there.
+            given = after.get(member.name)
+            if given is None or (given.dtype, given.bits.shape) != (own.target, bits.shape):
+                continue  # Its dtype and shape are judged in other tensors.
         wrong = wrong_conversion(own, bits, after, member.name, trial.where, is_other)
         if wrong is not None:
             yield wrong

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from zlib import crc32
 
 import numpy as np
@@ -26,7 +27,7 @@ from conformance.kinds.call import (
     value_request,
     values_of,
 )
-from conformance.kinds.call_promises import promises
+from conformance.kinds.call_promises import broken_promises, promises, subject_of
 from conformance.kinds.follow import WIDEST_BITS, Followed, GradedAnswers, follow, not_followed
 from conformance.kinds.quick_inputs import inputs_of
 from conformance.kinds.raising_inputs import ask_and_locate, located
@@ -43,7 +44,7 @@ from oracles.backend.replies import Answered, Raised, Unanswered
 from oracles.backend.requests import Road
 from oracles.protocol import Bits
 from oracles.reference.expectations import has_branch
-from reports.grading.grades import NOT_ALLOWED
+from reports.grading.grades import ALLOWED, NOT_ALLOWED
 from reports.judgement import NEXT_SCRIPT, Judgement
 from reports.problem_words import words
 from reports.problems import (
@@ -116,6 +117,8 @@ class _Examination:
     rules: Ruling = field(init=False)
     inputs: Bits = field(init=False)
     baseline: Baseline | NoBaseline = field(default_factory=lambda: NoBaseline(""))
+    broken_by_all: list[BrokenPromise] = field(default_factory=list)
+    """What the call with all inputs breaks besides values."""
     short_row: ShortRow | None = None
     """The row that was asked before all inputs."""
 
@@ -141,12 +144,17 @@ class _Examination:
         """
         case, inputs = self.case, self.inputs
         is_plain = case.example is None and not self.subject.few_shapes
-        if not (is_plain and crc32(case.id.encode()) % 2):
-            return (yield from ask_values(case, inputs))
+        asked = [inputs]
         picked = inputs.size * np.arange(1, FEW_FIRST + 1) // (FEW_FIRST + 1)
-        replies = yield [value_request(case, each) for each in (inputs[picked], inputs)]
-        few, every = map(value_answer, (case, case), (inputs[picked], inputs), replies)
-        self.short_row = ShortRow(picked, few)
+        if is_plain and crc32(case.id.encode()) % 2:
+            asked.insert(0, inputs[picked])
+        replies = yield [value_request(case, each) for each in asked]
+        *few, every = map(value_answer, repeat(case), asked, replies)
+        if few:
+            self.short_row = ShortRow(picked, few[0])
+        match replies[-1]:
+            case Answered(returned) if receiver_of(case.document) and isinstance(every, Answered):
+                self.broken_by_all = [*broken_promises(case, inputs, returned)]
         return every
 
     def departed(self, promise: BrokenPromise) -> Ask[Judgement]:
@@ -250,7 +258,9 @@ class _Examination:
         )
         if not rules.is_open_dtype:
             told = asked[telling_inputs(rules, asked, expected)]
-            broken = yield from promises(case, asked, told)
+            broken = yield from promises(case, asked, told, bool((grades == ALLOWED).all()))
+            known = {subject_of(each) for each in broken}
+            broken += [each for each in self.broken_by_all if subject_of(each) not in known]
             unjudged = tuple(each for each in broken if isinstance(each, Unoffered))
             faults += [FaultyTensor(each, asked[:1]) for each in broken if each not in unjudged]
         worst = Judged(answer, grades)

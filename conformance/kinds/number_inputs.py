@@ -59,7 +59,8 @@ def _powers_of_ten(source: Format) -> Iterator[int]:
 def _with_blocks(source: Format, chance: np.random.Generator) -> Iterator[int]:
     """Integers with a block of digits that is zero or one, of each size and at each place.
 
-    Before the block stands a one or a random integer; behind it zeros, a one, or random digits.
+    Before the block stands a one or a random integer; behind it zeros, a one, or random digits. The
+    largest integer that ends with nines only, from the block on, is there too.
     """
     length = len(str(source.max_code))
     for size in BLOCKS:
@@ -71,6 +72,8 @@ def _with_blocks(source: Format, chance: np.random.Generator) -> Iterator[int]:
                 (1, 0, behind), (drawn, 0, 0), (drawn, 0, 1), (drawn, 0, behind), (drawn, 1, behind)
             ):  # fmt: skip
                 yield first * above + block * unit + rest % unit
+            # Division by multiplying is off by one just below a multiple of a large number first.
+            yield source.max_code // above * above - 1
 
 
 def _decimals(source: Format, chance: np.random.Generator) -> Iterator[str]:

@@ -42,6 +42,8 @@ class Probe:
     """Whether most elements are the first input."""
     masked: bool = False
     """Whether the elements are two inputs, as in a mask: that at ``first`` and the one after."""
+    only_last: bool = False
+    """Whether all elements but the last are the first input."""
     half_empty: bool = False
     """Whether the second half is the first input alone."""
     strides: tuple[int, ...] = ()
@@ -73,6 +75,8 @@ class Probe:
         if self.sparse:
             places = np.arange(size)
             flat = np.where(places % SPARSE == SPARSE - 1, places // SPARSE % count, 0)
+        if self.only_last:
+            flat = np.where(np.arange(size) == size - 1, self.first, 0)
         if self.half_empty:
             flat[size // 2 :] = 0
         picked = flat.reshape(self.shape)
@@ -137,6 +141,8 @@ class Probe:
             words.append("nine of ten elements the first input")
         if self.masked:
             words.append("of two inputs")
+        if self.only_last:
+            words.append("all but the last of one input")
         if self.half_empty:
             words.append("the second half of one input")
         if self.is_rewritten:

@@ -27,7 +27,7 @@ RANKED: tuple[Shape, ...] = (
 )  # fmt: skip
 MATRICES: tuple[Shape, ...] = (
     (3, 17), (9, 129), (1030, 3), (65, 129), (2, 4097), (4, 64), (4, 768), (2, 3, 4), (8, 3, 4),
-    (2, 4, 8, 16), (1, 9), (7, 9), (2, 13, 5, 7),
+    (2, 4, 8, 16), (1, 9), (7, 9), (2, 13, 5, 7), (256, 256), (2, 33_003),
 )  # fmt: skip
 """Matrices and batches as models have them: wide, tall, of more than one block in both directions.
 
@@ -53,7 +53,7 @@ ORDERS: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((2, 3, 2, 2, 3), (0, 2, 3, 4, 1)), ((2, 3, 2, 2, 3), (0, 1, 3, 2, 4)),
     ((128, 64), (1, 0)), ((2, 64, 5, 7), (0, 2, 3, 1)), ((2, 4, 5, 64), (0, 2, 1, 3)),
     ((16, 8, 3, 3), (2, 3, 1, 0)), ((16, 8, 3, 5), (3, 2, 1, 0)),
-    ((3, 9, 3, 4), (0, 2, 3, 1)), ((3, 1, 5, 7), (0, 2, 3, 1)),
+    ((3, 9, 3, 4), (0, 2, 3, 1)), ((3, 1, 5, 7), (0, 2, 3, 1)), ((2, 5, 7, 3), (0, 3, 1, 2)),
     ((3,) * 7, (6, 5, 4, 3, 2, 1, 0)), ((2,) * 8, (7, 6, 5, 4, 3, 2, 1, 0)),
 )  # fmt: skip
 """Tensors whose dimensions lie in another order: columns first, channels last, heads exchanged."""
@@ -70,6 +70,8 @@ PADDED: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((2, 4, 8, 16), (1, 0, 0, 1)), ((2, 4, 7, 6, 8), (1, 1, 0, 1, 1)),
 )  # fmt: skip
 """Parts of larger tensors, flipped ones, and broadcast ones, by their steps."""
+TRANSPOSED = (7, 11)
+"""A matrix that is asked as it is, and then its transpose in the same memory."""
 ROTATED: tuple[tuple[int, ...], ...] = ((1, -1), (-1, 1))
 """The steps of a matrix that lies by columns and is turned by a quarter, one way and the other."""
 STRIDED: tuple[tuple[Shape, tuple[int, ...]], ...] = (
@@ -194,6 +196,8 @@ def _contents(count: int) -> Iterator[Probe]:
     yield Probe((SPARSE * count,), sparse=True)
     yield from (Probe((TURNED,), first, masked=True) for first in _spread(count, MASKS))
     yield Probe((LENGTHS[-1],), count // 2, stride=0)
+    # The loop for the rest takes the last element, and zeros before it are harmless to any kernel.
+    yield from (Probe((TURNED,), first, only_last=True) for first in range(1, count))
     yield Probe((HALF_EMPTY,), INSIDE)
     yield Probe((HALF_EMPTY,), INSIDE, half_empty=True)
 
@@ -208,9 +212,11 @@ def _layouts() -> tuple[Sequence[Probe], ...]:
         [Probe((TURNED,), INSIDE, steps=(step,)) for step in ROW_STEPS],
         [Probe((SEVENTH,), steps=(step,)) for step in LONG_STEPS],
         [Probe((length,), INSIDE, steps=(step,)) for length, step in LONG_STEPPED],
+        [Probe((TURNED,), INSIDE, steps=(2,), offset=1)],
         [Probe(shape, steps=steps) for shape, steps in PADDED],
         [Probe(shape, order=order) for shape, order in ORDERS],
         [Probe(LAID, steps=steps, order=(1, 0)) for steps in ROTATED],
+        [Probe(TRANSPOSED), Probe(TRANSPOSED[::-1], order=(1, 0))],
         [Probe(shape, strides=strides) for shape, strides in STRIDED],
     )
 

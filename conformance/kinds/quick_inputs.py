@@ -268,10 +268,14 @@ def _coarse(source: Format, seed: int) -> NDArray[np.uint64]:
     mantissa = source.entry.mantissa
     rows = np.arange((source.max_code >> mantissa) + 1 << COARSE, dtype=np.uint64)
     parts = [rows << np.uint64(mantissa - COARSE)]
-    # The leading digits of a subnormal determine how far it is shifted.
+    # The leading digits of a subnormal determine how far it is shifted; tables have a row for each
+    # leading byte.
     odd = np.arange(1, 1 << COARSE_INTEGER, 2, dtype=np.uint64)
     places = np.arange(mantissa - COARSE_INTEGER + 1, dtype=np.uint64)
     parts.append((odd[:, None] << places).ravel())
+    leading = np.arange(1, 1 << 8, dtype=np.uint64)[:, None]
+    bytes_in = leading << np.arange(0, mantissa, 8, dtype=np.uint64)
+    parts.append(bytes_in[bytes_in < 1 << mantissa])
     chance = np.random.default_rng([seed, 2])
     for digits in GRIDS:
         some = chance.integers(0, source.max_code, ON_GRIDS, np.uint64)

@@ -39,7 +39,8 @@ from specs.ruling import ruling
 from specs.tensor_rules import tensor_rule
 
 AGAIN = (
-    Probe(()), Probe((20, 17)), Probe((0,)), Probe((2, 1, 2, 2)), Probe((2, 3), order=(1, 0)),
+    Probe(()), Probe((1,)), Probe((1, 1)), Probe((20, 17)), Probe((0,)), Probe((2, 1, 2, 2)),
+    Probe((2, 3), order=(1, 0)),
     Probe((5,), steps=(2,)), Probe((5,), steps=(-1,)), Probe((5, 3), steps=(2, 1)),
     Probe((5,), offset=1), Probe((2, 3, 4, 5), order=(0, 2, 3, 1)), Probe((1027,)),
 )  # fmt: skip

@@ -45,9 +45,11 @@ EXTREMES = (
     "0" * 20 + "18446744073709551615", "-" + "0" * 20 + "9223372036854775807", "100e-2",
     "12500e-2", "-3000e2", "0." + "0" * 400 + "1e401", "12500" + "0" * 400 + "e-403",
     "0" * 40 + "." + "5" * 40, "010", "-0017", "+0644.5", "077e1", "00.75", "0e0777",
+    "12345678487654321", "12345678587654321",
 )  # fmt: skip
 """Texts that the grammar allows at any length: exponents beyond any width, thousands of digits,
-zeros before a number (some readers take it for octal), and digits that an exponent moves back."""
+zeros before a number (some readers take it for octal), digits that an exponent moves back, and two
+numbers that begin and end alike."""
 BLOCKS = (
     "12345678", "123456789", "1234567.8", "12345678.12345678", "100000000", "10000000000000001",
     "1234567800000000", "100000000000000001", "1.0000000012345678", "0.0000000012345678",
@@ -70,6 +72,7 @@ CHARACTERS = (
     "abc ", "abc  ", "  abc", " a  b ", "\u2028", "\u0085", "\u00a0abc\u3000",
     "\x01", "\x1a", "\x1b[0m", "\x7f", "\\", "\\n", "\"a\"", "'", "%s%n", "&amp;", "{0}",
     "".join(map(chr, range(0x20, 0x7f))), "".join(map(chr, range(0x7e, 0x1f, -1))),
+    "a" * 16 + "b" + "a" * 16, "a" * 16 + "c" + "a" * 16,
     "x" * 255, "x" * 256, "x" * 4097, "\u65e5" * 22_000,
 )  # fmt: skip
 """Texts that a copy must keep: NULs, byte order marks, characters of two to four bytes, letters
@@ -90,6 +93,8 @@ WORDS = 53, 64
 DIGITS_READ = range(15, 20)
 """Digits of the significands that just fit into such a word, or just do not."""
 VALUES_PER_DIGITS = 3
+MOVED, EACH_MOVED = 3, 3
+"""Digits below a float's own, and texts of each that have them and a power of ten beyond it."""
 BEYOND = 3
 """Random significands between each boundary and the next power of ten."""
 POINTS = range(18, 23)
@@ -122,6 +127,7 @@ def _special_texts(target: Format, chance: np.random.Generator) -> Iterator[str]
         if target.bits >= WIDE_BITS:
             yield from _of_few_digits(target, chance)
             yield from _at_fast_paths(target, chance)
+            yield from _moved_into_digits(target, chance)
             yield from decimals_by_ties(target)
 
 
@@ -237,6 +243,18 @@ def _at_fast_paths(target: Format, chance: np.random.Generator) -> Iterator[str]
         for way, number in enumerate((end - 1, end, end + 1, *beyond), place):
             yield _spelled(str(number), next(up), way % 2)
             yield _spelled(str(number), next(down), way)
+
+
+def _moved_into_digits(target: Format, chance: np.random.Generator) -> Iterator[str]:
+    """Significands with room for zeros, by powers of ten that are exact only after those are moved.
+
+    A parser multiplies by the part that an exact power leaves first, and that product must fit.
+    """
+    own, limit = floor((target.precision - 1) * log10(2)), _exact_power(target)
+    for count in range(own - MOVED + 1, own + 1):
+        for power in range(limit + 1, limit + own + 1):
+            for _ in range(EACH_MOVED):
+                yield f"{int(chance.integers(10 ** (count - 1), 10**count))}e{power}"
 
 
 def _with_points(chance: np.random.Generator) -> Iterator[str]:

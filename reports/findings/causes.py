@@ -193,6 +193,8 @@ def _cause_of_promise(failure: Failure, broken: BrokenPromise) -> tuple[Cause, s
     match broken.promise:
         case "other member":
             return NOT_ALL_MEMBERS
+        case "member's value" if broken.facts[:1] == ("tensor",):
+            return CHANGES_WITH_LAYOUT
         case "member's value":
             return OTHER_VALUES
     says = _without_dtypes(failure.cell, replace(broken, where=""))
