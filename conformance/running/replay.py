@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from random import Random
 from tempfile import TemporaryDirectory
 
@@ -12,6 +13,10 @@ from conformance.running.progress import ProgressReporter
 from conformance.running.run import finish_run, request_of, run, selected_cases
 from reports.findings.cells import Cell
 from reports.findings.read_cells import read_cells, read_checks
+from reports.gate.baseline import Baseline
+from reports.gate.certificate import arrays_of
+from reports.problem_words import words
+from reports.problems import Died
 from reports.run_store.open_run import open_run
 from reports.run_store.store import RunStore
 from reports.verdicts import NO_ANSWER, NOT_RUN
@@ -62,19 +67,11 @@ class Replay:
         cases: list[Case],
         seed: int,
         before: Mapping[str, Cell],
-        compare: Callable[[Cell, Cell], Iterator[str]],
+        compare: Callable[[Baseline, Cell], Iterator[str]],
     ) -> Iterator[str]:
-        """Ask cases again by a seed; yield a line for each difference from the cells before."""
-        for cell in self._asked_again(store, cases, seed):
-            if isinstance(cell, str):
-                yield cell
-            elif cell.name in before:
-                yield from compare(before[cell.name], cell)
+        """Ask cases again by a seed; yield a line for each difference from the cells before.
 
-    def _asked_again(self, store: RunStore, cases: list[Case], seed: int) -> Iterator[Cell | str]:
-        """Yield the cells of cases that are asked again, after a line if the version has changed.
-
-        The checks of their pairs follow, if the inputs are fresh.
+        If the inputs are fresh, the checks of their pairs follow.
         """
         if not cases:
             return
@@ -97,8 +94,11 @@ class Replay:
                     yield f"{one.name}: version {one.version} was certified, now {other.version}"
             finish_run(again, cases, finds_causes=False)
             asked = open_run(f"{folder}/run")
-            yield from read_cells(asked)
-            yield from read_checks(asked)
+            baseline = Baseline(before, arrays_of(store), arrays_of(asked))
+            for cell in chain(read_cells(asked), read_checks(asked)):
+                if cell.name in before:
+                    yield from compare(baseline, cell)
+                    yield from _deaths(before[cell.name], cell)
 
 
 def fresh_count(count: int, answered: int) -> int:
@@ -115,19 +115,35 @@ def random_cases(cases: list[Case], count: int, seed: int) -> list[Case]:
     return [cases[index] for index in sorted(indices)]
 
 
-def _other_verdicts(before: Cell, now: Cell) -> Iterator[str]:
-    """Yield a line for each failure with other inputs that the certificate does not list."""
+def _other_verdicts(baseline: Baseline, now: Cell) -> Iterator[str]:
+    """Yield a line for each failure with other inputs that the certificate does not list.
+
+    Wrong answers under a rule that it lists must continue those that it has.
+    """
+    before = baseline.cells[now.name]
     if now.verdict not in (before.verdict, "conforms", "open"):
         text = f"{before.verdict} was certified, with fresh inputs it is {now.verdict}"
         yield f"{now.name}: {text}"
     known = {broken.key for broken in before.broken}
     for broken in now.broken:
+        given = f": {broken.smallest} gives {broken.answer}" if broken.smallest else ""
         if broken.key not in known:
-            given = f": {broken.smallest} gives {broken.answer}" if broken.smallest else ""
             yield f"{now.name}: fresh inputs break {broken.rule}{given}"
+        elif not now.check and not baseline.has(now, broken):
+            yield f"{now.name}: fresh inputs break {broken.rule} otherwise than certified{given}"
 
 
-def _differences(before: Cell, now: Cell) -> Iterator[str]:
+def _deaths(before: Cell, now: Cell) -> Iterator[str]:
+    """Yield a line if the process died now and then, which it did not before."""
+    known, found = (
+        [each for each in cell.problems if isinstance(each, Died)] for cell in (before, now)
+    )
+    if found and not known:
+        yield f"{now.name}: {words(found[0])}"
+
+
+def _differences(baseline: Baseline, now: Cell) -> Iterator[str]:
+    before = baseline.cells[now.name]
     for name in COMPARED:
         old, new = getattr(before, name), getattr(now, name)
         if old != new:

@@ -103,7 +103,7 @@ class Evidence:
         if self.baseline is not None:
             cells = dict(_cells_by_name(self.baseline, only_backend(self.store)))
             has_data = PROBLEM_TABLE in tables_of(self.store)
-            before = Baseline(cells, _arrays(self.baseline), _arrays(self.store), has_data)
+            before = Baseline(cells, arrays_of(self.baseline), arrays_of(self.store), has_data)
         record = self.store.record
         assert record.finished is not None
         check_cached_documents(record.selection.documents)
@@ -255,10 +255,10 @@ def _file_digest(store: RunStore, name: str) -> str:
     return sha256(data).hexdigest()
 
 
-def _arrays(store: RunStore) -> StoredArrays:
+def arrays_of(store: RunStore) -> StoredArrays:
     """Return a function that reads a run's arrays by digest, and takes no memory before a call."""
-    answers = cache(RunAnswers)
-    return lambda digest: answers(store).values(digest)
+    answers = cache(lambda: RunAnswers(store))
+    return lambda digest: answers().values(digest)
 
 
 def _cells_by_name(baseline: RunStore, backend: str) -> Iterable[tuple[str, Cell]]:

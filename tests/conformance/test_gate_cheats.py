@@ -145,6 +145,32 @@ def test_a_replay_of_the_only_case_asks_fresh_inputs(
     assert "conforms was certified, with fresh inputs it is violates" in err
 
 
+def test_a_known_divergence_passes_and_a_replay_holds_it_to_what_it_was(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    asked = (f"--backend={CHEATS}:OneUnitLower", "--jobs=1")
+    of_seed = ("--document=pypto-cast:seed", "--max-examples=20", f"--seed={SEED}")
+    castigate("run", *asked, *of_seed, f"--out={run}")
+    policy, out = written(tmp_path, f"{POLICY}only-new: true\n"), tmp_path / "gate"
+    compared = (f"--policy={policy}", f"--baseline={run}", f"--out={out}")
+    code, text, err = castigate("gate", *asked, *compared)
+    assert (code, "\npass: " in text) == (0, True), text + err
+    replay = ("verify", str(out), "--replay=9", "--seed=5", "--jobs=1")
+    code, text, err = castigate(*replay)
+    assert code == 0, text + err
+    code, _, err = castigate(*replay, env={"CHEATS_SWITCH": "1"})
+    assert code == 1
+    assert "otherwise than certified" in err
+
+
+def test_a_process_that_dies_now_and_then_only_after_the_gate_is_found(tmp_path: Path) -> None:
+    code, text, err = gate(tmp_path, "DiesLater")
+    assert code == 0, text + err
+    replay = ("verify", str(tmp_path / "gate"), "--replay=9", "--seed=5", "--jobs=1")
+    assert castigate(*replay)[0] == 0
+    code, _, err = castigate(*replay, env={"CHEATS_SWITCH": "1"})
+    assert (code, "and answered when asked again" in err) == (1, True), err
+
+
 TRUNCATES = """\
 policy: tails
 title: Tails that truncate

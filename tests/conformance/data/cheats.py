@@ -111,3 +111,32 @@ class DiesOnce(Few):
             os.close(os.open(mark, os.O_CREAT))
             os.abort()
         return answers
+
+
+class OneUnitLower(Right):
+    """Answers some positive numbers by one unit less; it offers int64 to float32 only.
+
+    These are the numbers around one, and with ``CHEATS_SWITCH`` in the environment many others.
+    """
+
+    most = 1 << 60 if "CHEATS_SWITCH" in os.environ else 3
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        if (case.source, case.target) != ("int64", "float32"):
+            raise Unsupported("only int64 to float32")
+        return super().cast(case, bits)
+
+    def spoil(self, case: Case, bits: Any, answers: Any) -> None:
+        answers -= ((bits > 0) & (bits <= self.most)).astype(answers.dtype)
+
+
+class DiesLater(Few):
+    """Dies at the hundredth cast of each process, once ``CHEATS_SWITCH`` is in the environment."""
+
+    casts = 0
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        self.casts += 1
+        if self.casts == 100 and "CHEATS_SWITCH" in os.environ:
+            os.abort()
+        return super().cast(case, bits)
