@@ -189,11 +189,14 @@ def _outermost(
     fails: NDArray[np.bool_], blocks: NDArray[np.int64], rises: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """How far into each block the outermost failing input lies; 0 if none fails."""
-    starts = np.cumsum(blocks) - blocks
-    inside = np.arange(fails.size) - np.repeat(starts, blocks)
-    depths = np.where(np.repeat(rises, blocks), inside + 1, np.repeat(blocks, blocks) - inside)
-    deepest: NDArray[np.int64] = np.maximum.reduceat(np.where(fails, depths, 0), starts)
-    return deepest
+    ends = np.cumsum(blocks)
+    starts = ends - blocks
+    # Places in 32 bits, because there may be millions.
+    places = np.arange(fails.size, dtype=np.int32)
+    last = np.maximum.reduceat(np.where(fails, places, np.int32(-1)), starts)
+    first = np.minimum.reduceat(np.where(fails, places, np.int32(fails.size)), starts)
+    depths: NDArray[np.int64] = np.where(rises, last + 1 - starts, ends - first)
+    return np.where(last >= 0, depths, 0)
 
 
 def _merged(parts: Sequence[tuple[GradedAnswers, NDArray[np.int64]]]) -> GradedAnswers:
@@ -207,7 +210,11 @@ def _merged(parts: Sequence[tuple[GradedAnswers, NDArray[np.int64]]]) -> GradedA
     inputs = np.concatenate([part.inputs for part in whole])
     order = np.argsort(inputs[starts])
     moved = sizes[order]
-    places = np.arange(inputs.size) + np.repeat(starts[order] - (np.cumsum(moved) - moved), moved)
+    shifts = (starts[order] - (np.cumsum(moved) - moved)).astype(np.int32)
+    # In 32 bits, because there may be millions.
+    places = np.arange(inputs.size, dtype=np.int32)
+    places += np.repeat(shifts, moved)
+    del inputs
     columns = (
         np.concatenate([getattr(part, each.name) for part in whole])[places]
         for each in fields(GradedAnswers)
