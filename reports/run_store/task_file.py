@@ -1,14 +1,18 @@
 """Encodes what a finished task found as the bytes of a part, and decodes it again.
 
 A part is an Arrow stream with the columns of all runs, one divergence after another; the rest is
-JSON in its metadata. A sha256 of everything before it ends the part, so that damage is noticed.
+JSON in its metadata. Cases of one pair often fail alike, so that equal runs are stored once. A
+sha256 of everything before it ends the part, so that damage is noticed.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import fields
-from hashlib import sha256
+from functools import cache
+from hashlib import blake2b, sha256
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,7 +24,7 @@ from reports.judgement import Judgement
 from reports.problems import Problem, WrongValues, decode_problem, problem_json
 from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers, decode_array
 
-METADATA_KEY = b"castigate part 6"
+METADATA_KEY = b"castigate part 7"
 """The key of the JSON in the metadata; its number changes with the format."""
 CHECKSUM_BYTES = sha256().digest_size
 DATUM_COLUMNS = ("first", "last", "answer", "last_answer")
@@ -37,28 +41,34 @@ SCHEMA = pa.schema(
 ARRAY_COLUMN = len(SCHEMA) - 1
 
 
+DecodeColumns = Callable[..., tuple[NDArray[Any], ...]]
+"""Decodes the columns of runs, given their place and the kinds of four of them."""
+
+
 class DamagedPartError(Exception):
     """The bytes are not a part, or are damaged."""
 
 
 def encode_task(name: str, judgements: list[Judgement]) -> bytes:
     """Encode a task's name and what it found."""
-    batches: list[Any] = []
+    runs = _DistinctRuns()
     arrays: dict[str, DatumArray] = {}
     content = {
         "name": name,
-        "judgements": [_judgement_json(each, batches, arrays) for each in judgements],
+        "judgements": [_judgement_json(each, runs, arrays) for each in judgements],
+        "runs": len(runs.distinct),
         "arrays": [array.dtype for array in arrays.values()],
     }
-    batches += [_array_batch(array) for array in arrays.values()]
+    # Made one after another: where every answer is wrong, all of them take gigabytes.
+    batches = chain(map(_run_batch, runs.distinct), map(_array_batch, arrays.values()))
     # Texts come from frameworks and may hold lone surrogates, which plain UTF-8 refuses.
     encoded = json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass")
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, SCHEMA.with_metadata({METADATA_KEY: encoded})) as stream:
         for batch in batches:
             stream.write_batch(batch)
-    payload: bytes = sink.getvalue().to_pybytes()
-    return payload + sha256(payload).digest()
+    payload = memoryview(sink.getvalue())
+    return b"".join((payload, sha256(payload).digest()))
 
 
 def read_task_name(part: bytes) -> str:
@@ -70,16 +80,15 @@ def decode_task(part: bytes) -> tuple[str, list[Judgement]]:
     """The name of the task and what it found; raise DamagedPartError if the part is damaged."""
     content, stream = _open(part)
     batches = list(stream)
-    run_batches = iter(batches)
-    dtypes = content["arrays"]
-    array_batches = batches[len(batches) - len(dtypes) :]
+    first_array = content["runs"]
     arrays = [
         decode_array(dtype, batch.column(ARRAY_COLUMN)[0].as_py())
-        for dtype, batch in zip(dtypes, array_batches, strict=True)
+        for dtype, batch in zip(content["arrays"], batches[first_array:], strict=True)
     ]
     by_digest = {array.digest: array for array in arrays}
+    decode = cache(lambda place, *kinds: _decode_columns(batches[place], kinds))
     return content["name"], [
-        _decode_judgement(each, run_batches, by_digest) for each in content["judgements"]
+        _decode_judgement(each, decode, by_digest) for each in content["judgements"]
     ]
 
 
@@ -96,13 +105,32 @@ def _open(part: bytes) -> tuple[Any, Any]:
         raise DamagedPartError("another version of castigate wrote it") from None
 
 
+class _DistinctRuns:
+    """The runs of a part, without those whose columns are equal to earlier ones."""
+
+    def __init__(self) -> None:
+        self.distinct: list[Runs] = []
+        self._places: dict[bytes, int] = {}
+
+    def place_of(self, runs: Runs) -> int:
+        """The place of the first runs with these columns."""
+        key = blake2b()
+        for column in runs.columns:
+            is_text = column.dtype == object
+            key.update(f"{column.dtype} {column.size} ".encode())
+            key.update(repr(column.tolist()).encode() if is_text else column.tobytes())
+        place = self._places.setdefault(key.digest(), len(self.distinct))
+        if place == len(self.distinct):
+            self.distinct.append(runs)
+        return place
+
+
 def _judgement_json(
-    judgement: Judgement, batches: list[Any], arrays: dict[str, DatumArray]
+    judgement: Judgement, runs: _DistinctRuns, arrays: dict[str, DatumArray]
 ) -> dict[str, Any]:
-    """A judgement as JSON, without its runs, which go to ``batches``, and its ``arrays``."""
-    batches += [_run_batch(divergence.runs) for divergence in judgement.divergences]
+    """A judgement as JSON, without the columns of its ``runs``, and its ``arrays``."""
     content = _fields(judgement)
-    content["problems"] = [*map(_problem_json, judgement.problems)]
+    content["problems"] = [_problem_json(each, runs) for each in judgement.problems]
     content["further"] = [*map(problem_json, judgement.further)]
     if judgement.answered is not None:
         both = (judgement.answered.inputs, judgement.answered.answers)
@@ -111,10 +139,11 @@ def _judgement_json(
     return content
 
 
-def _problem_json(problem: Problem) -> dict[str, Any]:
+def _problem_json(problem: Problem, runs: _DistinctRuns) -> dict[str, Any]:
     """A problem as JSON; wrong values without the columns of their runs."""
     if isinstance(problem, WrongValues):
-        return _fields(problem) | {"runs": _runs_json(problem.runs)}
+        place = runs.place_of(problem.runs)
+        return _fields(problem) | {"runs": {"place": place, **_runs_json(problem.runs)}}
     return problem_json(problem)
 
 
@@ -124,9 +153,9 @@ def _fields(record: Judgement | WrongValues) -> dict[str, Any]:
 
 
 def _decode_judgement(
-    content: dict[str, Any], run_batches: Any, arrays: dict[str, DatumArray]
+    content: dict[str, Any], decode: DecodeColumns, arrays: dict[str, DatumArray]
 ) -> Judgement:
-    problems = tuple(_decode_problem(each, run_batches) for each in content["problems"])
+    problems = tuple(_decode_problem(each, decode) for each in content["problems"])
     answered = None
     if content["answered"] is not None:
         answered = InputsAndAnswers(*(arrays[digest] for digest in content["answered"]))
@@ -134,11 +163,13 @@ def _decode_judgement(
     return Judgement(**content | {"problems": problems, "answered": answered, "further": further})
 
 
-def _decode_problem(content: dict[str, Any], run_batches: Any) -> Problem:
+def _decode_problem(content: dict[str, Any], decode: DecodeColumns) -> Problem:
     if "runs" not in content:
         problem: Problem = decode_problem(content)
         return problem
-    runs = _decode_runs(content["runs"], run_batches)
+    stored = content["runs"]
+    columns = decode(stored["place"], *(stored[name] for name in DATUM_COLUMNS))
+    runs = Runs(stored["total"], *columns, checksum=stored["checksum"])
     return WrongValues(**content | {"runs": runs, "allowed": tuple(content["allowed"])})
 
 
@@ -179,13 +210,11 @@ def _array_batch(array: DatumArray) -> Any:
     return pa.record_batch(nulls | {"array": pa.array([array.data], pa.large_binary())}, SCHEMA)
 
 
-def _decode_runs(content: dict[str, Any], run_batches: Any) -> Runs:
-    batch = next(run_batches)
-    data = (_decode_column(batch, name, content[name]) for name in DATUM_COLUMNS)
+def _decode_columns(batch: Any, kinds: Sequence[str]) -> tuple[NDArray[Any], ...]:
+    data = (_decode_column(batch, *each) for each in zip(DATUM_COLUMNS, kinds, strict=True))
     others = (batch.column(name).to_numpy(zero_copy_only=False) for name in ("slope", "straight"))
     # Copied, because a view would keep the bytes of the whole part in memory.
-    columns = (*data, *(column.copy() for column in others))
-    return Runs(content["total"], *columns, checksum=content["checksum"])
+    return (*data, *(column.copy() for column in others))
 
 
 def _decode_column(batch: Any, name: str, kind: str) -> NDArray[Any]:
