@@ -39,6 +39,8 @@ SCHEMA = pa.schema(
     ]
 )
 ARRAY_COLUMN = len(SCHEMA) - 1
+COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+"""Most columns of a batch are null."""
 
 
 DecodeColumns = Callable[..., tuple[NDArray[Any], ...]]
@@ -64,7 +66,8 @@ def encode_task(name: str, judgements: list[Judgement]) -> bytes:
     # Texts come from frameworks and may hold lone surrogates, which plain UTF-8 refuses.
     encoded = json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass")
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, SCHEMA.with_metadata({METADATA_KEY: encoded})) as stream:
+    schema = SCHEMA.with_metadata({METADATA_KEY: encoded})
+    with pa.ipc.new_stream(sink, schema, options=COMPRESSED) as stream:
         for batch in batches:
             stream.write_batch(batch)
     payload = memoryview(sink.getvalue())
