@@ -125,7 +125,8 @@ def example_words(finding: Finding) -> str:
         if explained.cell.check:
             return explained.answer
         told = _quantized_words(explained) or _refused_text(explained)
-        return told or tensor_words(explained)
+        told = told or tensor_words(explained)
+        return "" if told == finding.says else told
     given, answer = (
         datum_words(explained.cell.source, explained.smallest),
         datum_words(explained.cell.target, explained.answer),
