@@ -36,8 +36,7 @@ def neighbors(case: Case, is_full: bool) -> list[Case]:
     """Return cases of the same edition that are cast before a row of a case.
 
     They have another source or target of the same width, or a source of another width, or are
-    refused. At full all are asked; at the tier quick the case's id chooses two: one of equal width,
-    and one that is wider or refused.
+    refused. At full all are asked; at the tier quick one of each kind, which the case's id chooses.
     """
     known = first_cases(case.document, case.version).values()
     source, target = format_named(case.source), format_named(case.target)
@@ -52,14 +51,7 @@ def neighbors(case: Case, is_full: bool) -> list[Case]:
     number = crc32(case.id.encode())
     found = [_first_answered(kind, number) for kind in others]
     found.append(refused[number % len(refused)] if refused else None)
-    both = (found[:2], found[2:])
-    return [each for some in both for each in _one_of(some, number)]
-
-
-def _one_of(some: Sequence[Case | None], number: int) -> list[Case]:
-    """A list of one case that is not None, chosen by the number; empty if all are None."""
-    there = [each for each in some if each is not None]
-    return there[number % len(there) :][:1] if there else []
+    return [each for each in found if each is not None]
 
 
 @lru_cache(SOURCES_KEPT)

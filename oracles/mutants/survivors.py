@@ -20,7 +20,7 @@ REASONS: Mapping[str, str] = {
     "*+of-384-to-384-elements@*": "lengths between blocks of 64 are asked at the tier full only",
     **dict.fromkeys(
         (f"*+{condition}@*" for condition in AFTER),
-        "of four kinds of casts before its own a pair is asked two, which its name chooses",
+        "before its own a pair is asked one cast of each of four kinds, which its name chooses",
     ),
     **dict.fromkeys(
         (f"gives-zeros-{laid}@{document}*" for laid in LAID for document in VIEWS),

@@ -98,7 +98,8 @@ FORBIDDEN = [
 @pytest.mark.parametrize(
     ("spoils", "where"),
     [
-        (lambda case, bits: bits.ndim > 1 and bits.size > 1000, "shape (1030, 3)"),
+        # Which matrix a further road is asked depends on its name, and so does the layout.
+        (lambda case, bits: bits.ndim > 1, "shape ("),
         (lambda case, bits: 7 <= bits.size <= 3000, "length 7, "),
     ],
 )
