@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 
+from reports.case_patterns import is_chain_check
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.finding_text import (
     INTENDED,
@@ -129,6 +130,8 @@ def _extent(finding: Finding) -> Iterator[str]:
         most = max(found, key=lambda each: each.inputs)
         if most.inputs:
             count = f"{'' if most.is_exact else 'at least '}{most.inputs:,}"
+        elif is_chain_check(most.cell.check):
+            count = "in one program"
         else:
             count = "in some tensors" if most.cell.check or tensor_words(most) else "all"
         yield f"| {source} | {target} | {mode} | {count} | {most.region} |"
