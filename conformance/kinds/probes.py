@@ -27,12 +27,13 @@ RANKED: tuple[Shape, ...] = (
 )  # fmt: skip
 MATRICES: tuple[Shape, ...] = (
     (3, 17), (9, 129), (1030, 3), (65, 129), (2, 4097), (4, 64), (4, 768), (2, 3, 4), (8, 3, 4),
-    (2, 4, 8, 16), (1, 9), (7, 9), (2, 13, 5, 7), (256, 256), (2, 33_003),
+    (2, 4, 8, 16), (1, 9), (5, 9), (7, 9), (2, 13, 5, 7), (256, 256), (2, 33_003),
 )  # fmt: skip
 """Matrices and batches as models have them: wide, tall, of more than one block in both directions.
 
 Kernels of their own take dimensions of whole vectors and blocks, so these are among them. A batch
-of one comes before a larger one: what is prepared for it may not fit that.
+of one comes before larger ones, and one of five before one of seven, which are rounded up alike:
+what is prepared for the first may not fit the others.
 """
 LAID, TALL = (5, 13), (LARGE, 1)
 """A matrix that is asked in many layouts too, and one with more rows than a GPU's grid has."""
