@@ -136,10 +136,12 @@ def _answered_parts(
 def _call_answer(row: Baseline, tensor: Bits, reply: Reply) -> ValueAnswer:
     """The values that a call gives, unless it breaks a promise besides them."""
     answer = value_answer(row.case, tensor, reply)
-    if isinstance(reply, Answered) and not row.rules.is_open_dtype:
-        for broken in broken_promises(row.case, tensor, reply.value):
-            return answer if isinstance(answer, Departed) else Departed(broken)
-    return answer
+    if row.rules.is_open_dtype or not (
+        isinstance(answer, Answered) and isinstance(reply, Answered)
+    ):
+        return answer
+    broken = next(broken_promises(row.case, tensor, reply.value), None)
+    return answer if broken is None else Departed(broken)
 
 
 def answers_at_once(row: Baseline, plan: ProbePlan) -> Ask[Answers]:

@@ -94,7 +94,8 @@ DIGITS_READ = range(15, 20)
 """Digits of the significands that just fit into such a word, or just do not."""
 VALUES_PER_DIGITS = 3
 MOVED, EACH_MOVED = 3, 3
-"""Digits below a float's own, and texts of each that have them and a power of ten beyond it."""
+"""How many numbers of digits, up to those that a float always holds, and texts of each of them with
+each power of ten."""
 BEYOND = 3
 """Random significands between each boundary and the next power of ten."""
 POINTS = range(18, 23)
@@ -246,9 +247,10 @@ def _at_fast_paths(target: Format, chance: np.random.Generator) -> Iterator[str]
 
 
 def _moved_into_digits(target: Format, chance: np.random.Generator) -> Iterator[str]:
-    """Significands with room for zeros, by powers of ten that are exact only after those are moved.
+    """Numbers of few digits by powers of ten that the float does not hold exactly.
 
-    A parser multiplies by the part that an exact power leaves first, and that product must fit.
+    A parser may multiply the digits by a part of the power first, and then by the rest, which is
+    exact. That is right only where the first product is exact as well.
     """
     own, limit = floor((target.precision - 1) * log10(2)), _exact_power(target)
     for count in range(own - MOVED + 1, own + 1):

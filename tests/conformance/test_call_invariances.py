@@ -150,6 +150,15 @@ def gives_a_view_of_one_row(case: Case, made: Call, bits: Mapping[str, Any]) -> 
     return replace(gave, shares_memory=True) if is_one_row else gave
 
 
+def test_a_call_that_gives_no_tensor_back_in_some_shape_breaks_a_promise() -> None:
+    def call(case: Case, made: Call, bits: Mapping[str, Any]) -> Returned:
+        gave = RIGHT.call(case, made, bits)
+        return replace(gave, tensors={}) if bits[""].ndim == 3 else gave
+
+    found = check(cases("float32", "float16"), [TO], call=call)
+    assert (found.verdict, "gives no tensor back" in found.message) == ("violates", True), found
+
+
 @pytest.mark.parametrize(
     ("call", "document", "source", "target", "says"),
     [
