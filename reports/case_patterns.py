@@ -81,8 +81,8 @@ def _pieces(pattern: str) -> tuple[tuple[Piece, ...], tuple[str, ...]]:
         # Of two equal wildcards side by side the second adds nothing.
         if isinstance(piece, tuple) or [piece] != pieces[-1:]:
             pieces.append(piece)
-    contained = [piece[0] for piece in pieces if isinstance(piece, tuple) and len(piece) == 1]
-    return tuple(pieces), tuple(contained)
+    lone = [piece[0] for piece in pieces if isinstance(piece, tuple) and len(piece) == 1]
+    return tuple(pieces), tuple(text for text in lone if WITHIN_PART not in text)
 
 
 def _texts(piece: str) -> list[str]:

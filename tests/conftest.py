@@ -1,14 +1,33 @@
-"""Marks the tests that run at night, and lets long ones begin first, so that no process waits."""
+"""Marks the tests that run at night, and lets long ones begin first, so that no process waits.
+
+Hypothesis draws the same examples in every run of CI and of the README's command, so that a change
+which is right cannot fail by chance. The profile `night` (`tox -e search`) draws others each time,
+many more of them, and keeps those that fail; what it finds becomes an `@example` of its test.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 
 import pytest
 from hypothesis import settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+
+NIGHT = 20
+"""How many times as many examples a night searches."""
 
 # The time that an example takes depends on the machine's load, so there is no deadline.
-settings.register_profile("castigate", settings(), deadline=None)
+settings.register_profile("castigate", settings(), deadline=None, derandomize=True, database=None)
+settings.register_profile(
+    "night",
+    settings(),
+    deadline=None,
+    derandomize=False,
+    print_blob=True,
+    max_examples=NIGHT * settings().max_examples,
+    database=DirectoryBasedExampleDatabase(os.environ.get("EXAMPLES", ".hypothesis/examples")),
+)
 settings.load_profile("castigate")
 
 LONG = (

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from conformance.exchange.recorded_answers import Tally, judge_stream
@@ -22,6 +22,7 @@ from specs.formats import Format, format_named
 from specs.operations import is_cast
 from specs.ruling import ruling
 from specs.selection import case_named, select
+from tests.search import examples
 
 Line = dict[str, Any]
 ORACLE = Reference()
@@ -99,7 +100,7 @@ def is_flippable(case: Case) -> bool:
 FLIPPABLE = [case for case in CASES[::7] if is_flippable(case)]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.sampled_from(FLIPPABLE), st.data())
 def test_an_answer_with_one_bit_flipped_fails(case: Case, data: st.DataObject) -> None:
     source, target = format_named(case.source), format_named(case.target)

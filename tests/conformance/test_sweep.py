@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.sweep import engine
@@ -41,6 +41,7 @@ from tests.conformance.swept import (
 )
 from tests.conformance.test_visits import rulings_of
 from tests.reference.distinct import numeric_rulings
+from tests.search import examples
 
 
 def walked(oracle: Planted, name: str, inputs: Any) -> list[WrongValues]:
@@ -168,7 +169,7 @@ CUTS = {
 @pytest.mark.parametrize("raises", [False, True], ids=["answers", "raises where open"])
 @pytest.mark.parametrize("name", CUTS)
 @given(cuts=st.lists(st.floats(0, 1), max_size=5), density=st.sampled_from([2, 50, 3_000]))
-@settings(max_examples=12)
+@examples(12)
 def test_the_parts_of_any_cut_make_up_the_whole(
     name: str, raises: bool, cuts: list[float], density: int
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -29,6 +29,7 @@ from oracles.reference.sweep_inputs import (
 from specs.branches import Ruling
 from specs.formats import format_named
 from tests.reference.distinct import numeric_rulings
+from tests.search import examples
 
 SEED = 20_261_125
 MARGIN = 1_500
@@ -75,7 +76,7 @@ def visit(name: str) -> InputSequence:
 @pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("name", VISITS)
 @given(data=st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_inputs_rise_and_do_not_depend_on_how_they_are_cut(name: str, data: st.DataObject) -> None:
     chosen = visit(name)
     size = data.draw(st.integers(1, min(3_000, chosen.size)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
@@ -26,6 +26,7 @@ from oracles.backend.frames import (
     unpack_arrays,
 )
 from specs.formats import formats
+from tests.search import examples
 
 NUMBERS = sorted(name for name in STORAGES.values() if name != TEXT)
 TEXTS = st.text(st.characters())  # lone surrogates too
@@ -79,7 +80,7 @@ def text_arrays(draw: st.DrawFn) -> Any:
     return array.reshape(shape)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.dictionaries(TEXTS, number_arrays() | text_arrays(), max_size=4))
 def test_arrays_survive_a_round_trip(arrays: dict[str, Any]) -> None:
     found = round_trip(arrays)
@@ -231,7 +232,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.lists(
         st.fixed_dictionaries(

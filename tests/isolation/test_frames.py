@@ -9,7 +9,7 @@ from contextlib import suppress
 from struct import pack
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles.backend.frames import (
@@ -22,6 +22,7 @@ from oracles.backend.frames import (
     encode_frame,
     read_frame,
 )
+from tests.search import examples
 
 LITTLE_MEMORY = 4 * READ_CHUNK
 """More than a reader needs for a truncated frame, much less than such a frame announces."""
@@ -60,7 +61,7 @@ def read_all(content: bytes) -> list[Frame]:
     return list(iter(lambda: read_frame(read), None))
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.tuples(HEADERS, st.binary()), max_size=3), st.integers(1, 40))
 def test_frames_are_read_one_after_another(
     frames: list[tuple[dict, bytes]], max_piece: int
@@ -81,7 +82,7 @@ def test_the_bytes_of_a_frame_are_as_documented() -> None:
     assert b"".join(encode_frame({"a": 1}, b"xyz")) == b'CST1\7\0\0\0\3\0\0\0\0\0\0\0{"a":1}xyz'
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.binary())
 def test_any_bytes_are_frames_or_a_frame_error(content: bytes) -> None:
     for stream in (content, MAGIC + content, raw_frame(content), raw_frame(b"{}", content)[:-1]):
@@ -89,7 +90,7 @@ def test_any_bytes_are_frames_or_a_frame_error(content: bytes) -> None:
             read_all(stream)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(HEADERS, st.binary(), st.data())
 def test_a_truncated_frame_is_a_frame_error(
     header: dict, payload: bytes, data: st.DataObject
@@ -101,7 +102,7 @@ def test_a_truncated_frame_is_a_frame_error(
     assert read_all(b"") == []
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.binary(min_size=4, max_size=4).filter(lambda magic: magic != MAGIC))
 def test_a_wrong_magic_is_a_frame_error(magic: bytes) -> None:
     with pytest.raises(FrameError, match="a frame starts with b'CST1', not "):

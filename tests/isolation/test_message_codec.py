@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles.backend.frames import (
@@ -40,6 +40,7 @@ from specs.case_calls import call_of, receiver_of
 from specs.cases import Case
 from specs.chains import Company, chain_named
 from specs.selection import select
+from tests.search import examples
 
 TEXTS = st.text(st.characters())  # lone surrogates too
 
@@ -87,7 +88,7 @@ CALLS = st.builds(
 )
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(CALLS)
 def test_any_call_survives_a_round_trip(call: Call) -> None:
     assert decode_call(sent({"call": encode_call(call)})["call"]) == call
@@ -123,7 +124,7 @@ def plain(thing: Any) -> Any:
     return thing
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(RETURNED)
 def test_results_of_calls_survive_a_round_trip(returned: Returned) -> None:
     encoded, arrays = encode_returned(returned)

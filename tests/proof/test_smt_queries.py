@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles.proof import smt_statement
@@ -23,6 +23,7 @@ from oracles.reference.machine_words import WIDTH, Word, select_words
 from tests.proof.planted import plant
 from tests.reference.distinct import numeric_rulings
 from tests.reference.programs import STEPS, Step, run
+from tests.search import examples
 
 pytest.importorskip("bitwuzla", reason="the proof needs a solver")
 
@@ -177,7 +178,7 @@ def test_an_obligation_that_times_out_is_open() -> None:
         assert obligation.seconds < SECONDS / 4
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(STEPS, st.sampled_from([4, 32, WIDTH]), st.integers(0, 2**64 - 1))
 def test_a_translated_trace_computes_the_same_as_words(
     steps: list[Step], bits: int, full_pattern: int

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.kinds.quick_inputs import quick_inputs
@@ -16,6 +16,7 @@ from oracles.reference.staircase_lookup import branch_indices_of, last_of_step, 
 from reports.grading.staircase_grades import compare_with_steps
 from specs.branches import Ruling
 from tests.reference.distinct import numeric_rulings
+from tests.search import examples
 
 RULINGS = numeric_rulings()
 
@@ -41,7 +42,7 @@ WIDE_OPEN = [n for n, r in RULINGS.items() if r.open_branches and r.source.bits 
 
 
 @given(st.data())
-@settings(max_examples=150)
+@examples(150)
 def test_open_inputs_of_a_narrow_source_are_counted(data: st.DataObject) -> None:
     rules = RULINGS[data.draw(st.sampled_from(NARROW_OPEN))]
     end = rules.source.mask + 1
@@ -51,7 +52,7 @@ def test_open_inputs_of_a_narrow_source_are_counted(data: st.DataObject) -> None
 
 
 @given(st.data())
-@settings(max_examples=150)
+@examples(150)
 def test_open_inputs_of_a_wide_source_are_counted(data: st.DataObject) -> None:
     rules = RULINGS[data.draw(st.sampled_from(WIDE_OPEN))]
     stairs = staircase(rules)
@@ -88,7 +89,7 @@ def test_open_steps_are_counted_anywhere_in_a_period(one: int, other: int, at: i
 
 
 @given(st.sampled_from([*RULINGS]), st.data())
-@settings(max_examples=150)
+@examples(150)
 def test_all_inputs_of_one_step_are_allowed_the_same(name: str, data: st.DataObject) -> None:
     rules = RULINGS[name]
     stairs = staircase(rules)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -32,6 +32,7 @@ from reports.grading.divergences import simplicity
 from specs.behaviors import Behavior
 from specs.formats import Format, format_named, formats
 from specs.model.vocabulary import Atom, Rounding, atoms
+from tests.search import examples
 
 PAIRS: list[tuple[str, str]] = [
     ("float32", "int8"),
@@ -285,7 +286,7 @@ def mixed() -> NDArray[Any]:
 ANSWERS = mixed()
 
 
-@settings(max_examples=5)
+@examples(5)
 @given(st.lists(st.integers(0, 1 << 16), max_size=4), st.randoms(use_true_random=False))
 def test_tallies_of_parts_merge_in_any_order_to_the_whole(cuts: list[int], chance: Any) -> None:
     search = behavior_search(SOURCE, TARGET, ROUNDING)

@@ -7,11 +7,12 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reports import case_patterns
 from reports.case_patterns import compress, expand, ids_of, matches
+from tests.search import examples
 
 PIECE = re.compile(r"(\*\*|\*|\{[^{}]*\})")
 WILDCARDS = {"**": ".*", "*": "[^/]*"}
@@ -28,7 +29,7 @@ def escaped(piece: str) -> str:
     return re.escape(piece)
 
 
-@settings(max_examples=2000)
+@examples(2000)
 @given(
     st.lists(st.sampled_from(["*", "**", "/", "a", "b", "ab", "{", "}", ",", "\n"]), max_size=9),
     st.text("ab/*{,}\n", max_size=9),
@@ -39,6 +40,7 @@ def escaped(piece: str) -> str:
 @example(["**", "*"], "a/\nb")
 @example(["{", "a", "**", ",", "b", "}"], "a/b")
 @example(["{", "a"], "{a")
+@example(["{", "*", "}"], "")
 def test_a_pattern_is_a_regular_expression(pieces: list[str], name: str) -> None:
     pattern = "".join(pieces)
     found = re.compile(expression(pattern)).fullmatch(name) is not None

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -36,6 +36,7 @@ from specs.ruling import ruling
 from specs.selection import case_named
 from tests.reference.distinct import numeric_rulings
 from tests.reports.test_staircase_grades import right_answers
+from tests.search import examples
 
 pytest.importorskip("numba", reason="needs numba: the extra `fast`")
 
@@ -157,7 +158,7 @@ NAMES = st.sampled_from([*DENSE])
 
 
 @given(NAMES, st.data())
-@settings(max_examples=200)
+@examples(200)
 def test_flipped_bits_are_noticed_in_any_chunk(name: str, data: st.DataObject) -> None:
     rules = DENSE[name]
     layout = table(rules)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.gate.canonical_json import canonical_bytes, digest_of, read_canonical
@@ -51,6 +51,7 @@ from tests.reports.gated import (
     violated,
     whole_case,
 )
+from tests.search import examples
 
 needs_cryptography = pytest.mark.skipif(
     find_spec("cryptography") is None, reason="signing needs the extra `sign`"
@@ -133,7 +134,7 @@ def test_a_run_without_answers_is_not_certified(tmp_path: Path) -> None:
         )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(data=st.data())
 def test_any_altered_byte_is_detected(
     data: st.DataObject, certificate: bytes, folder: Path
@@ -417,7 +418,7 @@ def test_a_signature_verifies_with_its_own_key_only(
 
 
 @needs_cryptography
-@settings(max_examples=200)
+@examples(200)
 @given(data=st.data())
 def test_any_altered_byte_of_a_signed_certificate_is_detected(
     data: st.DataObject, keys: tuple[Path, Path, Path], certificate: bytes, folder: Path

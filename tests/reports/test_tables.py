@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.grading.failure_runs import MOST_RUNS, Runs
@@ -43,6 +43,7 @@ from tests.reports.common import (
     patterns,
     steps,
 )
+from tests.search import examples
 
 ROOT = Path(__file__).parents[2]
 SLOPE_AND_STRAIGHT = np.array([3], np.int64), np.array([True])
@@ -213,7 +214,7 @@ def test_runs_past_the_cap_are_counted_and_not_listed(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "cases.parquet")["runs"].to_pylist() == [1 << 20]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(JUDGEMENTS, max_size=3))
 def test_every_judgement_can_be_written_as_rows(found: list[Judgement]) -> None:
     for each in found:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.grading import uniform_checksums
 from reports.grading.failure_runs import checksum_of_row
 from reports.grading.uniform_checksums import BLOCK, BLOCKS, UniformChecksums
+from tests.search import examples
 
 CORNERS = st.sampled_from([0, 1, BLOCK - 1, BLOCK, 3 * BLOCK, (BLOCKS - 2) * BLOCK - 7])
 COUNTS = st.sampled_from([1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 5])
@@ -27,7 +28,7 @@ class Counted:
         return checksum_of_row(first, count, answer)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(CORNERS, COUNTS, st.sampled_from([0, 0x7F, 0xFFFF_FFFF]))
 def test_a_row_has_the_checksum_of_its_inputs(first: int, count: int, answer: int) -> None:
     checksums = UniformChecksums(checksum_of_row, None)

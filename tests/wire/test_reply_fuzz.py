@@ -9,23 +9,24 @@ from collections import Counter
 from random import Random
 from struct import pack
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles.backend.frames import MAGIC, FrameError, read_frame
 from oracles.wire.reply_checks import ReplyDecoder
+from tests.search import examples
 from tests.wire.streams import DECODERS, MAX_PAYLOAD, read_all, stream
 
 MAX_MEMORY = 20 << 20
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.randoms(use_true_random=True))
 def test_any_malformed_stream_is_values_errors_or_a_frame_error(chance: Random) -> None:
     read_all(stream(chance))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_values_errors_or_a_frame_error(content: bytes) -> None:
     read_all(content)
