@@ -52,8 +52,12 @@ class StepOutcome:
         return bool(self.recommended) and word not in self.recommended
 
 
-Special = Exactly | Nan
-"""The answer of Cast to a value that the target does not have."""
+@dataclass(frozen=True)
+class CastOutcome:
+    """What Cast makes of a value that the target does not have, and the part it recommends."""
+
+    outcome: Exactly | Nan
+    strictest: Exactly | Nan
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class Formula:
     scale: Format
     precision: Format
     steps: tuple[tuple[Step, tuple[tuple[Situation, StepOutcome], ...]], ...]
-    casts: tuple[tuple[tuple[Situation, bool], Special], ...] = ()
+    casts: tuple[tuple[tuple[Situation, bool], CastOutcome], ...] = ()
 
     @cached_property
     def outcomes(self) -> dict[Step, dict[Situation, StepOutcome]]:
@@ -82,8 +86,8 @@ class Formula:
         """The outcome of a situation at a step."""
         return self.outcomes[step][situation]
 
-    def cast_of(self, situation: Situation, *, is_negative: bool) -> Special:
-        """The answer of Cast to a value that the target does not have."""
+    def cast_of(self, situation: Situation, *, is_negative: bool) -> CastOutcome:
+        """The outcome of Cast for a value that the target does not have; a NaN has a sign, too."""
         return dict(self.casts)[situation, is_negative]
 
     @property
@@ -172,7 +176,9 @@ def _arises(found: Formula, step: Step, situation: Situation) -> bool:
             return _has(found.scale, situation)
         case "input" | "quotient" | "range", "infinite" | "nan":
             return _has(found.source, situation)
-        case "saturation", "infinite" | "nan":
+        case "saturation", "infinite":
+            return not found.target.is_integral or _has(found.source, situation)
+        case "saturation", "nan":
             return not found.target.is_integral
     return True
 
@@ -190,8 +196,8 @@ def _has(fmt: Format, situation: Situation) -> bool:
     return True
 
 
-def _casts(case: Case) -> Iterator[tuple[tuple[Situation, bool], Special]]:
-    """The answers of Cast to the values that a float target does not have."""
+def _casts(case: Case) -> Iterator[tuple[tuple[Situation, bool], CastOutcome]]:
+    """The outcomes of Cast for the values that a float target does not have."""
     modes = tuple((name, value) for name, value in case.modes if name == SATURATE)
     rules = ruling(Case(CAST, case.version, "float32", case.target, modes))
     signs: tuple[Sign, Sign] = ("+", "-")
@@ -202,6 +208,8 @@ def _casts(case: Case) -> Iterator[tuple[tuple[Situation, bool], Special]]:
             "nan": Atom("nan", sign),
         }
         for situation, atom in atoms.items():
-            outcome = rules.branches[rules.branch_of[atom]].outcome
+            branch = rules.branches[rules.branch_of[atom]]
+            outcome, strictest = branch.outcome, branch.strictest
             assert isinstance(outcome, Exactly | Nan), f"{case.id}: {outcome}"
-            yield (situation, bool(is_negative)), outcome
+            assert isinstance(strictest, Exactly | Nan), f"{case.id}: {strictest}"
+            yield (situation, bool(is_negative)), CastOutcome(outcome, strictest)

@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 from conformance.exchange.value_spelling import datum
 from conformance.kinds.quantization_inputs import tensors_of_element, zero_format
 from oracles.backend.requests import Quantize
-from oracles.reference.exact_quantization import ANY_NAN, AllowedResult
-from reports.grading.graded_quantization import allowed, rule_of
+from oracles.reference.exact_quantization import AllowedCode, AllowedResult
+from reports.grading.graded_quantization import allowed, as_code, code_word, rule_of
 from specs.cases import Case
 from specs.docket import Question
 from specs.errors import CastigateError
 from specs.formats import Format
+from specs.outcomes import Nan
 from specs.quantization_ruling import Formula, formula
-
-ANY_NAN_WORD = "nan"
 
 
 class Element(NamedTuple):
@@ -51,7 +50,7 @@ def judge_element(element: Element) -> Callable[[Any], dict[str, Any]]:
     rules = element.rules
     found = allowed(rules, element.x, element.scale, element.zero)
     _, clause = rule_of(rules, found)
-    codes = [ANY_NAN_WORD if each == ANY_NAN else _hex(rules, each) for each in found.codes]
+    codes = [code_word(rules.target, as_code(each)) for each in found.codes]
 
     def judge(answer: Any) -> dict[str, Any]:
         code = None if isinstance(answer, dict) else _code(rules.target, answer, "answer")
@@ -77,9 +76,13 @@ def _verdict(rules: Formula, found: AllowedResult, code: int | None) -> str:
     if code is None:
         return "violates"
 
-    def among(codes: tuple[int, ...]) -> bool:
-        is_nan = any(code in nans for nans in rules.target.nans("any"))
-        return code in codes or (ANY_NAN in codes and is_nan)
+    def among(allowed: tuple[AllowedCode, ...]) -> bool:
+        return any(
+            any(code in nans for nans in rules.target.nans(each.sign))
+            if isinstance(each, Nan)
+            else code == each
+            for each in allowed
+        )
 
     if among(found.codes):
         return "conforms"

@@ -15,11 +15,11 @@ from conformance.kinds.quantization_inputs import tensors_of_element, zero_forma
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered
 from oracles.backend.requests import Quantize
-from oracles.reference.exact_quantization import ANY_NAN
+from oracles.reference.exact_quantization import AllowedCode
 from oracles.registry import Backend
 from reports.counterexample.drawing import aligned_rows, datum_columns
 from reports.grading.divergences import datum_of
-from reports.grading.graded_quantization import allowed, rule_of
+from reports.grading.graded_quantization import allowed, as_code, code_word, rule_of
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format
@@ -27,7 +27,6 @@ from specs.operations import operation_of
 from specs.quantization_ruling import Formula, formula
 
 OPEN = "anything"
-ANY_NAN_WORD = "any-nan"
 
 
 def explain_quantization(
@@ -67,8 +66,8 @@ def explain_quantization(
             }
             for step, situation in found.situations
         ],
-        "allowed": [OPEN] if found.is_open else [*map(_word(rules.target), found.codes)],
-        "weaker": [*map(_word(rules.target), found.weaker)],
+        "allowed": [OPEN] if found.is_open else _words(rules.target, found.codes),
+        "weaker": _words(rules.target, found.weaker),
         "answers": {each.name: _answer(each, case, rules, x, by, offset) for each in backends},
     }
 
@@ -79,8 +78,8 @@ def _code(fmt: Format, word: str, what: str) -> int:
     return found
 
 
-def _word(fmt: Format) -> Any:
-    return lambda code: ANY_NAN_WORD if code == ANY_NAN else fmt.hexadecimal(code)
+def _words(fmt: Format, codes: Sequence[AllowedCode]) -> list[str]:
+    return [code_word(fmt, as_code(each)) for each in codes]
 
 
 def _answer(

@@ -16,14 +16,9 @@ import numpy as np
 from conformance.exchange.named_tensors import formats_given, formats_returned
 from oracles.protocol import Bits
 from oracles.reference.block_kernels import QUESTIONS, Blocks, allowed_codes, scales
-from oracles.reference.exact_quantization import (
-    ANY_NAN,
-    AllowedResult,
-    dynamic_scale,
-    dynamic_zero_point,
-)
+from oracles.reference.exact_quantization import AllowedResult, dynamic_scale, dynamic_zero_point
 from oracles.reference.quantization_answers import spread
-from oracles.reference.quantization_kernels import NO_CODE, ExpectedCodes
+from oracles.reference.quantization_kernels import ANY_NAN, NO_CODE, ExpectedCodes
 from reports.grading.allowed_answers import is_nan
 from reports.grading.divergences import index_of_simplest
 from reports.grading.graded_blocks import SCALE, GradedBlocks, X, Y
@@ -31,6 +26,8 @@ from reports.grading.graded_quantization import (
     Elements,
     Mask,
     allowed,
+    as_code,
+    code_word,
     expect_by_kernels,
     grade,
     rule_of,
@@ -43,7 +40,6 @@ from specs.operations import is_of_blocks, operation_of
 from specs.quantization_ruling import Formula, formula
 
 OPEN = "anything"
-ANY_NAN_WORD = "any-nan"
 
 
 class _Rule(NamedTuple):
@@ -85,11 +81,7 @@ class _Result:
             return [OPEN]
         columns = expected.strong + (expected.weaker if at_required else [])
         codes = dict.fromkeys(int(each[at]) for each in columns)
-        return [
-            ANY_NAN_WORD if code == ANY_NAN else self.form.hexadecimal(code)
-            for code in codes
-            if code != NO_CODE
-        ]
+        return [code_word(self.form, code) for code in codes if code != NO_CODE]
 
 
 def judge_tensors(
@@ -228,8 +220,8 @@ def _single(
     outcome = rules.outcome(*due.situations[-1])
     rule = _Rule(outcome.rule, "unspecified" if due.is_open else due.level, outcome.clause)
     expected = ExpectedCodes(
-        [np.array([code], np.int64) for code in due.codes],
-        [np.array([code], np.int64) for code in due.weaker],
+        [np.array([as_code(each)], np.int64) for each in due.codes],
+        [np.array([as_code(each)], np.int64) for each in due.weaker],
         np.array([due.is_open]),
         np.array([due.level == "recommended"]),
     )

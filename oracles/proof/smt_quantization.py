@@ -218,7 +218,7 @@ def _end(rules: Formula, is_negative: bool) -> int:
     """The pattern for values beyond an end of the target's range."""
     if rules.outcome("saturation", "out-of-range").best == "saturated":
         return rules.target.lowest_code if is_negative else rules.target.max_code
-    special = rules.cast_of("out-of-range", is_negative=is_negative)
+    special = rules.cast_of("out-of-range", is_negative=is_negative).strictest
     return special.code if isinstance(special, Exactly) else ANY_NAN
 
 

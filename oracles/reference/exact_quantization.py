@@ -17,25 +17,25 @@ from typing import Literal, NamedTuple
 from oracles.reference.exact import Infinity, NotANumber, Number, decode, encode
 from specs.formats import Format
 from specs.model.quantization_entry import Situation, Step, StepWord
-from specs.outcomes import Exactly
-from specs.pair_conditions import value_of
+from specs.outcomes import Exactly, Nan
 from specs.quantization_ruling import Formula, StepOutcome
 
-Value = Fraction | Literal["inf", "-inf", "nan"]
-ANY_NAN = -1
-"""In the place of a pattern: every NaN of the target is allowed."""
+Value = Fraction | Literal["inf", "-inf", "nan", "-nan"]
+"""A NaN without a sign counts as a positive one."""
+AllowedCode = int | Nan
 
 
 class AllowedResult(NamedTuple):
     """The patterns that a formula allows for one element; any pattern if it ``is_open``.
 
     ``codes`` are allowed, the reference's answer first, and ``weaker`` only break a recommendation.
+    ``Nan`` stands for the NaNs of a sign, or for all.
     ``level`` is the level of the rule that any other pattern breaks. ``situations`` are those at
     each step, on every path.
     """
 
-    codes: tuple[int, ...]
-    weaker: tuple[int, ...]
+    codes: tuple[AllowedCode, ...]
+    weaker: tuple[AllowedCode, ...]
     is_open: bool
     level: Literal["required", "recommended"]
     situations: tuple[tuple[Step, Situation], ...]
@@ -64,7 +64,7 @@ class _Trace:
     def is_open(self) -> bool:
         return any(outcome.is_open for outcome in self.situations.values())
 
-    def result(self, found: Sequence[tuple[int, bool]] = ()) -> AllowedResult:
+    def result(self, found: Sequence[tuple[AllowedCode, bool]] = ()) -> AllowedResult:
         """Return what the steps allow, from the patterns found, each with whether it is weak."""
         strong = tuple(dict.fromkeys(code for code, is_weak in found if not is_weak))
         weaker = dict.fromkeys(code for code, is_weak in found if is_weak and code not in strong)
@@ -85,7 +85,7 @@ def quantized(formula: Formula, x: int, scale: int, zero: int | None) -> Allowed
     if trace.is_open:
         return trace.result()
     trace.paths = [_Path(_rounded(trace, path.value), path.is_weak) for path in trace.paths]
-    _add(trace, zero)
+    _add_zero_point(trace, zero)
     return trace.result() if trace.is_open else trace.result([*_saturated(trace)])
 
 
@@ -96,20 +96,21 @@ def dequantized(formula: Formula, x: int, scale: int, zero: int | None) -> Allow
     trace.take("scale", _kind_of_scale(factor))
     trace.take("input", "finite" if isinstance(code, Fraction) else _special(code))
     offset = Fraction(0) if zero is None else _value(formula.source, zero)
-    trace.take("difference", "none" if zero is None else "other" if offset else "zero")
+    difference = _minus(code, offset)
+    trace.take("difference", _kind_of_zero_point(formula.target, zero, code, offset, difference))
     if trace.is_open:
         return trace.result()
-    assert isinstance(code, Fraction)
-    assert isinstance(offset, Fraction)
     assert isinstance(factor, Fraction)
-    target, difference = formula.target, code - offset
+    if not isinstance(difference, Fraction):
+        return trace.result([(_kept(formula.target, difference), False)])
+    target = formula.target
     product = difference * factor
     rounded = nearest(target, difference) * nearest(target, factor)
     situation = _fits(target, product, rounded, (difference, factor))
     outcome = trace.take("product", situation)
     if trace.is_open:
         return trace.result()
-    found: list[tuple[int, bool]] = []
+    found: list[tuple[AllowedCode, bool]] = []
     for word in outcome.words:
         for value, is_negative in _words_of_product(target, word, product, rounded):
             codes = [_code(target, value, is_negative)]
@@ -117,6 +118,23 @@ def dequantized(formula: Formula, x: int, scale: int, zero: int | None) -> Allow
                 codes = [0, target.sign_bit]
             found += [(each, outcome.is_weak(word)) for each in codes]
     return trace.result(found)
+
+
+def _minus(code: Value, offset: Value) -> Value:
+    """A code without its zero point; an infinity and a NaN stay what they are."""
+    if isinstance(code, Fraction) and isinstance(offset, Fraction):
+        return code - offset
+    return code
+
+
+def _kept(target: Format, value: Value) -> AllowedCode:
+    """What a target has for an infinity, or for a NaN, whose sign a product need not keep."""
+    match value:
+        case "inf":
+            return target.infinity_code
+        case "-inf":
+            return target.infinity_code | target.sign_bit
+    return Nan("any")
 
 
 def _words_of_product(
@@ -130,12 +148,18 @@ def _words_of_product(
         case "of-rounded-operands":
             yield nearest(target, rounded), is_negative
         case "neighbor":
-            exponent = _unit_exponent(target, product)
-            multiple = _scaled(product, -exponent)
-            for whole in (floor(multiple), ceil(multiple)):
-                neighbor = _scaled(Fraction(whole), exponent)
-                if abs(neighbor) <= _largest(target):
-                    yield neighbor, is_negative
+            for value in _neighbors(target, product):
+                yield value, is_negative
+
+
+def _neighbors(fmt: Format, value: Fraction) -> Iterator[Fraction]:
+    """The values of a format on both sides of a value, as far as they are in its range."""
+    exponent = _unit_exponent(fmt, value)
+    multiple = _scaled(value, -exponent)
+    for whole in (floor(multiple), ceil(multiple)):
+        neighbor = _scaled(Fraction(whole), exponent)
+        if abs(neighbor) <= _largest(fmt):
+            yield neighbor
 
 
 def dynamic_scale(formula: Formula, xs: Sequence[int]) -> AllowedResult:
@@ -144,12 +168,12 @@ def dynamic_scale(formula: Formula, xs: Sequence[int]) -> AllowedResult:
     values = [_value(formula.source, x) for x in xs]
     finite = [value for value in values if isinstance(value, Fraction)]
     if len(finite) < len(values):
-        trace.take("range", "nan" if "nan" in values else "infinite")
+        has_nan = any(value in ("nan", "-nan") for value in values)
+        trace.take("range", "nan" if has_nan else "infinite")
         return trace.result()
     width = max(*finite, Fraction(0)) - min(*finite, Fraction(0))
     if width == 0:
-        trace.take("range", "zero")
-        return trace.result()
+        return trace.result([] if trace.take("range", "zero").is_open else [(0, False)])
     fmt = formula.scale
     of_rounded = nearest(fmt, width)
     if of_rounded > _largest(fmt):
@@ -215,12 +239,12 @@ def _value(fmt: Format, code: int) -> Value:
             return _scaled(Fraction(-significand if sign else significand), exponent)
         case Infinity(sign):
             return "-inf" if sign else "inf"
-        case NotANumber():
-            return "nan"
+        case NotANumber(sign):
+            return "-nan" if sign else "nan"
 
 
 def _special(value: Value) -> Situation:
-    return "nan" if value == "nan" else "infinite"
+    return "nan" if value in ("nan", "-nan") else "infinite"
 
 
 def _kind_of_scale(scale: Value) -> Situation:
@@ -230,11 +254,17 @@ def _kind_of_scale(scale: Value) -> Situation:
 
 
 def _largest(fmt: Format) -> Fraction:
-    return value_of(fmt, fmt.max_code)
+    return _finite(fmt, fmt.max_code)
 
 
 def _lowest(fmt: Format) -> Fraction:
-    return value_of(fmt, fmt.lowest_code)
+    return _finite(fmt, fmt.lowest_code)
+
+
+def _finite(fmt: Format, code: int) -> Fraction:
+    value = _value(fmt, code)
+    assert isinstance(value, Fraction)
+    return value
 
 
 def _is_within(fmt: Format, value: Fraction) -> bool:
@@ -272,7 +302,7 @@ def _divide(trace: _Trace, x: Value, divisor: Fraction) -> None:
     fmt = trace.formula.precision
     if not isinstance(x, Fraction):
         # By a scale that the precision makes infinite, an infinity may become NaN.
-        is_settled = x == "nan" or _is_within(fmt, divisor)
+        is_settled = _special(x) == "nan" or _is_within(fmt, divisor)
         outcome = trace.take("quotient", _special(x) if is_settled else "out-of-range")
         trace.paths = [_Path(x, outcome.is_weak(word)) for word in outcome.words]
         return
@@ -280,13 +310,16 @@ def _divide(trace: _Trace, x: Value, divisor: Fraction) -> None:
     rounded = nearest(fmt, x) / rounded_divisor if rounded_divisor else None
     outcome = trace.take("quotient", _fits(fmt, quotient, rounded, (x, divisor)))
     for word in outcome.words:
-        value = quotient
-        if word == "nearest-even":
-            value = nearest(fmt, quotient)
-        if word == "of-rounded-operands":
-            assert rounded is not None
-            value = nearest(fmt, rounded)
-        trace.paths.append(_Path(value, outcome.is_weak(word)))
+        values = [quotient]
+        match word:
+            case "nearest-even":
+                values = [nearest(fmt, quotient)]
+            case "of-rounded-operands":
+                assert rounded is not None
+                values = [nearest(fmt, rounded)]
+            case "neighbor":
+                values = [*_neighbors(fmt, quotient)]
+        trace.paths += [_Path(value, outcome.is_weak(word)) for value in values]
 
 
 def _rounded(trace: _Trace, value: Value) -> Value:
@@ -297,26 +330,43 @@ def _rounded(trace: _Trace, value: Value) -> Value:
     return Fraction(round(value)) if outcome.best == "nearest-even" else value
 
 
-def _add(trace: _Trace, zero: int | None) -> None:
-    """Take the step of the zero point."""
-    target = trace.formula.target
+def _add_zero_point(trace: _Trace, zero: int | None) -> None:
+    """Take the step of the zero point on every path."""
+    target, fmt = trace.formula.target, trace.formula.precision
     offset = Fraction(0) if zero is None else _value(target, zero)
-    outcome = trace.take("zero-point", "none" if zero is None else "other" if offset else "zero")
-    if outcome.is_open or not offset:
-        return
-    assert isinstance(offset, Fraction)
-    trace.paths = [
-        _Path(path.value + offset if isinstance(path.value, Fraction) else path.value, path.is_weak)
-        for path in trace.paths
-    ]
+    sums = []
+    for path in trace.paths:
+        total: Value = path.value
+        if isinstance(total, Fraction) and isinstance(offset, Fraction):
+            total += offset
+        trace.take("zero-point", _kind_of_zero_point(fmt, zero, path.value, offset, total))
+        sums.append(_Path(total, path.is_weak))
+    trace.paths = sums
 
 
-def _saturated(trace: _Trace) -> Iterator[tuple[int, bool]]:
+def _kind_of_zero_point(
+    fmt: Format, zero: int | None, other: Value, offset: Value, result: Value
+) -> Situation:
+    """The situation of a zero point, by the other operand and the result of the step."""
+    if zero is None:
+        return "none"
+    if offset == 0:
+        return "zero"
+    operands = (offset, other, result)
+    numbers = [each for each in operands if isinstance(each, Fraction)]
+    return "exact" if isinstance(offset, Fraction) and _all_in(fmt, numbers) else "other"
+
+
+def _all_in(fmt: Format, values: Sequence[Fraction]) -> bool:
+    return all(_has(fmt, value) for value in values)
+
+
+def _saturated(trace: _Trace) -> Iterator[tuple[AllowedCode, bool]]:
     """Take the step of saturation; yield the target's patterns, each with whether it is weak."""
     target = trace.formula.target
     for path in trace.paths:
         value = path.value
-        is_negative = value == "-inf" or (isinstance(value, Fraction) and value < 0)
+        is_negative = value < 0 if isinstance(value, Fraction) else value in ("-inf", "-nan")
         situation: Situation
         if isinstance(value, Fraction):
             situation = "in-range" if _is_within(target, value) else "out-of-range"
@@ -325,28 +375,30 @@ def _saturated(trace: _Trace) -> Iterator[tuple[int, bool]]:
         outcome = trace.take("saturation", situation)
         for word in outcome.words:
             is_weak = path.is_weak or outcome.is_weak(word)
-            for code in _end(trace.formula, word, value, situation, is_negative):
-                yield code, is_weak
+            for code, is_weaker in _end(trace.formula, word, value, situation, is_negative):
+                yield code, is_weak or is_weaker
 
 
 def _end(
     formula: Formula, word: StepWord, value: Value, situation: Situation, is_negative: bool
-) -> Iterator[int]:
-    """The patterns that a word of the step of saturation allows."""
+) -> Iterator[tuple[AllowedCode, bool]]:
+    """What a word of the step of saturation allows, and whether Cast recommends something else."""
     target = formula.target
     match word:
         case "saturated":
-            yield target.lowest_code if is_negative else target.max_code
+            yield target.lowest_code if is_negative else target.max_code, False
         case "max":
-            yield target.max_code
+            yield target.max_code, False
         case "cast":
-            special = formula.cast_of(situation, is_negative=is_negative)
-            yield special.code if isinstance(special, Exactly) else ANY_NAN
+            cast = formula.cast_of(situation, is_negative=is_negative)
+            for outcome in dict.fromkeys((cast.strictest, cast.outcome)):
+                code = outcome.code if isinstance(outcome, Exactly) else outcome
+                yield code, outcome != cast.strictest
         case _:
             assert isinstance(value, Fraction)
-            yield _code(target, nearest(target, value), is_negative)
+            yield _code(target, nearest(target, value), is_negative), False
             if value == 0 and target.entry.zero == "signed":
-                yield target.sign_bit
+                yield target.sign_bit, False
 
 
 def _code(fmt: Format, value: Fraction, is_negative: bool) -> int:

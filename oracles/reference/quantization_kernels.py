@@ -7,7 +7,7 @@ two doubles beside it whose last bit is 1, unless it is a double. So a second ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,8 +24,9 @@ from specs.quantization_ruling import Formula, StepOutcome
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.int64]
-ANY_NAN = -1
-"""In the place of a pattern: every NaN of the target is allowed."""
+NAN_CODES: Mapping[str, int] = {"any": -1, "+": -3, "-": -4}
+"""In the place of a pattern: every NaN of the target, or every one of a sign, is allowed."""
+ANY_NAN = NAN_CODES["any"]
 NO_CODE = -2
 """In the place of a pattern: this word allows no pattern here."""
 SPLITTER = float(2**27 + 1)
@@ -52,8 +53,9 @@ class ExpectedCodes:
         codes = self.strong[0].copy() if self.strong else np.zeros(self.is_open.shape, np.int64)
         for more in self.strong[1:]:
             codes = np.where(codes == NO_CODE, more, codes)
-        if target.nan_codes:
-            codes[codes == ANY_NAN] = target.nan_codes[0][-1]
+        for sign, code in NAN_CODES.items():
+            if target.nan_codes:
+                codes[codes == code] = target.nans(sign)[0][-1]
         codes[self.is_open] = 0
         return codes.astype(target.storage)
 
@@ -105,6 +107,7 @@ class _Words:
 
     shape: tuple[int, ...]
     values: dict[tuple[StepWord, bool], tuple[Floats, Mask]] = field(default_factory=dict)
+    neighbors: list[tuple[bool, Floats, Mask]] = field(default_factory=list)
 
     def add(self, outcome: StepOutcome, here: Mask, of_word: Mapping[StepWord, Floats]) -> None:
         """Add the values of an outcome's words; words without a single value are left out."""
@@ -116,6 +119,24 @@ class _Words:
                 key, (np.zeros(self.shape), np.zeros(self.shape, np.bool_))
             )
             self.values[key] = (np.where(here, of_word[word], values), where | here)
+
+    def add_neighbor(self, outcome: StepOutcome, here: Mask, fmt: Format, result: Floats) -> None:
+        """Add the neighbor of a result that is not the nearest, if an outcome allows both.
+
+        The nearest is a word of its own.
+        """
+        if "neighbor" in outcome.words:
+            both = (rounded_by(way, fmt, result) for way in (np.floor, np.ceil))
+            values = sum(both) - nearest(fmt, result)
+            where = here & (np.abs(values) <= _largest(fmt))
+            self.neighbors.append((outcome.is_weak("neighbor"), values, where))
+
+    def __iter__(self) -> Iterator[tuple[bool, bool, Floats, Mask]]:
+        """Yield whether each word is `exact`, whether it is weak, its values, and where."""
+        for (word, is_weak), (values, where) in self.values.items():
+            yield word == "exact", is_weak, values, where
+        for is_weak, values, where in self.neighbors:
+            yield False, is_weak, values, where
 
 
 def _quantized(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> ExpectedCodes:
@@ -143,56 +164,76 @@ def _quantized(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> Exp
     }
     for outcome, here in masks.take("quotient", situations):
         paths.add(outcome, here, of_word)
+        paths.add_neighbor(outcome, here, fmt, quotient)
     offset = np.zeros(()) if zero is None else values_of(target, zero)
     found = ExpectedCodes([], [], masks.is_open, masks.is_recommended)
-    rounded = []
-    for (word, is_weak), (values, here) in paths.values.items():
+    sums = []
+    for is_exact, is_weak, values, here in paths:
         is_whole = np.rint(values) == values
-        if word == "exact":  # Beyond 2^53 its odd double hides a fraction.
+        if is_exact:  # Beyond 2^53 its odd double hides a fraction.
             is_whole &= has_double
         finite = here & np.isfinite(values)
         masks.pass_by("rounding", {"whole": finite & is_whole, "fraction": finite & ~is_whole})
-        rounded.append((np.rint(values) if target.is_integral else values, here, is_weak))
-    is_none = zero is None
-    masks.pass_by(
-        "zero-point",
-        {
-            "none": is_none,
-            "zero": np.logical_not(is_none) & (offset == 0),
-            "other": np.logical_not(is_none) & (offset != 0),
-        },
-    )
-    for values, here, is_weak in rounded:
-        total = values + offset if target.is_integral else values
-        for codes, weak in _saturated(formula, masks, total, here):
+        whole = np.rint(values) if target.is_integral else values
+        total = whole + offset if target.is_integral else whole
+        zero_point = None if zero is None else offset
+        kinds = _kinds_of_zero_point(formula, "zero-point", zero_point, here, (whole, total))
+        masks.pass_by("zero-point", kinds)
+        sums.append((total, here, is_weak))
+    is_minus = x & formula.source.sign_bit != 0
+    for total, here, is_weak in sums:
+        for codes, weak in _saturated(formula, masks, total, here, is_minus):
             (found.weaker if is_weak or weak else found.strong).append(codes)
     return found
 
 
+def _kinds_of_zero_point(
+    formula: Formula, step: Step, offset: Floats | None, here: Mask, others: Sequence[Floats]
+) -> dict[Situation, Any]:
+    """Where each situation of a zero point applies, by the other operand and the result."""
+    if offset is None:
+        return {"none": here}
+    fits = np.zeros(here.shape, np.bool_)
+    if formula.outcome(step, "exact") != formula.outcome(step, "other"):
+        fits = _has(formula.precision, offset) & here
+        for values in others:
+            fits &= _has(formula.precision, values) | ~np.isfinite(values)
+    is_other = here & (offset != 0)
+    return {"zero": here & (offset == 0), "exact": is_other & fits, "other": is_other & ~fits}
+
+
 def _saturated(
-    formula: Formula, masks: _Masks, total: Floats, here: Mask
+    formula: Formula, masks: _Masks, total: Floats, here: Mask, is_minus: Mask
 ) -> Iterator[tuple[Codes, bool]]:
-    """Yield the patterns of one path after saturation, and whether they are weak."""
+    """Yield the patterns of one path after saturation, and whether they are weak.
+
+    ``is_minus`` is where an element has its sign bit set, which is the sign of a NaN.
+    """
     target = formula.target
     finite = np.isfinite(total)
     within = finite & _is_within(target, total)
     situations: dict[Situation, Any] = {
         "in-range": here & within,
         "out-of-range": here & finite & ~within,
+        "infinite": here & np.isinf(total),
+        "nan": here & np.isnan(total),
     }
-    if not target.is_integral:
-        situations |= {"infinite": here & np.isinf(total), "nan": here & np.isnan(total)}
-    negative = total < 0
+    negative = np.where(np.isnan(total), is_minus, total < 0)
     codes = np.full(total.shape, NO_CODE)
     zeros = np.full(total.shape, NO_CODE)
-    for situation, where in situations.items():
-        for outcome, found in masks.take("saturation", {situation: where}):
+    weaker = np.full(total.shape, NO_CODE)
+    for situation in formula.outcomes["saturation"]:
+        for outcome, found in masks.take("saturation", {situation: situations[situation]}):
             word = outcome.best
             if word in ("saturated", "max"):
                 low = target.lowest_code if word == "saturated" else target.max_code
                 ends = np.where(negative, low, target.max_code)
             elif word == "cast":
-                ends = np.where(negative, *(_cast(formula, situation, each) for each in (1, 0)))
+                (low, less_low), (high, less_high) = (
+                    _cast(formula, situation, is_negative=each) for each in (True, False)
+                )
+                ends = np.where(negative, low, high)
+                weaker = np.where(found, np.where(negative, less_low, less_high), weaker)
             else:
                 ends = codes_of(target, np.where(found, nearest(target, total), 0), negative)
                 if target.entry.zero == "signed":
@@ -201,11 +242,18 @@ def _saturated(
     yield codes, False
     if (zeros != NO_CODE).any():
         yield zeros, False
+    if (weaker != NO_CODE).any():
+        yield weaker, True
 
 
-def _cast(formula: Formula, situation: Situation, is_negative: int) -> int:
-    special = formula.cast_of(situation, is_negative=bool(is_negative))
-    return special.code if isinstance(special, Exactly) else ANY_NAN
+def _cast(formula: Formula, situation: Situation, *, is_negative: bool) -> tuple[int, int]:
+    """The pattern that Cast recommends, and one that it only allows, if there is one."""
+    cast = formula.cast_of(situation, is_negative=is_negative)
+    strictest, outcome = (
+        each.code if isinstance(each, Exactly) else NAN_CODES[each.sign]
+        for each in (cast.strictest, cast.outcome)
+    )
+    return strictest, NO_CODE if outcome == strictest else outcome
 
 
 def _dequantized(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> ExpectedCodes:
@@ -218,16 +266,15 @@ def _dequantized(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> E
         "input",
         {"finite": np.isfinite(given), "infinite": np.isinf(given), "nan": np.isnan(given)},
     )
-    is_none = zero is None
-    masks.pass_by(
-        "difference",
-        {
-            "none": is_none,
-            "zero": np.logical_not(is_none) & (offset == 0),
-            "other": np.logical_not(is_none) & (offset != 0),
-        },
-    )
-    difference = np.where(masks.is_open, 0.0, given - offset)
+    # An infinity and a NaN stay what they are, whatever the zero point.
+    is_special = ~np.isfinite(given)
+    difference = np.where(is_special, given, given - offset)
+    zero_point = None if zero is None else offset
+    here = np.ones(masks.is_open.shape, np.bool_)
+    kinds = _kinds_of_zero_point(formula, "difference", zero_point, here, (given, difference))
+    masks.pass_by("difference", kinds)
+    is_special = is_special & ~masks.is_open
+    difference = np.where(masks.is_open | is_special, 0.0, difference)
     product = _odd_product(difference, factor)
     negative = product < 0
     fits = _fits(target, product, formula, difference, factor, _odd_product)
@@ -238,28 +285,22 @@ def _dequantized(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> E
     }
     found = ExpectedCodes([], [], masks.is_open, masks.is_recommended)
     paths = _Words(masks.is_open.shape)
-    neighbors: list[tuple[bool, Mask]] = []
-    for outcome, here in masks.take("product", fits.situations):
-        if "neighbor" in outcome.words:
-            neighbors.append((outcome.is_weak("neighbor"), here))
-        paths.add(outcome, here, of_word)
-    for (_, is_weak), (values, here) in paths.values.items():
-        codes = np.where(here, codes_of(target, np.where(here, values, 0), negative), NO_CODE)
-        _add(found, codes, is_weak)
-    for is_weak, here in neighbors:
-        for way in (np.floor, np.ceil):
-            values = rounded_by(way, target, product)
-            fine = here & (np.abs(values) <= _largest(target))
-            codes = codes_of(target, np.where(fine, values, 0), negative)
-            _add(found, np.where(fine, codes, NO_CODE), is_weak)
-    zeros = ~masks.is_open & (product == 0)
+    situations = {name: where & ~is_special for name, where in fits.situations.items()}
+    for outcome, where in masks.take("product", situations):
+        paths.add(outcome, where, of_word)
+        paths.add_neighbor(outcome, where, target, product)
+    for _, is_weak, values, where in paths:
+        codes = codes_of(target, np.where(where, values, 0), negative)
+        codes = np.where(where, codes, NO_CODE)
+        (found.weaker if is_weak else found.strong).append(codes)
+    zeros = ~masks.is_open & ~is_special & (product == 0)
     if target.sign_bit and zeros.any():
         found.strong.append(np.where(zeros, target.sign_bit, NO_CODE))
+    if is_special.any():
+        infinite = target.infinity_code | np.where(given < 0, target.sign_bit, 0)
+        kept = np.where(np.isnan(given), ANY_NAN, infinite)
+        found.strong.append(np.where(is_special, kept, NO_CODE))
     return found
-
-
-def _add(found: ExpectedCodes, codes: Codes, is_weak: bool) -> None:
-    (found.weaker if is_weak else found.strong).append(codes)
 
 
 def values_of(fmt: Format, bits: Bits) -> Floats:

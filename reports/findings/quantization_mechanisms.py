@@ -31,6 +31,9 @@ SAYS: Mapping[str, str] = {
     "saturates-infinities": "turns infinities into the largest values when it quantizes",
     "keeps-infinities": "keeps infinities when it quantizes",
     "makes-infinities-nan": "turns infinities into NaN when it quantizes",
+    "loses-the-sign-of-infinities": "gives one NaN for infinities of both signs when it quantizes",
+    "loses-the-sign-of-nans": "gives one NaN for NaNs of both signs when it quantizes",
+    "makes-nans-negative": "gives a negative NaN for NaNs of both signs when it quantizes",
     "makes-nans-zero": "turns NaN into zero when it quantizes",
     "makes-nans-the-largest": "turns NaN into the largest value when it quantizes",
     "makes-nans-the-largest-of-their-sign": "turns NaN into the largest value of its sign when it"

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from oracles.protocol import Bits
 from oracles.reference.quantization_kernels import (
     ANY_NAN,
+    NAN_CODES,
     Floats,
     codes_of,
     nearest,
@@ -39,7 +40,7 @@ from reports.findings.quantization_steps import (
 )
 from reports.grading.allowed_answers import is_nan
 from specs.formats import Format, format_named
-from specs.model.quantization_entry import Step
+from specs.model.quantization_entry import Situation, Step
 from specs.outcomes import Exactly
 from specs.pair_conditions import value_of
 from specs.quantization_ruling import Formula
@@ -50,8 +51,8 @@ Ends = Literal[
     "limited", "wrapped", "without-lowest", "other-saturate", "by-int32", "nan", "carried-to-nan",
     "truncated-nan-saturated",
 ]  # fmt: skip
-Infinities = Literal["saturated", "infinite", "nan"]
-Nans = Literal["zero", "max", "max-of-sign", "lowest"]
+Infinities = Literal["saturated", "infinite", "nan", "positive-nan"]
+Nans = Literal["zero", "max", "max-of-sign", "lowest", "positive", "negative"]
 ROUNDINGS: Mapping[Rounding, Callable[[Floats], Floats]] = {
     "even": np.rint,
     "away": lambda values: np.copysign(np.floor(np.abs(values) + 0.5), values),
@@ -106,11 +107,18 @@ INFINITIES: Mapping[str, Way] = {
     "makes-infinities-nan": Way(infinities="nan"),
     "keeps-infinities": Way(infinities="infinite"),
 }
+INFINITIES_AS_NANS: Mapping[str, Way] = {
+    "saturates-infinities": Way(infinities="saturated"),
+    "loses-the-sign-of-infinities": Way(infinities="positive-nan"),
+}
+"""Where infinities are to become NaNs of their signs."""
 NANS: Mapping[str, Way] = {
     "makes-nans-zero": Way(nans="zero"),
     "makes-nans-the-largest": Way(nans="max"),
     "makes-nans-the-largest-of-their-sign": Way(nans="max-of-sign"),
     "makes-nans-the-lowest": Way(nans="lowest"),
+    "loses-the-sign-of-nans": Way(nans="positive"),
+    "makes-nans-negative": Way(nans="negative"),
 }
 
 
@@ -233,7 +241,9 @@ def _special_ways(
         return {}
     with np.errstate(invalid="ignore"):
         values = values_of(rules.source, x)
-    regions = (np.isinf(values), INFINITIES), (np.isnan(values), NANS)
+    become_nans = bool(rules.casts) and _code_of_cast(rules, "infinite", True) == NAN_CODES["-"]
+    infinities = INFINITIES_AS_NANS if become_nans else INFINITIES
+    regions = (np.isinf(values), infinities), (np.isnan(values), NANS)
     found: dict[str, Way] = {}
     for here, ways in regions:
         if not is_wrong[here].any():
@@ -301,7 +311,7 @@ def _ways(rules: Formula, layouts: Layouts, names_precision: bool) -> Iterator[t
         yield "leaves-out-lowest-codes", Way(ends="without-lowest")
 
 
-UNSETTLED = -3
+UNSETTLED = -5
 """Stands for a pattern that depends on how a system treats a NaN or an infinity."""
 
 
@@ -398,18 +408,37 @@ def _float_codes(rules: Formula, way: Way, quotient: Floats) -> NDArray[np.int64
     codes = np.where(is_out, ends, codes)
     # The result for an infinity differs between versions; it holds unless the way changes it.
     for negative in (False, True) if rules.casts else ():
-        special = rules.cast_of("infinite", is_negative=negative)
-        code = special.code if isinstance(special, Exactly) else ANY_NAN
-        code = code if saturates == due else UNSETTLED
+        code = _code_of_cast(rules, "infinite", negative) if saturates == due else UNSETTLED
         codes = np.where(np.isinf(quotient) & (is_negative == negative), code, codes)
     if way.infinities:
-        kept = {"saturated": largest, "infinite": infinite, "nan": np.full(codes.shape, ANY_NAN)}
-        codes = np.where(np.isinf(quotient), kept[way.infinities], codes)
-    nan = ANY_NAN if target.nan_codes else UNSETTLED
-    if way.nans:  # The sign of a NaN that the division makes depends on the processor.
-        codes_of_nans = {"zero": 0, "max": target.max_code, "lowest": target.lowest_code}
-        nan = codes_of_nans.get(way.nans, UNSETTLED)
-    return np.where(np.isnan(quotient), nan, codes)
+        kept = {"saturated": largest, "infinite": infinite}
+        nan = NAN_CODES["+" if way.infinities == "positive-nan" else "any"]
+        ends = kept.get(way.infinities, np.full(codes.shape, nan))
+        codes = np.where(np.isinf(quotient), ends, codes)
+    return np.where(np.isnan(quotient), _nans(rules, way, np.signbit(quotient)), codes)
+
+
+def _code_of_cast(rules: Formula, situation: Situation, is_negative: bool) -> int:
+    special = rules.cast_of(situation, is_negative=is_negative).strictest
+    return special.code if isinstance(special, Exactly) else NAN_CODES[special.sign]
+
+
+def _nans(rules: Formula, way: Way, is_negative: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The patterns that NaNs of each sign become."""
+    target = rules.target
+    codes = {
+        "zero": 0,
+        "max": target.max_code,
+        "lowest": target.lowest_code,
+        "positive": NAN_CODES["+"],
+        "negative": NAN_CODES["-"],
+    }
+    positive = negative = codes.get(way.nans or "", UNSETTLED)
+    if way.nans is None and way.ends == "other-saturate":
+        positive = negative = ANY_NAN  # Only one of the two tables has a sign.
+    elif way.nans is None and rules.casts:
+        positive, negative = (_code_of_cast(rules, "nan", each) for each in (False, True))
+    return np.where(is_negative, negative, positive)
 
 
 def _beyond(target: Format) -> float:
@@ -454,9 +483,12 @@ def _dequantized(
 
 
 def _is_same(target: Format, found: NDArray[np.int64], answers: Bits) -> NDArray[np.bool_]:
-    """Where patterns equal the answers; zeros may differ in sign, and ``ANY_NAN`` is any NaN."""
+    """Where patterns equal the answers; zeros may differ in sign."""
     given = answers.astype(np.int64)
     same = found == given
     if target.sign_bit and not target.is_integral:
         same |= ((found | given) & ~target.sign_bit == 0) & (target.entry.zero == "signed")
-    return np.asarray(same | ((found == ANY_NAN) & is_nan(target, answers)))
+    for sign, code in NAN_CODES.items():
+        if (here := found == code).any():
+            same |= here & is_nan(target, answers, sign)
+    return np.asarray(same)

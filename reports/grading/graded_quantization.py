@@ -11,16 +11,20 @@ from numpy.typing import NDArray
 
 from oracles.protocol import Bits
 from oracles.reference import exact_quantization
-from oracles.reference.exact_quantization import AllowedResult
-from oracles.reference.quantization_kernels import ANY_NAN, NO_CODE, ExpectedCodes, expect
+from oracles.reference.exact_quantization import AllowedCode, AllowedResult
+from oracles.reference.quantization_kernels import NAN_CODES, NO_CODE, ExpectedCodes, expect
 from reports.counterexample.drawing import datum_with_value
 from reports.grading.allowed_answers import is_nan
 from specs.formats import Format
 from specs.model.quantization_entry import Step
+from specs.outcomes import Nan
 from specs.quantization_ruling import Formula
 
 EXACT_SAMPLE = 8
 """Elements of a request that the definition judges if the reference gave the answers."""
+SIGN_OF_NANS = {code: sign for sign, code in NAN_CODES.items()}
+NAN_WORDS = {"any": "any-nan", "+": "+nan", "-": "-nan"}
+NAN_NAMES = {"any": "any NaN", "+": "+NaN", "-": "-NaN"}
 Mask = NDArray[np.bool_]
 
 
@@ -69,17 +73,35 @@ def _among(target: Format, codes: list[NDArray[np.int64]], answers: Bits) -> Mas
     given = answers.astype(np.int64)
     found = np.zeros(given.shape, np.bool_)
     for each in codes:
-        found |= (each == given) | ((each == ANY_NAN) & is_nan(target, answers))
+        found |= each == given
+        for sign, code in NAN_CODES.items():
+            if (here := each == code).any():
+                found |= here & is_nan(target, answers, sign)
     return found
+
+
+def as_code(allowed: AllowedCode) -> int:
+    """A pattern that is allowed, or the number that stands for NaNs in arrays of patterns."""
+    return NAN_CODES[allowed.sign] if isinstance(allowed, Nan) else allowed
+
+
+def code_word(target: Format, code: int) -> str:
+    """A pattern that is allowed as `castigate judge` writes it: in hex digits, or `any-nan`."""
+    sign = SIGN_OF_NANS.get(code)
+    return target.hexadecimal(code) if sign is None else NAN_WORDS[sign]
 
 
 def expect_exactly(rules: Formula, elements: Elements) -> ExpectedCodes:
     """Compute the expected codes of few elements by the definition."""
     found = [allowed(rules, *each) for each in elements]
 
-    def columns(pick: Callable[[AllowedResult], tuple[int, ...]]) -> list[NDArray[np.int64]]:
+    def columns(
+        pick: Callable[[AllowedResult], tuple[AllowedCode, ...]],
+    ) -> list[NDArray[np.int64]]:
         most = max((len(pick(each)) for each in found), default=0)
-        rows = [[*pick(each), *[NO_CODE] * (most - len(pick(each)))] for each in found]
+        rows = [
+            [*map(as_code, pick(each)), *[NO_CODE] * (most - len(pick(each)))] for each in found
+        ]
         return [np.array([row[at] for row in rows], np.int64) for at in range(most)]
 
     return ExpectedCodes(
@@ -111,7 +133,10 @@ def allowed(rules: Formula, x: int, scale: int, zero: int | None) -> AllowedResu
 def allowed_words(target: Format, found: AllowedResult, *, at_required: bool) -> tuple[str, ...]:
     """Patterns that are allowed, with their values; at `required` the weaker ones, too."""
     codes = found.codes + (found.weaker if at_required else ())
-    return tuple("any NaN" if code == ANY_NAN else datum_with_value(target, code) for code in codes)
+    return tuple(
+        NAN_NAMES[code.sign] if isinstance(code, Nan) else datum_with_value(target, code)
+        for code in codes
+    )
 
 
 def rule_of(rules: Formula, found: AllowedResult) -> tuple[str, str]:

@@ -35,7 +35,8 @@ Form = Literal["tensor", "axis", "block"]
 OPEN: StepWord = "unspecified"
 SCALES: tuple[Situation, ...] = ("positive", "negative", "zero", "infinite", "nan")
 SPECIALS: tuple[Situation, ...] = ("finite", "infinite", "nan")
-ZERO_POINTS: tuple[Situation, ...] = ("none", "zero", "other")
+ZERO_POINTS: tuple[Situation, ...] = ("none", "zero", "exact", "other")
+"""An exact zero point is not 0, and the precision has it, the other operand and the result."""
 
 SITUATIONS: Mapping[Step, tuple[Situation, ...]] = {
     "scale": SCALES,
@@ -54,7 +55,7 @@ SITUATIONS: Mapping[Step, tuple[Situation, ...]] = {
 WORDS: Mapping[Step, tuple[StepWord, ...]] = {
     "scale": ("used", OPEN),
     "input": ("used", OPEN),
-    "quotient": ("value", "exact", "nearest-even", "of-rounded-operands", OPEN),
+    "quotient": ("value", "exact", "nearest-even", "of-rounded-operands", "neighbor", OPEN),
     "rounding": ("value", "nearest-even"),
     "zero-point": ("added", OPEN),
     "saturation": ("value", "nearest-even", "saturated", "cast", "max", OPEN),
@@ -95,6 +96,8 @@ class StepOutcomeEntry(PointedEntry):
             raise ValueError("an outcome has either `is` or a list `either`")
         if not {*self.and_recommended} <= {*self.words}:
             raise ValueError("`and-recommended` names some of the words of `either`")
+        if "neighbor" in self.words and "nearest-even" not in self.words:
+            raise ValueError("`neighbor` stands beside `nearest-even`, which is one of the two")
         return self
 
     @property

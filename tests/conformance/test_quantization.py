@@ -498,9 +498,9 @@ def test_every_mechanism_has_words() -> None:
 
 def test_the_smallest_wrong_element_is_shown() -> None:
     found = judge(UNSIGNED, by(round_to=half_away))
-    [problem] = found.problems
-    assert isinstance(problem, WrongQuantized)
-    assert found.wrong == problem.wrong > 0
+    problem, *others = [each for each in found.problems if isinstance(each, WrongQuantized)]
+    assert found.wrong == problem.wrong + sum(each.wrong for each in others)
+    assert [each.level for each in others] == ["recommended"]  # near ties, where others divide so
     assert (problem.rule, problem.level, problem.tensor) == ("round-quotient", "required", "y")
     assert "scale 0x" in problem.given
     assert problem.wrong < problem.inputs
@@ -551,13 +551,14 @@ def test_an_error_hides_no_wrong_answer_of_another_request() -> None:
     assert "no zero point" in found.message
 
 
-@pytest.mark.parametrize("level", ["required", "recommended"])
-def test_recommendations_are_weaker(level: str) -> None:
-    edition = {"required": "25", "recommended": "21"}[level]
+@pytest.mark.parametrize("edition", ["21", "25"])
+def test_recommendations_are_weaker(edition: str) -> None:
+    """A division in float32 gives one of the values beside the quotient in float16."""
     name = HALF.replace(":25", f":{edition}")
     found = judge(name, by(in_float32))
-    assert found.verdict == {"required": "violates", "recommended": "deviates"}[level]
-    assert [each.level for each in found.problems if isinstance(each, WrongQuantized)] == [level]
+    assert found.verdict == "deviates"
+    assert {each.level for each in found.problems} == {"recommended"}
+    assert judge(name, by(round_to=np.floor)).verdict == "violates"
 
 
 def test_open_scales_break_nothing() -> None:

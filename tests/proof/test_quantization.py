@@ -107,12 +107,12 @@ FAULTS: dict[str, tuple[ModuleType, str, str, Callable[..., Obligation], str | i
         prove_codes, mx("float4e2m1", "floor"),
     ),
     "a zero point subtracted": (
-        quantization_kernels, "total = values + offset", "total = values - offset",
+        quantization_kernels, "total = whole + offset", "total = whole - offset",
         prove_ending, ending_of("int2"),
     ),
     "a quotient cut off": (
-        quantization_kernels, "(np.rint(values) if target.is_integral",
-        "(np.floor(values) if target.is_integral", prove_ending, ending_of("uint2"),
+        quantization_kernels, "whole = np.rint(values)", "whole = np.floor(values)",
+        prove_ending, ending_of("uint2"),
     ),
     "the wrong end": (
         quantization_kernels, 'target.lowest_code if word == "saturated"',

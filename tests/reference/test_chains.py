@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from conformance.kinds.chain_inputs import chain_inputs
 from oracles.reference.chain_checks import count_forbidden
 from oracles.reference.chain_composition import compose_arrays
-from oracles.reference.chain_ends import LEVELS, Ends, ends, open_ends
+from oracles.reference.chain_ends import LEVELS, Ends, ends, nan_ends, open_ends
 from specs.chains import Chain, chain_named, chains_of
 from specs.formats import Format, format_named
+from specs.outcomes import Same
 from specs.pair_conditions import value_of
 
 EDITIONS = [("onnx-cast", "25"), ("onnx-cast", "19"), ("pypto-cast", "0.2"), ("cinn-cast", "1.0")]
@@ -75,6 +76,31 @@ def test_chains_of_three_casts_compose_alike() -> None:
         longer = Chain((*chain.steps, steps[chain.target].steps[0]))
         inputs = chain_inputs(longer.dtypes, 100)
         compare(longer, inputs[:: max(1, inputs.size // 40)])
+
+
+@pytest.mark.parametrize("sign", ["any", "+", "-"])
+def test_what_becomes_of_a_nan_is_what_becomes_of_each(sign: str) -> None:
+    """Definition and kernels share the step after a NaN, so each NaN of a sign is followed here."""
+    chance = random.Random(sign)
+    rests = [
+        chain.rulings[1:]
+        for chain in chance.sample(list(chains_of("onnx-cast", "25")), 400)
+        if chain.rulings[1].source.nan_codes
+        and chain.rulings[1].source.bits <= 16
+        and not any(isinstance(each.outcome, Same) for each in chain.rulings[1].branches)
+    ]
+    assert len(rests) > 40
+    for rest in rests:
+        middle = rest[0].source
+        codes = [code for nans in middle.nans(sign) for code in nans]
+        each = [
+            ends(rest, code) for code in (*codes[:3], *codes[-3:], *codes[:: len(codes) // 9 + 1])
+        ]
+        found = nan_ends(middle, sign, rest)
+        assert found.codes == frozenset().union(*(one.codes for one in each))
+        assert found.nans == frozenset().union(*(one.nans for one in each))
+        assert found.is_open == any(one.is_open for one in each)
+        assert found.is_rejected == any(one.is_rejected for one in each)
 
 
 @cache

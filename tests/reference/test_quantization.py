@@ -10,7 +10,7 @@ from conformance.kinds.quantization_inputs import telling_requests
 from oracles.reference import exact_quantization
 from oracles.reference.quantization_answers import quantize
 from oracles.reference.quantization_kernels import NO_CODE, expect, values_of
-from reports.grading.graded_quantization import allowed
+from reports.grading.graded_quantization import allowed, as_code
 from specs.cases import Case
 from specs.formats import format_named
 from specs.pair_conditions import value_of
@@ -50,7 +50,7 @@ def check(case: Case, x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None)
             continue
         strong = {int(codes[at]) for codes in found.strong} - {NO_CODE}
         weaker = {int(codes[at]) for codes in found.weaker} - {NO_CODE} - strong
-        assert (strong, weaker) == (set(due.codes), set(due.weaker)), shown
+        assert (strong, weaker) == ({*map(as_code, due.codes)}, {*map(as_code, due.weaker)}), shown
         assert bool(found.is_recommended[at]) == (due.level == "recommended"), shown
 
 
