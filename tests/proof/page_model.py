@@ -1,0 +1,723 @@
+"""Quantization as the pages of ONNX and WebNN state it, in integers and nothing else.
+
+The model is written from the pages alone, and imports nothing of what it judges. Each answer has
+the patterns that a page's words admit, and those that related text of the same project prefers.
+Pages: ONNX `docs/Changelog.md` (``C``), `technical/float8.md` (``F8``), `float4.md` (``F4``), and
+WebNN `index.bs` (``W``); the numbers that follow are lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+ANY_NAN = -1
+"""Stands for every NaN of a wide target."""
+
+Patterns = frozenset[int]
+NOTHING: Patterns = frozenset()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a page says of one element; without patterns it says nothing."""
+
+    admitted: Patterns | None = None
+    """Patterns that some reading of the page's own words gives."""
+    preferred: Patterns | None = None
+    """Patterns that related text, a later version, or plain IEEE arithmetic gives."""
+    why: str = ""
+    """The lines that decide, and the kind of input."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A float format as its page lists it."""
+
+    mantissa: int
+    lowest: int
+    """Exponent of the least normal number."""
+    largest: int
+    """Pattern of the largest finite number."""
+    sign: int
+    """The sign bit."""
+    infinity: int | None
+    nans: tuple[int, ...]
+    """Patterns of NaN without the sign; the pattern itself where NaN has no sign."""
+    is_unsigned_zero: bool = False
+
+
+LAYOUTS = {
+    "float32": Layout(23, -126, 0x7F7FFFFF, 1 << 31, 0x7F800000, (0x7FC00000,)),
+    "float16": Layout(10, -14, 0x7BFF, 1 << 15, 0x7C00, (0x7E00,)),
+    "bfloat16": Layout(7, -126, 0x7F7F, 1 << 15, 0x7F80, (0x7FC0,)),
+    # F8 50-100
+    "float8e4m3fn": Layout(3, -6, 0x7E, 0x80, None, (0x7F,)),
+    "float8e5m2": Layout(2, -14, 0x7B, 0x80, 0x7C, (0x7D, 0x7E, 0x7F)),
+    # F8 112-156
+    "float8e4m3fnuz": Layout(3, -7, 0x7F, 0x80, None, (0x80,), is_unsigned_zero=True),
+    "float8e5m2fnuz": Layout(2, -15, 0x7F, 0x80, None, (0x80,), is_unsigned_zero=True),
+    # F4 25-92
+    "float4e2m1": Layout(1, 0, 7, 8, None, ()),
+    # The other elements of MX blocks.
+    "float6e2m3": Layout(3, 0, 31, 32, None, ()),
+    "float6e3m2": Layout(2, -2, 31, 32, None, ()),
+}
+WIDE = frozenset({"float32", "float16", "bfloat16"})
+FLOAT8 = frozenset({"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"})
+
+
+class Number(NamedTuple):
+    """An extended real: ``numerator / denominator``, an infinity, or a NaN; each with a sign."""
+
+    kind: str
+    negative: bool
+    numerator: int = 0
+    denominator: int = 1
+
+    @property
+    def is_zero(self) -> bool:
+        return self.kind == "finite" and not self.numerator
+
+
+def finite(numerator: int, denominator: int = 1, *, zero_negative: bool = False) -> Number:
+    """A ratio with a signed numerator and a positive denominator."""
+    negative = numerator < 0 or (not numerator and zero_negative)
+    return Number("finite", negative, abs(numerator), denominator)
+
+
+def power(numerator: int, exponent: int, *, negative: bool) -> Number:
+    """A magnitude times a power of two."""
+    if exponent >= 0:
+        return Number("finite", negative, numerator << exponent, 1)
+    return Number("finite", negative, numerator, 1 << -exponent)
+
+
+def signed(number: Number) -> int:
+    """The numerator with its sign."""
+    return -number.numerator if number.negative else number.numerator
+
+
+# Integers
+
+
+def is_integer(dtype: str) -> bool:
+    return "int" in dtype
+
+
+@cache
+def ends(dtype: str) -> tuple[int, int]:
+    """The least and the largest integer of a dtype."""
+    bits = int(dtype.rpartition("int")[2])
+    return (0, (1 << bits) - 1) if dtype[0] == "u" else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+
+
+def integer_pattern(dtype: str, whole: int) -> int:
+    bits = int(dtype.rpartition("int")[2])
+    return whole & ((1 << bits) - 1)
+
+
+# Patterns to numbers
+
+
+def decode(dtype: str, code: int) -> Number:
+    """What a pattern stands for."""
+    return (
+        _decode_wide(dtype, code)
+        if dtype in ("float32", "int32", "uint32")
+        else _cached(dtype, code)
+    )
+
+
+def _decode_wide(dtype: str, code: int) -> Number:
+    if is_integer(dtype):
+        low, high = ends(dtype)
+        return finite(code if code <= high else code - (high - low + 1))
+    if dtype == "float8e8m0":  # F8 201-224
+        return Number("nan", False) if code == 0xFF else power(1, code - 127, negative=False)
+    layout = LAYOUTS[dtype]
+    negative = bool(code & layout.sign)
+    magnitude = code & (layout.sign - 1)
+    if layout.is_unsigned_zero and code == layout.sign:
+        return Number("nan", False)
+    if magnitude > layout.largest:
+        return Number("inf" if magnitude == layout.infinity else "nan", negative)
+    field, fraction = magnitude >> layout.mantissa, magnitude & ((1 << layout.mantissa) - 1)
+    if field:
+        fraction |= 1 << layout.mantissa
+    exponent = max(field, 1) - 1 + layout.lowest - layout.mantissa
+    return power(fraction, exponent, negative=negative)
+
+
+_cached = cache(_decode_wide)
+
+
+# Numbers to patterns
+
+
+def exponent_of(numerator: int, denominator: int) -> int:
+    """The exponent of the power of two at or below a positive ratio."""
+    found = numerator.bit_length() - denominator.bit_length()
+    is_below = numerator < denominator << found if found >= 0 else numerator << -found < denominator
+    return found - 1 if is_below else found
+
+
+def below(layout: Layout, number: Number) -> tuple[int, int]:
+    """The pattern at or below a magnitude, and what is left: 0, 1 under half, 2 half, 3 above.
+
+    Patterns go on beyond the largest one as if there were no end.
+    """
+    numerator, denominator = number.numerator, number.denominator
+    if not numerator:
+        return 0, 0
+    exponent = max(exponent_of(numerator, denominator), layout.lowest)
+    shift = exponent - layout.mantissa
+    if shift > 0:
+        denominator <<= shift
+    else:
+        numerator <<= -shift
+    units, rest = divmod(numerator, denominator)
+    code = ((exponent - layout.lowest) << layout.mantissa) + units
+    if not rest:
+        return code, 0
+    twice = 2 * rest
+    return code, 1 if twice < denominator else 2 if twice == denominator else 3
+
+
+def nearest_code(layout: Layout, number: Number) -> int:
+    """The magnitude's pattern, rounded to nearest, ties to even; it may pass the largest one."""
+    code, rest = below(layout, number)
+    return code + (rest == 3 or (rest == 2 and code & 1))
+
+
+def rounded(dtype: str, number: Number) -> Number:
+    """A number in a float type of IEEE 754, rounded to nearest even; infinite beyond the end."""
+    if number.kind != "finite":
+        return number
+    layout = LAYOUTS[dtype]
+    return _at(layout, nearest_code(layout, number), negative=number.negative)
+
+
+def around(dtype: str, number: Number) -> list[Number]:
+    """The two numbers of a float type next to a number, or itself if the type has it."""
+    if number.kind != "finite":
+        return [number]
+    layout = LAYOUTS[dtype]
+    code, rest = below(layout, number)
+    found = [_at(layout, code, negative=number.negative)]
+    if rest:
+        found.append(_at(layout, code + 1, negative=number.negative))
+    return found
+
+
+def _at(layout: Layout, code: int, *, negative: bool) -> Number:
+    if code > layout.largest:
+        return Number("inf", negative)
+    field, fraction = code >> layout.mantissa, code & ((1 << layout.mantissa) - 1)
+    if field:
+        fraction |= 1 << layout.mantissa
+    return power(fraction, max(field, 1) - 1 + layout.lowest - layout.mantissa, negative=negative)
+
+
+def whole_even(number: Number) -> int:
+    """The nearest integer; the even one at a tie."""
+    whole, rest = divmod(number.numerator, number.denominator)
+    twice = 2 * rest
+    whole += twice > number.denominator or (twice == number.denominator and whole & 1)
+    return -whole if number.negative else whole
+
+
+# Arithmetic of extended reals, as IEEE 754 has it, before rounding
+
+
+def quotient(top: Number, bottom: Number) -> Number:
+    negative = top.negative != bottom.negative
+    if "nan" in (top.kind, bottom.kind):
+        return Number("nan", top.negative if top.kind == "nan" else bottom.negative)
+    if top.kind == "inf":
+        return Number("nan" if bottom.kind == "inf" else "inf", negative)
+    if bottom.kind == "inf":
+        return Number("finite", negative)
+    if not bottom.numerator:
+        return Number("inf" if top.numerator else "nan", negative)
+    return Number(
+        "finite",
+        negative,
+        top.numerator * bottom.denominator,
+        top.denominator * bottom.numerator,
+    )
+
+
+def product(left: Number, right: Number) -> Number:
+    negative = left.negative != right.negative
+    if "nan" in (left.kind, right.kind):
+        return Number("nan", negative)
+    if "inf" in (left.kind, right.kind):
+        return Number("nan" if left.is_zero or right.is_zero else "inf", negative)
+    return Number(
+        "finite",
+        negative,
+        left.numerator * right.numerator,
+        left.denominator * right.denominator,
+    )
+
+
+def total(left: Number, right: Number) -> Number:
+    """A sum; a zero has the sign that rounding to nearest gives it."""
+    if left.kind == "nan" or right.kind == "nan":
+        return Number("nan", left.negative if left.kind == "nan" else right.negative)
+    if left.kind == "inf" or right.kind == "inf":
+        if left.kind == right.kind and left.negative != right.negative:
+            return Number("nan", False)
+        return left if left.kind == "inf" else right
+    top = signed(left) * right.denominator + signed(right) * left.denominator
+    both_negative = left.is_zero and right.is_zero and left.negative and right.negative
+    return finite(top, left.denominator * right.denominator, zero_negative=both_negative)
+
+
+def minus(number: Number) -> Number:
+    return number._replace(negative=not number.negative)
+
+
+# Casts to small floats
+
+
+@cache
+def nan_patterns(dtype: str) -> Patterns:
+    """All NaN of a dtype; those of a wide one as one word."""
+    if dtype in WIDE:
+        return frozenset({ANY_NAN})
+    layout = LAYOUTS[dtype]
+    if layout.is_unsigned_zero:
+        return frozenset(layout.nans)
+    return frozenset(layout.nans) | {layout.sign | each for each in layout.nans}
+
+
+@cache
+def nan_of_sign(dtype: str, *, negative: bool) -> Patterns:
+    layout = LAYOUTS[dtype]
+    if layout.is_unsigned_zero:
+        return frozenset(layout.nans)
+    return frozenset((layout.sign if negative else 0) | each for each in layout.nans)
+
+
+def with_sign(dtype: str, magnitude: int, *, negative: bool) -> int:
+    layout = LAYOUTS[dtype]
+    if not magnitude and layout.is_unsigned_zero:
+        return 0
+    return magnitude | (layout.sign if negative else 0)
+
+
+def cast_float8(dtype: str, number: Number, *, saturate: bool, version: int) -> Answer:
+    """The two tables of Cast (C22767-22791, 24614-24638, 28434-28458, 30064-30088, 31737-31761)."""
+    layout = LAYOUTS[dtype]
+    negative = number.negative
+    any_nan = nan_patterns(dtype)
+    end = frozenset({with_sign(dtype, layout.largest, negative=negative)})
+    if number.kind == "nan":
+        # Table 1 has one row; table 2 rows NaN and -NaN. The sign of a computed NaN is no page's.
+        sign = any_nan if saturate else nan_of_sign(dtype, negative=negative)
+        return Answer(any_nan, sign, "NaN")
+    if number.kind == "inf":
+        if saturate:
+            is_nan = layout.is_unsigned_zero and version < 24
+            return Answer(*(2 * (any_nan if is_nan else end,)), "infinity, table 1")
+        if dtype == "float8e5m2":
+            infinite = frozenset({with_sign(dtype, 0x7C, negative=negative)})
+            return Answer(infinite, infinite, "infinity, table 2")
+        if negative:
+            right = nan_of_sign(dtype, negative=True)
+            return Answer(right, right, "infinity, table 2: -Inf is -NaN")
+        return Answer(any_nan, nan_of_sign(dtype, negative=False), "infinity, table 2")
+    code = nearest_code(layout, number)
+    if code > layout.largest:
+        if saturate:
+            return Answer(end, end, "above the end, table 1")
+        if dtype == "float8e5m2":
+            infinite = frozenset({with_sign(dtype, 0x7C, negative=negative)})
+            return Answer(infinite, infinite, "above the end, table 2")
+        return Answer(any_nan, any_nan, "above the end, table 2: NaN without a sign")
+    found = frozenset({with_sign(dtype, code, negative=negative)})
+    if not code:
+        return Answer(zeros(dtype), found, "zero")
+    return Answer(found, found, "in range")
+
+
+def cast_float4(number: Number) -> Answer:
+    """The table F4 99-107."""
+    if number.kind == "nan":
+        return Answer(frozenset({7}), frozenset({7}), "NaN is 6")
+    is_infinite = number.kind == "inf"
+    code = 7 if is_infinite else min(nearest_code(LAYOUTS["float4e2m1"], number), 7)
+    found = frozenset({code | (8 if number.negative else 0)})
+    return Answer(found if code else frozenset({0, 8}), found, "float4")
+
+
+@cache
+def zeros(dtype: str) -> Patterns:
+    layout = LAYOUTS[dtype]
+    return frozenset({0}) if layout.is_unsigned_zero else frozenset({0, layout.sign})
+
+
+def cast_wide(dtype: str, number: Number) -> int:
+    """The pattern nearest to a number, as IEEE 754 rounds; ANY_NAN of NaN."""
+    layout = LAYOUTS[dtype]
+    assert layout.infinity is not None
+    sign = layout.sign if number.negative else 0
+    if number.kind == "nan":
+        return ANY_NAN
+    if number.kind == "inf":
+        return layout.infinity | sign
+    return min(nearest_code(layout, number), layout.infinity) | sign
+
+
+def merged(answers: Iterable[Patterns | None]) -> Patterns | None:
+    """All patterns of answers that have any."""
+    found: Patterns = NOTHING
+    for each in answers:
+        if each:
+            found |= each
+    return found or None
+
+
+# ONNX QuantizeLinear
+
+
+@dataclass(frozen=True)
+class Quantize:
+    """A call of QuantizeLinear: everything but the elements."""
+
+    version: int
+    source: str
+    target: str
+    scale: str
+    saturate: bool = True
+    precision: str | None = None
+
+    @property
+    def type_of_division(self) -> str:
+        """C29128-29129: the scale's type, unless the attribute names one."""
+        return self.precision or self.scale
+
+
+def quantize(call: Quantize, x_code: int, scale_code: int, zero_code: int) -> Answer:
+    """``saturate((x / y_scale) + y_zero_point)``: C9901, 17205, 23451, 25411, 29114, 32436."""
+    x, scale = decode(call.source, x_code), decode(call.scale, scale_code)
+    zero = decode(call.target, zero_code)
+    if scale.kind != "finite":
+        return Answer(why="scale is not finite: silent")
+    if not scale.numerator:
+        return Answer(why="scale is zero: silent")
+    if x.kind == "nan" and is_integer(call.target):
+        return Answer(why="NaN to an integer: silent")
+    admitted, preferred = quotients(call, x, scale)
+    strong = [finish(call, each, zero) for each in admitted]
+    weak = [finish(call, each, zero) for each in preferred]
+    own = merged(each.admitted for each in strong)
+    better = merged(each.preferred for each in weak)
+    why = strong[0].why
+    if x.kind == "inf" and is_integer(call.target):
+        return Answer(None, better, "infinity to an integer: the end, by the formula")
+    if scale.negative:
+        why = f"negative scale, {why}"
+    return Answer(own, better, why)
+
+
+def quotients(call: Quantize, x: Number, scale: Number) -> tuple[list[Number], list[Number]]:
+    """Quotients that the page's words admit, and those that are preferred."""
+    kind = call.type_of_division
+    exact = quotient(x, scale)
+    if kind == "float8e8m0":
+        # The division "has the precision" of a type without sign and zero: nothing else to take.
+        return [exact], [exact]
+    if is_integer(kind):
+        return _whole_quotients(call, x, scale, exact)
+    in_type = rounded(kind, exact)
+    of_casts = in_type
+    if kind not in (call.source, call.scale) or call.source != call.scale:
+        of_casts = rounded(kind, quotient(rounded(kind, x), rounded(kind, scale)))
+    preferred = [in_type] if of_casts == in_type else [in_type, of_casts]
+    admitted = [*around(kind, exact)]
+    if of_casts != in_type:
+        admitted.append(of_casts)
+    if call.version < 23:  # the precision is no word of the page's
+        admitted.append(exact)
+    return admitted, preferred
+
+
+def _whole_quotients(
+    call: Quantize, x: Number, scale: Number, exact: Number
+) -> tuple[list[Number], list[Number]]:
+    """A division whose type is int32: C23454 and C29124 round it to the nearest even."""
+    found = [exact] if exact.kind == "inf" else [finite(whole_even(exact))]
+    if call.source != "int32" and x.kind == "finite":
+        whole = x.numerator // x.denominator
+        cast = finite(-whole if x.negative else whole)
+        found.append(finite(whole_even(quotient(cast, scale))))
+    if call.version < 23:
+        found.insert(0, exact)
+    return found, found
+
+
+def finish(call: Quantize, found: Number, zero: Number) -> Answer:
+    """Add the zero point and saturate."""
+    if is_integer(call.target):
+        low, high = ends(call.target)
+        if found.kind == "nan":
+            return Answer(why="NaN to an integer: silent")
+        if found.kind == "inf":
+            whole = low if found.negative else high
+        else:
+            whole = min(max(whole_even(found) + signed(zero), low), high)
+        pattern = frozenset({integer_pattern(call.target, whole)})
+        return Answer(pattern, pattern, "integer")
+    sums = [total(found, zero)]
+    kind = call.type_of_division
+    if sums[0].kind == "finite" and zero.numerator and kind in WIDE:
+        in_type = rounded(kind, sums[0])  # the type of the addition is no word of the page's
+        sums.append(in_type)
+    answers = [_cast(call, each) for each in sums]
+    own = merged(each.admitted for each in answers)
+    better = merged(each.preferred for each in answers)
+    if sums[0].is_zero:
+        own = zeros(call.target)
+        if zero.is_zero:  # a zero point of 0 may add nothing
+            bare = _cast(call, found).preferred
+            better = merged([better, bare])
+    return Answer(own, better, answers[0].why)
+
+
+def _cast(call: Quantize, number: Number) -> Answer:
+    if call.target == "float4e2m1":
+        return cast_float4(number)
+    return cast_float8(call.target, number, saturate=call.saturate, version=call.version)
+
+
+# ONNX DequantizeLinear
+
+
+@dataclass(frozen=True)
+class Dequantize:
+    """A call of DequantizeLinear: everything but the elements."""
+
+    version: int
+    source: str
+    target: str
+    scale: str
+
+
+def dequantize(call: Dequantize, x_code: int, scale_code: int, zero_code: int) -> Answer:
+    """``(x - x_zero_point) * x_scale``: C9432, 15369, 22976, 24806, 28626, 30275, 31948."""
+    x, zero = decode(call.source, x_code), decode(call.source, zero_code)
+    scale = decode(call.scale, scale_code)
+    if scale.kind != "finite":
+        return Answer(why="scale is not finite: silent")
+    if call.source == "int32" and zero.numerator:
+        return Answer(why="zero point of int32: silent")  # C9433
+    difference = total(x, minus(zero))
+    if difference.kind != "finite":
+        if difference.kind == "nan" and "nan" not in (x.kind, zero.kind):
+            return Answer(why="infinity minus infinity: silent")
+        exact = product(difference, scale)
+        pattern = frozenset({cast_wide(call.target, exact)})
+        return Answer(None, pattern, f"{difference.kind} among the codes: by the formula")
+    return _product(call.target, _differences(call, difference), _scales(call, scale))
+
+
+def _differences(call: Dequantize, exact: Number) -> list[Number]:
+    """The difference, exact or in a type of the call: no page says in which."""
+    return _distinct([exact, rounded(call.target, exact)])
+
+
+def _scales(call: Dequantize, exact: Number) -> list[Number]:
+    """The scale, and as the output's type has it, which multiplies (C28635)."""
+    return _distinct([exact, rounded(call.target, exact)])
+
+
+def _distinct(found: list[Number]) -> list[Number]:
+    first, second = found
+    is_same = second.kind == "finite" and (
+        first.numerator * second.denominator == second.numerator * first.denominator
+    )
+    return [first] if is_same else found
+
+
+def _product(target: str, lefts: list[Number], rights: list[Number]) -> Answer:
+    """Products in the target: any neighbor is admitted, the nearest even one is preferred."""
+    layout = LAYOUTS[target]
+    own, better = set(), set()
+    why = "product"
+    for left in lefts:
+        for right in rights:
+            exact = product(left, right)
+            nearest = cast_wide(target, exact)
+            better.add(nearest)
+            if exact.kind != "finite" or below(layout, exact)[0] >= layout.largest + 1:
+                why = "product out of range: silent"
+                continue
+            if nearest & (layout.sign - 1) > layout.largest:
+                why = "product out of range: silent"
+            if exact.is_zero:
+                own |= zeros(target)
+                continue
+            sign = layout.sign if exact.negative else 0
+            code, rest = below(layout, exact)
+            own |= {sign | code, sign | (code + bool(rest))}
+            if not code:
+                own |= zeros(target)
+    if why != "product":
+        return Answer(None, frozenset(better), why)
+    if any(each.negative for each in rights):
+        why = "product, negative scale"
+    elif any(each.is_zero for each in rights):
+        why = "product, scale zero"
+    return Answer(frozenset(own), frozenset(better), why)
+
+
+# ONNX DynamicQuantizeLinear
+
+
+def dynamic_scale(codes: Iterable[int]) -> Answer:
+    """``(maximum(0, max(x)) - minimum(0, min(x))) / (qmax - qmin)``: C11011."""
+    numbers = [decode("float32", each) for each in codes]
+    if any(each.kind != "finite" for each in numbers):
+        return Answer(why="not finite: silent")
+    least, most = dynamic_range(numbers)
+    width = total(most, minus(least))
+    if width.is_zero:
+        return Answer(frozenset({0}), frozenset({0}), "all zero: the formula gives 0")
+    steps = finite(255)
+    ranges = [width, *around("float32", width)]
+    layout = LAYOUTS["float32"]
+    own: set[int] = set()
+    for each in ranges:
+        exact = quotient(each, steps)
+        if exact.kind != "finite":
+            own.add(layout.infinity or 0)
+            continue
+        code, rest = below(layout, exact)
+        own |= {code, code + bool(rest)}
+    better = {
+        cast_wide("float32", quotient(width, steps)),
+        cast_wide("float32", quotient(rounded("float32", width), steps)),
+    }
+    return Answer(frozenset(own), frozenset(better), "range / 255")
+
+
+def dynamic_range(numbers: list[Number]) -> tuple[Number, Number]:
+    """The least and the largest number, with 0 between them: C11015."""
+    least = most = finite(0)
+    for each in numbers:
+        if _is_less(each, least):
+            least = each
+        if _is_less(most, each):
+            most = each
+    return least, most
+
+
+def _is_less(left: Number, right: Number) -> bool:
+    return signed(left) * right.denominator < signed(right) * left.denominator
+
+
+def dynamic_zero(codes: Iterable[int], scale_code: int) -> Answer:
+    """``cast(round(saturate(qmin - min(x) / y_scale)))``: C11019-11025."""
+    numbers = [decode("float32", each) for each in codes]
+    scale = decode("float32", scale_code)
+    if any(each.kind != "finite" for each in numbers) or scale.kind != "finite":
+        return Answer(why="not finite: silent")
+    if not scale.numerator:
+        return Answer(why="scale 0: silent")
+    least, _ = dynamic_range(numbers)
+    exact = minus(quotient(least, scale))
+    own = {_byte(each) for each in [exact, *around("float32", exact)]}
+    return Answer(frozenset(own), frozenset({_byte(rounded("float32", exact))}), "zero point")
+
+
+def _byte(number: Number) -> int:
+    if number.kind == "inf":
+        return 0 if number.negative else 255
+    return min(max(whole_even(number), 0), 255)
+
+
+DYNAMIC = Quantize(10, "float32", "uint8", "float32")
+
+
+def dynamic_element(x_code: int, scale_code: int, zero_code: int) -> Answer:
+    """``saturate(round(x / y_scale) + y_zero_point)``: C11030."""
+    return quantize(DYNAMIC, x_code, scale_code, zero_code)
+
+
+# WebNN
+
+
+def webnn_quantize(
+    source: str, target: str, x_code: int, scale_code: int, zero_code: int
+) -> Answer:
+    """``clamp(roundEven(input / scale) + zeroPoint, 0, 255)`` "for uint8": W4557, W4660-4674."""
+    x, scale = decode(source, x_code), decode(source, scale_code)
+    zero = decode(target, zero_code)
+    if scale.kind != "finite" or scale.negative or not scale.numerator:
+        return Answer(why="scale is not positive: silent")  # W4575
+    if x.kind == "nan":
+        return Answer(why="NaN: silent")
+    exact = quotient(x, scale)
+    low, high = ends(target)
+    found = [exact, *around(source, exact)]
+    values = {_webnn_formula(each, zero, low, high) for each in found}
+    own = frozenset(integer_pattern(target, each) for each in values)
+    near = rounded(source, exact)
+    better = frozenset({integer_pattern(target, _webnn_formula(near, zero, low, high))})
+    emulated = _webnn_emulated(source, target, near, zero)
+    if x.kind == "inf":
+        return Answer(None, better | emulated, "infinity: the end, by the formula")
+    if target == "uint8":
+        return Answer(own, better, "uint8")
+    if better == emulated:
+        return Answer(None, better, "formula by analogy and emulation agree")
+    return Answer(None, better | emulated, "formula by analogy and emulation differ")
+
+
+def _webnn_formula(number: Number, zero: Number, low: int, high: int) -> int:
+    if number.kind == "inf":
+        return low if number.negative else high
+    return min(max(whole_even(number) + signed(zero), low), high)
+
+
+def _webnn_emulated(source: str, target: str, near: Number, zero: Number) -> Patterns:
+    """The note's code: a float zero point, a float sum, and 0 to 255 whatever the target."""
+    if near.kind == "finite":
+        near = finite(whole_even(near), zero_negative=near.negative)
+    found = total(rounded(source, near), rounded(source, zero))
+    found = rounded(source, found)
+    if found.kind == "nan":
+        return NOTHING
+    if found.kind == "inf":
+        whole = 0 if found.negative else 255
+    else:
+        whole = min(max(whole_even(found), 0), 255)
+    if whole > ends(target)[1]:
+        return NOTHING  # a cast out of range is implementation-defined: W2627
+    return frozenset({integer_pattern(target, whole)})
+
+
+def webnn_dequantize(
+    source: str, target: str, x_code: int, scale_code: int, zero_code: int
+) -> Answer:
+    """``(input - zeroPoint) * scale``: W4365, W4486-4494."""
+    x, zero = decode(source, x_code), decode(source, zero_code)
+    scale = decode(target, scale_code)
+    if scale.kind != "finite" or scale.negative or not scale.numerator:
+        return Answer(why="scale is not positive: silent")  # W4390
+    exact = total(x, minus(zero))
+    formula = _product(target, [exact], [scale])
+    casts = total(rounded(target, x), minus(rounded(target, zero)))
+    emulated = cast_wide(target, product(rounded(target, casts), scale))
+    nearest = cast_wide(target, product(exact, scale))
+    if formula.admitted is None:
+        return Answer(None, frozenset({nearest, emulated}), formula.why)
+    if emulated == nearest:
+        return Answer(formula.admitted, formula.preferred, "formula and emulation agree")
+    better = frozenset({nearest, emulated})
+    return Answer(formula.admitted | {emulated}, better, "formula and emulation differ")
