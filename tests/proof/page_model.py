@@ -9,7 +9,7 @@ WebNN `index.bs` (``W``); the numbers that follow are lines.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -25,11 +25,13 @@ class Answer:
     """What a page says of one element; without patterns it says nothing."""
 
     admitted: Patterns | None = None
-    """Patterns that some reading of the page's own words gives."""
+    """Patterns that some reading of the words gives."""
     preferred: Patterns | None = None
     """Patterns that related text, a later version, or plain IEEE arithmetic gives."""
     why: str = ""
-    """The lines that decide, and the kind of input."""
+    """The kind of input, and what decides it."""
+    is_implied: bool = False
+    """Whether the page only implies this, or a sister page says it."""
 
 
 @dataclass(frozen=True)
@@ -319,46 +321,54 @@ def cast_float8(dtype: str, number: Number, *, saturate: bool, version: int) -> 
     if number.kind == "nan":
         # Table 1 has one row; table 2 rows NaN and -NaN. The sign of a computed NaN is no page's.
         sign = any_nan if saturate else nan_of_sign(dtype, negative=negative)
-        return Answer(any_nan, sign, "NaN")
+        return Answer(any_nan, sign, "NaN", True)
     if number.kind == "inf":
         if saturate:
             is_nan = layout.is_unsigned_zero and version < 24
-            return Answer(*(2 * (any_nan if is_nan else end,)), "infinity, table 1")
+            found = any_nan if is_nan else end
+            return Answer(found, found, "infinity, table 1", True)
         if dtype == "float8e5m2":
             infinite = frozenset({with_sign(dtype, 0x7C, negative=negative)})
-            return Answer(infinite, infinite, "infinity, table 2")
+            return Answer(infinite, infinite, "infinity, table 2", True)
         if negative:
             right = nan_of_sign(dtype, negative=True)
-            return Answer(right, right, "infinity, table 2: -Inf is -NaN")
-        return Answer(any_nan, nan_of_sign(dtype, negative=False), "infinity, table 2")
+            return Answer(right, right, "infinity, table 2: -Inf is -NaN", True)
+        return Answer(any_nan, nan_of_sign(dtype, negative=False), "infinity, table 2", True)
     code = nearest_code(layout, number)
     if code > layout.largest:
         if saturate:
             return Answer(end, end, "above the end, table 1")
         if dtype == "float8e5m2":
             infinite = frozenset({with_sign(dtype, 0x7C, negative=negative)})
-            return Answer(infinite, infinite, "above the end, table 2")
-        return Answer(any_nan, any_nan, "above the end, table 2: NaN without a sign")
+            return Answer(infinite, infinite, "above the end, table 2", True)
+        return Answer(any_nan, any_nan, "above the end, table 2: NaN without a sign", True)
     found = frozenset({with_sign(dtype, code, negative=negative)})
     if not code:
-        return Answer(zeros(dtype), found, "zero")
+        return Answer(zeros(dtype, negative=negative), found, "zero")
     return Answer(found, found, "in range")
 
 
 def cast_float4(number: Number) -> Answer:
     """The table F4 99-107."""
     if number.kind == "nan":
-        return Answer(frozenset({7}), frozenset({7}), "NaN is 6")
+        return Answer(frozenset({7}), frozenset({7}), "NaN is 6", True)
     is_infinite = number.kind == "inf"
-    code = 7 if is_infinite else min(nearest_code(LAYOUTS["float4e2m1"], number), 7)
-    found = frozenset({code | (8 if number.negative else 0)})
-    return Answer(found if code else frozenset({0, 8}), found, "float4")
+    code = 8 if is_infinite else nearest_code(LAYOUTS["float4e2m1"], number)
+    found = frozenset({min(code, 7) | (8 if number.negative else 0)})
+    if code > 7:
+        return Answer(found, found, "above the end of float4", True)
+    if not code:
+        return Answer(zeros("float4e2m1", negative=number.negative), found, "zero")
+    return Answer(found, found, "in range")
 
 
 @cache
-def zeros(dtype: str) -> Patterns:
+def zeros(dtype: str, *, negative: bool) -> Patterns:
+    """The zeros that a result may be: no page says that a negative one keeps its sign."""
     layout = LAYOUTS[dtype]
-    return frozenset({0}) if layout.is_unsigned_zero else frozenset({0, layout.sign})
+    if layout.is_unsigned_zero or not negative:
+        return frozenset({0})
+    return frozenset({0, layout.sign})
 
 
 def cast_wide(dtype: str, number: Number) -> int:
@@ -373,13 +383,16 @@ def cast_wide(dtype: str, number: Number) -> int:
     return min(nearest_code(layout, number), layout.infinity) | sign
 
 
-def merged(answers: Iterable[Patterns | None]) -> Patterns | None:
-    """All patterns of answers that have any."""
-    found: Patterns = NOTHING
-    for each in answers:
-        if each:
-            found |= each
-    return found or None
+def merged(admitted: list[Answer], preferred: list[Answer]) -> Answer:
+    """The patterns of several readings; nothing if one of them says nothing."""
+    if any(each.admitted is None for each in (*admitted, *preferred)):
+        return Answer(why="a reading says nothing: silent")
+    own = frozenset().union(*(each.admitted or NOTHING for each in admitted))
+    better = frozenset().union(*(each.preferred or NOTHING for each in preferred))
+    whys = dict.fromkeys(each.why for each in admitted)
+    return Answer(
+        own | better, better, " or ".join(whys), any(each.is_implied for each in admitted)
+    )
 
 
 # ONNX QuantizeLinear
@@ -413,16 +426,40 @@ def quantize(call: Quantize, x_code: int, scale_code: int, zero_code: int) -> An
     if x.kind == "nan" and is_integer(call.target):
         return Answer(why="NaN to an integer: silent")
     admitted, preferred = quotients(call, x, scale)
-    strong = [finish(call, each, zero) for each in admitted]
-    weak = [finish(call, each, zero) for each in preferred]
-    own = merged(each.admitted for each in strong)
-    better = merged(each.preferred for each in weak)
-    why = strong[0].why
-    if x.kind == "inf" and is_integer(call.target):
-        return Answer(None, better, "infinity to an integer: the end, by the formula")
+    found = merged(
+        [finish(call, each, zero) for each in admitted],
+        [finish(call, each, zero) for each in preferred],
+    )
+    special = _special(call, x, scale, zero)
+    if special:
+        return replace(found, why=special, is_implied=found.is_implied or special in IMPLIED)
+    return found
+
+
+IMPLIED = ("division in int32", "division in E8M0", "float zero point")
+"""Inputs of which the page says too little for a requirement."""
+
+
+def _special(call: Quantize, x: Number, scale: Number, zero: Number) -> str:
+    """What is unusual about a division, if anything."""
+    kind = call.type_of_division
     if scale.negative:
-        why = f"negative scale, {why}"
-    return Answer(own, better, why)
+        return "negative scale"
+    if not is_integer(call.target) and not zero.is_zero:
+        return "float zero point"
+    if kind == "float8e8m0":
+        return "division in E8M0"
+    if is_integer(kind):
+        return "division in int32"
+    if x.kind != "finite":
+        return ""
+    divisor = rounded(kind, scale)
+    near = [rounded(kind, quotient(x, scale)), rounded(kind, x), divisor]
+    if any(each.kind == "inf" for each in near) or divisor.is_zero:
+        return "beyond the precision"
+    if rounded(kind, quotient(near[1], divisor)).kind == "inf":
+        return "beyond the precision"
+    return ""
 
 
 def quotients(call: Quantize, x: Number, scale: Number) -> tuple[list[Number], list[Number]]:
@@ -451,13 +488,15 @@ def _whole_quotients(
     call: Quantize, x: Number, scale: Number, exact: Number
 ) -> tuple[list[Number], list[Number]]:
     """A division whose type is int32: C23454 and C29124 round it to the nearest even."""
-    found = [exact] if exact.kind == "inf" else [finite(whole_even(exact))]
-    if call.source != "int32" and x.kind == "finite":
+    if exact.kind != "finite":
+        return [exact], [exact]
+    found = [finite(whole_even(exact), zero_negative=exact.negative)]
+    if call.source != "int32":
         whole = x.numerator // x.denominator
         cast = finite(-whole if x.negative else whole)
         found.append(finite(whole_even(quotient(cast, scale))))
-    if call.version < 23:
-        found.insert(0, exact)
+    if call.version < 23:  # the precision is no word of the page's
+        return [exact, *found], [exact]
     return found, found
 
 
@@ -468,9 +507,11 @@ def finish(call: Quantize, found: Number, zero: Number) -> Answer:
         if found.kind == "nan":
             return Answer(why="NaN to an integer: silent")
         if found.kind == "inf":
-            whole = low if found.negative else high
-        else:
-            whole = min(max(whole_even(found) + signed(zero), low), high)
+            end = frozenset({integer_pattern(call.target, low if found.negative else high)})
+            return Answer(
+                end, end, "infinite quotient to an integer: the end, by the formula", True
+            )
+        whole = min(max(whole_even(found) + signed(zero), low), high)
         pattern = frozenset({integer_pattern(call.target, whole)})
         return Answer(pattern, pattern, "integer")
     sums = [total(found, zero)]
@@ -478,15 +519,13 @@ def finish(call: Quantize, found: Number, zero: Number) -> Answer:
     if sums[0].kind == "finite" and zero.numerator and kind in WIDE:
         in_type = rounded(kind, sums[0])  # the type of the addition is no word of the page's
         sums.append(in_type)
+    if sums[0].is_zero and zero.is_zero:  # a zero point of 0 may add nothing
+        sums.append(found)
     answers = [_cast(call, each) for each in sums]
-    own = merged(each.admitted for each in answers)
-    better = merged(each.preferred for each in answers)
-    if sums[0].is_zero:
-        own = zeros(call.target)
-        if zero.is_zero:  # a zero point of 0 may add nothing
-            bare = _cast(call, found).preferred
-            better = merged([better, bare])
-    return Answer(own, better, answers[0].why)
+    answer = merged(answers, answers)
+    # By a sentence of the page a fraction would be rounded away (C23454, C25420, C29124).
+    has_fraction = found.kind == "finite" and bool(found.numerator % found.denominator)
+    return replace(answer, is_implied=answer.is_implied or has_fraction)
 
 
 def _cast(call: Quantize, number: Number) -> Answer:
@@ -514,6 +553,14 @@ def dequantize(call: Dequantize, x_code: int, scale_code: int, zero_code: int) -
     scale = decode(call.scale, scale_code)
     if scale.kind != "finite":
         return Answer(why="scale is not finite: silent")
+    found = _dequantized(call, x, scale, zero)
+    special = "negative scale" if scale.negative else "scale zero" if scale.is_zero else ""
+    if not special and not is_integer(call.source) and not zero.is_zero:
+        return replace(found, why="float zero point", is_implied=True)
+    return replace(found, why=special) if special else found
+
+
+def _dequantized(call: Dequantize, x: Number, scale: Number, zero: Number) -> Answer:
     if call.source == "int32" and zero.numerator:
         return Answer(why="zero point of int32: silent")  # C9433
     difference = total(x, minus(zero))
@@ -521,58 +568,49 @@ def dequantize(call: Dequantize, x_code: int, scale_code: int, zero_code: int) -
         if difference.kind == "nan" and "nan" not in (x.kind, zero.kind):
             return Answer(why="infinity minus infinity: silent")
         exact = product(difference, scale)
+        if exact.kind == "nan" and difference.kind == "inf":
+            return Answer(why="infinity by zero: silent")
         pattern = frozenset({cast_wide(call.target, exact)})
-        return Answer(None, pattern, f"{difference.kind} among the codes: by the formula")
-    return _product(call.target, _differences(call, difference), _scales(call, scale))
+        return Answer(pattern, pattern, f"{difference.kind} among the codes: by the formula", True)
+    # Whether the output's type, which multiplies (C28635), has both operands is not said.
+    near = rounded(call.target, difference), rounded(call.target, scale)
+    factors = [(difference, scale)]
+    if not (_is_same(difference, near[0]) and _is_same(scale, near[1])):
+        factors.append(near)
+    return _product(call.target, factors)
 
 
-def _differences(call: Dequantize, exact: Number) -> list[Number]:
-    """The difference, exact or in a type of the call: no page says in which."""
-    return _distinct([exact, rounded(call.target, exact)])
+def _is_same(one: Number, other: Number) -> bool:
+    if other.kind != "finite":
+        return False
+    return one.numerator * other.denominator == other.numerator * one.denominator
 
 
-def _scales(call: Dequantize, exact: Number) -> list[Number]:
-    """The scale, and as the output's type has it, which multiplies (C28635)."""
-    return _distinct([exact, rounded(call.target, exact)])
-
-
-def _distinct(found: list[Number]) -> list[Number]:
-    first, second = found
-    is_same = second.kind == "finite" and (
-        first.numerator * second.denominator == second.numerator * first.denominator
-    )
-    return [first] if is_same else found
-
-
-def _product(target: str, lefts: list[Number], rights: list[Number]) -> Answer:
+def _product(target: str, factors: list[tuple[Number, Number]]) -> Answer:
     """Products in the target: any neighbor is admitted, the nearest even one is preferred."""
     layout = LAYOUTS[target]
-    own, better = set(), set()
+    own: set[int] = set()
+    better: set[int] = set()
     why = "product"
-    for left in lefts:
-        for right in rights:
-            exact = product(left, right)
-            nearest = cast_wide(target, exact)
-            better.add(nearest)
-            if exact.kind != "finite" or below(layout, exact)[0] >= layout.largest + 1:
-                why = "product out of range: silent"
-                continue
-            if nearest & (layout.sign - 1) > layout.largest:
-                why = "product out of range: silent"
-            if exact.is_zero:
-                own |= zeros(target)
-                continue
-            sign = layout.sign if exact.negative else 0
-            code, rest = below(layout, exact)
-            own |= {sign | code, sign | (code + bool(rest))}
-            if not code:
-                own |= zeros(target)
+    for left, right in factors:
+        exact = product(left, right)
+        nearest = cast_wide(target, exact)
+        better.add(nearest)
+        if exact.kind != "finite" or nearest & (layout.sign - 1) > layout.largest:
+            why = "product out of range: silent"
+            continue
+        if exact.is_zero:
+            own |= zeros(target, negative=exact.negative)
+            continue
+        sign = layout.sign if exact.negative else 0
+        code, rest = below(layout, exact)
+        own |= {sign | code, sign | (code + bool(rest))}
+        if not code:
+            own |= zeros(target, negative=exact.negative)
     if why != "product":
-        return Answer(None, frozenset(better), why)
-    if any(each.negative for each in rights):
-        why = "product, negative scale"
-    elif any(each.is_zero for each in rights):
-        why = "product, scale zero"
+        return Answer(why=why)
+    if len(factors) > 1:
+        why = "product, an operand has to be rounded"
     return Answer(frozenset(own), frozenset(better), why)
 
 
@@ -589,7 +627,7 @@ def dynamic_scale(codes: Iterable[int]) -> Answer:
     if width.is_zero:
         return Answer(frozenset({0}), frozenset({0}), "all zero: the formula gives 0")
     steps = finite(255)
-    ranges = [width, *around("float32", width)]
+    ranges = [width, rounded("float32", width)]
     layout = LAYOUTS["float32"]
     own: set[int] = set()
     for each in ranges:
@@ -671,12 +709,13 @@ def webnn_quantize(
     better = frozenset({integer_pattern(target, _webnn_formula(near, zero, low, high))})
     emulated = _webnn_emulated(source, target, near, zero)
     if x.kind == "inf":
-        return Answer(None, better | emulated, "infinity: the end, by the formula")
+        return Answer(better | emulated, better, "infinity: the end, by the formula", True)
     if target == "uint8":
-        return Answer(own, better, "uint8")
+        is_infinite = near.kind == "inf"
+        return Answer(own | emulated, better, "uint8", is_infinite)
     if better == emulated:
-        return Answer(None, better, "formula by analogy and emulation agree")
-    return Answer(None, better | emulated, "formula by analogy and emulation differ")
+        return Answer(own, better, "formula by analogy and emulation agree", True)
+    return Answer(own | emulated, better, "formula by analogy and emulation differ", True)
 
 
 def _webnn_formula(number: Number, zero: Number, low: int, high: int) -> int:
@@ -711,12 +750,12 @@ def webnn_dequantize(
     if scale.kind != "finite" or scale.negative or not scale.numerator:
         return Answer(why="scale is not positive: silent")  # W4390
     exact = total(x, minus(zero))
-    formula = _product(target, [exact], [scale])
+    formula = _product(target, [(exact, scale)])
     casts = total(rounded(target, x), minus(rounded(target, zero)))
     emulated = cast_wide(target, product(rounded(target, casts), scale))
     nearest = cast_wide(target, product(exact, scale))
     if formula.admitted is None:
-        return Answer(None, frozenset({nearest, emulated}), formula.why)
+        return formula
     if emulated == nearest:
         return Answer(formula.admitted, formula.preferred, "formula and emulation agree")
     better = frozenset({nearest, emulated})

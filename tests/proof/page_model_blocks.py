@@ -8,6 +8,7 @@ that only code defines is marked so. The model imports nothing of what it judges
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from tests.proof.page_model import (
     LAYOUTS,
@@ -23,6 +24,7 @@ from tests.proof.page_model import (
     product,
     quotient,
     whole_even,
+    zeros,
 )
 
 LAST_EXPONENT = 127
@@ -159,11 +161,20 @@ def mx_scale(source: str, target: str, rule: str, codes: Iterable[int]) -> Answe
         return Answer(why="all zero: silent")
     exponent = MX_RULES[rule](most, target)
     if exponent > LAST_EXPONENT:
-        return Answer(None, frozenset({2 * LAST_EXPONENT}), "scale above the largest: silent")
+        return Answer(
+            frozenset({2 * LAST_EXPONENT}),
+            frozenset({2 * LAST_EXPONENT}),
+            "scale above the largest: silent",
+            True,
+        )
     if exponent < -LAST_EXPONENT:
-        return Answer(None, frozenset({0}), "scale below the smallest: silent")
+        return Answer(frozenset({0}), frozenset({0}), "scale below the smallest: silent", True)
     found = frozenset({exponent + LAST_EXPONENT})
-    return Answer(found, found, f"scale, {rule}")
+    return Answer(found, found, f"scale, {rule}", rule not in DESCRIBED)
+
+
+DESCRIBED = ("floor", "ceil", "round-up")
+"""Rules that a page states in full: `even` does not say to how many bits it rounds."""
 
 
 # NVFP4
@@ -192,17 +203,25 @@ def nvfp4_scale(
     else:
         code += rest >= 2
     if code > layout.largest:
-        return Answer(None, frozenset({layout.largest}), "scale above the largest: silent")
+        return Answer(
+            frozenset({layout.largest}),
+            frozenset({layout.largest}),
+            "scale above the largest: silent",
+            True,
+        )
     if not code:
-        return Answer(None, frozenset({0, 1}), "scale below the smallest: silent")
-    return Answer(frozenset({code}), frozenset({code}), f"scale, {rule}")
+        return Answer(
+            frozenset({0, 1}), frozenset({0, 1}), "scale below the smallest: silent", True
+        )
+    is_implied = rule not in DESCRIBED or overall is not None
+    return Answer(frozenset({code}), frozenset({code}), f"scale, {rule}", is_implied)
 
 
 # Elements
 
 
 def element(source: str, target: str, code: int, scale: Number) -> Answer:
-    """N19: ``quantize_round_to_even(vals / scale)``; beyond the end the largest, which is a guess."""
+    """N19: ``quantize_round_to_even(vals / scale)``; the largest beyond the end is a guess."""
     number = decode(source, code)
     if number.kind != "finite" or scale.kind != "finite" or not scale.numerator:
         return Answer(why="not finite: silent")
@@ -213,12 +232,15 @@ def element(source: str, target: str, code: int, scale: Number) -> Answer:
     magnitude = nearest_code(layout, exact)
     sign = layout.sign if number.negative else 0
     if magnitude > layout.largest:
-        return Answer(None, frozenset({layout.largest | sign}), "element above the largest: silent")
+        return Answer(
+            frozenset({layout.largest | sign}),
+            frozenset({layout.largest | sign}),
+            "element above the largest: silent",
+            True,
+        )
     found = frozenset({magnitude | sign})
-    if number.is_zero:
-        return Answer(frozenset({0, layout.sign}), found, "zero element")
     if not magnitude:
-        return Answer(frozenset({0, layout.sign}), found, "element rounds to zero")
+        return Answer(zeros(target, negative=number.negative), found, "zero element")
     return Answer(found, found, "element")
 
 
@@ -229,44 +251,45 @@ def _integer_element(exact: Number) -> Answer:
         found: Patterns = frozenset({whole & 0xFF})
         return Answer(found, found, "element")
     if whole > 127:
-        return Answer(None, frozenset({127}), "element above the largest: silent")
+        return Answer(frozenset({127}), frozenset({127}), "element above the largest: silent", True)
     lowest = frozenset({0x80, 0x81})
-    return Answer(None, lowest, "element at or below the lowest: silent")
+    return Answer(lowest, lowest, "element at or below the lowest: silent", True)
 
 
 def decoded(target: str, source: str, code: int, scale: Number) -> Answer:
     """N53: ``dequantize(vals * scale)``."""
     number = decode(source, code)
     if source == "int8":
-        number = replace_denominator(number)
+        number = in_64ths(number)
     exact = product(number, scale)
     layout = LAYOUTS[target]
     if exact.kind == "nan":
-        return Answer(None, frozenset({-1}), "NaN: by the formula")
+        return Answer(frozenset({-1}), frozenset({-1}), "NaN: by the formula", True)
     if exact.kind == "inf":
         infinite = (layout.infinity or 0) | (layout.sign if exact.negative else 0)
-        return Answer(None, frozenset({infinite}), "infinity: by the formula")
+        return Answer(
+            frozenset({infinite}), frozenset({infinite}), "infinity: by the formula", True
+        )
     sign = layout.sign if exact.negative else 0
     magnitude = nearest_code(layout, exact)
     lower, rest = below(layout, exact)
     if magnitude > layout.largest:
         infinite = (layout.infinity or 0) | sign
-        return Answer(None, frozenset({infinite}), "product above the largest: silent")
+        return Answer(
+            frozenset({infinite}), frozenset({infinite}), "product above the largest: silent", True
+        )
     near = frozenset({magnitude | sign})
-    if not rest:
-        own = frozenset({0, layout.sign}) if exact.is_zero else near
-        return Answer(own, near, "product")
-    own = frozenset({lower | sign, (lower + 1) | sign})
-    return Answer(
-        own | (frozenset({0, layout.sign}) if not lower else own), near, "inexact product"
-    )
+    own = frozenset({lower | sign, (lower + bool(rest)) | sign})
+    if not lower:
+        own |= zeros(target, negative=exact.negative)
+    return Answer(own, near, "inexact product" if rest else "product", bool(rest))
 
 
-def replace_denominator(number: Number) -> Number:
+def in_64ths(number: Number) -> Number:
     """An integer as 64ths."""
     return number._replace(denominator=64)
 
 
-def scale_of(dtype: str, code: int) -> Number:
-    """The value of a scale's pattern."""
-    return decode(dtype, code)
+def implied(answer: Answer) -> Answer:
+    """The same answer where the page that states it is about other blocks."""
+    return replace(answer, is_implied=True)
