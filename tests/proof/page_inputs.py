@@ -94,6 +94,19 @@ class Draw:
         code = pattern_near(self.source, wanted) + self.random.choice([-2, -1, 0, 0, 0, 1, 2])
         return code & ((1 << bits_of(self.source)) - 1)
 
+    def beside(self) -> int:
+        """An input of a cast: at random, special, or beside a code, a tie or an end."""
+        pick = self.random.random()
+        if pick < 0.15:
+            return self.random.choice(specials(self.source))
+        if pick < 0.4:
+            return self.random.getrandbits(bits_of(self.source))
+        wanted = self.step(0)
+        if pick < 0.5:
+            wanted = model.finite(self.random.choice([65504, 65519, 65520, 65536, 1 << 24]))
+        code = pattern_near(self.source, wanted) + self.random.choice([-2, -1, 0, 1, 2])
+        return code & ((1 << bits_of(self.source)) - 1)
+
     def step(self, zero_code: int) -> Number:
         """A quotient at a code, or in the middle of two."""
         if not model.is_integer(self.target):

@@ -68,6 +68,8 @@ LAYOUTS = {
     "float6e3m2": Layout(2, -2, 31, 32, None, ()),
 }
 WIDE = frozenset({"float32", "float16", "bfloat16"})
+MANY = frozenset({"float32", "int32", "uint32", "int64", "uint64"})
+"""Dtypes with too many patterns to keep what they stand for."""
 FLOAT8 = frozenset({"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"})
 
 
@@ -126,14 +128,10 @@ def integer_pattern(dtype: str, whole: int) -> int:
 
 def decode(dtype: str, code: int) -> Number:
     """What a pattern stands for."""
-    return (
-        _decode_wide(dtype, code)
-        if dtype in ("float32", "int32", "uint32")
-        else _cached(dtype, code)
-    )
+    return (_decode if dtype in MANY else _cached)(dtype, code)
 
 
-def _decode_wide(dtype: str, code: int) -> Number:
+def _decode(dtype: str, code: int) -> Number:
     if is_integer(dtype):
         low, high = ends(dtype)
         return finite(code if code <= high else code - (high - low + 1))
@@ -153,7 +151,7 @@ def _decode_wide(dtype: str, code: int) -> Number:
     return power(fraction, exponent, negative=negative)
 
 
-_cached = cache(_decode_wide)
+_cached = cache(_decode)
 
 
 # Numbers to patterns
@@ -760,3 +758,44 @@ def webnn_dequantize(
         return Answer(formula.admitted, formula.preferred, "formula and emulation agree")
     better = frozenset({nearest, emulated})
     return Answer(formula.admitted | {emulated}, better, "formula and emulation differ")
+
+
+def webnn_cast(source: str, target: str, code: int) -> Answer:
+    """The table of cast(): W2618-2647."""
+    number = decode(source, code)
+    if is_integer(source) and is_integer(target):
+        pattern = frozenset({integer_pattern(target, signed(number))})
+        return Answer(pattern, pattern, "integer to integer")
+    if number.kind == "nan":
+        if is_integer(target):
+            return Answer(why="NaN to an integer: silent")
+        return Answer(nan_patterns(target), nan_patterns(target), "NaN", True)  # W11059
+    if is_integer(target):
+        return _truncated(target, number)
+    layout = LAYOUTS[target]
+    assert layout.infinity is not None
+    sign = layout.sign if number.negative else 0
+    infinite = frozenset({layout.infinity | sign})
+    lower, rest = below(layout, number) if number.kind == "finite" else (layout.infinity, 0)
+    if lower > layout.largest:
+        return Answer(infinite, infinite, "out of range")
+    near = frozenset({nearest_code(layout, number) | sign})
+    # Both numbers are nearest to a tie; the even one is preferred, as in W11073.
+    own = frozenset({(lower + (rest == 3)) | sign, (lower + (rest >= 2)) | sign})
+    if lower == layout.largest and rest:
+        own |= infinite  # whether the range is that of the rounded number is not said
+    if near & {0, layout.sign}:
+        own |= zeros(target, negative=number.negative)
+    return Answer(own, near, "to float")
+
+
+def _truncated(target: str, number: Number) -> Answer:
+    if number.kind == "inf":
+        return Answer(why="infinity to an integer: silent")
+    low, high = ends(target)
+    top, bottom = signed(number), number.denominator
+    if not low * bottom <= top <= high * bottom:
+        return Answer(why="out of range to an integer: silent")
+    whole = number.numerator // bottom
+    pattern = frozenset({integer_pattern(target, -whole if number.negative else whole)})
+    return Answer(pattern, pattern, "truncated")

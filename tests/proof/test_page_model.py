@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from random import Random
 from time import perf_counter
 
 import numpy as np
 
+from oracles.reference import exact_rulings
 from oracles.reference.exact_quantization import AllowedResult, dynamic_scale, dynamic_zero_point
 from oracles.reference.quantization_kernels import NO_CODE, expect
+from specs.branches import Ruling
 from specs.cases import Case
+from specs.outcomes import Nan
 from specs.quantization_ruling import Formula, formula
+from specs.ruling import ruling
 from specs.selection import select
 from tests.proof import page_model as model
 from tests.proof.page_blocks_comparison import compare_blocks
@@ -26,7 +32,7 @@ from tests.proof.page_inputs import Draw, specials
 from tests.proof.page_model import Answer
 
 QUANTIZE, DEQUANTIZE = "onnx-quantize-linear", "onnx-dequantize-linear"
-DYNAMIC = "onnx-dynamic-quantize-linear"
+DYNAMIC, CAST = "onnx-dynamic-quantize-linear", "webnn-cast"
 WEBNN_QUANTIZE, WEBNN_DEQUANTIZE = "webnn-quantize-linear", "webnn-dequantize-linear"
 SEED = 20
 IN_THE_SUITE = 6_000
@@ -182,18 +188,57 @@ def compare_dynamic(count: int, seed: int, kinds: Kinds) -> None:
         note(kinds, f"{case.id} y", model.dynamic_element(x, scale, zero), verdict, example)
 
 
+# WebNN's cast
+
+
+def compare_casts(count: int, seed: int, kinds: Kinds) -> None:
+    """Compare ``count`` casts, spread over the cases of WebNN's cast."""
+    cases = [case for case in select([CAST]) if case.example is None]
+    for number, case in enumerate(cases):
+        rules = ruling(case)
+        best = [replace(each, outcome=each.strictest) for each in rules.branches]
+        strict = replace(rules, branches=tuple(best))
+        draw = Draw(case.source, case.target, "float32", Random(f"{seed} {number}"))
+        for _ in range(-(-count // len(cases))):
+            code = draw.beside()
+            found = [_cast_patterns(each, code) for each in (rules, strict)]
+            level = exact_rulings.allow(rules, code).branch.level
+            verdict = Verdict(found[0], found[1] or frozenset(), level == "recommended")
+            due = model.webnn_cast(case.source, case.target, code)
+            note(kinds, case.id, due, verdict, f"{code:#x}")
+
+
+def _cast_patterns(rules: Ruling, code: int) -> frozenset[int] | None:
+    allowed = exact_rulings.allow(rules, code)
+    if isinstance(allowed.branch.outcome, Nan):
+        return model.nan_patterns(rules.target.name)
+    return frozenset(allowed.codes) or None
+
+
+ONE_DOCUMENT = {
+    QUANTIZE: 1,
+    DEQUANTIZE: 1,
+    WEBNN_QUANTIZE: 4,
+    WEBNN_DEQUANTIZE: 4,
+}
+"""Documents that are compared element by element, and by what their count is divided."""
+
+
+def comparisons(count: int) -> Iterator[tuple[str, Callable[[Kinds], None]]]:
+    """The comparisons by name, each of about ``count`` elements or fewer."""
+    for document, part in ONE_DOCUMENT.items():
+        yield document, partial(compare, document, count // part, SEED)
+    yield CAST, partial(compare_casts, count // 4, SEED)
+    yield DYNAMIC, partial(compare_dynamic, count, SEED)
+    yield "blocks", partial(compare_blocks, count, SEED)
+
+
 def main(count: int) -> None:
     """Compare ``count`` elements of each operation, and print the differences by kind."""
-    for document in (QUANTIZE, DEQUANTIZE, WEBNN_QUANTIZE, WEBNN_DEQUANTIZE):
+    for name, comparison in comparisons(count):
         began, kinds = perf_counter(), Kinds()
-        compare(document, count, SEED, kinds)
-        show(document, kinds, perf_counter() - began)
-    began, kinds = perf_counter(), Kinds()
-    compare_dynamic(count, SEED, kinds)
-    show(DYNAMIC, kinds, perf_counter() - began)
-    began, kinds = perf_counter(), Kinds()
-    compare_blocks(count, SEED, kinds)
-    show("blocks", kinds, perf_counter() - began)
+        comparison(kinds)
+        show(name, kinds, perf_counter() - began)
 
 
 if __name__ == "__main__":
