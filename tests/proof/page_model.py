@@ -429,7 +429,7 @@ def quantize(call: Quantize, x_code: int, scale_code: int, zero_code: int) -> An
         [finish(call, each, zero) for each in preferred],
     )
     special = _special(call, x, scale, zero)
-    if special:
+    if special and (found.why != "zero" or scale.negative):
         return replace(found, why=special, is_implied=found.is_implied or special in IMPLIED)
     return found
 
@@ -607,7 +607,9 @@ def _product(target: str, factors: list[tuple[Number, Number]]) -> Answer:
             own |= zeros(target, negative=exact.negative)
     if why != "product":
         return Answer(why=why)
-    if len(factors) > 1:
+    if all(left.is_zero or right.is_zero for left, right in factors):
+        why = "zero product"
+    elif len(factors) > 1:
         why = "product, an operand has to be rounded"
     return Answer(frozenset(own), frozenset(better), why)
 
@@ -752,7 +754,7 @@ def webnn_dequantize(
     casts = total(rounded(target, x), minus(rounded(target, zero)))
     emulated = cast_wide(target, product(rounded(target, casts), scale))
     nearest = cast_wide(target, product(exact, scale))
-    if formula.admitted is None:
+    if formula.admitted is None or exact.is_zero:
         return formula
     if emulated == nearest:
         return Answer(formula.admitted, formula.preferred, "formula and emulation agree")

@@ -282,7 +282,8 @@ def decoded(target: str, source: str, code: int, scale: Number) -> Answer:
     own = frozenset({lower | sign, (lower + bool(rest)) | sign})
     if not lower:
         own |= zeros(target, negative=exact.negative)
-    return Answer(own, near, "inexact product" if rest else "product", bool(rest))
+    why = "zero product" if exact.is_zero else "inexact product" if rest else "product"
+    return Answer(own, near, why, bool(rest))
 
 
 def in_64ths(number: Number) -> Number:
