@@ -429,7 +429,7 @@ def quantize(call: Quantize, x_code: int, scale_code: int, zero_code: int) -> An
         [finish(call, each, zero) for each in preferred],
     )
     special = _special(call, x, scale, zero)
-    if special and (found.why != "zero" or scale.negative):
+    if special and not (x.is_zero and special == "division in int32"):
         return replace(found, why=special, is_implied=found.is_implied or special in IMPLIED)
     return found
 
