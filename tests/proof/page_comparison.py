@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tests.proof.page_model import Answer
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What Castigate allows for one element, without patterns if it allows all."""
 
     allowed: frozenset[int] | None
@@ -34,6 +34,8 @@ class Kinds:
 
 def relation(answer: Answer, verdict: Verdict) -> str | None:
     """How a verdict differs from the model's answer; None if it does not."""
+    if verdict == (answer.admitted, answer.preferred, answer.is_implied):
+        return None
     if verdict.allowed is None:
         if answer.admitted is None:
             return None
@@ -63,12 +65,18 @@ def note(kinds: Kinds, case: str, answer: Answer, verdict: Verdict, element: str
     """Count an element, and its kind if model and verdict differ."""
     kinds.compared += 1
     found = relation(answer, verdict)
-    if found is not None:
+    if found is None:
+        return
+    kind = f"{found} | {answer.why}"
+    if kind in kinds.examples:
+        kinds.counts[kind] += 1
+        kinds.cases[kind].add(case)
+    else:
         sets = (
             f"model {_hex(answer.admitted)} preferred {_hex(answer.preferred)}; "
             f"Castigate {_hex(verdict.allowed)} strong {_hex(verdict.strong)}"
         )
-        kinds.add(f"{found} | {answer.why}", case, f"{case} {element}: {sets}")
+        kinds.add(kind, case, f"{case} {element}: {sets}")
 
 
 def _hex(patterns: frozenset[int] | None) -> str:
@@ -78,9 +86,9 @@ def _hex(patterns: frozenset[int] | None) -> str:
 
 
 def show(title: str, kinds: Kinds, seconds: float) -> None:
-    print(
-        f"## {title}: {kinds.compared:,} compared, {kinds.counts.total():,} differ, {seconds:.0f} s"
-    )
+    total = kinds.counts.total()
+    line = f"{title}: {kinds.compared:,} compared, {total:,} differ, {seconds:.0f} s"
+    print(f"## {line}", flush=True)
     for kind, times in kinds.counts.most_common():
         print(
             f"{times:>8} in {len(kinds.cases[kind])} cases: {kind}\n         {kinds.examples[kind]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 
 from tests.proof import page_model as model
@@ -20,12 +21,14 @@ def pattern_near(dtype: str, number: Number) -> int:
     return code | (layout.sign if number.negative else 0)
 
 
+@cache
 def bits_of(dtype: str) -> int:
     if model.is_integer(dtype):
         return int(dtype.rpartition("int")[2])
     return 8 if dtype == "float8e8m0" else model.LAYOUTS[dtype].sign.bit_length()
 
 
+@cache
 def specials(dtype: str) -> list[int]:
     """Zeros, ends, subnormals, infinities and NaN of both signs."""
     bits = bits_of(dtype)

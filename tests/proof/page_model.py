@@ -9,7 +9,7 @@ WebNN `index.bs` (``W``); the numbers that follow are lines.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -20,8 +20,7 @@ Patterns = frozenset[int]
 NOTHING: Patterns = frozenset()
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What a page says of one element; without patterns it says nothing."""
 
     admitted: Patterns | None = None
@@ -107,8 +106,15 @@ def signed(number: Number) -> int:
 # Integers
 
 
+@cache
 def is_integer(dtype: str) -> bool:
     return "int" in dtype
+
+
+@cache
+def width(dtype: str) -> int:
+    """The bits of an integer dtype."""
+    return int(dtype.rpartition("int")[2])
 
 
 @cache
@@ -119,8 +125,7 @@ def ends(dtype: str) -> tuple[int, int]:
 
 
 def integer_pattern(dtype: str, whole: int) -> int:
-    bits = int(dtype.rpartition("int")[2])
-    return whole & ((1 << bits) - 1)
+    return whole & ((1 << width(dtype)) - 1)
 
 
 # Patterns to numbers
@@ -201,7 +206,7 @@ def rounded(dtype: str, number: Number) -> Number:
 
 
 def around(dtype: str, number: Number) -> list[Number]:
-    """The two numbers of a float type next to a number, or itself if the type has it."""
+    """The numbers of a float type next to a number, the nearest even one first."""
     if number.kind != "finite":
         return [number]
     layout = LAYOUTS[dtype]
@@ -209,6 +214,8 @@ def around(dtype: str, number: Number) -> list[Number]:
     found = [_at(layout, code, negative=number.negative)]
     if rest:
         found.append(_at(layout, code + 1, negative=number.negative))
+        if rest == 3 or (rest == 2 and code & 1):
+            found.reverse()
     return found
 
 
@@ -383,14 +390,24 @@ def cast_wide(dtype: str, number: Number) -> int:
 
 def merged(admitted: list[Answer], preferred: list[Answer]) -> Answer:
     """The patterns of several readings; nothing if one of them says nothing."""
-    if any(each.admitted is None for each in (*admitted, *preferred)):
-        return Answer(why="a reading says nothing: silent")
-    own = frozenset().union(*(each.admitted or NOTHING for each in admitted))
-    better = frozenset().union(*(each.preferred or NOTHING for each in preferred))
-    whys = dict.fromkeys(each.why for each in admitted)
-    return Answer(
-        own | better, better, " or ".join(whys), any(each.is_implied for each in admitted)
-    )
+    own: set[int] = set()
+    better: set[int] = set()
+    whys: dict[str, None] = {}
+    is_implied = False
+    for each in admitted:
+        if each.admitted is None:
+            return SILENT
+        own |= each.admitted
+        whys[each.why] = None
+        is_implied |= each.is_implied
+    for each in preferred:
+        if each.preferred is None:
+            return SILENT
+        better |= each.preferred
+    return Answer(frozenset(own | better), frozenset(better), " or ".join(whys), is_implied)
+
+
+SILENT = Answer(why="a reading says nothing: silent")
 
 
 # ONNX QuantizeLinear
@@ -424,13 +441,16 @@ def quantize(call: Quantize, x_code: int, scale_code: int, zero_code: int) -> An
     if x.kind == "nan" and is_integer(call.target):
         return Answer(why="NaN to an integer: silent")
     admitted, preferred = quotients(call, x, scale)
-    found = merged(
-        [finish(call, each, zero) for each in admitted],
-        [finish(call, each, zero) for each in preferred],
-    )
-    special = _special(call, x, scale, zero)
+    if admitted == preferred and len(admitted) == 1:
+        found = finish(call, admitted[0], zero)
+    else:
+        found = merged(
+            [finish(call, each, zero) for each in admitted],
+            [finish(call, each, zero) for each in preferred],
+        )
+    special = _special(call, x, scale, zero, preferred)
     if special and not (x.is_zero and special == "division in int32"):
-        return replace(found, why=special, is_implied=found.is_implied or special in IMPLIED)
+        return found._replace(why=special, is_implied=found.is_implied or special in IMPLIED)
     return found
 
 
@@ -438,7 +458,9 @@ IMPLIED = ("division in int32", "division in E8M0", "float zero point")
 """Inputs of which the page says too little for a requirement."""
 
 
-def _special(call: Quantize, x: Number, scale: Number, zero: Number) -> str:
+def _special(
+    call: Quantize, x: Number, scale: Number, zero: Number, preferred: list[Number]
+) -> str:
     """What is unusual about a division, if anything."""
     kind = call.type_of_division
     if scale.negative:
@@ -451,13 +473,13 @@ def _special(call: Quantize, x: Number, scale: Number, zero: Number) -> str:
         return "division in int32"
     if x.kind != "finite":
         return ""
-    divisor = rounded(kind, scale)
-    near = [rounded(kind, quotient(x, scale)), rounded(kind, x), divisor]
-    if any(each.kind == "inf" for each in near) or divisor.is_zero:
-        return "beyond the precision"
-    if rounded(kind, quotient(near[1], divisor)).kind == "inf":
-        return "beyond the precision"
-    return ""
+    is_beyond = any(each.kind != "finite" for each in preferred)
+    if kind != call.source:
+        is_beyond |= rounded(kind, x).kind == "inf"
+    if kind != call.scale:
+        divisor = rounded(kind, scale)
+        is_beyond |= divisor.kind == "inf" or divisor.is_zero
+    return "beyond the precision" if is_beyond else ""
 
 
 def quotients(call: Quantize, x: Number, scale: Number) -> tuple[list[Number], list[Number]]:
@@ -469,15 +491,14 @@ def quotients(call: Quantize, x: Number, scale: Number) -> tuple[list[Number], l
         return [exact], [exact]
     if is_integer(kind):
         return _whole_quotients(call, x, scale, exact)
-    in_type = rounded(kind, exact)
-    of_casts = in_type
+    admitted = around(kind, exact)
+    preferred = admitted[:1]
     if kind not in (call.source, call.scale) or call.source != call.scale:
         of_casts = rounded(kind, quotient(rounded(kind, x), rounded(kind, scale)))
-    preferred = [in_type] if of_casts == in_type else [in_type, of_casts]
-    admitted = [*around(kind, exact)]
-    if of_casts != in_type:
-        admitted.append(of_casts)
-    if call.version < 23:  # the precision is no word of the page's
+        if of_casts != preferred[0]:
+            preferred.append(of_casts)
+            admitted.append(of_casts)
+    if call.version < 23 and len(admitted) > 1:  # the precision is no word of the page's
         admitted.append(exact)
     return admitted, preferred
 
@@ -510,7 +531,7 @@ def finish(call: Quantize, found: Number, zero: Number) -> Answer:
                 end, end, "infinite quotient to an integer: the end, by the formula", True
             )
         whole = min(max(whole_even(found) + signed(zero), low), high)
-        pattern = frozenset({integer_pattern(call.target, whole)})
+        pattern = frozenset((integer_pattern(call.target, whole),))
         return Answer(pattern, pattern, "integer")
     sums = [total(found, zero)]
     kind = call.type_of_division
@@ -523,7 +544,7 @@ def finish(call: Quantize, found: Number, zero: Number) -> Answer:
     answer = merged(answers, answers)
     # By a sentence of the page a fraction would be rounded away (C23454, C25420, C29124).
     has_fraction = found.kind == "finite" and bool(found.numerator % found.denominator)
-    return replace(answer, is_implied=answer.is_implied or has_fraction)
+    return answer._replace(is_implied=answer.is_implied or has_fraction)
 
 
 def _cast(call: Quantize, number: Number) -> Answer:
@@ -554,8 +575,8 @@ def dequantize(call: Dequantize, x_code: int, scale_code: int, zero_code: int) -
     found = _dequantized(call, x, scale, zero)
     special = "negative scale" if scale.negative else "scale zero" if scale.is_zero else ""
     if not special and not is_integer(call.source) and not zero.is_zero:
-        return replace(found, why="float zero point", is_implied=True)
-    return replace(found, why=special) if special else found
+        return found._replace(why="float zero point", is_implied=True)
+    return found._replace(why=special) if special else found
 
 
 def _dequantized(call: Dequantize, x: Number, scale: Number, zero: Number) -> Answer:

@@ -8,7 +8,6 @@ that only code defines is marked so. The model imports nothing of what it judges
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from tests.proof.page_model import (
     LAYOUTS,
@@ -293,4 +292,4 @@ def in_64ths(number: Number) -> Number:
 
 def implied(answer: Answer) -> Answer:
     """The same answer where the page that states it is about other blocks."""
-    return replace(answer, is_implied=True)
+    return answer._replace(is_implied=True)

@@ -105,7 +105,9 @@ def nans_of(dtype: str) -> dict[int, frozenset[int]]:
 
 
 def _patterns(codes: list[int], nans: dict[int, frozenset[int]]) -> frozenset[int]:
-    found = {*codes} - {NO_CODE}
+    found = frozenset(codes) - {NO_CODE}
+    if not found or min(found) >= 0:
+        return found
     return frozenset().union(*(nans.get(each, {each}) for each in found))
 
 
