@@ -121,7 +121,7 @@ def cases_of(document: str) -> list[Case]:
 
 
 def compare(document: str, count: int, seed: int, kinds: Kinds) -> None:
-    """Compare ``count`` elements, spread over the cases of a document."""
+    """Compare ``count`` elements, spread over the cases of a document; an eighth without a zero."""
     cases = cases_of(document)
     each = max(2, -(-count // len(cases)))
     for number, case in enumerate(cases):
@@ -134,11 +134,14 @@ def compare(document: str, count: int, seed: int, kinds: Kinds) -> None:
             rules.operation == "dequantize",
         )
         answer = model_of(case)
-        elements = [draw.element() for _ in range(each)]
-        for element, verdict in zip(elements, verdicts(rules, elements), strict=True):
-            x, scale, zero = element
-            example = f"x={x:#x} scale={scale:#x} zero={zero:#x}"
-            note(kinds, case.id, answer(*element), verdict, example)
+        drawn = [draw.element() for _ in range(each)]
+        without = [] if document in (WEBNN_QUANTIZE, WEBNN_DEQUANTIZE) else drawn[::8]
+        for elements, has_zero in ((drawn, True), (without, False)):
+            found = verdicts(rules, elements, has_zero=has_zero)
+            for (x, scale, zero), verdict in zip(elements, found, strict=True):
+                offset = zero if has_zero else 0
+                example = f"x={x:#x} scale={scale:#x} zero={offset:#x}"
+                note(kinds, case.id, answer(x, scale, offset), verdict, example)
 
 
 # DynamicQuantizeLinear
