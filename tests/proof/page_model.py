@@ -1,9 +1,9 @@
-"""Quantization as the pages of ONNX and WebNN state it, in integers and nothing else.
+"""Quantization as the pages of ONNX state it, in integers and nothing else.
 
 The model is written from the pages alone, and imports nothing of what it judges. Each answer has
 the patterns that a page's words admit, and those that related text of the same project prefers.
-Pages: ONNX `docs/Changelog.md` (``C``), `technical/float8.md` (``F8``), `float4.md` (``F4``), and
-WebNN `index.bs` (``W``); the numbers that follow are lines.
+Pages: `docs/Changelog.md` (``C``), `technical/float8.md` (``F8``) and `float4.md` (``F4``); the
+numbers that follow are lines.
 """
 
 from __future__ import annotations
@@ -69,7 +69,6 @@ LAYOUTS = {
 WIDE = frozenset({"float32", "float16", "bfloat16"})
 MANY = frozenset({"float32", "int32", "uint32", "int64", "uint64"})
 """Dtypes with too many patterns to keep what they stand for."""
-FLOAT8 = frozenset({"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"})
 
 
 class Number(NamedTuple):
@@ -596,7 +595,7 @@ def _dequantized(call: Dequantize, x: Number, scale: Number, zero: Number) -> An
     factors = [(difference, scale)]
     if not (_is_same(difference, near[0]) and _is_same(scale, near[1])):
         factors.append(near)
-    return _product(call.target, factors)
+    return scaled_answer(call.target, factors)
 
 
 def _is_same(one: Number, other: Number) -> bool:
@@ -605,7 +604,7 @@ def _is_same(one: Number, other: Number) -> bool:
     return one.numerator * other.denominator == other.numerator * one.denominator
 
 
-def _product(target: str, factors: list[tuple[Number, Number]]) -> Answer:
+def scaled_answer(target: str, factors: list[tuple[Number, Number]]) -> Answer:
     """Products in the target: any neighbor is admitted, the nearest even one is preferred."""
     layout = LAYOUTS[target]
     own: set[int] = set()
@@ -706,119 +705,3 @@ DYNAMIC = Quantize(10, "float32", "uint8", "float32")
 def dynamic_element(x_code: int, scale_code: int, zero_code: int) -> Answer:
     """``saturate(round(x / y_scale) + y_zero_point)``: C11030."""
     return quantize(DYNAMIC, x_code, scale_code, zero_code)
-
-
-# WebNN
-
-
-def webnn_quantize(
-    source: str, target: str, x_code: int, scale_code: int, zero_code: int
-) -> Answer:
-    """``clamp(roundEven(input / scale) + zeroPoint, 0, 255)`` "for uint8": W4557, W4660-4674."""
-    x, scale = decode(source, x_code), decode(source, scale_code)
-    zero = decode(target, zero_code)
-    if scale.kind != "finite" or scale.negative or not scale.numerator:
-        return Answer(why="scale is not positive: silent")  # W4575
-    if x.kind == "nan":
-        return Answer(why="NaN: silent")
-    exact = quotient(x, scale)
-    low, high = ends(target)
-    found = [exact, *around(source, exact)]
-    values = {_webnn_formula(each, zero, low, high) for each in found}
-    own = frozenset(integer_pattern(target, each) for each in values)
-    near = rounded(source, exact)
-    better = frozenset({integer_pattern(target, _webnn_formula(near, zero, low, high))})
-    emulated = _webnn_emulated(source, target, near, zero)
-    if x.kind == "inf":
-        return Answer(better | emulated, better, "infinity: the end, by the formula", True)
-    if target == "uint8":
-        is_infinite = near.kind == "inf"
-        return Answer(own | emulated, better, "uint8", is_infinite)
-    if better == emulated:
-        return Answer(own, better, "formula by analogy and emulation agree", True)
-    return Answer(own | emulated, better, "formula by analogy and emulation differ", True)
-
-
-def _webnn_formula(number: Number, zero: Number, low: int, high: int) -> int:
-    if number.kind == "inf":
-        return low if number.negative else high
-    return min(max(whole_even(number) + signed(zero), low), high)
-
-
-def _webnn_emulated(source: str, target: str, near: Number, zero: Number) -> Patterns:
-    """The note's code: a float zero point, a float sum, and 0 to 255 whatever the target."""
-    if near.kind == "finite":
-        near = finite(whole_even(near), zero_negative=near.negative)
-    found = total(rounded(source, near), rounded(source, zero))
-    found = rounded(source, found)
-    if found.kind == "nan":
-        return NOTHING
-    if found.kind == "inf":
-        whole = 0 if found.negative else 255
-    else:
-        whole = min(max(whole_even(found), 0), 255)
-    if whole > ends(target)[1]:
-        return NOTHING  # a cast out of range is implementation-defined: W2627
-    return frozenset({integer_pattern(target, whole)})
-
-
-def webnn_dequantize(
-    source: str, target: str, x_code: int, scale_code: int, zero_code: int
-) -> Answer:
-    """``(input - zeroPoint) * scale``: W4365, W4486-4494."""
-    x, zero = decode(source, x_code), decode(source, zero_code)
-    scale = decode(target, scale_code)
-    if scale.kind != "finite" or scale.negative or not scale.numerator:
-        return Answer(why="scale is not positive: silent")  # W4390
-    exact = total(x, minus(zero))
-    formula = _product(target, [(exact, scale)])
-    casts = total(rounded(target, x), minus(rounded(target, zero)))
-    emulated = cast_wide(target, product(rounded(target, casts), scale))
-    nearest = cast_wide(target, product(exact, scale))
-    if formula.admitted is None or exact.is_zero:
-        return formula
-    if emulated == nearest:
-        return Answer(formula.admitted, formula.preferred, "formula and emulation agree")
-    better = frozenset({nearest, emulated})
-    return Answer(formula.admitted | {emulated}, better, "formula and emulation differ")
-
-
-def webnn_cast(source: str, target: str, code: int) -> Answer:
-    """The table of cast(): W2618-2647."""
-    number = decode(source, code)
-    if is_integer(source) and is_integer(target):
-        pattern = frozenset({integer_pattern(target, signed(number))})
-        return Answer(pattern, pattern, "integer to integer")
-    if number.kind == "nan":
-        if is_integer(target):
-            return Answer(why="NaN to an integer: silent")
-        return Answer(nan_patterns(target), nan_patterns(target), "NaN", True)  # W11059
-    if is_integer(target):
-        return _truncated(target, number)
-    layout = LAYOUTS[target]
-    assert layout.infinity is not None
-    sign = layout.sign if number.negative else 0
-    infinite = frozenset({layout.infinity | sign})
-    lower, rest = below(layout, number) if number.kind == "finite" else (layout.infinity, 0)
-    if lower > layout.largest:
-        return Answer(infinite, infinite, "out of range")
-    near = frozenset({nearest_code(layout, number) | sign})
-    # Both numbers are nearest to a tie; the even one is preferred, as in W11073.
-    own = frozenset({(lower + (rest == 3)) | sign, (lower + (rest >= 2)) | sign})
-    if lower == layout.largest and rest:
-        own |= infinite  # whether the range is that of the rounded number is not said
-    if near & {0, layout.sign}:
-        own |= zeros(target, negative=number.negative)
-    return Answer(own, near, "to float")
-
-
-def _truncated(target: str, number: Number) -> Answer:
-    if number.kind == "inf":
-        return Answer(why="infinity to an integer: silent")
-    low, high = ends(target)
-    top, bottom = signed(number), number.denominator
-    if not low * bottom <= top <= high * bottom:
-        return Answer(why="out of range to an integer: silent")
-    whole = number.numerator // bottom
-    pattern = frozenset({integer_pattern(target, -whole if number.negative else whole)})
-    return Answer(pattern, pattern, "truncated")

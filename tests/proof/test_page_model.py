@@ -27,6 +27,7 @@ from specs.quantization_ruling import Formula, formula
 from specs.ruling import ruling
 from specs.selection import select
 from tests.proof import page_model as model
+from tests.proof import page_model_webnn as webnn
 from tests.proof.page_blocks_comparison import compare_blocks
 from tests.proof.page_comparison import Kinds, Verdict, note, relation, show
 from tests.proof.page_inputs import Draw, specials
@@ -59,8 +60,8 @@ def model_of(case: Case) -> Callable[[int, int, int], Answer]:
         plain = model.Dequantize(int(version), case.source, case.target, mode["scale"])
         return lambda x, scale, zero: model.dequantize(plain, x, scale, zero)
     of_webnn = {
-        WEBNN_QUANTIZE: model.webnn_quantize,
-        WEBNN_DEQUANTIZE: model.webnn_dequantize,
+        WEBNN_QUANTIZE: webnn.quantize,
+        WEBNN_DEQUANTIZE: webnn.dequantize,
     }[case.document]
     return lambda x, scale, zero: of_webnn(case.source, case.target, x, scale, zero)
 
@@ -224,7 +225,7 @@ def compare_casts(count: int, seed: int, kinds: Kinds) -> None:
             found = [_cast_patterns(each, code) for each in (rules, strict)]
             level = exact_rulings.allow(rules, code).branch.level
             verdict = Verdict(found[0], found[1] or frozenset(), level == "recommended")
-            due = model.webnn_cast(case.source, case.target, code)
+            due = webnn.cast(case.source, case.target, code)
             note(kinds, case.id, due, verdict, f"{code:#x}")
 
 
