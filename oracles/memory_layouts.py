@@ -66,6 +66,12 @@ def layout_of(array: NDArray[Any]) -> Layout | None:
     return Layout(tuple(stride // size for stride in array.strides), lowest % BOUNDARY // size)
 
 
+def storage_offset(array: NDArray[Any]) -> int:
+    """Return how many elements after a boundary the array's memory begins."""
+    layout = layout_of(array)
+    return 0 if layout is None else layout.offset
+
+
 def _lowest_offsets(array: NDArray[Any]) -> Iterable[int]:
     """Yield, for each dimension, the lowest byte offset from the first element (0 or negative)."""
     for length, stride in zip(array.shape, array.strides, strict=True):

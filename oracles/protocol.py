@@ -214,6 +214,18 @@ class WithBitcastMemory(Protocol, metaclass=Capability):
         ...
 
 
+@runtime_checkable
+class WithBitcastInStorage(Protocol, metaclass=Capability):
+    """An oracle whose tensors can begin in the middle of their storage; others are not asked."""
+
+    def bitcast_in_storage(self, case: Case, bits: Bits) -> Bits:
+        """Bitcast a tensor whose storage begins at the last boundary of 64 bytes before ``bits``.
+
+        ``storage_offset`` of ``oracles.memory_layouts`` counts the elements between the two.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Tensor:
     """A tensor after a call: its dtype, the kind of its device, and its bits."""
@@ -384,6 +396,7 @@ CAPABILITIES: Mapping[str, type[Any]] = {
     "bitcast": WithBitcast,
     "bitcast_road": WithBitcastRoad,
     "bitcast_shares_memory": WithBitcastMemory,
+    "bitcast_in_storage": WithBitcastInStorage,
     "call": WithCall,
     "chains": WithChains,
     "chain_roads": WithChains,

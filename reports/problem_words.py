@@ -89,9 +89,10 @@ def words(problem: Problem) -> str:
             return _chain_words(problem)
         case NotRefused(but=but, given=None):
             return f"is not refused, but {but}"
-        case NotRefused(error_class=error_class):
+        case NotRefused(error_class=error_class, layout=layout):
             asked = f" with {error_class}" if error_class else ""
-            return f"shape {problem.given} is not refused{asked}, but gives shape {problem.got}"
+            given = f"shape {problem.given}{f', {layout}' if layout else ''}"
+            return f"{given} is not refused{asked}, but gives shape {problem.got}"
         case BrokenPromise(promise=promise, facts=facts, where=where):
             return _at(where, PROMISES[promise].format(*facts))
         case Refused(error=error, line=line, inputs=inputs, where=where):

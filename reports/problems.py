@@ -167,8 +167,9 @@ class WrongQuantized:
 class NotRefused:
     """A backend returns something where a document wants an error, of a class if it names one.
 
-    For a bitcast ``given`` and ``got`` are the shapes of tensor and answer; for others ``but`` says
-    in words what the backend did.
+    For a bitcast ``given`` and ``got`` are the shapes of tensor and answer, and ``layout`` says how
+    the tensor lies in memory, if that is unusual; for others ``but`` says in words what the backend
+    did.
     """
 
     rule: str
@@ -178,6 +179,7 @@ class NotRefused:
     given: Shape | None = None
     got: Shape | None = None
     error_class: str | None = None
+    layout: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from math import prod
 from specs.calls import SHAPE
 from specs.cases import Case
 from specs.formats import Format, format_named
-from specs.model.document import BY_BITS, BitcastEntry
+from specs.model.document import BY_BITS, RANKS, BitcastEntry
 
 SCALAR = "scalar"
 Shape = tuple[int, ...]
@@ -56,8 +56,9 @@ def format_shape(shape: Shape) -> str:
 
 
 def widths_of(entry: BitcastEntry, source: Format, target: Format) -> Widths:
-    """A pair's widths in bits, rounded up to whole bytes if the document counts bytes."""
-    return _widths(entry.ratio_by == "bytes", source.bits, target.bits)
+    """A pair's widths in bits as the document counts them: of bools, and in whole bytes or not."""
+    bits = (entry.bool_bits if each.kind == "boolean" else each.bits for each in (source, target))
+    return _widths(entry.ratio_by == "bytes", *bits)
 
 
 @cache
@@ -96,7 +97,7 @@ def _condition_word(key: str, shape: Shape, widths: Widths) -> str:
         case "width":
             return widths.relation
         case "rank":
-            return str(len(shape))
+            return RANKS[min(len(shape), len(RANKS) - 1)]
         case "elements":
             return "some" if prod(shape) else "none"
     assert key == "last", f"unknown condition `{key}`, which loading a document excludes"

@@ -14,7 +14,7 @@ from conformance.kinds.scripts import script
 from conformance.kinds.subject import Subject
 from conformance.kinds.verdicts import refusal, without_answer
 from oracles.backend.replies import Answered, Declined, NoAnswer, Raised
-from oracles.backend.requests import Bitcast, Request, SharesMemory
+from oracles.backend.requests import Bitcast, BitcastInStorage, Request, SharesMemory
 from oracles.protocol import Bits
 from oracles.reference.bitcast_bits import by_integer
 from reports.findings.bitcast_mechanisms import followed_mechanisms
@@ -101,8 +101,15 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
     if fault is None and not declined and not subject.few_shapes and subject.claims(case):
         is_full = subject.settings.is_full(case)
         further = [*further_tensors(case, rules, seed, is_full)]
-        of_further = yield [Bitcast(each.case, each.bits) for each in further]
-        viewed = [each for each in further if promised_memory(each.case, each.ruling) is not None]
+        of_further = yield [
+            (BitcastInStorage if each.in_storage else Bitcast)(each.case, each.bits)
+            for each in further
+        ]
+        viewed = [
+            each
+            for each in further
+            if not each.in_storage and promised_memory(each.case, each.ruling) is not None
+        ]
         of_viewed = yield [SharesMemory(each.case, each.bits) for each in viewed]
         copied = [
             each.where
@@ -219,6 +226,8 @@ def _with_details(fault: Fault, answered: Answers, layout: str) -> Fault:
 
 
 def _with_details_of_bits(fault: FaultByOne, answered: Answers, layout: str) -> FaultByOne:
+    if isinstance(fault, NotRefused):
+        return replace(fault, layout=layout)
     if not isinstance(fault, WrongElement):
         return fault
     return replace(fault, followed=followed_mechanisms(answered), layout=layout)

@@ -8,7 +8,7 @@ shape of as many elements, or the sign of zeros, to reveal a cache that ignores 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from math import prod
 from zlib import crc32
@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.memory_layouts import Layout, with_layout
+from oracles.memory_layouts import NATURAL, Layout, with_layout
 from oracles.protocol import Bits
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling, ruling_if_any
 from specs.bitcast_shapes import Shape, Widths, format_shape, shapes_between, widths_of
@@ -24,7 +24,7 @@ from specs.calls import SHAPE
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.loader import document_named
-from specs.model.document import NOT_COPIED, BitcastEntry, PromiseEntry
+from specs.model.document import NOT_COPIED, STORAGE_OFFSET, BitcastEntry, PromiseEntry
 
 CONTENTS_KEPT = 256
 PAIRS_KEPT = 16
@@ -104,13 +104,15 @@ class Pair:
 class FurtherTensor:
     """A tensor beyond those of listed cases, the case that has its shape, and its ruling.
 
-    ``layout`` describes how the tensor lies in memory, if that is unusual.
+    ``layout`` describes how the tensor lies in memory, if that is unusual. A tensor ``in_storage``
+    has a storage offset: the elements since the last boundary.
     """
 
     case: Case
     ruling: BitcastRuling
     bits: Bits
     layout: str = ""
+    in_storage: bool = False
 
     @property
     def where(self) -> str:
@@ -224,11 +226,38 @@ def further_tensors(
     firsts = {len(each.shape): each.shape for each in reversed(listed) if _is_kept_row(each)}
     if firsts.get(len(rules.shape)) != rules.shape:
         return
+    yield from _in_storage(pair, rules)
     known = [(rank, length) for rank, length in LARGER if rank in firsts]
     number = crc32(f"{case.source}/{case.target}".encode())
     for rank, length in known if is_full else [known[number % len(known)]]:
         if rank == len(rules.shape):
             yield from _larger_tensor(pair, rules, length, seed)
+
+
+def _in_storage(pair: Pair, rules: BitcastRuling) -> Iterator[FurtherTensor]:
+    """Yield tensors with storage offsets that the ratio divides and does not, by the document.
+
+    An offset of whole vectors is left out, since such a tensor lies as one without an offset.
+    """
+    case = pair.case(rules.shape)
+    promise = document_named(case.document).entry.promises().get(STORAGE_OFFSET)
+    if promise is None:
+        return
+    bits = _counted(pair.source, rules.shape, 0)
+    for offset in sorted({1, pair.parts, pair.parts + 1}):
+        if offset * bits.itemsize % NATURAL:
+            ruling = rules
+            if offset % pair.parts:
+                ruling = replace(
+                    rules,
+                    rule=STORAGE_OFFSET,
+                    clause=promise.clause,
+                    level=promise.level,
+                    is_rejection=True,
+                    result=None,
+                )
+            laid = with_layout(bits, Layout(_strides(rules.shape), offset))
+            yield FurtherTensor(case, ruling, laid, f"storage offset {offset}", in_storage=True)
 
 
 def _larger_tensor(

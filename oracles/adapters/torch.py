@@ -56,7 +56,9 @@ class Torch:
     name = "torch"
     devices: Mapping[str | None, str] = {"cuda": "cuda"}
     """By variant, the torch device of its tensors; those of other variants are on the CPU."""
-    claims: tuple[str, ...] = ("torch-tensor-to", "torch-module-type", "torch-view")
+    claims: tuple[str, ...] = (
+        "torch-tensor-to", "torch-sharded-tensor-to", "torch-module-type", "torch-view",
+    )  # fmt: skip
 
     def __init__(self, variant: str | None = None) -> None:
         self._torch: Any = load("torch", "torch")
@@ -122,6 +124,15 @@ class Torch:
         for dtype in (case.source, case.target):
             self._tensors.viewable(dtype)
         return self._answer("view", case, bits)
+
+    def bitcast_in_storage(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case with one ``view`` of a tensor that has a storage offset."""
+        x = self._tensors.in_storage(case.source, bits)
+        with warnings.catch_warnings():
+            # torch.compile warns about its own internals.
+            warnings.simplefilter("ignore")
+            view = self._function("view", x, self._tensors.viewable(case.target))
+            return self._run(view, x, case.target)
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
         """Whether the result of a ``view`` lies in its tensor's memory."""

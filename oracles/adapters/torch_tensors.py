@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oracles.bit_packing import is_packed, pack, unpack
+from oracles.memory_layouts import storage_offset
 from oracles.protocol import Bits, Unsupported
 from specs.formats import format_named
 
@@ -87,6 +88,16 @@ class Tensors:
             warnings.simplefilter("ignore")
             host = self._torch.from_numpy(bits.view(_carrier(dtype)))
         return self._placed(host).view(torch_dtype)
+
+    def in_storage(self, dtype: str, bits: Bits) -> Any:
+        """Return a contiguous tensor with the storage offset of the patterns."""
+        offset, carrier = storage_offset(bits), getattr(self._torch, _carrier(dtype))
+        elements = self.tensor(dtype, bits).view(carrier)
+        storage = self._torch.zeros(
+            offset + elements.numel(), dtype=carrier, device=elements.device
+        )
+        placed = storage[offset:].view(elements.shape)
+        return placed.copy_(elements).view(self.viewable(dtype))
 
     def _placed(self, host: Any) -> Any:
         """Return a copy on the device with the host tensor's strides; without a device, itself."""

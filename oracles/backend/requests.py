@@ -97,6 +97,13 @@ class Bitcast(AboutTensor):
         return stored(target, answer, ANY_BYTE if target.kind == "boolean" else None)
 
 
+class BitcastInStorage(Bitcast):
+    """Reinterpret one tensor that begins in the middle of its storage."""
+
+    method = "bitcast_in_storage"
+    lacks = "has no tensors that begin in the middle of their storage"
+
+
 class SharesMemory(AboutTensor):
     """Say whether the result of a bitcast lies in the memory of its input."""
 

@@ -74,6 +74,7 @@ LAST_DIMENSIONS = ("none", "ratio", "multiple", "zero", "other")
 ABSENT = "absent"
 """The condition word that matches cases without the parameter."""
 LAYER_RUNS, RECEIVER_UNCHANGED, NOT_COPIED = "layer-runs", "receiver-unchanged", "not-copied"
+STORAGE_OFFSET = "storage-offset"
 """The names under which verdicts report promises that are not about values."""
 Operation = Literal[
     "cast", "call", "bitcast",
@@ -399,6 +400,12 @@ class BitcastEntry(PointedEntry):
     demanded: dict[Identifier, NamedTestsEntry] = Field({})
     memory: PromiseEntry | None = None
     """The promise that the result shares the input's memory: nothing is copied."""
+    storage_offset: PromiseEntry | None = Field(None, alias="storage-offset")
+    """The promise that a tensor is refused where elements widen and the ratio does not divide its
+    storage offset.
+    """
+    bool_bits: Literal[1, 8] = Field(1, alias="bool-bits")
+    """How many bits a bool has where widths are counted in bits."""
 
 
 class ParameterEntry(PointedEntry):
@@ -489,6 +496,7 @@ class DocumentEntry(StrictModel):
             LAYER_RUNS: receiver.runs if receiver is not None else None,
             RECEIVER_UNCHANGED: receiver.unchanged if receiver is not None else None,
             NOT_COPIED: bitcast.memory if bitcast is not None else None,
+            STORAGE_OFFSET: bitcast.storage_offset if bitcast is not None else None,
         }
         return {name: promise for name, promise in promises.items() if promise is not None}
 

@@ -15,6 +15,7 @@ from conformance.kinds.pair import judge_pair
 from conformance.kinds.subject import Settings
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
+from oracles.memory_layouts import storage_offset
 from oracles.mutants.fault import REFERENCE
 from oracles.protocol import Unsupported
 from oracles.reference.reference_oracle import RejectedError
@@ -24,6 +25,7 @@ from specs.bitcast_ruling import bitcast_ruling
 from specs.cases import Case
 from specs.formats import format_named
 from specs.selection import select
+from tests.adapters.contract import make
 from tests.conformance.feeding import answering, feed, planted
 
 ADAPTER = Path(__file__).with_name("data") / "reusing.py"
@@ -211,7 +213,7 @@ def test_a_document_that_promises_a_view_is_asked_no_layout_that_a_view_may_refu
         tensors = further(document, source, target)
         size = np.dtype(format_named(target).storage).itemsize
         assert all(each.bits.flags.c_contiguous and not address(each.bits) % size
-                   for each in tensors if each.layout)  # fmt: skip
+                   for each in tensors if each.layout and not each.in_storage)  # fmt: skip
         assert any(each.layout for each in tensors)
 
 
@@ -225,10 +227,70 @@ def test_a_copy_of_a_tensor_past_a_boundary_breaks_the_promise_of_a_view() -> No
     assert wrong.message == "shape (7, 11), 1 past a boundary of 64 bytes: the result is a copy"
 
 
-def test_ranks_that_a_document_has_no_rule_for_are_not_asked() -> None:
-    ranks = {each.bits.ndim for each in further(VIEW, "float32", "float16")}
-    assert max(ranks) == 4
-    assert {each.bits.ndim for each in further(XLA, "float32", "float16")} >= {*range(1, 9)}
+@pytest.mark.parametrize("document", [XLA, VIEW])
+def test_narrower_elements_are_asked_in_all_ranks(document: str) -> None:
+    ranks = {each.bits.ndim for each in further(document, "float32", "float16")}
+    assert ranks >= {*range(1, 9)}
+
+
+def test_a_document_of_storage_offsets_is_asked_those_that_divide_and_those_that_do_not() -> None:
+    def offsets(source: str, target: str) -> dict[int, bool]:
+        return {
+            storage_offset(each.bits): each.ruling.is_rejection
+            for each in further(VIEW, source, target)
+            if each.in_storage
+        }
+
+    assert offsets("int16", "float64") == {1: True, 4: False, 5: True}
+    # Of elements that do not widen nothing must divide.
+    assert offsets("float64", "int16") == {1: False}
+    assert offsets("float32", "int32") == {1: False, 2: False}
+    assert not any(each.in_storage for each in further(TF, "int16", "float64"))
+
+
+def view_in_storage(case: Case, bits: Any) -> Any:
+    ratio = format_named(case.target).bits // format_named(case.source).bits
+    if ratio > 1 and storage_offset(bits) % ratio:
+        raise RuntimeError("the storage offset must be divisible")
+    return honest(case, bits)
+
+
+IN_STORAGE: dict[str, tuple[Bitcast, str]] = {
+    "accepts all": (honest, "shape (2, 2), storage offset 1 is not refused, but gives shape"),
+    "reads from the start": (
+        lambda case, bits: np.zeros_like(view_in_storage(case, bits)),
+        "shape (2, 2), storage offset 2: element 0 is 0x0000000000000000 instead of "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_STORAGE)
+def test_a_fault_of_tensors_with_storage_offsets_is_found(name: str) -> None:
+    in_storage, message = IN_STORAGE[name]
+    cases = cases_of(VIEW, "float32", "float64")
+    answer = answering(bitcast=honest, bitcast_in_storage=in_storage)
+    [found] = [
+        each for each in feed(judge_pair(planted(), cases), answer) if each.verdict in FAILING
+    ]
+    assert found.verdict == "violates"
+    assert found.message.startswith(message)
+    right = answering(bitcast=honest, bitcast_in_storage=view_in_storage)
+    assert not [
+        each for each in feed(judge_pair(planted(), cases), right) if each.verdict in FAILING
+    ]
+
+
+def test_torch_refuses_storage_offsets_that_do_not_divide() -> None:
+    torch = make("torch")
+    asked = [each for each in further(VIEW, "int16", "float64") if each.in_storage]
+    refused = [each for each in asked if storage_offset(each.bits) % 4]
+    assert 0 < len(refused) < len(asked)
+    for each in asked:
+        if each in refused:
+            with pytest.raises(RuntimeError, match="storage_offset"):
+                torch.bitcast_in_storage(each.case, each.bits)
+        else:
+            answer = torch.bitcast_in_storage(each.case, each.bits)
+            assert (answer == honest(each.case, each.bits)).all()
 
 
 def test_a_tensor_that_the_backend_declines_is_no_failure() -> None:

@@ -231,7 +231,7 @@ is_no_layer = raising(
 raises = raising(RuntimeError("out of order\nand more"), lambda call, bits: True)
 
 TO, ASTYPE = "paddle-tensor-to:1.0", "paddle-layer-astype:1.0"
-SHARDED, TYPE = "torch-tensor-to:2023", "torch-module-type:2023"
+SHARDED, TYPE = "torch-sharded-tensor-to:2023", "torch-module-type:2023"
 CAST = "cinn-cast-calls:1.0"
 SIMPLE = f"{TO}/int8/int16/form:name"
 RUNS, UNCHANGED, FORM = "layer-runs", "receiver-unchanged", "form"

@@ -10,6 +10,8 @@ from specs.loader import documents
 from tests.conformance.test_command import castigate
 from tests.specs.paged import DOCUMENT, PAGE, write_paged
 
+SMALL = Path(__file__).parents[1] / "specs" / "data" / "small.yaml"
+
 COVERAGE = """\
 paged encodes page.txt, 11 lines
 
@@ -104,7 +106,7 @@ def test_the_digests_that_specs_page_prints_are_those_beside_a_document(tmp_path
     ("arguments", "says"),
     [
         (["--coverage"], "--coverage needs a document; write castigate specs --coverage DOCUMENT"),
-        (["--coverage", "onnx-bitcast"], "onnx-bitcast cites no lines of `https://onnx.ai"),
+        (["--coverage", str(SMALL)], "small cites no lines of `small.txt`"),
         (["--coverage", "no-such"], "unknown document `no-such`"),
         (["--coverage", "none.yaml"], "none.yaml: cannot be read"),
         (["onnx-cast", "--page", "x"], "--page needs --coverage"),

@@ -195,8 +195,9 @@ DISPATCHED: dict[str, tuple[ReceiverKind, str, list[Accepted], list[Refused]]] =
     "paddle-tensor-to": ("tensor", "to", TO, NOT_TO),
     "paddle-layer-astype": ("layer", "astype", ONE, NOT_ONE),
     "torch-module-type": ("layer", "type", ONE, NOT_ONE),
-    "torch-tensor-to": ("sharded-tensor", "to", SHARDED, NOT_SHARDED),
-    "torch-tensor-to, listed": ("tensor", "to", LISTED, NOT_LISTED),
+    "torch-sharded-tensor-to": ("sharded-tensor", "to", SHARDED, NOT_SHARDED),
+    "torch-sharded-tensor-to, listed": ("tensor", "to", LISTED, NOT_LISTED),
+    "torch-tensor-to": ("tensor", "to", LISTED, NOT_LISTED),
     "cinn-cast-calls": ("net-builder", "cast", CAST, NOT_CAST),
     "cinn-bitcast-calls": ("net-builder", "bitcast_convert", BITCAST, NOT_BITCAST),
 }
@@ -282,7 +283,9 @@ def returned(name: str, **members: list[int]) -> Returned:
 
 class TestResultsOfCalls:
     def test_another_dtype_returns_a_new_tensor(self) -> None:
-        result = returned("torch-tensor-to:2023/float32/float64/form:dtype", tensor=[ONE_F32, 0])
+        result = returned(
+            "torch-sharded-tensor-to:2023/float32/float64/form:dtype", tensor=[ONE_F32, 0]
+        )
         assert (result.is_receiver, result.shares_memory) == (False, False)
         assert result.tensors[""].dtype == "float64"
         assert result.tensors[""].bits.tolist() == [0x3FF0 << 48, 0]
@@ -290,13 +293,15 @@ class TestResultsOfCalls:
 
     def test_its_own_dtype_returns_the_receiver(self) -> None:
         result = returned(
-            "torch-tensor-to:2023/float32/float32/form:same-dtype", tensor=[ONE_F32, 5]
+            "torch-sharded-tensor-to:2023/float32/float32/form:same-dtype", tensor=[ONE_F32, 5]
         )
         assert (result.is_receiver, result.shares_memory) == (True, True)
         assert result.tensors[""].bits.tolist() == [ONE_F32, 5]
 
     def test_copy_true_returns_a_new_tensor(self) -> None:
-        result = returned("torch-tensor-to:2023/float32/float32/form:copies", tensor=[ONE_F32, 5])
+        result = returned(
+            "torch-sharded-tensor-to:2023/float32/float32/form:copies", tensor=[ONE_F32, 5]
+        )
         assert (result.is_receiver, result.shares_memory) == (False, False)
 
     def test_another_device_returns_a_new_tensor(self) -> None:

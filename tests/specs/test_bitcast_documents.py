@@ -155,8 +155,13 @@ ONNX: list[Row] = [
     ("float32", "float16", dict.fromkeys(TWO_APPENDED, "error")),
     ("float32", "float64", dict.fromkeys(TWO_DROPPED | NOT_TWO, "error")),
     ("int2", "int8", {"scalar": "error", "3": "error", "2x4": "error"}),
-    ("bool", "uint8", {"scalar": "open"}),
-    ("int8", "bool", {"scalar": "open"}),
+    # The page's example has a bool of eight bits.
+    ("bool", "uint8", {"scalar": "scalar", "3": "3", "2x1": "2x1", "0x1": "0x1"}),
+    ("bool", "float8e5m2", {"scalar": "scalar", "3": "3"}),
+    ("int8", "bool", {"scalar": "scalar", "3": "3"}),
+    ("bool", "int16", {"scalar": "error", "3": "error", "2x2": "error", "0x2": "error"}),
+    ("uint4", "bool", {"scalar": "error", "3": "error", "2x2": "error"}),
+    ("float64", "bool", {"scalar": "error", "2x8": "error"}),
 ]
 FEW = {"scalar": "scalar", "3": "3", "2x1": "2x1", "0x1": "0x1"}
 STABLEHLO: list[Row] = [
@@ -307,6 +312,18 @@ CONFLICTS = {
 def test_conflicts_are_noted_where_texts_disagree(document: str) -> None:
     rules = document_named(document).entry.rules
     assert [name for name, rule in rules.items() if rule.conflict] == CONFLICTS[document]
+
+
+def test_what_follows_from_the_example_of_a_bool_is_recommended() -> None:
+    def ruled(pair: str) -> tuple[str, bool, bool]:
+        ruling = bitcast_ruling(case_named(f"onnx-bitcast:26/{pair}/shape:3"))
+        return ruling.level, ruling.is_rejection, ruling.keeps_bits
+
+    assert ruled("bool/uint8") == ("required", False, True)
+    assert ruled("bool/int8") == ("recommended", False, True)
+    assert ruled("bool/int32") == ("recommended", True, True)
+    # Which bytes a bool may have is not said.
+    assert ruled("uint8/bool") == ("recommended", False, False)
 
 
 def test_levels_follow_from_the_page() -> None:

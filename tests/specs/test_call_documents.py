@@ -16,7 +16,8 @@ from specs.selection import case_named, select
 from specs.tensor_rules import tensor_rule
 
 TO, ASTYPE = "paddle-tensor-to:1.0", "paddle-layer-astype:1.0"
-SHARDED, TYPE = "torch-tensor-to:2023", "torch-module-type:2023"
+SHARDED, TYPE = "torch-sharded-tensor-to:2023", "torch-module-type:2023"
+OWN = "torch-tensor-to:2.13"
 CAST, BITCAST = "cinn-cast-calls:1.0", "cinn-bitcast-calls:1.0"
 NAMES = (
     "bfloat16", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
@@ -294,7 +295,10 @@ class TestPaddlePages:
             assert {(form.returns, form.memory) for form in forms} == {(None, None)}
 
     def test_the_receiver_tensor_must_not_change(self) -> None:
-        for page, level in (("paddle-tensor-to", "recommended"), ("torch-tensor-to", "required")):
+        for page, level in (
+            ("paddle-tensor-to", "recommended"),
+            ("torch-sharded-tensor-to", "required"),
+        ):
             assert document_named(page).entry.promises()["receiver-unchanged"].level == level
 
     @pytest.mark.parametrize("form", ["device", "device-dtype", "to-gpu-object", "other-on-gpu"])
@@ -311,7 +315,7 @@ class TestPaddlePages:
             ("buffer", "5, how it is to be built: every parameter in turn"),
             ("layer-runs", "1.1, the inputs that a layer takes"),
         ]
-        assert conflicts("torch-tensor-to") == [
+        assert conflicts("torch-sharded-tensor-to") == [
             ("listed-form", "3, the three listed forms"),
             ("form:listed-device-keyword-dtype", "3, listed form 2"),
         ]
@@ -365,7 +369,7 @@ class TestQuotedCode:
             assert (rules.is_rejection, rules.error_class) == (True, None)
 
     def test_a_call_that_changes_nothing_returns_its_receiver(self) -> None:
-        forms = document_named("torch-tensor-to").entry.forms
+        forms = document_named("torch-sharded-tensor-to").entry.forms
         promised = {
             key: form.returns.is_ for key, form in forms.items() if form.returns is not None
         }
@@ -401,7 +405,7 @@ class TestListedForms:
     def test_every_parameter_is_passed_by_position_and_by_name(self, number: int) -> None:
         forms = [
             form
-            for form in document_named("torch-tensor-to").entry.forms.values()
+            for form in document_named("torch-sharded-tensor-to").entry.forms.values()
             if form.clause == f"3, listed form {number}"
         ]
         assert {form.on for form in forms} == {"tensor"}
@@ -412,7 +416,7 @@ class TestListedForms:
     def test_only_forms_with_copy_return_their_own_memory(self) -> None:
         memory = {
             name: form.memory.is_
-            for name, form in document_named("torch-tensor-to").entry.forms.items()
+            for name, form in document_named("torch-sharded-tensor-to").entry.forms.items()
             if form.memory is not None and form.on == "tensor"
         }
         copies = {name for name in memory if name.endswith("copy") and "not" not in name}
@@ -423,6 +427,39 @@ class TestListedForms:
         rules = ruling(case_named(f"{SHARDED}/float32/float32/form:listed-dtype-name"))
         assert rules.is_rejection
         assert {branch.level for branch in rules.branches} == {"required"}
+
+
+class TestTorchsOwnText:
+    @pytest.mark.parametrize("parameters", LISTED.values(), ids=str)
+    def test_every_parameter_of_a_signature_is_passed(self, parameters: tuple[str, ...]) -> None:
+        forms = document_named("torch-tensor-to").entry.forms.values()
+        assert len(parameters) in {len(form.args) for form in forms}
+        assert set().union(*(form.kwargs for form in forms)) >= set(parameters)
+
+    def test_the_tensor_itself_or_a_copy_is_required(self) -> None:
+        forms = document_named("torch-tensor-to").entry.forms
+        promised = {name: form.returns.is_ for name, form in forms.items() if form.returns}
+        assert {name for name, word in promised.items() if word == "receiver"} == {
+            "same-dtype", "dtype-keyword-not-copy", "nothing", "device", "device-name",
+            "device-none", "device-dtype-none", "keyword-dtype-none", "same-other",
+        }  # fmt: skip
+        memory = {form.memory.is_ for form in forms.values() if form.memory}
+        assert memory == {"own"}
+        refused = {name for name in forms if name not in promised}
+        for form in refused:
+            rules = ruling(case_named(f"{OWN}/float32/float32/form:{form}"))
+            assert rules.is_rejection
+            assert {branch.level for branch in rules.branches} == {"recommended"}
+
+    def test_the_tensor_itself_keeps_its_nans(self) -> None:
+        levels = {
+            form: {
+                branch.level
+                for branch in ruling(case_named(f"{OWN}/float32/float32/form:{form}")).branches
+            }
+            for form in ("same-dtype", "dtype-copy")
+        }
+        assert levels == {"same-dtype": {"required"}, "dtype-copy": {"required", "recommended"}}
 
 
 class TestCinnBuilders:
