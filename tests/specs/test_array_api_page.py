@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 
 import numpy as np
@@ -12,7 +13,7 @@ from oracles.reference.reference_oracle import Reference
 from specs.cases import Case
 from specs.editions import edition
 from specs.loader import document_named
-from specs.outcomes import Anything, Rejected
+from specs.outcomes import Anything, Nan, Rejected
 from specs.ruling import ruling
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -23,11 +24,17 @@ REAL = INTEGERS + FLOATS
 ONE = dict.fromkeys(INTEGERS, 1) | {"float32": 0x3F800000, "float64": 0x3FF << 52}
 NEGATIVE_ZERO = 1 << 31
 NAN, INFINITY, SUBNORMAL = 0x7FC00000, 0x7F800000, 1
+NAN64 = 0x7FF8 << 48
 
 
 def code(value: float) -> int:
     """The pattern of a float32."""
     return int.from_bytes(struct.pack("<f", value), "little")
+
+
+def code64(value: float) -> int:
+    """The pattern of a float64."""
+    return int.from_bytes(struct.pack("<d", value), "little")
 
 
 def case(source: str, target: str, version: str = "2025.12", example: str | None = None) -> Case:
@@ -78,15 +85,77 @@ def test_zero_is_false_and_all_else_is_true(pattern: int, level: str, answer: in
 
 
 def test_subnormals_are_left_open() -> None:
-    for target in ("bool", "float32", "float64"):
+    for target in ("bool", "float64"):
         assert level_and_codes("float32", target, SUBNORMAL) == ("unspecified", ())
+    for value in (1e-40, 2.0**-149, 5e-324, -1e-300):
+        assert level_and_codes("float64", "float32", code64(value)) == ("unspecified", ())
 
 
-@pytest.mark.parametrize("value", [2.5, 300, -129])
-@pytest.mark.parametrize("special", [NAN, INFINITY, INFINITY | NEGATIVE_ZERO])
-def test_what_becomes_no_integer_is_open(value: float, special: int) -> None:
-    assert level_and_codes("float32", "int8", code(value)) == ("unspecified", ())
-    assert level_and_codes("float32", "int8", special) == ("unspecified", ())
+IEEE_754 = [
+    ("float64", "float32", code64(0.1), 0x3DCCCCCD),
+    ("float64", "float32", code64(1 + 2**-24), 0x3F800000),  # a tie, to even
+    ("float64", "float32", code64(1 + 3 * 2**-24), 0x3F800002),
+    ("float64", "float32", code64(2.0**128 - 2**103), 0x7F800000),  # a tie at the largest value
+    ("float64", "float32", code64(2.0**128 - 2**103) - 1, 0x7F7FFFFF),
+    ("float64", "float32", code64(-1e300), 0xFF800000),
+    ("float64", "float32", code64(math.inf), INFINITY),
+    ("float32", "float64", NEGATIVE_ZERO | INFINITY, code64(-math.inf)),
+    ("int64", "float32", 2**24 + 1, 0x4B800000),  # a tie, to even
+    ("uint64", "float64", 2**64 - 1, code64(2.0**64)),
+    ("int32", "float32", 2**32 - 2**24 - 1, 0xCB800000),  # -16777217
+]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("source", "target", "pattern", "answer"), IEEE_754)
+def test_conversions_are_those_of_ieee_754_since_the_clause_is_about_all_functions(
+    version: str, source: str, target: str, pattern: int, answer: int
+) -> None:
+    allowed = allow(ruling(case(source, target, version)), pattern)
+    expected = ("recommended", (answer,)) if version > "2022" else ("unspecified", ())
+    assert (allowed.branch.level, allowed.codes) == expected
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("source", "target", "nan"), [("float32", "float64", NAN), ("float64", "float32", NAN64)]
+)
+def test_a_nan_stays_one_since_the_clause_is_about_all_functions(
+    version: str, source: str, target: str, nan: int
+) -> None:
+    found = allow(ruling(case(source, target, version)), nan).branch
+    if version > "2022":
+        assert (found.level, found.outcome) == ("recommended", Nan(sign="any"))
+    else:
+        assert found.level == "unspecified"
+
+
+def test_conversions_cite_the_clause() -> None:
+    cited = {
+        allow(ruling(case(source, target)), pattern).branch.clause
+        for source, target, pattern, _ in IEEE_754
+    }
+    assert cited == {"API specification, floating-point operations"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("value", "neighbors"), [(2.5, {2, 3}), (-0.25, {0, 0xFF}), (126.9, {126, 127})]
+)
+def test_a_fraction_becomes_one_of_its_neighbors(
+    version: str, value: float, neighbors: set[int]
+) -> None:
+    allowed = allow(ruling(case("float32", "int8", version)), code(value))
+    expected = ("recommended", neighbors) if version > "2022" else ("unspecified", set())
+    assert (allowed.branch.level, set(allowed.codes)) == expected
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [code(127.5), code(300), code(-129), NAN, INFINITY, INFINITY | NEGATIVE_ZERO],
+)
+def test_what_no_integer_of_the_target_is_near_to_is_open(pattern: int) -> None:
+    assert level_and_codes("float32", "int8", pattern) == ("unspecified", ())
 
 
 @pytest.mark.parametrize("value", [-128, 0, 3, 127])
