@@ -15,7 +15,7 @@ from specs.editions import edition
 from specs.formats import format_named, formats
 from specs.loader import document_named
 from specs.model.vocabulary import Atom
-from specs.outcomes import Either, Exactly, Nan, Round, Same, Value
+from specs.outcomes import Exactly, Nan, Round, Same, Value
 from specs.ruling import ruling
 from specs.selection import case_named
 
@@ -41,7 +41,7 @@ KIND_OF_TARGET = {
 }
 
 OPEN = "open"
-NEAREST, ZERO = "recommended nearest-even", "either -zero zero, recommended -zero"
+NEAREST = "recommended nearest-even"
 FROM_NUMBERS: dict[str, dict[str, str]] = {
     "bool": {
         "nan": "true", "inf": "true", "-inf": "true", "zero": "false", "-zero": "false",
@@ -52,12 +52,12 @@ FROM_NUMBERS: dict[str, dict[str, str]] = {
         "has": "toward-zero", "overflow": OPEN, "-overflow": OPEN, "other": "toward-zero",
     },
     "ieee": {
-        "nan": "recommended nan", "inf": "inf", "-inf": "-inf", "zero": "value", "-zero": ZERO,
+        "nan": "recommended nan", "inf": "inf", "-inf": "-inf", "zero": "value", "-zero": "-zero",
         "has": "value", "overflow": "recommended inf", "-overflow": "recommended -inf",
         "other": NEAREST,
     },
     "fn": {
-        "nan": "recommended nan", "inf": OPEN, "-inf": OPEN, "zero": "value", "-zero": ZERO,
+        "nan": "recommended nan", "inf": OPEN, "-inf": OPEN, "zero": "value", "-zero": "-zero",
         "has": "value", "overflow": OPEN, "-overflow": OPEN, "other": NEAREST,
     },
     "fnuz": {
@@ -66,7 +66,7 @@ FROM_NUMBERS: dict[str, dict[str, str]] = {
         "other": NEAREST,
     },
     "mx": {
-        "nan": OPEN, "inf": OPEN, "-inf": OPEN, "zero": "value", "-zero": ZERO, "has": "value",
+        "nan": OPEN, "inf": OPEN, "-inf": OPEN, "zero": "value", "-zero": "-zero", "has": "value",
         "overflow": OPEN, "-overflow": OPEN, "other": NEAREST,
     },
     "scale": {
@@ -122,10 +122,6 @@ def in_words(branch: Branch, target: str) -> str:
             return level + "same"
         case Nan(sign="any"):
             return level + "nan"
-        case Either(options=(Exactly(first), Exactly(second))):
-            assert isinstance(branch.recommended, Exactly)
-            both = f"{names[first]} {names[second]}"
-            return f"{level}either {both}, recommended {names[branch.recommended.code]}"
     assert branch.level == "unspecified"
     return OPEN
 
@@ -184,7 +180,10 @@ def test_convert_treats_each_kind_of_input_as_the_page_says() -> None:
         ("float32", "float16", 0x3F801000, "recommended", {0x3C00}),  # a tie, to even
         ("float32", "float8e4m3fn", 0x43E80000, "recommended", {0x7E}),  # 464, a tie in range
         ("float32", "float8e4m3fn", 0x43E80001, "unspecified", set()),
-        ("float32", "float8e4m3fnuz", 0x80000000, "recommended", {0x00}),
+        ("float32", "float64", 0x80000000, "required", {0x8000000000000000}),  # -0
+        ("float64", "float16", 0x8000000000000000, "required", {0x8000}),
+        ("float32", "float4e2m1", 0x80000000, "required", {0x8}),
+        ("float32", "float8e4m3fnuz", 0x80000000, "recommended", {0x00}),  # no such zero
         ("int32", "float32", 0x01000001, "recommended", {0x4B800000}),  # 2^24 + 1, a tie
         ("int32", "float32", 0x01000000, "required", {0x4B800000}),
         ("int64", "float16", 0x000000000000FFF0, "recommended", {0x7C00}),  # 65520
