@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from conformance.exchange.hexadecimal_floats import hexadecimal_float, signed_value
 from reports.findings.value_ranges import cells_of, ranks_between
 from specs.dtype_names import dtype_spelled
 from specs.errors import CastigateError
@@ -70,6 +71,8 @@ def required_range(text: str) -> Required:
 def _end(text: str, word: str) -> Fraction | float:
     if found := INFINITY.fullmatch(word):
         return float("-inf" if found[1] == "-" else "inf")
+    if number := hexadecimal_float(word):
+        return signed_value(number)
     if DECIMAL.fullmatch(word) is None:
         raise CastigateError(
             f"--require `{text}`: `{word}` is no number; write one such as -1e9, 0.5 or inf"

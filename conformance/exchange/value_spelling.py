@@ -1,4 +1,7 @@
-"""How users spell values: hex patterns, integers, decimals, nan, inf, true, false, and tensors."""
+"""How users spell values: hex patterns, integers, decimals, nan, inf, true, false, and tensors.
+
+A hexadecimal float such as ``0x1.8p3`` has a power, a pattern such as ``0x3f800000`` has none.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from pydantic import (
     StrictBool,
 )
 
+from conformance.exchange.hexadecimal_floats import hexadecimal_float, signed_value
 from oracles.protocol import Bits
 from oracles.reference import exact
 from oracles.reference.bitcast_bits import codes_of, elements
@@ -151,7 +155,7 @@ def datum(form: Format, given: InputDatum, what: str) -> int | str:
 def is_full_pattern(form: Format, given: OutputDatum) -> bool:
     """Whether values are spelled as patterns of all digits; a text has no pattern."""
     if isinstance(given, str):
-        return len(given) == form.hex_digits + 2 and given[1] in "xX"
+        return len(given) == form.hex_digits + 2 and HEX.fullmatch(given) is not None
     if isinstance(given, TensorDatum | NestedDatum):
         return all(is_full_pattern(form, each) for each in _elements(given, "")[1])
     return isinstance(given, TextDatum)
@@ -178,6 +182,12 @@ def _code(form: Format, text: str, what: str) -> int:
             return _integer(form, text, int(found[1]) * 10 ** int(found[2] or 0), what)
         case "float" if found := SPECIAL.fullmatch(text):
             return _special(form, found[1], found[2].lower() == "nan", what)
+        case "boolean" | "integer" if (number := hexadecimal_float(text)) and exact.is_whole(
+            number
+        ):
+            return _integer(form, text, int(signed_value(number)), what)
+        case "float" if number := hexadecimal_float(text):
+            return _float(form, text, number, what)
         case "float" if (found := DECIMAL.fullmatch(text)) and (found[2] or found[3]):
             return _decimal(form, text, found, what)
     advice = ADVICE[form.kind].format(form.hex_digits)
@@ -231,15 +241,37 @@ def _decimal(form: Format, text: str, found: re.Match[str], what: str) -> int:
     assert number is not None
     if number.significand == 0:
         return _zero(form, sign == "-", text, what)
-    unit = exact.unit_of(form, number)
-    multiple = exact.round_magnitude(number, unit, "nearest-even")
-    if exact.zone_of(form, number, multiple, unit) == "overflow":
-        raise _out_of_range(form, text, what)
+    multiple, unit = _rounded(form, number, text, what)
     if multiple:  # else the exponent may be too large to be written out
         last_digit = Fraction(10) ** (int(power) - len(fraction))
         gap = abs(multiple * Fraction(2) ** unit - int(whole + fraction) * last_digit)
         if 2 * gap <= last_digit and 2 * gap != Fraction(2) ** unit:
             return exact.encode(form, number.sign, multiple, unit)
+    raise _between_values(form, number, unit, text, what)
+
+
+def _float(form: Format, text: str, number: exact.Number, what: str) -> int:
+    """The pattern of exactly this value."""
+    if number.significand == 0:
+        return _zero(form, bool(number.sign), text, what)
+    multiple, unit = _rounded(form, number, text, what)
+    if multiple * Fraction(2) ** unit != abs(signed_value(number)):
+        raise _between_values(form, number, unit, text, what)
+    return exact.encode(form, number.sign, multiple, unit)
+
+
+def _rounded(form: Format, number: exact.Number, text: str, what: str) -> tuple[int, int]:
+    """The nearest multiple of the unit at a value, and the unit, as a power of two."""
+    unit = exact.unit_of(form, number)
+    multiple = exact.round_magnitude(number, unit, "nearest-even")
+    if exact.zone_of(form, number, multiple, unit) == "overflow":
+        raise _out_of_range(form, text, what)
+    return multiple, unit
+
+
+def _between_values(
+    form: Format, number: exact.Number, unit: int, text: str, what: str
+) -> CastigateError:
     below = exact.round_magnitude(number, unit, "toward-zero")
     near = [
         datum_with_value(form, exact.encode(form, number.sign, each, unit))
@@ -247,7 +279,7 @@ def _decimal(form: Format, text: str, found: re.Match[str], what: str) -> int:
         if (each or form.entry.zero != "none")
         and not exact.exceeds(each, unit, exact.limits(form)[number.sign])
     ]
-    raise CastigateError(
+    return CastigateError(
         f"`{what}` `{text[:40]}` is not a value of {form.name}; write {' or '.join(near)}"
     )
 

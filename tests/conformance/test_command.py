@@ -95,6 +95,11 @@ def test_explain_takes_a_quantization_in_words() -> None:
     ]  # fmt: skip
 
 
+def test_explain_takes_a_scale_as_a_hexadecimal_float() -> None:
+    case = ("onnx-quantize-linear", "float32", "int8", "0x1.8p0", "--backend=reference")
+    assert explain_as_json(*case, "--scale", "0x1p-3") == explain_as_json(*case, "--scale", "0.125")
+
+
 def test_explain_takes_a_scale_once() -> None:
     words = "quantize 1 by 2 as half --scale 3"
     code, _, err = castigate("explain", *words.split())
@@ -190,6 +195,8 @@ SPELLED = [
     (FLOAT32, "nan", "0x7fc00000"),
     (FLOAT32, "-inf", "0xff800000"),
     (FLOAT32, "-0", "0x80000000"),
+    (FLOAT32, "0x1p-24", "0x33800000"),
+    (FLOAT32, "-0x1.8p3", "0xc1400000"),
     ("onnx-cast:25/int8/float16", "-5", "0xfb"),
     ("onnx-cast:25/bool/float16", "true", "0x1"),
     ("onnx-cast:25/bool/float16", "0x01", "0x1"),

@@ -236,6 +236,7 @@ SPELLED: list[tuple[str, str, str, str | None, str | None]] = [
     ("float32/float16", "0.1", "0.09998", "0x3dcccccd", "0x2e66"),
     ("float64/float32", "16777217", "16777216", "0x4170000010000000", "0x4b800000"),
     ("float32/float16", '"-nan"', '"nan"', "0xffc00000", "0x7e00"),
+    ("float32/float16", '"0x1.8p-126"', '"0x0p0"', "0x00c00000", "0x0000"),
     ("float32/bool", "0.1", "true", "0x3dcccccd", "0x1"),
     ("float32/bool", "0.0", '"0x00"', "0x00000000", "0x0"),
     ("uint64/int8", "18446744073709551615", "-1", "0xffffffffffffffff", "0xff"),

@@ -39,7 +39,13 @@ def test_a_narrow_source_is_asked_whole() -> None:
 
 @pytest.mark.parametrize(
     ("interval", "expected"),
-    [("[-1e9, 1e9]", 0), ("[-3.5e38, inf]", 0), ("[-inf, 0]", 1), ("[-INF, -inf]", 1)],
+    [
+        ("[-1e9, 1e9]", 0),
+        ("[-0x1.8p3, 0X1p30]", 0),
+        ("[-3.5e38, inf]", 0),
+        ("[-inf, 0]", 1),
+        ("[-INF, -inf]", 1),
+    ],
 )
 def test_a_required_interval_is_safe_or_not(interval: str, expected: int) -> None:
     code, out, err = castigate_in_process(*BOTH, f"--require=float32/int32: {interval}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from fractions import Fraction
 
@@ -9,7 +10,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conformance.exchange.value_spelling import JsonNumber, NestedDatum, TensorDatum, datum, tensor
+from conformance.exchange.value_spelling import (
+    JsonNumber,
+    NestedDatum,
+    TensorDatum,
+    datum,
+    is_full_pattern,
+    tensor,
+)
 from oracles.reference import exact
 from oracles.reference.exact_text import exact_decimal
 from specs.errors import CastigateError
@@ -124,6 +132,42 @@ def test_a_decimal_between_values_names_the_nearest_or_none(name: str) -> None:
     assert min(named, refused) >= 10
 
 
+def written_in_hex(code: int, form: Format) -> str:
+    """The value of a pattern as a hexadecimal float, each time with a point elsewhere."""
+    number = exact.decode(form, code)
+    assert isinstance(number, exact.Number)
+    places = code % 4
+    digits = f"{number.significand:0{places + 1}x}"
+    at = len(digits) - places
+    power = number.exponent + 4 * places
+    return f"{'-' * number.sign}0x{digits[:at]}{'.' * (places > 0)}{digits[at:]}p{power}"
+
+
+@pytest.mark.ci_runs_one_of(8)
+@pytest.mark.parametrize("name", NARROW)
+def test_each_hexadecimal_float_is_read_as_its_pattern(name: str) -> None:
+    form = format_named(name)
+    for code in finite(form):
+        text = written_in_hex(code, form)
+        assert datum(form, text, "input") == code, text
+        assert datum(form, text.upper(), "input") == code, text
+
+
+@given(st.integers(0, 2**64 - 1))
+@example(1)
+@example(0x7FEFFFFFFFFFFFFF)
+def test_the_hexadecimal_float_that_python_prints_names_it(code: int) -> None:
+    [number] = struct.unpack("<d", code.to_bytes(8, "little"))
+    if math.isfinite(number):
+        assert datum(format_named("float64"), number.hex(), "input") == code
+
+
+def test_a_hexadecimal_float_is_never_taken_for_a_pattern() -> None:
+    for text in ("0x1.8p-126", "0x3f8p0000"):
+        assert len(text) == len("0x00400000")
+        assert not is_full_pattern(format_named("float32"), text)
+
+
 SPECIAL: dict[str, dict[str, int]] = {
     "float64": {
         "inf": 0x7FF0000000000000, "nan": 0x7FF8000000000000, "4.9e-324": 1,
@@ -135,6 +179,9 @@ SPECIAL: dict[str, dict[str, int]] = {
         "-0.0e5": 0x80000000, "+0": 0, ".5": 0x3F000000, "5.": 0x40A00000, "65520": 0x477FF000,
         "0.1": 0x3DCCCCCD, "1e-3": 0x3A83126F, "1E+3": 0x447A0000, "3.4028235e38": 0x7F7FFFFF,
         "1e-45": 1, "0e999999999999": 0,
+        "0x1p-24": 0x33800000, "-0x1.8p3": 0xC1400000, "+0X.8P+1": 0x3F800000, "0x1.p0": 0x3F800000,
+        "0x0p999999999999": 0, "-0x0.0p0": 0x80000000, "0x3f800000": 0x3F800000,
+        "0x3f800000p0": 0x4E7E0000, "0x1.fffffep127": 0x7F7FFFFF, "0x1p-149": 1,
     },
     "float16": {"inf": 0x7C00, "nan": 0x7E00, "6e-8": 1},
     "bfloat16": {"-nan": 0xFFC0, "3.14": 0x4049},
@@ -144,12 +191,12 @@ SPECIAL: dict[str, dict[str, int]] = {
     "float8e5m2fnuz": {"nan": 0x80},
     "float8e8m0": {"nan": 0xFF, "1.0": 0x7F},
     "float4e2m1": {"-0": 0x8},
-    "int8": {"-128": 0x80, "+5": 0x05, "-0": 0, "007": 7, "0x5": 5, "0x0005": 5},
+    "int8": {"-128": 0x80, "+5": 0x05, "-0": 0, "007": 7, "0x5": 5, "0x0005": 5, "0x1p3": 8, "-0x1p7": 0x80},
     "int16": {"0xff": 0xFF},
     "int4": {"-1": 0xF},
     "uint4": {"0x0f": 0xF},
     "uint64": {"18446744073709551615": 2**64 - 1},
-    "bool": {"0x1": 1, "0x01": 1, "0x00": 0, "1": 1, "0": 0, "true": 1, "False": 0},
+    "bool": {"0x1": 1, "0x01": 1, "0x00": 0, "1": 1, "0": 0, "true": 1, "False": 0, "0x1p0": 1},
 }  # fmt: skip
 
 
@@ -178,6 +225,18 @@ REFUSED = [
     ("float16", "-1e-8", "write 0x8000 (-0) or 0x8001 (about -"),
     ("float16", "1e-999999999999999", "write 0x0000 (0) or 0x0001"),
     ("float16", "1e999999999999999", "is outside the range of float16"),
+    ("float32", "0x1.000001p0", "write 0x3f800000 (1) or 0x3f800001 (about "),
+    ("float32", "-0x1.000001p0", "write 0xbf800000 (-1) or 0xbf800001 (about "),
+    ("float32", "0x1p-150", "write 0x00000000 (0) or 0x00000001 (about "),
+    ("float32", "0x1p-999999999999", "write 0x00000000 (0) or 0x00000001 (about "),
+    ("float32", "0x1p128", "is outside the range of float32"),
+    ("float32", "-0x1p999999999999", "is outside the range of float32"),
+    ("float8e4m3fn", "0x1.c2p8", "write 0x7e (448)"),
+    ("float8e8m0", "0x0p0", "float8e8m0 has no zero"),
+    ("int8", "0x1p-1", "is not a value of int8; write an integer such as 5"),
+    ("int8", "0x1p7", "`0x1p7` is outside the range of int8, -128 to 127"),
+    ("int8", "0x1p999999999999", "is outside the range of int8, -128 to 127"),
+    ("bool", "0x1p1", "`0x1p1` is outside the range of bool, 0 to 1"),
     ("float64", "1.7976931348623158e308", "write 0x7fefffffffffffff (about "),
     ("float64", "1e309", "is outside the range of float64"),
     ("float8e4m3fn", "17", "write 0x58 (16) or 0x59 (18)"),
@@ -215,7 +274,7 @@ REFUSED = [
         for text in (
             "", ".", "+", "e5", ".e5", "1e", "1e+", "--1", "1_0", "1,5", "1.5f", "１", " 1", "1\n",
             "ınf", "inf ", "nan(1)", "true", "0x", "0x3f80000g", "0x3f80_000", "3f800000",
-            "-0x3f800000",
+            "-0x3f800000", "0xp1", "0x.p1", "0x1.8", "0x1p", "0x1p0f", "0x1pf", "0x1.8.0p1",
         )
     ),
 ]  # fmt: skip
