@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from specs.branches import Ruling
 from specs.cases import Case
@@ -89,6 +90,13 @@ class Chain:
         return self.id
 
 
+class MissingStep(NamedTuple):
+    """A step of a chain that a document does not have: its dtypes and modes."""
+
+    document: str
+    pair: str
+
+
 @dataclass(frozen=True)
 class Company:
     """Chains that one program makes on one road, each of an input of its own.
@@ -111,6 +119,17 @@ def chain_named(text: str) -> Chain:
 
     Raise CastigateError if a step is no case.
     """
+    found = chain_if_any(text)
+    if isinstance(found, Chain):
+        return found
+    raise CastigateError(
+        f"{text.partition('/')[0]} has no cast from {found.pair} for a chain; castigate specs"
+        f" {found.document} lists its cases"
+    )
+
+
+def chain_if_any(text: str) -> Chain | MissingStep:
+    """The chain of an id, or the first step that the newest version of the document lacks."""
     document, *parts = text.split("/")
     known, version = document_and_version(document[:100], takes_yardsticks=True)
     name, versions = known.name, [version] if version else [*reversed(known.entry.versions)]
@@ -118,7 +137,7 @@ def chain_named(text: str) -> Chain:
     if places[:1] != [0] or not FEWEST_DTYPES <= len(places) <= MOST_DTYPES:
         raise CastigateError(
             f"`{text[:200]}` is no chain of casts; write DOCUMENT:VERSION/DTYPE/DTYPE/DTYPE, with"
-            " the modes of each step after its target"
+            f" the modes of each step after its target and {MOST_DTYPES} dtypes at most"
         )
     dtypes = [dtype_spelled(parts[place]) for place in places]
     ends = [*places[1:], len(parts)][1:]
@@ -128,12 +147,8 @@ def chain_named(text: str) -> Chain:
         if None not in steps:
             return Chain(tuple(step for step in steps if step is not None))
     at = tried[0].index(None)
-    pair = f"{dtypes[at]} to {dtypes[at + 1]}"
     words = f" with {', '.join(modes[at])}" if modes[at] else ""
-    raise CastigateError(
-        f"{document} has no cast from {pair}{words} for a chain; castigate specs {name} lists its"
-        " cases"
-    )
+    return MissingStep(name, f"{dtypes[at]} to {dtypes[at + 1]}{words}")
 
 
 def _dtype_places(parts: Sequence[str]) -> list[int]:

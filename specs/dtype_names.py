@@ -15,6 +15,8 @@ PREFIX = re.compile(r".*[.:](?=.)|^(?i:DT_)|^k(?=[A-Z])")
 MODULES = {"numpy": "np", "np": "np", "torch": "torch"}
 """Modules with words of their own: ``np.int`` is not what C calls ``int``."""
 BYTE_ORDER = re.compile(r"^[=>|](?=[a-z][0-9])")
+ROUNDED_OPERANDS = ("tf32", "tfloat32", "tensorfloat32")
+"""Spellings of TF32, to which matrix units round their operands; no tensor holds it."""
 LONGEST = 40
 """Characters of a word that an error repeats."""
 
@@ -34,12 +36,23 @@ def dtype_spelled(word: str) -> str:
         case [name]:
             return name
         case []:
+            refuse_rounded_operands(word)
             near = closest(_plain(word[:LONGEST]), _spellings())
             meant = f"did you mean `{next(iter(_spellings()[near]))}`?" if near else ""
             hint = meant or f"the dtypes are {', '.join(formats())}"
             raise CastigateError(f"unknown dtype `{word[:LONGEST]}`; {hint}")
         case names:
-            raise CastigateError(f"`{word[:LONGEST]}` may be {_either(names)}; write one of these")
+            raise CastigateError(f"`{word[:LONGEST]}` may be {either(names)}; write one of these")
+
+
+def refuse_rounded_operands(word: str) -> None:
+    """Raise an error if a word means a format of operands, which tensors do not have."""
+    if _plain(word[:LONGEST]) in ROUNDED_OPERANDS:
+        raise CastigateError(
+            f"`{word[:LONGEST]}` is no dtype of a tensor: matrix units round float32 operands to"
+            " its 10 bits of mantissa, and their results are float32; no encoded document lists"
+            " casts from or to it, so ask about float32"
+        )
 
 
 def _plain(word: str) -> str:
@@ -62,6 +75,7 @@ def _spellings() -> dict[str, tuple[str, ...]]:
     return found | {name: (name,) for name in every_format()}
 
 
-def _either(names: list[str]) -> str:
+def either(names: list[str]) -> str:
+    """The names as choices: ``a, b or c``."""
     *most, last = names
-    return f"{', '.join(most)} or {last}"
+    return f"{', '.join(most)} or {last}" if most else last

@@ -1,15 +1,17 @@
 """Finds the cases that a question is about, in the words in which people ask it.
 
 A question is a case id; or a document, with or without a version, and two dtypes; or two dtypes
-alone, which all documents answer. Dtypes are spelled as frameworks do. What a question leaves out
-is the newest version that has the pair, and the default modes. One number of a quantization is
-asked about in a sentence: quantize 0.25 by 0.1 as float16.
+alone, which all documents answer. Three dtypes or more are a chain of casts. A word or the
+beginning of a document's name stands for all documents with such a name. Dtypes are spelled as
+frameworks do; they stand one after another, with `to` or a slash between them or nothing. What a
+question leaves out is the newest version that has the pair, and the default modes. One number of a
+quantization is asked about in a sentence: quantize 0.25 by 0.1 as float16.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import NamedTuple
@@ -18,13 +20,15 @@ from specs.bitcast_ruling import ruling_if_any
 from specs.bitcast_shapes import parse_shape
 from specs.calls import SHAPE
 from specs.cases import Case
-from specs.dtype_names import dtype_spelled, dtypes_spelled
+from specs.chains import MOST_DTYPES, Chain, chain_if_any, chain_named, has_chains, is_chain
+from specs.dtype_names import dtype_spelled, dtypes_spelled, either, refuse_rounded_operands
 from specs.errors import CastigateError
-from specs.loader import documents
+from specs.loader import documents, yardsticks
 from specs.operations import is_bitcast, is_cast
 from specs.outcomes import Anything
 from specs.ruling import ruling
 from specs.selection import case_named, cases_of_pair
+from specs.suggestions import closest
 
 SHAPE_TEXT = re.compile(r"scalar|\d{1,9}(x\d{1,9}){0,63}", re.ASCII)
 MOST_ELEMENTS = 1 << 24
@@ -43,14 +47,28 @@ PREPOSITIONS = ("by", "as", "to", "zero")
 """The words of a sentence before the scale, the dtype of the input, that of the result, and the
 zero point; the last two may be left out."""
 
+TO = "to"
+"""What may stand between two dtypes."""
+
 
 class Question(NamedTuple):
     """The cases that are asked about, and the words after them.
 
-    ``is_open`` says that no document was named.
+    ``is_open`` says that several documents answer.
     """
 
     cases: list[Case]
+    inputs: list[str]
+    is_open: bool = False
+
+
+class ChainQuestion(NamedTuple):
+    """The chains that are asked about, and the words after them.
+
+    ``is_open`` says that several documents answer.
+    """
+
+    chains: list[Chain]
     inputs: list[str]
     is_open: bool = False
 
@@ -84,24 +102,116 @@ def read_sentence(words: Sequence[str]) -> Sentence | None:
 
 def read_question(words: Sequence[str]) -> Question:
     """Read a question and its inputs; raise an error if it names no case."""
+    document, path, inputs = _parts(words)
+    is_known = _is_document(document) or bool(documents_called(document))
+    if is_known and len(path) < 2:
+        raise CastigateError(
+            f"`{document}` is a document; name two dtypes too: {document} float32 int32"
+        )
+    if _is_document(document):
+        return Question([_case(document, path)], inputs)
+    if document and not is_known:
+        return Question([case_named("/".join([document, *path]))], inputs)
+    if len(path) < 2:
+        dtype_spelled(words[0])
+        raise CastigateError(f"`{words[0]}` is one dtype; name two: {words[0]} int32")
+    if not document:
+        return Question(_of_all_documents(path, documents()), inputs, is_open=True)
+    cases = _of_documents_called(document, path)
+    return Question(cases, inputs, is_open=len(cases) > 1)
+
+
+def read_chains(words: Sequence[str]) -> ChainQuestion | None:
+    """Read a question about a chain of casts; None if it names fewer than three dtypes."""
+    document, path, inputs = _parts(words)
+    if not is_chain(path):
+        return None
+    asked = "/".join(path)
+    if _is_document(document) or document.partition(":")[0] in yardsticks():
+        return ChainQuestion([chain_named(f"{document}/{asked}")], inputs)
+    dtypes = [dtype_spelled(part) for part in path if ":" not in part]
+    if len(dtypes) > MOST_DTYPES:
+        raise CastigateError(
+            f"the chain `{asked[:200]}` has {len(dtypes)} dtypes; a chain has {MOST_DTYPES} at most"
+        )
+    names = documents_called(document) if document else [*documents()]
+    versions = "".join(document.partition(":")[1:])
+    tried = [chain_if_any(f"{name}{versions}/{asked}") for name in names if has_chains(name)]
+    chains = [found for found in tried if isinstance(found, Chain)]
+    if not chains:
+        of = f"of {', '.join(names)} " if document else ""
+        raise CastigateError(
+            f"no document {of}has all casts of the chain {asked}; castigate specs lists the"
+            " documents"
+        )
+    return ChainQuestion(chains, inputs, is_open=len(chains) > 1 or not document)
+
+
+def documents_called(word: str) -> list[str]:
+    """The documents whose name begins with a word or has it among its parts.
+
+    >>> documents_called("wasm")
+    ['wasm-convert', 'wasm-reinterpret']
+    """
+    name, _, version = word.lower().replace("_", "-").partition(":")
+    return [
+        each
+        for each, document in documents().items()
+        if name and (each.startswith(name) or name in each.split("-"))
+        if not version or version in document.entry.versions
+    ]
+
+
+class _Parts(NamedTuple):
+    """The document of a question, if one is named, its dtypes with their modes, and its inputs."""
+
+    document: str
+    path: list[str]
+    inputs: list[str]
+
+
+def _parts(words: Sequence[str]) -> _Parts:
+    """Split a question; a path with slashes is all of it, else dtypes are words of their own."""
     first, *rest = words
-    parts = first.split("/")
-    if len(parts) == 1 and _is_document(first):
-        if len(rest) < 2:
-            raise CastigateError(
-                f"`{first}` is a document; name two dtypes too: {first} float32 int32"
-            )
-        source, target, *inputs = rest
-        return Question([_case(first, [source, target])], inputs)
-    if len(parts) > 2 and (_is_document(parts[0]) or not dtypes_spelled(parts[0])):
-        return Question([_case(parts[0], parts[1:])], rest)
-    if len(parts) == 1:
-        if not rest:
-            dtype_spelled(first)
-            raise CastigateError(f"`{first}` is one dtype; name two: {first} int32")
-        target, *inputs = rest
-        return Question(_of_all_documents(first, [target]), inputs, is_open=True)
-    return Question(_of_all_documents(parts[0], parts[1:]), rest, is_open=True)
+    head, *path = first.split("/")
+    name = head.partition(":")[0]
+    is_dtype = bool(dtypes_spelled(head))
+    is_document = name in documents() or name in yardsticks()
+    is_document |= not is_dtype and (bool(documents_called(head)) or len(path) > 1)
+    for word in (head, *path):
+        refuse_rounded_operands(word)
+    if path:
+        return _Parts(head, path, rest) if is_document else _Parts("", [head, *path], rest)
+    path, inputs = _dtypes_first(rest if is_document else words)
+    if not (is_document or is_dtype) and len(path) > 2:
+        near = closest(name, [*documents(), *(each.split("-")[0] for each in documents())])
+        meant = f"did you mean `{near}`? " if near else ""
+        raise CastigateError(
+            f"`{head[:100]}` is no document and no dtype; {meant}castigate specs lists the"
+            " documents"
+        )
+    if len(path) > 2:
+        path = [*map(dtype_spelled, path)]
+    return _Parts(head if is_document else "", path, inputs)
+
+
+def _dtypes_first(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split words into the dtypes at their beginning, with or without `to` between, and the rest.
+
+    The second word is always one, and what follows is one if it can be: no number is a dtype. Texts
+    can be, and have no place in a chain.
+    """
+    path, rest = list(words[:1]), list(words[1:])
+    is_text = dtypes_spelled("".join(path)) == ["string"]
+    while rest:
+        has_preposition = rest[0] == TO and len(rest) > 1
+        given = rest[has_preposition]
+        if len(path) > 1 and (is_text or not (has_preposition or dtypes_spelled(given))):
+            break
+        refuse_rounded_operands(given)
+        path.append(given)
+        rest = rest[has_preposition + 1 :]
+    return path, rest
 
 
 def case_of_any_shape(case_id: str) -> Case:
@@ -161,33 +271,65 @@ def _case(document: str, parts: Sequence[str]) -> Case:
     )
 
 
-def _of_all_documents(source_word: str, more: Sequence[str]) -> list[Case]:
+def _of_documents_called(word: str, path: Sequence[str]) -> list[Case]:
+    """The cases of a pair in documents that a word means: casts, or else the only case there is."""
+    names, version = documents_called(word), word.partition(":")[2]
+    casts = _casts(path, names, version)
+    listed = [case for name in names if (case := _case_if_any(name, version, path)) is not None]
+    if casts and (any(map(_tells_values, casts)) or all(map(is_cast, listed))):
+        return casts
+    pair = " to ".join(map(dtype_spelled, path[:2]))
+    if not listed:
+        raise CastigateError(
+            f"no document called `{word}` lists {pair}: it may be {either(names)}; castigate specs"
+            " DOCUMENT lists its cases"
+        )
+    if len(listed) > 1:
+        choices = either([case.document for case in listed])
+        raise CastigateError(f"`{word}` may be {choices} for {pair}; write one of these")
+    return listed
+
+
+def _case_if_any(document: str, version: str, path: Sequence[str]) -> Case | None:
+    try:
+        return _case(f"{document}:{version}".rstrip(":"), path)
+    except CastigateError:
+        return None
+
+
+def _of_all_documents(path: Sequence[str], names: Iterable[str]) -> list[Case]:
+    """The case of a pair in each document of casts; raise an error if there is none."""
+    found = _casts(path, names)
+    if not found:
+        source, target = map(dtype_spelled, path[:2])
+        raise CastigateError(
+            f"no document lists a cast from {source} to {target}"
+            + (f" with {', '.join(path[2:])}" if path[2:] else "")
+            + "; castigate specs lists the documents"
+        )
+    return found
+
+
+def _casts(path: Sequence[str], names: Iterable[str], only_version: str = "") -> list[Case]:
     """The case of a pair in each document of casts that lists it and speaks of values.
 
     A document that only follows another one adds nothing to it.
     """
-    source, target = dtype_spelled(source_word), dtype_spelled(more[0])
+    source, target = map(dtype_spelled, path[:2])
     found = []
-    for name in documents():
+    for name in names:
         first_of_version = []
         versions = documents()[name].entry.versions
         for version in _newest_first(name):
-            if versions[version].follows:
+            if versions[version].follows or only_version not in ("", version):
                 continue
             for case in cases_of_pair(name, version, source, target):
-                if is_cast(case) and set(more[1:]) <= set(case.id.split("/")[3:]):
+                if is_cast(case) and set(path[2:]) <= set(case.id.split("/")[3:]):
                     first_of_version.append(case)
                     break
         telling = filter(_tells_values, first_of_version)
         found += [next(telling, first_of_version[0])] if first_of_version else []
-    found = [case for case in found if _tells_values(case)] or found
-    if not found:
-        raise CastigateError(
-            f"no document lists a cast from {source} to {target}"
-            + (f" with {', '.join(more[1:])}" if more[1:] else "")
-            + "; castigate specs lists the documents"
-        )
-    return found
+    return [case for case in found if _tells_values(case)] or found
 
 
 def _tells_values(case: Case) -> bool:

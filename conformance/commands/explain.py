@@ -15,7 +15,12 @@ from typer.core import TyperCommand
 
 from conformance.commands.options import BackendOption, PythonOption, RulesOption, TimeoutOption
 from conformance.exchange.block_explanation import block_lines, explain_block
-from conformance.exchange.chain_explanation import explain_chain, explain_chain_lines
+from conformance.exchange.chain_explanation import (
+    chain_table_lines,
+    explain_chain,
+    explain_chain_lines,
+    strictest_chain,
+)
 from conformance.exchange.explanation import (
     bitcast_bits,
     conflict_lines,
@@ -31,11 +36,10 @@ from conformance.exchange.quantization_explanation import (
 )
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close, load_isolated
-from specs.chains import chain_named, is_chain
 from specs.errors import CastigateError
 from specs.model.quantization_entry import STEPS
 from specs.operations import is_bitcast, operation_of
-from specs.questions import read_question, read_sentence
+from specs.questions import ChainQuestion, read_chains, read_question, read_sentence
 from specs.selection import decided_by
 
 
@@ -58,10 +62,12 @@ def explain_command(
         list[str],
         typer.Argument(
             metavar="QUESTION [INPUT]...",
-            help="What is asked: two dtypes (float32 e4m3fn), a document and two dtypes (onnx-cast"
-            " float32 int8), a case id, or a chain of casts (onnx-cast/float32/int32/bool); or one"
+            help="What is asked: two dtypes (float32 e4m3fn), or more for a chain of casts (float32"
+            " int32 bool), with `to` between them or not; before them a document (onnx-cast float32"
+            " int8) or a word of its name (wasm float32 int32); or a case id; or one"
             " quantization, in words (quantize 0.25 by 0.1 as float16 to int8 zero 3)."
-            " Then values such as 65520, -inf, nan, true or 0x477ff000, or texts; put -- before a"
+            " Then values such as 65520, 0x1.8p3, -inf, nan, true or 0x477ff000, or texts; put --"
+            " before a"
             " text that begins with --. For a bitcast: all elements of one tensor, or none.",
         ),
     ],
@@ -81,19 +87,18 @@ def explain_command(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Show what documents allow for inputs, by which rule, and what each backend answers."""
-    first, *values = words
-    if is_chain(first.split("/")):
-        raise CastigateError(f"a chain of casts needs its document: onnx-cast/{first}")
-    if is_chain(first.split("/")[1:]):
-        _explain_chain(first, values, backend or (), python or (), timeout, as_json)
-        return
     if (sentence := read_sentence(words)) is not None:
         if scale is not None or zero is not None:
             raise CastigateError(
-                f"`{first}` takes the scale and the zero point as words: by SCALE, zero ZERO"
+                f"`{words[0]}` takes the scale and the zero point as words: by SCALE, zero ZERO"
             )
         case, given, scale, zero = sentence
         words = [case.id, given]
+    if (of_chains := read_chains(words)) is not None:
+        if scale is not None or zero is not None:
+            raise CastigateError("--scale and --zero are for documents of quantization, not chains")
+        _explain_chains(of_chains, words, backend or (), python or (), timeout, as_json)
+        return
     cases, inputs, is_open = read_question(words)
     cases = [*cases, *decided_by(cases, rules or ())]
     configs = launch_configs(backend or (), python or (), timeout)
@@ -143,27 +148,38 @@ def explain_command(
             typer.echo(f"the rule and its clause: {command}")
 
 
-def _explain_chain(
-    name: str,
-    inputs: Sequence[str],
+def _explain_chains(
+    asked: ChainQuestion,
+    words: Sequence[str],
     backends: Sequence[str],
     pythons: Sequence[str],
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Show what a chain allows for inputs, and what backends answer on each of their roads."""
-    chain = chain_named(name)
+    """Show what chains allow for inputs, and what backends answer on each of their roads."""
+    chains, inputs, is_open = asked
     if not inputs:
+        name = shlex.join(words)
         raise CastigateError(
-            f"`{name}` needs inputs of {chain.source}; write castigate explain {name} INPUT…"
+            f"`{name}` needs inputs of {chains[0].source}; write castigate explain {name} INPUT…"
         )
     with ExitStack() as stack:
         loaded = []
         for each, config in launch_configs(backends, pythons, timeout).items():
             loaded.append(load_isolated(each, config))
             stack.callback(close, loaded[-1])
-        for explained in [explain_chain(chain, text, loaded) for text in inputs]:
+        found = [[explain_chain(chain, text, loaded) for chain in chains] for text in inputs]
+    for of_input in found:
+        if is_open and not as_json:
+            typer.echo("\n".join(chain_table_lines(chains, of_input)))
+            continue
+        for chain, explained in zip(chains, of_input, strict=True):
             _show(explained, partial(explain_chain_lines, chain), as_json)
+    if is_open and not as_json:
+        strictest = strictest_chain(chains, found[0])
+        named = [f"--backend={name}" for name in backends]
+        command = shlex.join(["castigate", "explain", strictest.id, inputs[0], *named])
+        typer.echo(f"the steps: {command}")
 
 
 def _show(

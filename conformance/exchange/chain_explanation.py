@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Rais
 from oracles.backend.requests import CastChains
 from oracles.protocol import chain_roads_of
 from oracles.reference import expect_by_exact
-from oracles.reference.chain_ends import ends
+from oracles.reference.chain_ends import LEVELS, ends
 from oracles.registry import Backend
 from reports.counterexample.drawing import aligned_rows, allowed_columns, datum_columns
+from reports.findings.finding_text import OUTCOME_WORDS, datum_words
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.chain_answers import ends_words
 from reports.grading.divergences import datum_of
@@ -93,15 +94,21 @@ def explain_chain_lines(chain: Chain, explained: dict[str, Any]) -> Iterator[str
     rows += [("allowed", allowed_columns(target, each)) for each in explained["allowed"]]
     without = f"without {' and '.join(chain.dtypes[1:-1])}"
     rows += [(without, allowed_columns(target, each)) for each in explained["direct"]]
-    for name, roads in explained["answers"].items():
-        answers: dict[str, list[str]] = {}
-        for road, answer in roads.items():
-            answers.setdefault(answer if isinstance(answer, str) else str(answer), []).append(road)
-        for answer, same in answers.items():
-            is_code = answer.startswith("0x")
-            shown = datum_columns(target, int(answer, 16)) if is_code else (answer, "", "")
-            rows.append((_name(name, same, len(answers) > 1), shown))
+    for name, answer in _answers_of_roads(explained["answers"]):
+        is_code = answer.startswith("0x")
+        rows.append((name, datum_columns(target, int(answer, 16)) if is_code else (answer, "", "")))
     yield from aligned_rows(rows)
+
+
+def _answers_of_roads(answers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each backend's name, with a road where roads differ, and its answer."""
+    for name, roads in answers.items():
+        of_answer: dict[str, list[str]] = {}
+        for road, answer in roads.items():
+            text = answer if isinstance(answer, str) else str(answer)
+            of_answer.setdefault(text, []).append(road)
+        for answer, same in of_answer.items():
+            yield _name(name, same, len(of_answer) > 1), answer
 
 
 def _name(backend: str, roads: Sequence[str], has_others: bool) -> str:
@@ -110,3 +117,38 @@ def _name(backend: str, roads: Sequence[str], has_others: bool) -> str:
         return backend
     more = f" and {len(roads) - 1} more" if len(roads) > 1 else ""
     return f"{backend} {roads[0]}{more}"
+
+
+def chain_table_lines(
+    chains: Sequence[Chain], explained: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
+    """A heading, and a line per document: the level, what it allows, and what without the middle.
+
+    Below it stands what each backend answers. ``explained`` has the same input for each chain.
+    """
+    path = " to ".join(chains[0].dtypes)
+    yield f"{path} of {datum_words(chains[0].source, explained[0]['input'])}"
+    without = f"without {' and '.join(chains[0].dtypes[1:-1])}"
+    rows = []
+    for chain, found in zip(chains, explained, strict=True):
+        modes = dict.fromkeys(f"{n}:{value}" for step in chain.steps for n, value in step.modes)
+        level = "open" if found["level"] == "unspecified" else found["level"]
+        allowed, direct = (_in_words(chain.target, found[key]) for key in ("allowed", "direct"))
+        rows.append((" ".join([chain.edition, *modes]), level, allowed, f"{without} {direct}"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row, chain, found in zip(rows, chains, explained, strict=True):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield f"  {'  '.join(cells)}".rstrip()
+        for name, answer in _answers_of_roads(found["answers"]):
+            is_code = answer.startswith("0x")
+            yield f"    {datum_words(chain.target, answer) if is_code else answer} from {name}"
+
+
+def strictest_chain(chains: Sequence[Chain], explained: Sequence[Mapping[str, Any]]) -> Chain:
+    """The chain that decides an input most strictly; of several the first."""
+    ranks = [LEVELS.index(found["level"]) for found in explained]
+    return chains[ranks.index(max(ranks))]
+
+
+def _in_words(target: str, allowed: Sequence[str]) -> str:
+    return " or ".join(OUTCOME_WORDS.get(each) or datum_words(target, each) for each in allowed)

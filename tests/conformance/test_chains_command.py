@@ -32,7 +32,7 @@ def test_a_chain_is_explained_step_by_step() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["float32/int32/bool", "1"], "a chain of casts needs its document"),
+        (["float32/int32/bool"], "`float32/int32/bool` needs inputs of float32"),
         (["onnx-cast/float32/int32/bool"], "needs inputs of float32"),
         (["onnx-cast/float32/int32/bool", "x"], "`x`"),
         (["onnx-cast/float32/string/bool", "1"], "no cast from float32 to string for a chain"),

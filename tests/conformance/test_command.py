@@ -138,6 +138,30 @@ def test_explain_compares_documents_and_backends_in_a_line_each() -> None:
     assert lines[-1].startswith("the rule and its clause: castigate explain ")
 
 
+def test_explain_asks_a_chain_of_every_document_in_a_line_each() -> None:
+    asked = ("fp32", "to", "bf16", "int8", "106.75", "--backend", "reference")
+    code, out, err = castigate("explain", *asked)
+    heading, *lines, last = out.splitlines()
+    assert (code, err) == (0, "")
+    assert heading == "float32 to bfloat16 to int8 of 0x42d58000 (106.75)"
+    at = [line.split()[0] for line in lines].index("onnx-cast:25")
+    assert lines[at].split()[1:4] == ["recommended", "0x6b", "(107)"]
+    assert lines[at].endswith("without bfloat16 0x6a (106)")
+    assert lines[at + 1] == "    0x6b (107) from reference"
+    assert last == (
+        "the steps: castigate explain onnx-cast:25/float32/bfloat16/int8 106.75 --backend=reference"
+    )
+
+
+def test_explain_as_json_has_a_line_for_each_document_of_a_chain() -> None:
+    code, out, _ = castigate("explain", "--json", "fp32", "bf16", "int8", "106.75", "1")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    chains = [each["chain"] for each in found]
+    assert len(chains) == 2 * len({*chains}) > 2
+    assert {each["input"] for each in found} == {"0x42d58000", "0x3f800000"}
+
+
 def test_explain_says_where_a_text_contradicts_another_and_which_reading_was_taken() -> None:
     code, out, err = castigate("explain", "onnx-cast", "float32", "e4m3fnuz", "inf")
     assert (code, err) == (0, "")

@@ -11,7 +11,13 @@ from specs.cases import Case
 from specs.dtype_names import dtype_spelled, dtypes_spelled
 from specs.errors import CastigateError
 from specs.formats import formats
-from specs.questions import Sentence, case_of_any_shape, read_question, read_sentence
+from specs.questions import (
+    Sentence,
+    case_of_any_shape,
+    read_chains,
+    read_question,
+    read_sentence,
+)
 from specs.selection import case_named, decided_by
 
 SPELLINGS = {
@@ -50,6 +56,8 @@ def test_every_dtype_means_itself_and_every_spelling_some_dtype() -> None:
         ("f4", "`f4` may be float32 or float4e2m1; write one of these"),
         ("int", "`int` may be int64 or int32; write one of these"),
         ("flaot32", "unknown dtype `flaot32`; did you mean `float32`?"),
+        ("tf32", "`tf32` is no dtype of a tensor: matrix units round float32 operands to its 10 "),
+        ("torch.TensorFloat-32", "`torch.TensorFloat-32` is no dtype of a tensor: matrix units "),
         ("☃", "unknown dtype `☃`; the dtypes are float64, "),
     ],
 )
@@ -75,6 +83,15 @@ QUESTIONS = {
     "round_mode:down",
     "pypto-cast/fp32/fp16": "pypto-cast:0.2/float32/float16/mode:CAST_NONE",
     "onnx-bitcast/int8/u8": "onnx-bitcast:26/int8/uint8/shape:scalar",
+    "onnx-cast fp32 to half": "onnx-cast:25/float32/float16",
+    "wasm float32 i32": "wasm-convert:3.0/float32/int32/operator:trunc",
+    "wasm:2.0 float32 to i32": "wasm-convert:2.0/float32/int32/operator:trunc",
+    "wasm/float32/i32/operator:trunc_sat": "wasm-convert:3.0/float32/int32/operator:trunc_sat",
+    "webnn float32 int8": "webnn-cast:draft/float32/int8",
+    "numpy f32 s8": "numpy-astype:2.4/float32/int8/casting:unsafe",
+    "Array_API f32 s8": "array-api-astype:2025.12/float32/int8",
+    "reinterpret f32 i32": "wasm-reinterpret:3.0/float32/int32/shape:scalar",
+    "tensorflow f32 i32": "tensorflow-bitcast:2023/float32/int32/shape:scalar",
 }
 
 
@@ -83,6 +100,54 @@ def test_a_question_names_its_case(asked: str, case: str) -> None:
     found = read_question([*asked.split(), "nan", "-inf"])
     assert [each.id for each in found.cases] == [case]
     assert found.inputs == ["nan", "-inf"]
+
+
+def test_a_word_of_names_is_asked_of_all_documents_that_have_it() -> None:
+    found = read_question(["torch", "float32", "int8", "300"])
+    assert {case.document for case in found.cases} == {"torch-module-type", "torch-tensor-to"}
+    assert (found.inputs, found.is_open) == (["300"], True)
+
+
+def test_the_preposition_between_dtypes_may_be_left_out() -> None:
+    for asked in ("fp32 to e4m3fn 465 to", "fp32 e4m3fn 465 to", "fp32/e4m3fn 465 to"):
+        assert read_question(asked.split()) == read_question(["float32", "e4m3fn", "465", "to"])
+
+
+CHAINS = {
+    "onnx-cast/float32/int32/bool": "onnx-cast:25/float32/int32/bool",
+    "onnx-cast:19 fp32 bf16 int8": "onnx-cast:19/float32/bfloat16/int8",
+    "onnx-cast fp32 to bf16 to int8": "onnx-cast:25/float32/bfloat16/int8",
+    "onnx fp32 bf16 to half int8": "onnx-cast:25/float32/bfloat16/float16/int8",
+    "stablehlo/fp32/bf16/int8": "stablehlo-convert:1.20/float32/bfloat16/int8",
+    "plain-cast:wraps fp32 bf16 int8": "plain-cast:wraps/float32/bfloat16/int8",
+}
+
+
+@pytest.mark.parametrize(("asked", "chain"), CHAINS.items())
+def test_three_dtypes_are_a_chain(asked: str, chain: str) -> None:
+    found = read_chains([*asked.split(), "-106.75", "0x1p3"])
+    assert found is not None
+    assert [each.id for each in found.chains] == [chain]
+    assert (found.inputs, found.is_open) == (["-106.75", "0x1p3"], False)
+
+
+@pytest.mark.parametrize(
+    "asked", ["fp32 bf16 int8", "fp32 to bf16 to int8", "fp32 bf16 to int8", "fp32/bf16/int8"]
+)
+def test_a_chain_alone_is_asked_of_every_document_that_has_its_casts(asked: str) -> None:
+    found = read_chains([*asked.split(), "106.75"])
+    assert found is not None
+    assert found.is_open
+    assert found.inputs == ["106.75"]
+    documents_of = {chain.steps[0].document for chain in found.chains}
+    assert {"onnx-cast", "stablehlo-convert"} <= documents_of
+    assert not {"numpy-astype", "onnx-cast-like", "torch-view"} & documents_of
+    assert {chain.dtypes for chain in found.chains} == {("float32", "bfloat16", "int8")}
+
+
+@pytest.mark.parametrize("asked", ["float32 int32 1", "string double half", "onnx-cast/int8/bool"])
+def test_two_dtypes_and_a_text_are_no_chain(asked: str) -> None:
+    assert read_chains(asked.split()) is None
 
 
 def test_two_dtypes_alone_are_asked_of_all_documents() -> None:
@@ -215,12 +280,50 @@ def test_a_pair_alone_is_asked_of_every_document_that_speaks_of_its_values() -> 
             "pypto-cast c64 int8",
             "pypto-cast lists no pair complex64 to int8; castigate specs pypto-cast ",
         ),
+        ("wasm", "`wasm` is a document; name two dtypes too: wasm float32 int32"),
+        (
+            "wasm int8 int4 1",
+            "no document called `wasm` lists int8 to int4: it may be wasm-convert ",
+        ),
+        ("wasmx float32 i32 nan", "`wasmx` is no document and no dtype; did you mean `wasm`? "),
+        (
+            "bitcast float32 int32 1",
+            "`bitcast` may be cinn-bitcast-calls, cinn-bitcast-convert, onnx-bitcast, ",
+        ),
+        ("tf32 float32 1", "`tf32` is no dtype of a tensor: "),
+        ("onnx-cast/float32/tf32 1", "`tf32` is no dtype of a tensor: "),
+        ("fp32 to bf16 to int9 1", "unknown dtype `int9`; did you mean "),
         ("int8/uint8/saturate:1", "no document lists a cast from int8 to uint8 with saturate:1; "),
     ],
 )
 def test_a_question_without_a_case_is_refused_with_a_hint(asked: str, message: str) -> None:
     with pytest.raises(CastigateError) as error:
         read_question(asked.split())
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            "numpy fp32 bf16 int8 1",
+            "no document of numpy-astype has all casts of the chain float32/bfloat16/int8; ",
+        ),
+        (
+            "fp32 str int8 1",
+            "no document has all casts of the chain float32/string/int8; castigate ",
+        ),
+        (
+            "fp32 half fp32 half fp32 1",
+            "the chain `float32/float16/float32/float16/float32` has 5 ",
+        ),
+        ("fp32 int int8 1", "`int` may be int64 or int32; write one of these"),
+        ("onnx-cast fp32 str int8 1", "onnx-cast has no cast from float32 to string for a chain; "),
+    ],
+)
+def test_a_chain_that_no_document_has_is_refused_with_a_hint(asked: str, message: str) -> None:
+    with pytest.raises(CastigateError) as error:
+        read_chains(asked.split())
     assert str(error.value).startswith(message)
 
 
