@@ -147,6 +147,19 @@ def read_chains(words: Sequence[str]) -> ChainQuestion | None:
     return ChainQuestion(chains, inputs, is_open=len(chains) > 1 or not document)
 
 
+def worked_case(case: Case, code: int) -> Case:
+    """The case of a page's example that has an input which the case itself leaves open.
+
+    The case itself if no example has it.
+    """
+    if case.example is None and ruling(case).is_open:
+        for each in cases_of_pair(case.document, case.version, case.source, case.target):
+            has_example = each.example is not None and each.modes == case.modes
+            if has_example and code in dict(ruling(each).worked):
+                return each
+    return case
+
+
 def documents_called(word: str) -> list[str]:
     """The documents whose name begins with a word or has it among its parts.
 
@@ -313,7 +326,8 @@ def _of_all_documents(path: Sequence[str], names: Iterable[str]) -> list[Case]:
 def _casts(path: Sequence[str], names: Iterable[str], only_version: str = "") -> list[Case]:
     """The case of a pair in each document of casts that lists it and speaks of values.
 
-    A document that only follows another one adds nothing to it.
+    If these only refuse the pair, documents that leave its values open have their cases too. A
+    document that only follows another one adds nothing to it.
     """
     source, target = map(dtype_spelled, path[:2])
     found = []
@@ -327,9 +341,11 @@ def _casts(path: Sequence[str], names: Iterable[str], only_version: str = "") ->
                 if is_cast(case) and set(path[2:]) <= set(case.id.split("/")[3:]):
                     first_of_version.append(case)
                     break
-        telling = filter(_tells_values, first_of_version)
-        found += [next(telling, first_of_version[0])] if first_of_version else []
-    return [case for case in found if _tells_values(case)] or found
+        of_values = filter(_tells_values, first_of_version)
+        found += [next(of_values, first_of_version[0])] if first_of_version else []
+    telling = [case for case in found if _tells_values(case)]
+    # Where only refusals speak of values, the others list what those lack, such as complex dtypes.
+    return found if all(ruling(case).is_rejection for case in telling) else telling
 
 
 def _tells_values(case: Case) -> bool:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Annotated, Any
 
 import typer
@@ -23,11 +23,13 @@ from conformance.exchange.chain_explanation import (
 )
 from conformance.exchange.explanation import (
     bitcast_bits,
+    case_of_input,
     conflict_lines,
     explain,
     explain_bitcast,
     explain_bitcast_lines,
     explain_lines,
+    note_lines,
 )
 from conformance.exchange.pair_comparison import most_telling, pair_lines
 from conformance.exchange.quantization_explanation import (
@@ -131,18 +133,26 @@ def explain_command(
                 f"`{asked}` needs inputs of {case.source}; write castigate explain {asked} INPUT…"
             )
         # All inputs are read before the first is shown: a wrong one leaves nothing on stdout.
-        found = [[explain(each, text, backends) for each in cases] for text in inputs]
-        for of_input in found:
+        asked_of = [[case_of_input(each, text) for each in cases] for text in inputs]
+        found = [
+            [explain(each, text, backends) for each in of_input]
+            for of_input, text in zip(asked_of, inputs, strict=True)
+        ]
+        for of_input, shown in zip(asked_of, found, strict=True):
             if is_open and not as_json:
-                typer.echo("\n".join(pair_lines(cases, of_input, backends)))
+                typer.echo("\n".join(pair_lines(of_input, shown, backends)))
             else:
-                for each, shown in zip(cases, of_input, strict=True):
-                    _show(shown, partial(explain_lines, each), as_json)
-        if not is_open and not as_json:
+                for each, one in zip(of_input, shown, strict=True):
+                    _show(one, partial(explain_lines, each), as_json)
+        if as_json:
+            return
+        notes = note_lines(chain.from_iterable(asked_of), chain.from_iterable(found))
+        typer.echo("".join(f"{line}\n" for line in notes), nl=False)
+        if not is_open:
             broken = (each["rule"] for each, *_ in found)
             typer.echo("".join(f"{line}\n" for line in conflict_lines(case, broken)), nl=False)
-        if is_open and not as_json:
-            told = most_telling(cases, found[0])
+        else:
+            told = most_telling(asked_of[0], found[0])
             named = [f"--backend={name}" for name in backend or ()]
             command = shlex.join(["castigate", "explain", told.id, inputs[0], *named])
             typer.echo(f"the rule and its clause: {command}")
@@ -168,13 +178,13 @@ def _explain_chains(
         for each, config in launch_configs(backends, pythons, timeout).items():
             loaded.append(load_isolated(each, config))
             stack.callback(close, loaded[-1])
-        found = [[explain_chain(chain, text, loaded) for chain in chains] for text in inputs]
+        found = [[explain_chain(each, text, loaded) for each in chains] for text in inputs]
     for of_input in found:
         if is_open and not as_json:
             typer.echo("\n".join(chain_table_lines(chains, of_input)))
             continue
-        for chain, explained in zip(chains, of_input, strict=True):
-            _show(explained, partial(explain_chain_lines, chain), as_json)
+        for asked_chain, explained in zip(chains, of_input, strict=True):
+            _show(explained, partial(explain_chain_lines, asked_chain), as_json)
     if is_open and not as_json:
         strictest = strictest_chain(chains, found[0])
         named = [f"--backend={name}" for name in backends]

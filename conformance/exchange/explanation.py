@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from math import prod
 from textwrap import TextWrapper
 from typing import Any
@@ -22,7 +23,13 @@ from oracles.backend.requests import Bitcast
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
 from oracles.registry import Backend
-from reports.counterexample.drawing import aligned_rows, allowed_columns, datum_columns
+from reports.counterexample.drawing import (
+    DatumColumns,
+    aligned_rows,
+    allowed_columns,
+    complex_text,
+    datum_columns,
+)
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.divergences import datum_of
 from reports.problem_words import words
@@ -31,12 +38,21 @@ from specs.bitcast_shapes import format_shape
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.errors import CastigateError
+from specs.formats import Format, format_named
 from specs.loader import documents
+from specs.questions import worked_case
 from specs.ruling import ruling
 
 CONFLICT = TextWrapper(
     width=100,
     initial_indent="conflict: ",
+    subsequent_indent=" " * 4,
+    break_long_words=False,
+    break_on_hyphens=False,
+)
+NOTE = TextWrapper(
+    width=100,
+    initial_indent="note: ",
     subsequent_indent=" " * 4,
     break_long_words=False,
     break_on_hyphens=False,
@@ -52,12 +68,19 @@ def read_input(rules: Ruling, word: str) -> int | str:
     return datum(rules.source, word, "input")
 
 
+def case_of_input(case: Case, word: str) -> Case:
+    """The case of the page's own example, if that has an input which the rules leave open."""
+    given = read_input(ruling(case), word)
+    return case if isinstance(given, str) else worked_case(case, given)
+
+
 def explain(case: Case, word: str, backends: list[Backend]) -> dict[str, Any]:
     """Explain one input of a case, as data for JSON."""
     rules = ruling(case)
     given = read_input(rules, word)
     check_example_input(rules, given)
     allowed = expect_by_exact.allow(rules, given)
+    due = rules.answer_due if rules.is_open else None
     return {
         "case": case.id,
         "input": {"text": given} if isinstance(given, str) else rules.source.hexadecimal(given),
@@ -65,6 +88,7 @@ def explain(case: Case, word: str, backends: list[Backend]) -> dict[str, Any]:
         "level": allowed.branch.level,
         "clause": allowed.branch.clause,
         "allowed": allowed_list(rules, allowed, given),
+        **({"answer_due": asdict(due)} if due is not None else {}),
         "answers": {backend.name: _answer(backend, case, rules, given) for backend in backends},
     }
 
@@ -113,15 +137,44 @@ def explain_lines(case: Case, explained: dict[str, Any]) -> Iterator[str]:
     yield explained["case"]
     yield f"  rule      {explained['rule']}, {explained['level']}"
     yield f"  clause    {explained['clause']}"
+    if due := explained.get("answer_due"):
+        yield f"  answer    {due['level']}, of any value ({due['rule']}: {due['clause']})"
     words = describe_allowed(rules, expect_by_exact.allow(rules, given), given)
-    rows = [("input", datum_columns(rules.source, given))]
-    rows += [("allowed", allowed_columns(rules.target, word)) for word in words]
+    rows = [("input", _columns(rules.source, given))]
+    rows += [("allowed", _allowed_columns(rules.target, word)) for word in words]
     for name, answer in explained["answers"].items():
         if isinstance(answer, dict) and "text" not in answer:
             rows.append((name, (": ".join(next(iter(answer.items()))), "", "")))
         else:
-            rows.append((name, datum_columns(rules.target, _code_or_text(answer))))
+            rows.append((name, _columns(rules.target, _code_or_text(answer))))
     yield from aligned_rows(rows)
+
+
+def _columns(form: Format, given: int | str) -> DatumColumns:
+    pattern, fields, value = datum_columns(form, given)
+    return pattern, fields, value or complex_text(form, given)
+
+
+def _allowed_columns(target: Format, word: str) -> DatumColumns:
+    is_pattern = target.kind == "complex" and word.startswith("0x")
+    return _columns(target, int(word, 16)) if is_pattern else allowed_columns(target, word)
+
+
+def note_lines(cases: Iterable[Case], explained: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the notes of rules that leave casts of complex numbers open, each once.
+
+    No input class and no outcome is about complex numbers, so that notes say what the pages do.
+    Pages of calls are about dtypes and memory.
+    """
+    notes: dict[str, None] = {}
+    for case, found in zip(cases, explained, strict=True):
+        rule = documents()[case.document].entry.rules.get(found["rule"])
+        kinds = format_named(case.source).kind, format_named(case.target).kind
+        is_of_values = "complex" in kinds and documents()[case.document].entry.operation == "cast"
+        if is_of_values and found["level"] == "unspecified" and rule is not None and rule.note:
+            notes[f"{case.document}, {found['rule']}: {rule.note}"] = None
+    for note in notes:
+        yield from NOTE.wrap(note)
 
 
 def conflict_lines(case: Case, rules: Iterable[str]) -> Iterator[str]:

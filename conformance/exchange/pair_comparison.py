@@ -10,12 +10,14 @@ from conformance.exchange.recorded_answers import grade_answer
 from oracles.reference import expect_by_exact
 from oracles.reference.expectations import Allowed
 from oracles.registry import Backend
+from reports.counterexample.drawing import complex_text
 from reports.findings.finding_text import OUTCOME_WORDS, datum_words
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.grades import ALLOWED, NOT_RECOMMENDED
 from specs.branches import Ruling
 from specs.calls import FORM, MEMBER
 from specs.cases import Case
+from specs.formats import format_named
 from specs.outcomes import Anything, Rejected
 from specs.ruling import ruling
 
@@ -28,6 +30,8 @@ LATER_LINES = TextWrapper(
     break_long_words=False,
     break_on_hyphens=False,
 )
+ANY_VALUE = "any value"
+"""What a document allows that leaves the value open and requires an answer."""
 LEVELS = ("required", "recommended", "open")
 """How firmly a document decides one input, from the strictest."""
 
@@ -49,7 +53,7 @@ def pair_lines(
     ``explained`` has the same input for each case.
     """
     pair, given = cases[0], explained[0]["input"]
-    yield f"{pair.source} to {pair.target} of {datum_words(pair.source, _shown(given))}"
+    yield f"{pair.source} to {pair.target} of {_in_words(pair.source, _shown(given))}"
     lines = [_line(case, each, backends) for case, each in zip(cases, explained, strict=True)]
     widths = [max(len(line[column]) for line in lines) for column in range(3)]
     for *cells, doing in lines:
@@ -112,12 +116,12 @@ def _said(rules: Ruling, allowed: Allowed, given: int | str) -> str:
     """The allowed answers in words, and which of them are recommended."""
     match allowed.branch.outcome:
         case Anything():
-            return "anything"
+            return ANY_VALUE if rules.is_open and rules.answer_due else "anything"
         case Rejected():
             return "an error"
     every, best = (
         " or ".join(
-            OUTCOME_WORDS.get(each) or datum_words(rules.target.name, each)
+            OUTCOME_WORDS.get(each) or _in_words(rules.target.name, each)
             for each in describe_allowed(rules, allowed, given, level)
         )
         for level in ("required", "recommended")
@@ -137,8 +141,10 @@ def _deed(rules: Ruling, allowed: Allowed, given: int | str, answer: Any) -> str
         case {"error": _}:
             read, words = None, "an error"
         case _:
-            read, words = _read(answer), datum_words(rules.target.name, _shown(answer))
+            read, words = _read(answer), _in_words(rules.target.name, _shown(answer))
     words = words.replace("{", "{{").replace("}", "}}")
+    if read is None and rules.is_open and rules.answer_due is not None:
+        return f"not by {{}}: {words}"
     if _level(allowed) == "open":
         return f"{words} from {{}}"
     grade = grade_answer(rules, allowed, given, read)
@@ -158,6 +164,13 @@ def _errors(
                 case {"error": message}:
                     found.setdefault(message, []).append(backend)
     return {message: list(dict.fromkeys(names)) for message, names in found.items()}
+
+
+def _in_words(dtype: str, text: str) -> str:
+    """A pattern with its value, also of a complex number; a text or an outcome in words."""
+    form = format_named(dtype)
+    value = complex_text(form, int(text, 16)) if form.kind == "complex" else ""
+    return f"{text} ({value})" if value else datum_words(dtype, text)
 
 
 def _read(value: Any) -> int | str:

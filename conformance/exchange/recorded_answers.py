@@ -154,13 +154,15 @@ def _judged(rules: Rules, recorded: RecordedLine) -> dict[str, Any]:
     branch = allowed.branch
     grade = _grade_output(rules, allowed, given, recorded.output)
     rule, clause, level = branch.rule, branch.clause, branch.level
+    # An input that the rules leave open may raise an error, unless all inputs of the case are open.
+    is_refusal = isinstance(recorded.output, ErrorDatum) and (grade != ALLOWED or rules.is_open)
     if grade == NOT_RECOMMENDED:
         level = "recommended"
-    elif grade != ALLOWED and rules.answer_due and isinstance(recorded.output, ErrorDatum):
+    elif is_refusal and rules.answer_due:
         due = rules.answer_due
-        rule, clause, level = due.rule, due.clause, due.level
+        rule, clause, level, grade = due.rule, due.clause, due.level, NOT_ALLOWED
     verdict = "conforms"
-    if isinstance(branch.outcome, Anything):
+    if isinstance(branch.outcome, Anything) and grade == ALLOWED:
         verdict = "open"
     elif grade != ALLOWED:
         verdict = "violates" if level == "required" else "deviates"

@@ -11,7 +11,7 @@ from oracles.reference.exact_text import exact_decimal
 from oracles.reference.kernel_text import shortest_text
 from reports.grading.allowed_answers import OUTCOME_NAMES
 from reports.problems import Datum
-from specs.formats import Format
+from specs.formats import Format, format_named
 
 MAX_DECIMAL = 24
 """Characters of a decimal that is still written in full."""
@@ -77,6 +77,19 @@ def value_text(dtype: Format, datum: Datum) -> str:
         return shortest
     exact = "-" * decoded.sign + exact_decimal(decoded.significand, decoded.exponent)
     return exact if len(exact) <= MAX_DECIMAL else f"about {_rounded(exact, shortest)}"
+
+
+def complex_text(dtype: Format, datum: Datum) -> str:
+    """A complex number as its two parts, ``1 + 0j``; empty for other dtypes and for NaNs."""
+    if isinstance(datum, str) or dtype.kind != "complex":
+        return ""
+    part = format_named(dtype.entry.part)
+    halves = (datum & part.mask, datum >> part.bits)
+    if any(isinstance(decode(part, half), NotANumber) for half in halves):
+        return ""
+    real, imaginary = (value_text(part, half) for half in halves)
+    sign = "-" if imaginary.startswith("-") else "+"
+    return f"{real} {sign} {imaginary.removeprefix('-')}j"
 
 
 def datum_with_value(dtype: Format, datum: Datum) -> str:

@@ -162,6 +162,54 @@ def test_explain_as_json_has_a_line_for_each_document_of_a_chain() -> None:
     assert {each["input"] for each in found} == {"0x42d58000", "0x3f800000"}
 
 
+def rows_of_documents(out: str) -> dict[str, list[str]]:
+    """The words of each line of a comparison, by the document at its beginning."""
+    return {line.split(":")[0].strip(): line.split()[1:] for line in out.splitlines()[1:]}
+
+
+def test_explain_lists_documents_of_complex_dtypes_beside_one_that_refuses_them() -> None:
+    code, out, err = castigate("explain", "float32", "complex64", "1")
+    rows = rows_of_documents(out)
+    assert (code, err) == (0, "")
+    assert rows["numpy-astype"] == ["casting:unsafe", "open", "any", "value"]
+    assert rows["array-api-astype"] == ["open", "anything"]
+    assert rows["onnx-cast"] == ["required", "an", "error"]
+    assert "note: array-api-astype, to-complex: " in out
+
+
+@pytest.mark.parametrize(
+    ("asked", "allowed"),
+    [
+        (("bool", "complex64", "true"), "required  0x000000003f800000 (1 + 0j)"),
+        (("bool", "complex64", "false"), "required  0x0000000000000000 (0 + 0j)"),
+        (("complex64", "bool", "0x3f80000000000000"), "required  0x1 (1)"),
+    ],
+)
+def test_explain_answers_by_the_example_of_a_page_what_its_rules_leave_open(
+    asked: tuple[str, ...], allowed: str
+) -> None:
+    code, out, err = castigate("explain", *asked)
+    [line] = [line for line in out.splitlines() if line.startswith("  array-api-astype:")]
+    assert (code, err) == (0, "")
+    assert line.endswith(allowed)
+    assert "castigate explain array-api-astype:2025.12/" in out.splitlines()[-1]
+    found = explain_as_json("array-api-astype", *asked)
+    assert (found["level"], found["case"].split("/")[-1][:8]) == ("required", "example:")
+
+
+def test_explain_says_that_an_error_breaks_a_rule_where_any_value_is_allowed() -> None:
+    backend = f"{DATA / 'hostile.py'}:Raises"
+    found = explain_as_json("numpy", "float32", "complex64", "1", "--backend", backend)
+    assert found["allowed"] == "anything"
+    assert found["answer_due"]["rule"] == "any-conversion"
+    assert found["answer_due"]["level"] == "required"
+    assert "answer_due" not in explain_as_json("array-api-astype", "float32", "complex64", "1")
+    assert "answer_due" not in explain_as_json("numpy", "float32", "int32", "nan")
+    _, out, _ = castigate("explain", "float32", "complex64", "1", "--backend", backend)
+    said = " ".join(out.partition("numpy-astype:")[2].partition("onnx-cast:")[0].split())
+    assert said.endswith(f"open any value not by {backend}: an error")
+
+
 def test_explain_says_where_a_text_contradicts_another_and_which_reading_was_taken() -> None:
     code, out, err = castigate("explain", "onnx-cast", "float32", "e4m3fnuz", "inf")
     assert (code, err) == (0, "")

@@ -258,6 +258,22 @@ def test_a_spelling_is_written_back_as_it_was_beside_its_pattern(
     assert result.get("output_pattern") == output_pattern
 
 
+@pytest.mark.parametrize(
+    ("case", "given", "verdict", "rule"),
+    [
+        ("numpy-astype:2.4/float32/complex64/casting:unsafe", "1.0", "violates", "any-conversion"),
+        ("array-api-astype:2025.12/float32/complex64", "1.0", "open", "to-complex"),
+        ("onnx-cast:25/float32/int32", '"nan"', "open", "float-to-integer"),
+    ],
+)
+def test_an_error_breaks_a_rule_that_wants_an_answer_of_any_value(
+    case: str, given: str, verdict: str, rule: str
+) -> None:
+    line = f'{{"case": "{case}", "input": {given}, "output": {{"error": "refused"}}}}\n'
+    [result] = judge_stream(io.StringIO(line), Tally())
+    assert (result["verdict"], result["rule"]) == (verdict, rule)
+
+
 VALUES = st.recursive(
     st.none()
     | st.booleans()
