@@ -96,9 +96,22 @@ class Decided:
         return [system for system, each in self.reported.items() if each.is_wrong]
 
     @property
+    def sides(self) -> list[Judged]:
+        """All answers that the thread speaks of: those reported, and the one wanted."""
+        return [*self.reported.values(), *([self.wanted] if self.wanted is not None else [])]
+
+    @property
     def is_open(self) -> bool:
         """Whether the document allows every answer that the thread speaks of."""
-        return not self.faulty and not (self.wanted is not None and self.wanted.is_wrong)
+        return not any(each.is_wrong for each in self.sides)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the thread speaks of a single answer, and the document allows no other."""
+        given = {str(each.answer) for each in self.sides}
+        conforms = all(each.verdict == "conforms" for each in self.sides)
+        allows_more = isinstance(self.allowed, list) and len(self.allowed) > 1
+        return conforms and len(given) == 1 and not allows_more
 
 
 @dataclass(frozen=True)
@@ -164,7 +177,8 @@ class DecidedThread:
                 if name not in self.today
             ]
             return Verdict(NOT_HERE, "; ".join(reasons)) if reasons else Verdict("")
-        if any(each.is_open for each in self.questions):
+        at_issue = [each for each in self.questions if not each.is_settled] or self.questions
+        if any(each.is_open for each in at_issue):
             return Verdict(OPEN)
         return Verdict(REPORTER_WRONG)
 
@@ -179,7 +193,21 @@ def decide(thread: Thread) -> DecidedThread:
             decided.append(_decided(question))
         except CastigateError as error:
             raise thread.source.error(place, str(error)) from None
+    for number, each in enumerate(decided):
+        if each.is_settled and not any(_differ(each, other) for other in decided):
+            raise thread.source.error(
+                thread.location(number),
+                "the document wants this very answer; say what was `wanted`, or add a question in"
+                " which the same input has another answer",
+            )
     return DecidedThread(thread, decided)
+
+
+def _differ(one: Decided, other: Decided) -> bool:
+    """Whether two questions are about one input, in two modes, and other answers to it."""
+    pairs = [(each.asked.source, each.asked.target, each.input) for each in (one, other)]
+    answers = [{str(side.answer) for side in each.sides} for each in (one, other)]
+    return pairs[0] == pairs[1] and answers[0] != answers[1]
 
 
 def _check_systems(thread: Thread, question: Question) -> None:
@@ -198,9 +226,6 @@ def _decided(question: Question) -> Decided:
     wanted = judge(question.wanted) if question.wanted is not None else None
     sides = [*reported.values(), *([wanted] if wanted is not None else [])]
     telling = max(sides, key=lambda each: each["verdict"] in WRONG)
-    shown = {str(each["output"]) for each in sides}
-    if telling["verdict"] == "conforms" and len(shown) == 1:
-        raise CastigateError("the document wants this very answer; say what was `wanted`")
     return Decided(
         question,
         asked,
