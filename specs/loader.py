@@ -26,8 +26,8 @@ from specs.suggestions import did_you_mean
 
 DOCUMENTS = Path(__file__).with_name("documents")
 YARDSTICKS = Path(__file__).with_name("yardsticks")
-"""Rules without a page. Chains and codecs are judged by them, and backends are not."""
-YARDSTICK_COMMANDS = {"small-floats": "codec"}
+"""Rules without a page. Chains, codecs and threads are judged by them, and backends are not."""
+YARDSTICK_COMMANDS = {"small-floats": "codec", "checked-cast": "docket"}
 """The commands that judge by a yardstick, where it is not for chains."""
 
 

@@ -8,15 +8,20 @@ import pytest
 from conformance.kinds.quick_inputs import few_patterns
 from oracles.reference import expect_by_exact, expect_by_kernels
 from oracles.reference.chain_ends import Ends, ends
-from specs.chains import chain_named, steps_of
-from specs.editions import editions
+from specs.chains import chain_named
+from specs.editions import edition, editions
 from specs.errors import CastigateError
 from specs.lint import prove
 from specs.loader import document_named, documents, yardsticks
 from specs.ruling import ruling
 from specs.selection import select
 
-VERSIONS = ("open", "wraps", "saturates")
+EDITIONS = [
+    ("plain-cast", "open"),
+    ("plain-cast", "wraps"),
+    ("plain-cast", "saturates"),
+    ("checked-cast", "1"),
+]
 
 
 def test_a_yardstick_is_proved_as_documents_are() -> None:
@@ -25,9 +30,9 @@ def test_a_yardstick_is_proved_as_documents_are() -> None:
         assert proof.cases == sum(len([*each.cases()]) for each in editions(yardstick))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_definition_and_kernels_agree_on_every_pair(version: str) -> None:
-    for case in steps_of("plain-cast", version):
+@pytest.mark.parametrize(("yardstick", "version"), EDITIONS)
+def test_definition_and_kernels_agree_on_every_pair(yardstick: str, version: str) -> None:
+    for case in edition(document_named(yardstick), version).cases():
         rules = ruling(case)
         inputs = few_patterns(case.source, case.target, 200)
         found = expect_by_kernels.expect(rules, inputs)
@@ -56,10 +61,14 @@ def test_what_becomes_of_a_float_out_of_range(
         assert found == Ends(frozenset([answer]))
 
 
-def test_no_backend_is_judged_by_a_yardstick() -> None:
-    assert "plain-cast" not in documents()
-    assert document_named("plain-cast") is yardsticks()["plain-cast"]
-    with pytest.raises(
-        CastigateError, match=r"is no document but a yardstick, .* use castigate chains plain-cast"
-    ):
-        select(["plain-cast:wraps"])
+@pytest.mark.parametrize(
+    ("edition_name", "command"),
+    [("plain-cast:wraps", "chains plain-cast"), ("checked-cast:1", "docket")],
+)
+def test_no_backend_is_judged_by_a_yardstick(edition_name: str, command: str) -> None:
+    name = edition_name.partition(":")[0]
+    assert name not in documents()
+    assert document_named(name) is yardsticks()[name]
+    said = rf"is no document but a yardstick, .* use castigate {command}$"
+    with pytest.raises(CastigateError, match=said):
+        select([edition_name])
