@@ -50,6 +50,10 @@ OPEN = f"case: {FROM_FLOAT}/int8, input: 300, answers: {{ort: 44, torch: 127}}"
 MISTAKEN = f"case: {FROM_FLOAT}/bool, input: 2, answers: {{ort: true}}, wanted: false"
 ELEMENT = "case: 'onnx-quantize-linear:25/float32/int8/scale:float32/form:tensor', input: '2.5'"
 TIE = f"{ELEMENT}, scale: '1', zero: 1, answers: {{reference: 4}}, wanted: 3"
+TO_FLOAT8 = f"case: {FROM_FLOAT}/float8e4m3fn/saturate"
+NAN = f"{TO_FLOAT8}:0, input: 465, answers: {{ml_dtypes: nan}}"
+SATURATED = f"{TO_FLOAT8}:1, input: 465, answers: {{ort: 448}}"
+EITHER = f"case: {FROM_FLOAT}/int4, input: '2.7', answers: {{ort: 3}}"
 ELSEWHERE = f"case: {FROM_FLOAT}/bool, input: 2, answers: {{GPU: false, ort: true}}"
 
 
@@ -117,12 +121,44 @@ def test_of_several_questions_a_fault_counts_most(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("questions", "verdict"),
+    [
+        ([NAN, SATURATED], "open by the document"),
+        ([f"{NAN}, wanted: 448", SATURATED], "the reporter was wrong"),
+        ([f"{NAN}, wanted: 448", SATURATED, OPEN], "open by the document"),
+        ([EITHER], "open by the document"),
+    ],
+)
+def test_two_modes_may_want_the_two_answers(
+    tmp_path: Path, questions: list[str], verdict: str
+) -> None:
+    """What a mode wants from another system does not excuse the wanted answer."""
+    assert thread(tmp_path, *questions).verdict.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "questions",
+    [
+        (NAN, NAN),
+        (NAN, SATURATED.replace("465", "500")),
+        (NAN, SATURATED.replace("float32", "float16")),
+    ],
+)
+def test_only_another_answer_to_the_same_input_makes_a_question(
+    tmp_path: Path, questions: tuple[str, str]
+) -> None:
+    with pytest.raises(CastigateError, match="the same input has another answer"):
+        thread(tmp_path, *questions)
+
+
+@pytest.mark.parametrize(
     ("question", "said"),
     [
         (f"case: {FROM_FLOAT}/bool, input: x, answers: {{ort: true}}", "`input` `x` is not a"),
         (f"case: {FROM_FLOAT}/bool, input: 2, answers: {{ort: yes}}", "is not a value of bool"),
         (f"case: {FROM_FLOAT}/bool, input: 2, answers: {{cpu: true}}", "`cpu` is no backend"),
         (f"case: {FROM_FLOAT}/bool, input: 2, answers: {{ort: true}}", "say what was `wanted`"),
+        (NAN, "say what was `wanted`"),
         (f"case: {FROM_FLOAT}/int32/bool, input: x, answers: {{ort: true}}", "`x`"),
         (f"case: {FROM_FLOAT}/int32/bool, input: 1, answers: {{ort: 5}}", "bool"),
         (f"{ELEMENT}, answers: {{ort: 4}}", "needs a `scale` beside the input"),
@@ -153,6 +189,21 @@ def test_an_entry_that_decides_nothing_is_refused(tmp_path: Path, question: str,
             "violates",
         ),
         ("case: onnx-cast:25/string/int32, input: {text: '7'}, answers: {ort: 8}", "deviates"),
+        (
+            "case: checked-cast:1/float64/uint64, input: '18446744073709551616', answers: {ort: 0}",
+            "violates",
+        ),
+        ("case: checked-cast:1/float32/int8, input: '2.5', answers: {ort: 2}", "violates"),
+        ("case: checked-cast:1/int16/uint8, input: 256, answers: {ort: 0}", "violates"),
+        (
+            "case: checked-cast:1/float32/int8, input: -128, answers: {ort: {error: refused}}",
+            "violates",
+        ),
+        (
+            "case: checked-cast:1/float32/int8, input: nan, answers: {ort: {error: refused}},"
+            " wanted: 0",
+            "conforms",
+        ),
         (
             "case: onnx-bitcast:26/uint8/int8/shape:2, input: [255, 1], answers: {ort: [-1, 2]}",
             "violates",
@@ -196,13 +247,18 @@ def test_what_was_wanted_is_allowed_where_an_answer_was_not(shipped: list[Decide
 def test_only_documents_of_a_project_call_its_reporters_wrong(
     shipped: list[DecidedThread],
 ) -> None:
-    """In the two other threads the owners said so themselves."""
+    """In the other threads the owners said so themselves."""
     others = [
         each.thread.name
         for each in shipped
         if each.verdict.verdict == "the reporter was wrong" and standing(each) != "own document"
     ]
-    assert others == ["jax-ml/ml_dtypes#147", "pytorch/pytorch#150756"]
+    assert others == [
+        "arch-hdl-lang/arch-com#629",
+        "jax-ml/ml_dtypes#260",
+        "jax-ml/ml_dtypes#147",
+        "pytorch/pytorch#150756",
+    ]
 
 
 def test_an_element_is_asked_with_its_scale_and_zero_point(tmp_path: Path) -> None:
