@@ -47,6 +47,18 @@ def test_a_pattern_is_a_regular_expression(pieces: list[str], name: str) -> None
     assert matches(pattern, name) == found
 
 
+def test_small_patterns_are_regular_expressions() -> None:
+    names = ["".join(each) for size in range(4) for each in product("a/*", repeat=size)]
+    for size in range(5):
+        for pieces in product(["*", "/", "a", "{", ",", "}"], repeat=size):
+            pattern = "".join(pieces)
+            compiled = re.compile(expression(pattern))
+            wrong = [
+                name for name in names if matches(pattern, name) != bool(compiled.fullmatch(name))
+            ]
+            assert wrong == [], pattern
+
+
 PATTERNS = [
     "**",
     "onnx-cast:25/**",
