@@ -238,7 +238,7 @@ def test_few_shipped_rulings_need_grading() -> None:
     graded = {name for name, rules in DENSE.items() if (table(rules).kinds == NEEDS_GRADING).any()}
     refuse = {name for name in graded if name.endswith(("casting:same_value", "operator:trunc"))}
     choose = {case_named(name).document for name in graded - refuse}
-    assert choose == {"openvino-convert", "stablehlo-convert", "webnn-cast"}
+    assert choose == {"array-api-astype", "openvino-convert", "stablehlo-convert", "webnn-cast"}
 
 
 def test_a_row_compares_no_bits_where_anything_is_allowed() -> None:
