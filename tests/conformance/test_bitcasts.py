@@ -193,7 +193,10 @@ OTHERS: list[tuple[str, Answer, str, str]] = [
       for bits in (8, 64)),
     (f"{TF}/bool/int64/shape:3", lambda case, bits: np.arange(7, dtype=np.uint64), "open", ""),
     # Bytes stay as they are, or are normalized.
-    *((f"{document}/uint8/bool/shape:3", answer, "open", "") for document in (VIEW, ONNX, TF)
+    (f"{ONNX}/uint8/bool/shape:3", lambda case, bits: bits, "conforms", ""),
+    (f"{ONNX}/uint8/bool/shape:3", lambda case, bits: (bits != 0).astype(np.uint8), "conforms",
+     "open bits are not in the input's order: shape (3,): element 1 is 0x1 instead of 0x2"),
+    *((f"{document}/uint8/bool/shape:3", answer, "open", "") for document in (VIEW, TF)
       for answer in (lambda case, bits: bits, lambda case, bits: (bits != 0).astype(np.uint8))),
 ]  # fmt: skip
 

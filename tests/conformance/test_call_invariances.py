@@ -27,7 +27,7 @@ from tests.conformance.feeding import answering, feed, judged, planted
 
 RIGHT = Reference()
 REUSING = Path(__file__).with_name("data") / "reusing_calls.py"
-TO, ASTYPE, CASTS = "torch-tensor-to", "paddle-layer-astype", "onnx-cast:25"
+TO, ASTYPE, CASTS = "torch-sharded-tensor-to", "paddle-layer-astype", "onnx-cast:25"
 Spoil = Callable[[np.ndarray, np.ndarray], Any]
 """Takes the bits of a receiver and of the result; returns other bits of the result."""
 
