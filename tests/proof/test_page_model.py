@@ -296,7 +296,11 @@ KNOWN = {
         "range / 255": "neighbors are those of the exact quotient",
         "zero point": "the quotient of the zero point is exact or the nearest",
         "formula by analogy": "WebNN's ends are those of the type, not of the emulation",
+        "formula and emulation": "a neighbor beyond the end, an infinity, is not allowed",
         "to float": "a tie goes to the even value or away from zero",
+    },
+    "only recommended": {
+        "to float": "negative numbers beside the least one share a class with those that round to 0",
     },
     "required, though implied": {
         "division in": "a quotient that the precision has is required",
