@@ -300,7 +300,7 @@ KNOWN = {
         "to float": "a tie goes to the even value or away from zero",
     },
     "only recommended": {
-        "to float": "negative numbers beside the least one share a class with those that round to 0",
+        "to float": "a negative number beside the least shares a class with those that round to 0",
     },
     "required, though implied": {
         "division in": "a quotient that the precision has is required",
