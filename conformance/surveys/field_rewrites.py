@@ -37,7 +37,8 @@ class Rewritten(StrictModel):
     """The changes that a rule, or an installed optimizer, makes to the chains of an edition.
 
     ``answers`` counts the chains that it changes by whether it may; ``worst`` is the most telling
-    one of those that it may not. ``refused`` counts chains for which it makes no model.
+    one of those that it may not. ``weaker`` counts those that it may, but that then require less of
+    some input. ``refused`` counts chains for which it makes no model.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Rewritten(StrictModel):
     asked: int
     refused: int = 0
     answers: dict[str, int]
+    weaker: int = 0
     worst: RemovableCast | None = None
 
 
@@ -77,6 +79,7 @@ class Changes:
             asked=self.asked,
             refused=self.refused,
             answers=dict(Counter(map(answer_of, found))),
+            weaker=sum(each.strictness == "weaker" for each in found),
             worst=wrong[0] if wrong else None,
         )
 

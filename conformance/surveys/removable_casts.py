@@ -12,6 +12,9 @@ chain, so that open inputs are answered as before;
 simplest such input found is the counterexample, and ``level`` says how strictly the chain decides
 it.
 
+Where a cast may be left out, the chain may still require an answer that the casts which are left
+only recommend. ``weakening`` is an input at which they do.
+
 Sources of up to 16 bits are tried whole. Of a wider one, inputs near all breakpoints are tried, and
 what they do not contradict, the solver proves for all.
 """
@@ -30,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.kinds.chain_inputs import chain_inputs
+from oracles.proof.bit_vectors import NoAnswer
 from oracles.proof.smt_chains import Removal
 from oracles.protocol import Bits
 from oracles.reference.chain_composition import compose_arrays, unchanged
@@ -60,11 +64,20 @@ class Counterexample(StrictModel):
     instead: tuple[str, ...]
 
 
+class Weakening(StrictModel):
+    """An input whose answer the chain requires, and the casts that are left only recommend."""
+
+    input: str
+    chain: Literal["required"] = "required"
+    instead: Literal["recommended"] = "recommended"
+
+
 class RemovableCast(StrictModel):
     """Whether other casts may stand in the place of a chain, and how that is known.
 
     ``instead`` is the direct cast, or a chain, or empty if the input is left as it is. ``level`` is
-    how strictly the chain decides what these do not keep.
+    how strictly the chain decides what these do not keep. ``strictness`` says whether casts that
+    may stand there require as much as the chain for every input; ``weaker`` has a ``weakening``.
     """
 
     chain: str
@@ -73,6 +86,8 @@ class RemovableCast(StrictModel):
     known_by: Method
     level: Literal["", "required", "recommended"] = ""
     counterexample: Counterexample | None = None
+    strictness: Literal["", "kept", "weaker", "unknown"] = ""
+    weakening: Weakening | None = None
 
 
 class RemovableCasts(StrictModel):
@@ -116,7 +131,7 @@ def replaced(chain: Chain, instead: Sequence[Case], seconds: float = SECONDS) ->
     if not all(map(is_listed, instead)):
         return question.answer(removable="unlisted", known_by="the document's list")
     removal = Removal(chain.rulings, question.rulings)
-    contradicted, has_open = question.tried()
+    contradicted, has_open, weakened = question.tried()
     if contradicted:
         found = contradicted.get("required", contradicted.get("recommended"))
         if "required" not in contradicted and not question.is_narrow:
@@ -126,7 +141,7 @@ def replaced(chain: Chain, instead: Sequence[Case], seconds: float = SECONDS) ->
         assert found is not None
         return question.contradiction(found)
     if question.is_narrow:
-        return question.holds(has_open, "all inputs")
+        return question.holds(has_open, "all inputs", weakened)
     answers = removal.solve(removal.contradiction, seconds)
     if isinstance(answers, int):
         return question.contradiction(answers)
@@ -135,7 +150,9 @@ def replaced(chain: Chain, instead: Sequence[Case], seconds: float = SECONDS) ->
         has_open = isinstance(answers, int)
     if answers == "out of time":
         return question.answer(removable="unknown", known_by="solver")
-    return question.holds(has_open, "solver")
+    if weakened == "none":
+        weakened = removal.solve(removal.weakening, seconds)
+    return question.holds(has_open, "solver", weakened)
 
 
 @dataclass(frozen=True)
@@ -159,18 +176,34 @@ class _Question:
         instead = Chain(self.instead).id if self.instead else ""
         return RemovableCast(chain=self.chain.id, instead=instead, **fields)
 
-    def holds(self, has_open: bool, method: Method) -> RemovableCast:
-        """The answer if no input contradicts."""
+    def holds(self, has_open: bool, method: Method, weakened: int | NoAnswer) -> RemovableCast:
+        """The answer if no input contradicts; ``weakened`` is one that less is required of."""
         # Where casts of the chain itself are left, they answer open inputs as before.
         are_own = self.instead and {*self.instead} <= {*self.chain.steps}
         return self.answer(
-            removable="defined" if has_open and not are_own else "always", known_by=method
+            removable="defined" if has_open and not are_own else "always",
+            known_by=method,
+            **self._strictness(weakened),
         )
 
-    def tried(self) -> tuple[dict[str, int], bool]:
+    def _strictness(self, weakened: int | NoAnswer) -> dict[str, Any]:
+        """The fields about what is required, which the definition must confirm."""
+        if not isinstance(weakened, int):
+            return {"strictness": "kept" if weakened == "none" else "unknown"}
+        other = ends(self.rulings, weakened).level if self.rulings else "required"
+        if (ends(self.chain.rulings, weakened).level, other) != ("required", "recommended"):
+            raise AssertionError(f"{self.chain.id}: levels of {weakened:#x} are disputed")
+        source = format_named(self.chain.source)
+        return {
+            "strictness": "weaker",
+            "weakening": Weakening(input=source.hexadecimal(weakened)),
+        }
+
+    def tried(self) -> tuple[dict[str, int], bool, int | NoAnswer]:
         """The simplest contradicting input of each level, and whether the chain leaves some open.
 
-        Of a wide source these are the inputs near breakpoints.
+        Also the simplest of which less is required. Of a wide source these are the inputs near
+        breakpoints.
         """
         inputs = chain_inputs(self.chain.dtypes, INPUTS)
         composed = compose_arrays(self.chain.rulings, inputs)
@@ -187,7 +220,11 @@ class _Question:
             for level, where in (("required", wrong & ~weak), ("recommended", wrong & weak))
             if where.any()
         }
-        return found, bool(_everywhere(composed.is_open, inputs).any())
+        weaker = _everywhere(composed.is_required & other.is_recommended, inputs)
+        weakened: int | NoAnswer = "none"
+        if weaker.any():
+            weakened = int(inputs[index_of_simplest(source, inputs, weaker)])
+        return found, bool(_everywhere(composed.is_open, inputs).any()), weakened
 
     def contradiction(self, code: int) -> RemovableCast:
         """The answer with a counterexample, which the definition must confirm."""

@@ -44,8 +44,8 @@ class Removal:
     shorter: Sequence[Ruling]
 
     @cached_property
-    def _traced(self) -> tuple[Trace, Composed, Term]:
-        """The chain, and where it allows all that the shorter one gives."""
+    def _traced(self) -> tuple[Composed, Composed]:
+        """The chain and the shorter one, of the same input."""
         trace = Trace(self.rulings[0].source.bits)
         term = trace.input()
         chain = compose(self.rulings, term, select_terms)
@@ -54,24 +54,32 @@ class Removal:
             if self.shorter
             else unchanged(self.rulings[0].source, term)
         )
-        holds = chain.allows_all_of(other)
-        return trace, chain, holds
+        return chain, other
 
     @property
     def contradiction(self) -> Term:
         """Holds for an input if the shorter chain may answer what the chain does not allow."""
-        return self._traced[2] ^ True
+        chain, other = self._traced
+        contradiction: Term = chain.allows_all_of(other) ^ True
+        return contradiction
 
     @property
     def required_contradiction(self) -> Term:
         """Holds for an input if also every step of the chain is required."""
-        required: Term = self.contradiction & (self._traced[1].is_recommended ^ True)
+        required: Term = self.contradiction & (self._traced[0].is_recommended ^ True)
         return required
+
+    @property
+    def weakening(self) -> Term:
+        """Holds for an input if the chain requires what the shorter one only recommends."""
+        chain, other = self._traced
+        weakening: Term = chain.is_required & other.is_recommended
+        return weakening
 
     @property
     def is_open(self) -> Term:
         """Holds for an input if the chain allows anything."""
-        is_open: Term = self._traced[1].is_open
+        is_open: Term = self._traced[0].is_open
         return is_open
 
     def solve(self, question: Term, seconds: float) -> int | NoAnswer:

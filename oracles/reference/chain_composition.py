@@ -49,6 +49,11 @@ class Composed:
     def __post_init__(self) -> None:
         self.is_open = self.is_recommended = self.never
 
+    @property
+    def is_required(self) -> Any:
+        """Return for which inputs every step is required."""
+        return (self.is_recommended | self.is_open) ^ True
+
     def add(self, condition: Any, end: Ends) -> None:
         """Also allow the answers of ``end``, the same for every input, where a condition holds."""
         if end.level == "recommended":

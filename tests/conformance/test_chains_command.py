@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from conformance.surveys.removable_casts import decide
+from conformance.surveys.removable_page import page, summary_lines
+from specs.chains import chain_named
 from tests.conformance.processes import castigate_in_process
 
 ONE = ("--document=onnx-cast:25", "--source=float32", "--target=int8")
@@ -132,6 +136,29 @@ def test_chains_are_decided_one_by_one() -> None:
     assert "may always be left out" in out
     assert "\n  rules that rewrite it: onnxruntime-cast-chains, onnxruntime-cascaded-casts\n" in out
     assert "may not be left out: the document requires another result" in out
+
+
+def test_a_chain_says_of_which_input_less_is_required_without_the_cast() -> None:
+    name = "onnx-cast:25/float8e5m2/float8e4m3fn/saturate:1/float4e2m1"
+    code, out, _ = castigate_in_process("chains", name)
+    assert code == 0
+    assert "may always be left out, and less is then required of some inputs" in out
+    assert "\n  the chain requires its answer to 0x01 (" in out
+    assert "\n  onnx-cast:25/float8e5m2/float4e2m1 only recommends it\n" in out
+
+
+def test_the_page_and_the_summary_count_where_less_is_required() -> None:
+    names = ("float8e5m2/float8e4m3fn/saturate:1/float4e2m1", "float8e4m3fn/float64/float32")
+    found = [decide(chain_named(f"onnx-cast:25/{name}")) for name in names]
+    assert [line.split()[0] for line in summary_lines(found)] == ["1", "1"]
+    written = page(found, "onnx-cast:25", "2026-11-28")
+    assert "| `=` | 1 | may always be left out |" in written
+    assert (
+        "| `~` | 1 | may always be left out, and less is then required of some inputs |" in written
+    )
+    assert "| `c` | 0 | " in written
+    assert f"`onnx-cast:25/{names[0]}` of 0x01 " in written
+    assert re.search(r"^float8e5m2 +~$", written, re.M)
 
 
 def test_a_document_of_calls_has_no_chains() -> None:

@@ -51,11 +51,14 @@ def check(found: RemovableCast, chance: random.Random, sample: int) -> None:
         assert contradicts(target, own, ends(direct, code)), found
         assert (own.level == "required") == (found.level == "required"), found
         return
-    opened = False
+    opened = weaker = False
     for code in inputs_of(chain, chance, sample):
-        own = ends(chain.rulings, code)
+        own, other = ends(chain.rulings, code), ends(direct, code)
         opened |= own.is_open
-        assert not contradicts(target, own, ends(direct, code)), (found.chain, hex(code))
+        weaker |= (own.level, other.level) == ("required", "recommended")
+        assert not contradicts(target, own, other), (found.chain, hex(code))
+    if weaker or format_named(chain.source).bits <= WHOLE_BITS:
+        assert found.strictness == ("weaker" if weaker else "kept"), found.chain
     if opened and chain.direct not in chain.steps:
         assert found.removable == "defined", found.chain
 
@@ -105,6 +108,31 @@ def test_nothing_at_all_may_stand_in_the_place_of_a_chain(chain: str, removable:
     assert (found.removable, found.instead) == (removable, "")
 
 
+@pytest.mark.parametrize(
+    "chain",
+    [
+        "onnx-cast:25/float8e5m2/float8e4m3fn/saturate:1/float4e2m1",
+        "onnx-cast:25/float8e4m3fnuz/float8e4m3fn/saturate:1/int64",
+        "onnx-cast:25/float32/float8e4m3fn/saturate:1/float4e2m1",
+    ],
+)
+def test_a_cast_that_may_be_left_out_names_an_input_of_which_less_is_required(chain: str) -> None:
+    found = decide(chain_named(chain))
+    assert found.removable in ("always", "defined")
+    assert (found.strictness, found.counterexample) == ("weaker", None)
+    assert found.weakening is not None
+    code = int(found.weakening.input, 16)
+    of_chain = ends(chain_named(chain).rulings, code)
+    of_direct = ends([ruling(chain_named(chain).direct)], code)
+    assert (of_chain.level, of_direct.level) == ("required", "recommended")
+    assert of_chain.codes == of_direct.codes
+
+
+def test_a_cast_between_floats_that_keep_each_value_weakens_nothing() -> None:
+    found = decide(chain_named("onnx-cast:25/float8e4m3fn/float64/float32"))
+    assert (found.removable, found.strictness, found.weakening) == ("always", "kept", None)
+
+
 def test_a_nan_that_is_kept_is_one_of_the_nans_that_a_chain_may_give() -> None:
     target = format_named("float32")
     kept = ends(chain_named("plain-cast:open/float32/float64/float32").rulings, 0x7FC00001)
@@ -121,6 +149,8 @@ def test_the_json_is_what_its_schema_says() -> None:
         decide(chain_named(f"onnx-cast:25/float32/{middle}/int8"))
         for middle in ("int32", "bfloat16")
     ]
+    found.append(decide(chain_named("onnx-cast:25/float8e5m2/float8e4m3fn/saturate:1/float4e2m1")))
+    assert found[-1].weakening is not None
     every = RemovableCasts(edition="onnx-cast:25", chains=tuple(found))
     jsonschema.validate(json.loads(every.model_dump_json(exclude_none=True)), schema)
     with pytest.raises(jsonschema.ValidationError):

@@ -30,9 +30,18 @@ def test_the_solver_and_all_patterns_agree() -> None:
     ]
     for chain in chance.sample(narrow, 6):
         removal = removal_of(chain)
-        for question in (removal.contradiction, removal.is_open):
+        for question in (removal.contradiction, removal.is_open, removal.weakening):
             solved, tried = removal.solve(question, SECONDS), removal.exhaust(question)
             assert (solved == "none") == (tried == "none"), chain.id
+
+
+def test_the_solver_finds_an_input_of_which_less_is_required() -> None:
+    chain = chain_named("onnx-cast:25/float8e5m2/float8e4m3fn/saturate:1/float4e2m1")
+    removal = removal_of(chain)
+    for code in (removal.solve(removal.weakening, SECONDS), removal.exhaust(removal.weakening)):
+        assert isinstance(code, int)
+        assert ends(chain.rulings, code).level == "required"
+        assert ends([ruling(chain.direct)], code).level == "recommended"
 
 
 @pytest.mark.parametrize(
