@@ -126,8 +126,8 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
     ),
     "needs a program, an adapter or a page of the reader's": (
         "castigate inputs CASE | vendor-program | castigate judge",
-        "castigate inputs --json mx-blocks:1/float32/float4e2m1/rule:floor/block:32 | vendor-program"
-        " | castigate judge --complete",
+        "castigate inputs --json mx-blocks:1/float32/float4e2m1/rule:floor/block:32"
+        " | vendor-program | castigate judge --complete",
         "castigate specs page page.md > page.md.sha256",
         "pytest conformance --backend=my_adapter.py:Eager --backend=my_adapter.py:Compiled"
         " -k variants",
