@@ -384,6 +384,11 @@ static void bye(void) {
     answer(words, NULL, 0);
 }
 
+/* The bits of a format in a bitcast, where a bool is a byte. */
+static int width(const Format *format) {
+    return format->kind == BOOLEAN ? 8 : format->bits;
+}
+
 static void respond(uint64_t size) {
     const char *wanted = member(header, "case");
     const Format *source = format_of("source"), *target = format_of("target");
@@ -396,7 +401,7 @@ static void respond(uint64_t size) {
     else if (!is(wanted, "document", "onnx-bitcast") &&
              !(is(wanted, "document", "onnx-cast") && is(wanted, "version", "25")))
         refuse("unsupported", "reason", "only ONNX Cast 25 and BitCast are implemented");
-    else if (asks("bitcast") && source->bits != target->bits)
+    else if (asks("bitcast") && width(source) != width(target))
         refuse("error", "text", "a bitcast keeps the number of bits");
     else
         answer_values(source, target, size);

@@ -110,7 +110,8 @@ function answerTo(question, payload) {
   const { source: from, target: to, mode } = question.case;
   const [source, target] = [DTYPES[from], DTYPES[to]];
   if (question.ask === "bitcast") {
-    if (source.bits === target.bits) return [{ answer: "values", shape: question.shape }, payload];
+    const width = ({ bits, isBool }) => (isBool ? 8 : bits); // In a bitcast a bool is a byte.
+    if (width(source) === width(target)) return [{ answer: "values", shape: question.shape }, payload];
     return [{ answer: "error", text: "a bitcast keeps the number of bits" }];
   }
   const unknown = Object.keys(mode).filter((name) => name !== "saturate").join(", ");
