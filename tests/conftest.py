@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-NIGHT = 20
+NIGHT = 10
 """How many times as many examples a night searches."""
 
 # The time that an example takes depends on the machine's load, so there is no deadline.
