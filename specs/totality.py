@@ -115,6 +115,9 @@ def can_have(outcome: Outcome, atom: Atom, source: Format, target: Format) -> bo
     match outcome:
         case Value():
             return target.is_numeric and atom.is_finite and _has_exact_value(atom, source, target)
+        case Round("floor" | "toward-zero") if atom.zone == "tiny" and not target.has_zero:
+            # No integer is that small, and a negative number is out of range.
+            return source.is_integral or atom.sign == "-"
         case Round() | Wrap():
             return atom.is_finite and target.is_numeric
         case Either(options=options):

@@ -325,7 +325,7 @@ FAULTS: dict[str, tuple[str, Change | Accepting, str, str, str]] = {
         "shape (2, 2): the receiver holds other bits"),
     "no copy of what lies by columns": (
         f"{SHARDED}/bool/bool/form:listed-dtype-copy", of_columns(shares_the_memory), "deviates",
-        FORM, "shape (2, 3), dimensions in memory (1, 0): gives the receiver's memory, no copy"),
+        FORM, "length 3, steps (2,): gives the receiver's memory, no copy"),
     "the receiver loses its shape": (
         SIMPLE, flattens_the_receiver, "deviates", UNCHANGED,
         "shape (): the receiver has shape (1,), it had ()"),

@@ -104,7 +104,8 @@ def test_a_question_names_its_case(asked: str, case: str) -> None:
 
 def test_a_word_of_names_is_asked_of_all_documents_that_have_it() -> None:
     found = read_question(["torch", "float32", "int8", "300"])
-    assert {case.document for case in found.cases} == {"torch-module-type", "torch-tensor-to"}
+    own = {"torch-module-type", "torch-sharded-tensor-to", "torch-tensor-to"}
+    assert {case.document for case in found.cases} == own
     assert (found.inputs, found.is_open) == (["300"], True)
 
 
