@@ -13,6 +13,7 @@ from oracles.reference.quantization_kernels import NO_CODE, expect, values_of
 from reports.grading.graded_quantization import allowed, as_code
 from specs.cases import Case
 from specs.formats import format_named
+from specs.outcomes import Nan
 from specs.pair_conditions import value_of
 from specs.quantization_ruling import formula
 from specs.selection import case_named, select
@@ -136,3 +137,47 @@ def test_dynamic_answers_are_allowed() -> None:
             of_element = exact_quantization.quantized(rules, element, scale, zero)
             assert of_element.is_open or code in of_element.codes
     assert settled > 20
+
+
+ONNX, WEBNN = "onnx-quantize-linear:25/float32", "webnn-quantize-linear:draft/float32"
+SPECIAL: list[tuple[str, float, int | None, set[int], str]] = [
+    # An infinity is limited as all others are; no page says so in words.
+    (f"{ONNX}/int8/scale:float32/form:tensor", float("inf"), 3, {0x7F}, "recommended"),
+    (f"{ONNX}/int8/scale:float32/form:tensor", float("-inf"), 3, {0x80}, "recommended"),
+    (f"{WEBNN}/uint8/scale:float32/form:tensor", float("-inf"), 0, {0}, "recommended"),
+    # Where floats hold a wide zero point and the sum, WebNN's formula and emulation agree.
+    (f"{WEBNN}/int32/scale:float32/form:tensor", 5.0, 7, {12}, "required"),
+    (f"{WEBNN}/int32/scale:float32/form:tensor", 5.0, 2**24, set(), "open"),
+    (f"{WEBNN}/int32/scale:float32/form:tensor", 5.0, 2**24 + 1, set(), "open"),
+    # NaN is no number, and the page is silent.
+    (f"{ONNX}/int8/scale:float32/form:tensor", float("nan"), 3, set(), "open"),
+]
+
+
+@pytest.mark.parametrize(("name", "x", "zero", "codes", "level"), SPECIAL)
+def test_special_elements_by_hand(
+    name: str, x: float, zero: int | None, codes: set[int], level: str
+) -> None:
+    case = case_named(name)
+    due = exact_quantization.quantized(formula(case), code_of(x), code_of(1.0), zero)
+    assert ("open" if due.is_open else due.level) == level
+    assert set(due.codes) == codes
+
+
+def test_the_scale_of_zeros_is_zero() -> None:
+    rules = formula(case_named("onnx-dynamic-quantize-linear:11/float32/uint8"))
+    for zeros in ([0, 0], [0x80000000]):
+        due = exact_quantization.dynamic_scale(rules, zeros)
+        assert (due.codes, due.level, due.is_open) == ((0,), "required", False)
+
+
+@pytest.mark.parametrize(
+    ("code", "codes"),
+    [(0x7C, {0x7F800000}), (0xFC, {0xFF800000}), (0x7D, {Nan("any")}), (0xFF, {Nan("any")})],
+)
+def test_infinities_and_nans_are_dequantized_by_the_formula(
+    code: int, codes: set[int | Nan]
+) -> None:
+    case = case_named("onnx-dequantize-linear:25/float8e5m2/float32/scale:float32/form:tensor")
+    due = exact_quantization.dequantized(formula(case), code, code_of(0.5), None)
+    assert (set(due.codes), due.level) == (codes, "recommended")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 from itertools import product
+from math import isfinite
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from oracles.reference import expect_by_exact
 from specs.branches import Branch
 from specs.cases import Case
 from specs.editions import edition, editions
@@ -162,3 +165,22 @@ def test_a_question_without_a_version_means_the_newest(asked: str, version: str)
 def test_a_pair_and_a_mode_of_the_page_are_asked_without_its_name() -> None:
     [case] = read_question(["float32/float8e4m3fn/saturate:0"]).cases
     assert case.id == "onnx-cast:25/float32/float8e4m3fn/saturate:0"
+
+
+ENDS = {"int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}
+
+
+@pytest.mark.parametrize("target", ENDS)
+def test_narrow_integers_are_judged_where_both_roundings_stay_in_range(target: str) -> None:
+    """The page names no rounding: what a fraction is cut to and the nearest integer are allowed."""
+    rules = ruling(Case("onnx-cast", "25", "float16", target))
+    low, high = ENDS[target]
+    for code in range(0, 1 << 16, 5):
+        value = float(np.array(code, np.uint16).view(np.float16))
+        allowed = expect_by_exact.allow(rules, code)
+        whole = {round(value), int(value)} if isfinite(value) else set()
+        if whole and low <= min(whole) <= max(whole) <= high:
+            assert allowed.branch.level == ("required" if value in whole else "recommended")
+            assert {*allowed.codes} == {each & rules.target.mask for each in whole}, value
+        else:
+            assert allowed.branch.level == "unspecified", value
