@@ -111,7 +111,8 @@ function answerTo(question, payload) {
   const [source, target] = [DTYPES[from], DTYPES[to]];
   if (question.ask === "bitcast") {
     const width = ({ bits, isBool }) => (isBool ? 8 : bits); // In a bitcast a bool is a byte.
-    if (width(source) === width(target)) return [{ answer: "values", shape: question.shape }, payload];
+    const result = { answer: "values", shape: question.shape };
+    if (width(source) === width(target)) return [result, payload];
     return [{ answer: "error", text: "a bitcast keeps the number of bits" }];
   }
   const unknown = Object.keys(mode).filter((name) => name !== "saturate").join(", ");

@@ -178,7 +178,7 @@ def test_a_fault_in_the_example_is_found_and_named(fault: str, load: Load, tmp_p
     judgement = judge(load(program), case)
     assert judgement.verdict == "violates"
     found = [each.followed for each in judgement.problems if isinstance(each, WrongQuantized)]
-    assert found == [(fault,)]
+    assert {*found} == {(fault,)}  # some of it where a quotient is near a tie, and only deviates
 
 
 def test_the_self_test_checks_every_operation() -> None:
