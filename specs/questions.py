@@ -106,7 +106,7 @@ def read_question(words: Sequence[str]) -> Question:
     is_known = _is_document(document) or bool(documents_called(document))
     if is_known and len(path) < 2:
         raise CastigateError(
-            f"`{document}` is a document; name two dtypes too: {document} float32 int32"
+            f"`{document}` names documents; add two dtypes: {document} float32 int32"
         )
     if _is_document(document):
         return Question([_case(document, path)], inputs)
@@ -139,10 +139,9 @@ def read_chains(words: Sequence[str]) -> ChainQuestion | None:
     tried = [chain_if_any(f"{name}{versions}/{asked}") for name in names if has_chains(name)]
     chains = [found for found in tried if isinstance(found, Chain)]
     if not chains:
-        of = f"of {', '.join(names)} " if document else ""
+        none = f"none of {', '.join(names)}" if document else "no document"
         raise CastigateError(
-            f"no document {of}has all casts of the chain {asked}; castigate specs lists the"
-            " documents"
+            f"{none} has all casts of the chain {asked}; castigate specs lists the documents"
         )
     return ChainQuestion(chains, inputs, is_open=len(chains) > 1 or not document)
 

@@ -1,7 +1,7 @@
 """Marks the tests that run at night, and lets long ones begin first, so that no process waits.
 
-Hypothesis draws the same examples in every run of CI and of the README's command, so that a change
-which is right cannot fail by chance. The profile `night` (`tox -e search`) draws others each time,
+Hypothesis draws the same examples in every run of CI and of the README's command, so that a
+correct change cannot fail by chance. The profile `night` (`tox -e search`) draws others each time,
 many more of them, and keeps those that fail; what it finds becomes an `@example` of its test.
 """
 

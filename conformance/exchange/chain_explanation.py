@@ -105,8 +105,7 @@ def _answers_of_roads(answers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, roads in answers.items():
         of_answer: dict[str, list[str]] = {}
         for road, answer in roads.items():
-            text = answer if isinstance(answer, str) else str(answer)
-            of_answer.setdefault(text, []).append(road)
+            of_answer.setdefault(str(answer), []).append(road)
         for answer, same in of_answer.items():
             yield _name(name, same, len(of_answer) > 1), answer
 
@@ -122,9 +121,9 @@ def _name(backend: str, roads: Sequence[str], has_others: bool) -> str:
 def chain_table_lines(
     chains: Sequence[Chain], explained: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:
-    """A heading, and a line per document: the level, what it allows, and what without the middle.
+    """Yield a heading, then for each document its level and what chain and direct cast may answer.
 
-    Below it stands what each backend answers. ``explained`` has the same input for each chain.
+    Below each stands what backends answer. ``explained`` has the same input for each chain.
     """
     path = " to ".join(chains[0].dtypes)
     yield f"{path} of {datum_words(chains[0].source, explained[0]['input'])}"
@@ -133,7 +132,9 @@ def chain_table_lines(
     for chain, found in zip(chains, explained, strict=True):
         modes = dict.fromkeys(f"{n}:{value}" for step in chain.steps for n, value in step.modes)
         level = "open" if found["level"] == "unspecified" else found["level"]
-        allowed, direct = (_in_words(chain.target, found[key]) for key in ("allowed", "direct"))
+        allowed, direct = (
+            _allowed_words(chain.target, found[key]) for key in ("allowed", "direct")
+        )
         rows.append((" ".join([chain.edition, *modes]), level, allowed, f"{without} {direct}"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row, chain, found in zip(rows, chains, explained, strict=True):
@@ -150,5 +151,5 @@ def strictest_chain(chains: Sequence[Chain], explained: Sequence[Mapping[str, An
     return chains[ranks.index(max(ranks))]
 
 
-def _in_words(target: str, allowed: Sequence[str]) -> str:
+def _allowed_words(target: str, allowed: Sequence[str]) -> str:
     return " or ".join(OUTCOME_WORDS.get(each) or datum_words(target, each) for each in allowed)

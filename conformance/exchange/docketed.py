@@ -204,7 +204,7 @@ def decide(thread: Thread) -> DecidedThread:
 
 
 def _differ(one: Decided, other: Decided) -> bool:
-    """Whether two questions are about one input, in two modes, and other answers to it."""
+    """Whether two questions give the same input of a pair different answers."""
     pairs = [(each.asked.source, each.asked.target, each.input) for each in (one, other)]
     answers = [{str(side.answer) for side in each.sides} for each in (one, other)]
     return pairs[0] == pairs[1] and answers[0] != answers[1]

@@ -154,7 +154,7 @@ def _judged(rules: Rules, recorded: RecordedLine) -> dict[str, Any]:
     branch = allowed.branch
     grade = _grade_output(rules, allowed, given, recorded.output)
     rule, clause, level = branch.rule, branch.clause, branch.level
-    # An input that the rules leave open may raise an error, unless all inputs of the case are open.
+    # An open input may raise an error; of a case that is open as a whole, an answer may be due.
     is_refusal = isinstance(recorded.output, ErrorDatum) and (grade != ALLOWED or rules.is_open)
     if grade == NOT_RECOMMENDED:
         level = "recommended"

@@ -27,12 +27,11 @@ from oracles.proof.smt_arrays import Tracing
 from oracles.proof.smt_rounding import Zones, is_rounding, rounded_integer
 from oracles.proof.smt_values import POWER_BITS, POWER_OFFSET, DecodedPattern, Magnitude
 from oracles.reference import quantization_kernels
-from oracles.reference.quantization_kernels import ANY_NAN, NO_CODE
+from oracles.reference.quantization_kernels import NO_CODE, code_of_outcome
 from specs.editions import editions
 from specs.formats import Format, format_named
 from specs.loader import documents
 from specs.model.quantization_entry import Situation
-from specs.outcomes import Exactly
 from specs.quantization_ruling import Formula, StepOutcome, formula
 
 DOUBLE, SINGLE = format_named("float64"), format_named("float32")
@@ -78,11 +77,21 @@ def endings() -> tuple[Ending, ...]:
 
 
 def _without_division(rules: Formula) -> Formula:
-    """A formula of float32 that passes its quotient on, in whichever situation it is."""
+    """A formula of float32 that passes its quotient on, in whichever situation it is.
+
+    Where a zero point is added only if floats hold it and the sum, it is always added: whether they
+    do is compared with the definition, not proved.
+    """
     situations: tuple[Situation, ...] = ("exact", "inexact", "out-of-range", "infinite", "nan")
     quotient = tuple((each, USED) for each in situations)
-    ending = [each for each in rules.steps if each[0] in AFTER]
-    steps = (("quotient", quotient), *ending)
+    ending = {step: dict(each) for step, each in rules.steps if step in AFTER}
+    zero_point = ending["zero-point"]
+    if not zero_point["exact"].is_open:
+        zero_point["other"] = zero_point["exact"]
+    steps = (
+        ("quotient", quotient),
+        *((step, tuple(each.items())) for step, each in ending.items()),
+    )
     return replace(rules, source=SINGLE, scale=SINGLE, precision=SINGLE, steps=steps)
 
 
@@ -175,9 +184,9 @@ def _ends_right(
     else:
         right = _is_nearest(rules, value, first.vector)
     has_both_zeros = target.entry.zero == "signed" and not target.is_integral
-    for other in others:
-        alone = other.vector == _code(solving, NO_CODE)
-        both = other.vector == _code(solving, target.sign_bit)
+    for more in others:
+        alone = more.vector == _code(solving, NO_CODE)
+        both = more.vector == _code(solving, target.sign_bit)
         right = right & (value.zero.choose(both, alone) if has_both_zeros else alone)
     return (~is_open).choose(~allowed.is_open.truth & right, allowed.is_open.truth)
 
@@ -218,8 +227,7 @@ def _end(rules: Formula, is_negative: bool) -> int:
     """The pattern for values beyond an end of the target's range."""
     if rules.outcome("saturation", "out-of-range").best == "saturated":
         return rules.target.lowest_code if is_negative else rules.target.max_code
-    special = rules.cast_of("out-of-range", is_negative=is_negative).strictest
-    return special.code if isinstance(special, Exactly) else ANY_NAN
+    return code_of_outcome(rules.cast_of("out-of-range", is_negative=is_negative).strictest)
 
 
 def prove_rounded_once(name: str, time_limit: float) -> Obligation:

@@ -7,7 +7,7 @@ two doubles beside it whose last bit is 1, unless it is a double. So a second ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from oracles.protocol import Bits
 from specs.formats import Format
 from specs.model.quantization_entry import Situation, Step, StepWord
-from specs.outcomes import Exactly
+from specs.outcomes import Exactly, Nan
 from specs.pair_conditions import value_of
 from specs.quantization_ruling import Formula, StepOutcome
 
@@ -27,6 +27,13 @@ Codes = NDArray[np.int64]
 NAN_CODES: Mapping[str, int] = {"any": -1, "+": -3, "-": -4}
 """In the place of a pattern: every NaN of the target, or every one of a sign, is allowed."""
 ANY_NAN = NAN_CODES["any"]
+
+
+def code_of_outcome(outcome: Exactly | Nan) -> int:
+    """The pattern of an outcome, or the number that stands for its NaNs."""
+    return outcome.code if isinstance(outcome, Exactly) else NAN_CODES[outcome.sign]
+
+
 NO_CODE = -2
 """In the place of a pattern: this word allows no pattern here."""
 SPLITTER = float(2**27 + 1)
@@ -177,7 +184,7 @@ def _quantized(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> Exp
         whole = np.rint(values) if target.is_integral else values
         total = whole + offset if target.is_integral else whole
         zero_point = None if zero is None else offset
-        kinds = _kinds_of_zero_point(formula, "zero-point", zero_point, here, (whole, total))
+        kinds = _kinds_of_zero_point(formula, "zero-point", zero_point, here, whole, total)
         masks.pass_by("zero-point", kinds)
         sums.append((total, here, is_weak))
     is_minus = x & formula.source.sign_bit != 0
@@ -188,16 +195,20 @@ def _quantized(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> Exp
 
 
 def _kinds_of_zero_point(
-    formula: Formula, step: Step, offset: Floats | None, here: Mask, others: Sequence[Floats]
+    formula: Formula, step: Step, offset: Floats | None, here: Mask, other: Floats, result: Floats
 ) -> dict[Situation, Any]:
-    """Where each situation of a zero point applies, by the other operand and the result."""
+    """Where each situation of a zero point applies, by the other operand and the result.
+
+    The result is a sum or a difference in float64. Where it is rounded there, it does not fit.
+    """
     if offset is None:
         return {"none": here}
     fits = np.zeros(here.shape, np.bool_)
     if formula.outcome(step, "exact") != formula.outcome(step, "other"):
-        fits = _has(formula.precision, offset) & here
-        for values in others:
-            fits &= _has(formula.precision, values) | ~np.isfinite(values)
+        fits = here & _has(formula.precision, offset)
+        is_exact = _rest_of_sum(other, offset if step == "zero-point" else -offset, result) == 0
+        for values in (other, result):
+            fits &= (_has(formula.precision, values) & is_exact) | ~np.isfinite(other)
     is_other = here & (offset != 0)
     return {"zero": here & (offset == 0), "exact": is_other & fits, "other": is_other & ~fits}
 
@@ -249,10 +260,7 @@ def _saturated(
 def _cast(formula: Formula, situation: Situation, *, is_negative: bool) -> tuple[int, int]:
     """The pattern that Cast recommends, and one that it only allows, if there is one."""
     cast = formula.cast_of(situation, is_negative=is_negative)
-    strictest, outcome = (
-        each.code if isinstance(each, Exactly) else NAN_CODES[each.sign]
-        for each in (cast.strictest, cast.outcome)
-    )
+    strictest, outcome = (code_of_outcome(each) for each in (cast.strictest, cast.outcome))
     return strictest, NO_CODE if outcome == strictest else outcome
 
 
@@ -271,7 +279,7 @@ def _dequantized(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> E
     difference = np.where(is_special, given, given - offset)
     zero_point = None if zero is None else offset
     here = np.ones(masks.is_open.shape, np.bool_)
-    kinds = _kinds_of_zero_point(formula, "difference", zero_point, here, (given, difference))
+    kinds = _kinds_of_zero_point(formula, "difference", zero_point, here, given, difference)
     masks.pass_by("difference", kinds)
     is_special = is_special & ~masks.is_open
     difference = np.where(masks.is_open | is_special, 0.0, difference)
@@ -390,6 +398,12 @@ def _two_product(one: Floats, other: Floats) -> tuple[Floats, Floats]:
     rest = one_high * other_high - product
     rest = ((rest + one_high * other_low) + one_low * other_high) + one_low * other_low
     return product, np.asarray(rest)
+
+
+def _rest_of_sum(one: Floats, other: Floats, total: Floats) -> Floats:
+    """What rounding has left out of a sum (D. E. Knuth, 1969)."""
+    added = total - one
+    return np.asarray((one - (total - added)) + (other - added))
 
 
 def _to_odd(values: Floats, rest: Floats) -> Floats:

@@ -22,6 +22,7 @@ from oracles.reference.quantization_kernels import (
     ANY_NAN,
     NAN_CODES,
     Floats,
+    code_of_outcome,
     codes_of,
     nearest,
     rounded_by,
@@ -41,7 +42,6 @@ from reports.findings.quantization_steps import (
 from reports.grading.allowed_answers import is_nan
 from specs.formats import Format, format_named
 from specs.model.quantization_entry import Situation, Step
-from specs.outcomes import Exactly
 from specs.pair_conditions import value_of
 from specs.quantization_ruling import Formula
 
@@ -419,8 +419,7 @@ def _float_codes(rules: Formula, way: Way, quotient: Floats) -> NDArray[np.int64
 
 
 def _code_of_cast(rules: Formula, situation: Situation, is_negative: bool) -> int:
-    special = rules.cast_of(situation, is_negative=is_negative).strictest
-    return special.code if isinstance(special, Exactly) else NAN_CODES[special.sign]
+    return code_of_outcome(rules.cast_of(situation, is_negative=is_negative).strictest)
 
 
 def _nans(rules: Formula, way: Way, is_negative: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -24,7 +24,9 @@ EXACT_SAMPLE = 8
 """Elements of a request that the definition judges if the reference gave the answers."""
 SIGN_OF_NANS = {code: sign for sign, code in NAN_CODES.items()}
 NAN_WORDS = {"any": "any-nan", "+": "+nan", "-": "-nan"}
+"""NaNs of a sign in JSON."""
 NAN_NAMES = {"any": "any NaN", "+": "+NaN", "-": "-NaN"}
+"""NaNs of a sign in a sentence."""
 Mask = NDArray[np.bool_]
 
 
@@ -86,7 +88,7 @@ def as_code(allowed: AllowedCode) -> int:
 
 
 def code_word(target: Format, code: int) -> str:
-    """A pattern that is allowed as `castigate judge` writes it: in hex digits, or `any-nan`."""
+    """What is allowed as `castigate judge` writes it: hex digits, `any-nan`, `+nan` or `-nan`."""
     sign = SIGN_OF_NANS.get(code)
     return target.hexadecimal(code) if sign is None else NAN_WORDS[sign]
 

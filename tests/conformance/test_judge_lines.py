@@ -218,7 +218,7 @@ ALLOWED: list[tuple[str, str, Any, Any]] = [
     ("onnx-cast:25/float32/float8e4m3fn/saturate:0", "0xffc00000", "0xff", "-nan"),
     ("onnx-cast:25/float32/int8", "0x7fc00000", "0x00", "anything"),
     ("onnx-cast:25/float32/complex64", "0x00000000", {"error": ""}, "error"),
-    ("onnx-cast:25/float16/int4", "0x4300", "0x3", ["0x3", "0x4"]),
+    ("onnx-cast:25/float16/int4", "0x4300", "0x3", ["0x4", "0x3"]),
 ]
 
 

@@ -169,7 +169,7 @@ def test_codes_of_a_dynamic_quantization_are_those_of_a_quantization() -> None:
 def test_webnn_casts_what_it_has_rounded_and_limited(target: str) -> None:
     """The emulation in WebNN's page ends with its operation `cast`."""
     case = case_named(f"webnn-quantize-linear:draft/float16/{target}/scale:float16/form:tensor")
-    cast, source = ruling(case_named(f"webnn-cast:draft/float16/{target}")), format_named("float16")
+    cast = ruling(case_named(f"webnn-cast:draft/float16/{target}"))
     low, high = {"uint8": (0, 255), "int8": (-128, 127)}[target]
     for code in range(0, 1 << 16, 7):
         value = np.array(code, np.uint16).view(np.float16)
@@ -178,7 +178,10 @@ def test_webnn_casts_what_it_has_rounded_and_limited(target: str) -> None:
         limited = min(max(float(value), low), high)
         whole = np.array(round(Fraction(limited)), np.float16).view(np.uint16)
         found = exact_quantization.quantized(formula(case), code, ONE["float16"], None)
-        assert {*found.codes} == {*expect_by_exact.allow(cast, int(whole)).codes}, source
+        assert {*found.codes} == {*expect_by_exact.allow(cast, int(whole)).codes}, (
+            case.id,
+            hex(code),
+        )
 
 
 # Misreadings that the definition and the kernels share

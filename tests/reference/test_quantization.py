@@ -164,6 +164,17 @@ def test_special_elements_by_hand(
     assert set(due.codes) == codes
 
 
+@pytest.mark.parametrize("target", ["int32", "uint32"])
+def test_both_say_where_floats_hold_a_wide_zero_point(target: str) -> None:
+    """Beyond 2^53 a sum is rounded in float64, and must not seem to fit because of it."""
+    case = case_named(f"{WEBNN}/{target}/scale:float32/form:tensor")
+    numbers = [sign * 2.0**power for sign in (1, -1) for power in (0, 23, 24, 30, 54, 60, 100)]
+    zeros = [0, 1, 5, 2**24, 2**31, 2**32 - 5]
+    x = np.array([code_of(number) for number in numbers for _ in zeros], np.uint32)
+    zero = np.array(zeros * len(numbers), np.uint32)
+    check(case, x, np.full(x.shape, code_of(1.0), np.uint32), zero)
+
+
 def test_the_scale_of_zeros_is_zero() -> None:
     rules = formula(case_named("onnx-dynamic-quantize-linear:11/float32/uint8"))
     for zeros in ([0, 0], [0x80000000]):

@@ -268,7 +268,7 @@ def test_a_pair_alone_is_asked_of_every_document_that_speaks_of_its_values() -> 
     ("asked", "message"),
     [
         ("float32", "`float32` is one dtype; name two: float32 int32"),
-        ("onnx-cast", "`onnx-cast` is a document; name two dtypes too: onnx-cast float32 int32"),
+        ("onnx-cast", "`onnx-cast` names documents; add two dtypes: onnx-cast float32 int32"),
         ("float32 int9", "unknown dtype `int9`; did you mean `int64`?"),
         ("onnx-cast:99/float32/int8", "unknown case `onnx-cast:99/float32/int8`; did you mean "),
         ("onnx-cast:25/float32/int9", "unknown case `onnx-cast:25/float32/int9`; did you mean "),
@@ -281,7 +281,7 @@ def test_a_pair_alone_is_asked_of_every_document_that_speaks_of_its_values() -> 
             "pypto-cast c64 int8",
             "pypto-cast lists no pair complex64 to int8; castigate specs pypto-cast ",
         ),
-        ("wasm", "`wasm` is a document; name two dtypes too: wasm float32 int32"),
+        ("wasm", "`wasm` names documents; add two dtypes: wasm float32 int32"),
         (
             "wasm int8 int4 1",
             "no document called `wasm` lists int8 to int4: it may be wasm-convert ",
@@ -308,7 +308,7 @@ def test_a_question_without_a_case_is_refused_with_a_hint(asked: str, message: s
     [
         (
             "numpy fp32 bf16 int8 1",
-            "no document of numpy-astype has all casts of the chain float32/bfloat16/int8; ",
+            "none of numpy-astype has all casts of the chain float32/bfloat16/int8; ",
         ),
         (
             "fp32 str int8 1",
