@@ -142,12 +142,11 @@ def test_open_points_cite_the_lines_of_conflicting_rules(site: Path) -> None:
                 )
 
 
-def test_a_document_that_cites_no_lines_lists_its_rules(tmp_path: Path) -> None:
-    assert rule_row_file("torch-view", "same-size") == "document-torch-view.html"
-    assert rule_row_file("torch-view", "no-such-rule") == rule_row_file("no-document", "a") == ""
-    assert cited_lines("torch-view", "same-size", "view(dtype), elements of one size") == ""
-    views = list(edition(documents()["torch-view"], "2").cases())[:5]
-    write_site([planted_run(tmp_path / "run", of=views)], tmp_path / "site")
-    page = tmp_path / "site" / document_page_file("torch-view")
-    assert {"same-size", "verdicts", "rules"} <= ids_of(page)
-    assert "lines" not in ids_of(page)
+def test_a_rule_that_cites_no_lines_is_listed(tmp_path: Path) -> None:
+    assert rule_row_file("onnx-cast", "number-to-float4") == "document-onnx-cast.html"
+    assert rule_row_file("onnx-cast", "no-such-rule") == rule_row_file("no-document", "a") == ""
+    assert cited_lines("onnx-cast", "number-to-float4", "ONNX's technical page on float4") == ""
+    cases = list(edition(documents()["onnx-cast"], "25").cases())[:5]
+    write_site([planted_run(tmp_path / "run", of=cases)], tmp_path / "site")
+    page = tmp_path / "site" / document_page_file("onnx-cast")
+    assert {"number-to-float4", "verdicts", "rules"} <= ids_of(page)
