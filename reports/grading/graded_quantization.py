@@ -88,7 +88,7 @@ def as_code(allowed: AllowedCode) -> int:
 
 
 def code_word(target: Format, code: int) -> str:
-    """What is allowed as `castigate judge` writes it: hex digits, `any-nan`, `+nan` or `-nan`."""
+    """Spell an allowed pattern for JSON: in hex digits, or as `any-nan`, `+nan` or `-nan`."""
     sign = SIGN_OF_NANS.get(code)
     return target.hexadecimal(code) if sign is None else NAN_WORDS[sign]
 

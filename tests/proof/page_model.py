@@ -21,7 +21,7 @@ NOTHING: Patterns = frozenset()
 
 
 class Answer(NamedTuple):
-    """What a page says of one element; without patterns it says nothing."""
+    """The patterns that a page admits and prefers for one element; None where it is silent."""
 
     admitted: Patterns | None = None
     """Patterns that some reading of the words gives."""

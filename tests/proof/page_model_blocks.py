@@ -27,7 +27,7 @@ from tests.proof.page_model import (
 )
 
 LAST_EXPONENT = 127
-"""Of E8M0: its patterns are exponents from -127 to 127, and NaN (F8 201-224)."""
+"""The largest exponent of E8M0; the least is -127, and one more pattern is NaN (F8 201-224)."""
 LARGEST_ELEMENTS: dict[str, tuple[int, int]] = {
     # numerator and denominator of the largest element, and of its power of two
     "float8e4m3fn": (448, 1),
