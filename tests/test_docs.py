@@ -88,7 +88,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
     ),
     "takes minutes": (
         "castigate nightly --out DIR",
-        "python -m tests.proof.test_page_model 1000000",
+        "python -m tests.lab.proof.test_page_model 1000000",
         "castigate run --backend ort --document onnx-quantize-linear:25 --out RUN",
         "castigate export onnx --out ALL",
         "castigate gate --backend ort --policy mine.yaml --out DIR",

@@ -41,6 +41,13 @@ def test_a_floor_imports_only_itself_and_floors_below(floor: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("floor", [*FLOORS, "castigate_entry.py"])
+def test_the_product_never_imports_the_lab(floor: str) -> None:
+    files = files_of(floor) or [ROOT / floor]
+    parts = {module.partition(".")[0] for path in files for module in imports(path)}
+    assert not parts & {"lab", "tests", "docs"}
+
+
 def test_no_circles_between_modules() -> None:
     graph: dict[str, set[str]] = {}
     for floor in FLOORS:

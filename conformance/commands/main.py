@@ -53,7 +53,6 @@ COMMANDS = {
     "inputs": "inputs_command",
     "judge": "judge_command",
     "codec": "codec_command",
-    "mutants": "mutants_command",
 }
 """The commands in the order of ``--help``, and what the module of each command exports."""
 MODULES = {"merge": "run"}

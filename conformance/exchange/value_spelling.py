@@ -234,7 +234,9 @@ def _decimal(form: Format, text: str, found: re.Match[str], what: str) -> int:
     """The value that a decimal names: the value itself, or the nearest if it reads the same.
 
     The nearest value reads the same if it becomes the decimal when it is rounded to the decimal's
-    last digit. A decimal halfway between two values names neither.
+    last digit. Below a power of two, values lie closer than above, so that what it becomes may be
+    nearer to another value; then the decimal on its other side reads the same, as in what Python
+    prints of 2^-1007. A decimal halfway between two values names neither.
     """
     sign, whole, fraction, power = found[1], found[2], found[3] or "", found[4] or "0"
     number = read_literal(f"{sign}{whole or '0'}.{fraction or '0'}e{power}").number
@@ -244,10 +246,23 @@ def _decimal(form: Format, text: str, found: re.Match[str], what: str) -> int:
     multiple, unit = _rounded(form, number, text, what)
     if multiple:  # else the exponent may be too large to be written out
         last_digit = Fraction(10) ** (int(power) - len(fraction))
-        gap = abs(multiple * Fraction(2) ** unit - int(whole + fraction) * last_digit)
-        if 2 * gap <= last_digit and 2 * gap != Fraction(2) ** unit:
+        value = multiple * Fraction(2) ** unit
+        gap = abs(value - int(whole + fraction) * last_digit)
+        is_rounded = 2 * gap <= last_digit
+        if not is_rounded and gap < last_digit:
+            rounded = f"{round(value / last_digit)}e{int(power) - len(fraction)}"
+            is_rounded = not _is_nearest(form, value, rounded)
+        if is_rounded and 2 * gap != Fraction(2) ** unit:
             return exact.encode(form, number.sign, multiple, unit)
     raise _between_values(form, number, unit, text, what)
+
+
+def _is_nearest(form: Format, value: Fraction, decimal: str) -> bool:
+    """Whether a positive value is the one of a format that is nearest to a decimal."""
+    number = read_literal(decimal).number
+    assert number is not None
+    unit = exact.unit_of(form, number)
+    return exact.round_magnitude(number, unit, "nearest-even") * Fraction(2) ** unit == value
 
 
 def _float(form: Format, text: str, number: exact.Number, what: str) -> int:

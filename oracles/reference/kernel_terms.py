@@ -1,7 +1,7 @@
 """Trace a kernel: record the operations it applies to a ``Term`` instead of computing them.
 
 The recorded ``Trace`` holds for every input, so that numba can compile it (``compiled_kernels``)
-and an SMT solver can prove it (``oracles.proof``). Equal operations become one node. Interval
+and an SMT solver can prove it (``lab.proof``). Equal operations become one node. Interval
 arithmetic bounds the value of every node; a node whose bounds meet is a constant.
 """
 

@@ -13,10 +13,10 @@ from conformance.driver import BackendJudge
 from conformance.kinds.bitcast_tensors import FurtherTensor, further_tensors
 from conformance.kinds.pair import judge_pair
 from conformance.kinds.subject import Settings
+from lab.mutants.fault import REFERENCE
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.memory_layouts import storage_offset
-from oracles.mutants.fault import REFERENCE
 from oracles.protocol import Unsupported
 from oracles.reference.reference_oracle import RejectedError
 from reports.judgement import Judgement

@@ -1,20 +1,17 @@
-"""Chains at the command line: looked up, asked of a backend, and decided for a document."""
+"""Chains at the command line: looked up, asked of a backend, and read from tables."""
 
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pyarrow.parquet as pq
 import pytest
 
-from conformance.surveys.removable_casts import decide
-from conformance.surveys.removable_page import page, summary_lines
-from specs.chains import chain_named
-from tests.conformance.processes import castigate_in_process
+from tests.conformance.processes import ROOT, castigate_in_process
 
 ONE = ("--document=onnx-cast:25", "--source=float32", "--target=int8")
 LOST = "chains/onnx-cast:25/float32/bfloat16/int8"
@@ -128,7 +125,7 @@ def test_a_backend_without_chains_is_refused(tmp_path: Path) -> None:
     assert not (folder / "run.json").exists()
 
 
-def test_chains_are_decided_one_by_one() -> None:
+def test_chains_are_looked_up_one_by_one() -> None:
     code, out, _ = castigate_in_process(
         "chains", "onnx-cast/float8e5m2/float16/float8e5m2", "onnx-cast/float16/bool/float16"
     )
@@ -147,21 +144,41 @@ def test_a_chain_says_of_which_input_less_is_required_without_the_cast() -> None
     assert "\n  onnx-cast:25/float8e5m2/float4e2m1 only recommends it\n" in out
 
 
-def test_the_page_and_the_summary_count_where_less_is_required() -> None:
-    names = (
-        "float8e5m2/float8e4m3fn/saturate:1/float4e2m1",
-        "float4e2m1/float8e4m3fn/saturate:1/float8e5m2/saturate:1",
+@pytest.mark.parametrize(
+    ("name", "page"), [("onnx-cast:25", "removable_casts.md"), ("rewrites", "rewrites.md")]
+)
+def test_the_pages_are_what_the_tables_say(name: str, page: str, tmp_path: Path) -> None:
+    written = tmp_path / page
+    code, _, err = castigate_in_process("chains", name, f"--page={written}")
+    assert code == 0, err
+    assert written.read_text("utf-8") == (ROOT / "docs" / page).read_text("utf-8"), (
+        f"run castigate chains {name} --page docs/{page}"
     )
-    found = [decide(chain_named(f"onnx-cast:25/{name}")) for name in names]
-    assert [line.split()[0] for line in summary_lines(found)] == ["1", "1"]
-    written = page(found, "onnx-cast:25", "2026-11-28")
-    assert "| `=` | 1 | may always be left out |" in written
-    assert (
-        "| `~` | 1 | may always be left out, and less is then required of some inputs |" in written
-    )
-    assert "| `c` | 0 | " in written
-    assert f"`onnx-cast:25/{names[0]}` of 0x01 " in written
-    assert re.search(r"^float8e5m2 +~$", written, re.M)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("onnx-cast:1", "no table of the chains of onnx-cast:1 is shipped (there are: "),
+        ("onnx-cast:25/int8/int4/int8/int4", "the table of onnx-cast:25 has no `"),
+        ("onnx-cast:25/float32/string/bool", "no cast from float32 to string for a chain"),
+    ],
+)
+def test_what_no_table_has_is_refused(name: str, said: str) -> None:
+    code, out, err = castigate_in_process("chains", name)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_the_json_is_what_its_schema_says(tmp_path: Path) -> None:
+    file = tmp_path / "chains.json"
+    code, _, err = castigate_in_process("chains", "onnx-cast:25", f"--json={file}")
+    assert code == 0, err
+    _, out, _ = castigate_in_process("chains", "schema")
+    jsonschema.validate(json.loads(file.read_text("utf-8")), json.loads(out))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"edition": "onnx-cast:25"}, json.loads(out))
 
 
 def test_a_document_of_calls_has_no_chains() -> None:

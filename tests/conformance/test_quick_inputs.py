@@ -12,8 +12,8 @@ import pytest
 
 from conformance.kinds.quick_inputs import RANGES, quick_inputs
 from conformance.kinds.telling_inputs import telling_inputs
-from oracles.proof.obligations import groups
-from oracles.proof.smt_order import number_branches
+from lab.proof.obligations import groups
+from lab.proof.smt_order import number_branches
 from oracles.protocol import Bits
 from oracles.reference import expect_by_kernels
 from oracles.reference.breakpoints import ties

@@ -96,6 +96,7 @@ def test_exact_decimals_and_patterns_of_wide_formats(form: Format, data: st.Data
 @example(1)
 @example(0x7FEFFFFFFFFFFFFF)
 @example(0x4341C37937E08000)
+@example(0x0100000000000000)  # 2^-1007: Python prints the decimal above it
 def test_the_digits_that_python_prints_of_a_float64_name_it(code: int) -> None:
     [number] = struct.unpack("<d", code.to_bytes(8, "little"))
     if number == number:

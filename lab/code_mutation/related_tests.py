@@ -1,0 +1,142 @@
+"""Which tests belong to a module: one of them must fail for each of its mutants."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+
+RELATED = (
+    ("reports/findings/codec_mechanisms.py", "conformance/codec"),
+    ("specs/behaviors.py", "reports/behavior_file reports/behavior_search"),
+    ("specs/docket.py", "specs/docket conformance/docket reports/upstream"),
+    ("specs/house_*.py", "specs/house_rules conformance/house_rules"),
+    ("specs/questions.py", "specs/questions"),
+    (
+        "specs/bitcast_*.py",
+        "specs/bitcast_documents specs/bitcast_mistakes reference/bitcast_bits"
+        " conformance/judge_bitcasts",
+    ),
+    (
+        "specs/*call*.py specs/tensor_rules.py",
+        "specs/call_documents specs/call_mistakes reference/call_dispatch conformance/calls",
+    ),
+    (
+        "specs/coverage*.py specs/page_changes.py specs/model/page_lines.py specs/lint.py",
+        "specs/coverage specs/lint_errors specs/lint_command html/page_lines",
+    ),
+    (
+        "specs/formats.py specs/pair_conditions.py",
+        "specs/formats specs/small_floats specs/pairs specs/lint_errors"
+        " reference/exact reports/number_line",
+    ),
+    (
+        "specs/model/cache.py specs/model/yaml_source.py specs/json_source.py specs/plain_text.py"
+        " specs/loader.py",
+        "specs/load specs/plain_text specs/yaml_limits specs/cache specs/schema specs/lint_errors"
+        " reports/gate_policy",
+    ),
+    (
+        "specs/model/*.py",
+        "specs/schema specs/lint_errors specs/call_mistakes specs/bitcast_mistakes"
+        " specs/onnx_page specs/pypto_page specs/webnn_page specs/openvino_page"
+        " specs/numpy_page specs/array_api_page specs/wasm_page"
+        " specs/call_documents specs/bitcast_documents",
+    ),
+    (
+        "specs/*.py",
+        "specs/totality specs/lint_errors specs/onnx_page specs/pypto_page specs/webnn_page"
+        " specs/openvino_page specs/numpy_page specs/array_api_page specs/wasm_page"
+        " specs/call_documents"
+        " reference/expect_by_staircase reports/staircase_grades conformance/judge"
+        " conformance/claims conformance/document_listing",
+    ),
+    (
+        "oracles/reference/bitcast_bits.py",
+        "reference/bitcast_bits conformance/judge_bitcasts",
+    ),
+    ("oracles/reference/breakpoints.py", "reference/breakpoints conformance/quick_inputs"),
+    ("oracles/reference/call_dispatch.py", "reference/call_dispatch conformance/calls"),
+    (
+        "oracles/reference/exact_text.py oracles/reference/kernel_text.py"
+        " oracles/reference/read_back.py",
+        "reference/text reference/read_back conformance/spelling",
+    ),
+    (
+        "oracles/reference/kernel_terms.py oracles/reference/machine_words.py",
+        "reference/kernel_terms reference/machine_words reference/compiled_kernels"
+        " lab/proof/smt_queries",
+    ),
+    (
+        "oracles/reference/staircase*.py oracles/reference/expect_by_staircase.py",
+        "reference/expect_by_staircase reference/staircase_lookup reference/staircase"
+        " reports/staircase_grades",
+    ),
+    (
+        "oracles/reference/sweep_inputs.py oracles/reference/array_compare_numba.py",
+        "conformance/sweep reports/chunk_check reports/failure_runs",
+    ),
+    (
+        "oracles/reference/reference_oracle.py",
+        "reference/reference_oracle reference/call_dispatch reference/text conformance/sweep"
+        " conformance/calls",
+    ),
+    ("oracles/reference/chain*.py", "reference/chains"),
+    ("oracles/reference/exact_behaviors.py", "reports/behavior_search specs/house_rules"),
+    (
+        "oracles/reference/*.py",
+        "reference/exact reference/compiled_kernels reference/kernel_terms reference/input_classes"
+        " reference/reference_oracle reference/expect_by_staircase reference/agreement",
+    ),
+    (
+        "reports/grading/chunk*.py reports/grading/uniform_checksums.py",
+        "reports/chunk_check reports/uniform_checksums conformance/sweep conformance/bound_sweep",
+    ),
+    (
+        "reports/grading/failure_runs*.py",
+        "reports/failure_runs reports/intervals conformance/sweep",
+    ),
+    (
+        "reports/grading/staircase_grades*.py reports/grading/grades.py",
+        "reports/staircase_grades conformance/sweep conformance/failing_stretches",
+    ),
+    (
+        "reports/grading/*.py",
+        "conformance/judge conformance/planted_faults reports/staircase_grades conformance/sweep"
+        " reports/backend_comparison reports/behavior_search",
+    ),
+    (
+        "reports/findings/*change*.py reports/findings/open_answers.py reports/findings/report.py"
+        " reports/findings/case_rules.py reports/findings/verdict_signs.py"
+        " reports/findings/issue_text.py reports/findings/upstream.py",
+        "reports/upstream reports/changes reports/findings html/behaviors html/front",
+    ),
+    (
+        "reports/findings/old_messages.py reports/findings/read_*.py"
+        " reports/findings/judged_cells.py reports/findings/cells.py",
+        "reports/old_messages reports/read_cells reports/changes reports/finding_causes"
+        " reports/findings",
+    ),
+    (
+        "reports/findings/*.py",
+        "reports/intervals reports/number_line reports/finding_causes reports/findings"
+        " reports/ledger_breaches",
+    ),
+    (
+        "reports/gate/*.py",
+        "reports/gate_policy reports/gate_judging reports/gate_baseline reports/gate_certificate",
+    ),
+    (
+        "reports/ledger/*.py",
+        "reports/ledger_breaches reports/ledger reports/run_ledgers reports/upstream",
+    ),
+)
+"""Patterns of modules, and the test files of the first that fits: ``specs/load`` is
+``tests/specs/test_load.py``. Quick files stand first, as the first failure ends a trial."""
+
+
+def related_files(file: str) -> tuple[str, ...]:
+    """The test files of a module, as paths from the root; KeyError if the table lacks it."""
+    for patterns, tests in RELATED:
+        if any(fnmatch(file, pattern) for pattern in patterns.split()):
+            parts = (test.rpartition("/") for test in tests.split())
+            return tuple(f"tests/{folder}/test_{name}.py" for folder, _, name in parts)
+    raise KeyError(f"`{file}` has no tests in {__name__}")

@@ -1,0 +1,1 @@
+"""Decides which casts of chains may be left out; ``castigate chains`` shows what was found."""

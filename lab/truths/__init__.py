@@ -1,0 +1,1 @@
+"""Compare the reference with arithmetic that others wrote; ``python -m lab.truths``."""

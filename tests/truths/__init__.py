@@ -1,1 +1,0 @@
-"""Compare the reference with arithmetic that others wrote; ``python -m tests.truths``."""
