@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from conformance.kinds.asking import Ask, FirstVariant, Requests
-from conformance.kinds.pair import judge_pair
-from conformance.kinds.subject import Settings, Subject
+from conformance.families.reference import Reference
+from conformance.judging.asking import Ask, FirstVariant, Requests
+from conformance.judging.subject import Settings, Subject
+from conformance.pair import judge_pair
 from oracles.backend.client import Client
 from oracles.backend.replies import Reply
 from oracles.protocol import chain_roads_of, compiles_per_shape, row_limits_of
-from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend, is_builtin
 from oracles.smoke_check import smoke
 from reports.grading.allowed_answers import Expectations

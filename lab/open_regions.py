@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.protocol import Bits, Unsupported
 from oracles.registry import load_backend
 from reports.behaviors import tally_numba

@@ -106,7 +106,7 @@ def _block_library(name: str, attribute: str) -> Builtin:
 
 
 BUILTINS: dict[str, Builtin] = {
-    "reference": Builtin("oracles.reference.reference_oracle", "Reference"),
+    "reference": Builtin("conformance.families.reference", "Reference"),
     "ort": Builtin(f"{ADAPTERS}.ort", "Ort", "onnxruntime", "ort"),
     "torch": Builtin(f"{ADAPTERS}.torch", "Torch", "torch", "torch", True),
     "onnx": Builtin(f"{ADAPTERS}.onnx", "Onnx", "onnx", "onnx"),

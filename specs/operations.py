@@ -12,6 +12,11 @@ from specs.model.document import Operation
 from specs.quantization_ruling import rule_quantization
 from specs.ruling import rule_case
 
+NAMED_TENSORS: tuple[Operation, ...] = (
+    "quantize", "dequantize", "dynamic-quantize", "block-quantize", "block-dequantize",
+)  # fmt: skip
+"""The operations that take and return tensors by name."""
+
 
 @dataclass(frozen=True)
 class MatchingRules:
@@ -50,7 +55,7 @@ def is_cast(case: Case) -> bool:
 
 def takes_named_tensors(case: Case) -> bool:
     """Whether a case takes and returns tensors by name, as quantization and blocks do."""
-    return operation_of(case) not in ("cast", "call", "bitcast")
+    return operation_of(case) in NAMED_TENSORS
 
 
 def is_of_blocks(case: Case) -> bool:

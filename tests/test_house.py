@@ -22,7 +22,11 @@ def imports(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
+            folder = ROOT / node.module.replace(".", "/")
+            inside = {each.name for each in node.names if (folder / f"{each.name}.py").exists()}
+            yield from (f"{node.module}.{name}" for name in inside)
+            if len(inside) < len(node.names):
+                yield node.module
 
 
 def files_of(floor: str) -> list[Path]:
@@ -67,7 +71,7 @@ def test_no_circles_between_modules() -> None:
 
 
 def test_no_circles_between_folders_of_the_suite() -> None:
-    """Kinds, drivers and the uses of judgements can each be read without the others."""
+    """Judges, families, runs and the uses of judgements can each be read without the others."""
     graph: dict[str, set[str]] = {}
     for path in files_of("conformance"):
         folder = path.relative_to(ROOT).parts[1]
@@ -95,10 +99,12 @@ def test_no_circles_between_folders_of_the_suite() -> None:
 
 def test_judges_import_no_process_no_backend_and_no_clock() -> None:
     """Judges only yield requests, which the driver has its client answer."""
-    kinds = sorted((ROOT / "conformance" / "kinds").glob("*.py"))
-    direct = {module for path in kinds for module in imports(path)}
+    judges = files_of("conformance/judging") + files_of("conformance/families")
+    direct = {module for path in judges for module in imports(path)}
     assert not direct & {"time", "subprocess", "multiprocessing", "threading", "socket", "asyncio"}
-    names = ", ".join(f"conformance.kinds.{path.stem}" for path in kinds)
+    asking = files_of("conformance/judging") + [each for each in judges if each.stem == "judge"]
+    parts = (each.relative_to(ROOT).with_suffix("").parts for each in asking)
+    names = ", ".join(".".join(each).removesuffix(".__init__") for each in parts)
     code = f"import sys, {names}; print(*(n for n in sys.modules if n.startswith('oracles')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     backend = {each for each in done.stdout.split() if each.startswith("oracles.backend.")}

@@ -25,7 +25,7 @@ from conformance.codec.process import (
 from conformance.codec.python_worker import BLOCK, FORM_WORDS, FORMS, NOT_USED, asks_one_by_one
 from conformance.codec.signatures import Signature, signature_named, signatures
 from conformance.codec.target import CodecTarget
-from conformance.kinds.quick_inputs import few_patterns, quick_inputs
+from conformance.families.cast.quick_inputs import few_patterns, quick_inputs
 from oracles.reference.breakpoints import distinct
 from oracles.reference.staircase import staircase
 from reports.counterexample.drawing import datum_with_value

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.codec.answers import Answers
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference.breakpoints import distinct
 from oracles.reference.staircase import Staircase, staircase
 from oracles.reference.staircase_lookup import branch_indices_of, open_inputs

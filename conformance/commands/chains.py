@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from conformance.exchange import removable_page, rewrites_page
-from conformance.exchange.judged_rewrites import judged_rewrites
-from conformance.exchange.removable_casts import RemovableCast, RemovableCasts, table_of
+from conformance.families.chains import removable_page, rewrites_page
+from conformance.families.chains.judged_rewrites import judged_rewrites
+from conformance.families.chains.removable_casts import RemovableCast, RemovableCasts, table_of
 from specs.chains import chain_named, has_chains
 from specs.errors import CastigateError
 from specs.loader import document_and_version

@@ -14,35 +14,30 @@ import typer
 from typer.core import TyperCommand
 
 from conformance.commands.options import BackendOption, PythonOption, RulesOption, TimeoutOption
-from conformance.exchange.block_explanation import block_lines, explain_block
-from conformance.exchange.chain_explanation import (
+from conformance.driver import drive
+from conformance.exchange.pair_comparison import most_telling, pair_lines
+from conformance.families import family_of
+from conformance.families.cast.explanation import case_of_input, conflict_lines, note_lines
+from conformance.families.chains.explanation import (
+    ask_roads,
     chain_table_lines,
     explain_chain,
     explain_chain_lines,
     strictest_chain,
 )
-from conformance.exchange.explanation import (
-    bitcast_bits,
-    case_of_input,
-    conflict_lines,
-    explain,
-    explain_bitcast,
-    explain_bitcast_lines,
-    explain_lines,
-    note_lines,
-)
-from conformance.exchange.pair_comparison import most_telling, pair_lines
-from conformance.exchange.quantization_explanation import (
-    explain_quantization,
-    quantization_lines,
-)
+from conformance.families.family import Question
+from oracles.backend.client import Client
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close, load_isolated
+from oracles.protocol import chain_roads_of
+from oracles.registry import Backend
+from specs.cases import Case
+from specs.chains import Chain
 from specs.errors import CastigateError
-from specs.model.quantization_entry import STEPS
-from specs.operations import is_bitcast, operation_of
 from specs.questions import ChainQuestion, read_chains, read_question, read_sentence
 from specs.selection import decided_by
+
+Lines = Callable[[dict[str, Any]], Iterator[str]]
 
 
 class ExplainCommand(TyperCommand):
@@ -109,24 +104,16 @@ def explain_command(
         for loaded in backends:
             stack.callback(close, loaded)
         case = cases[0]
-        if is_bitcast(case):
-            bits = bitcast_bits(case, inputs)
-            _show(explain_bitcast(case, bits, backends), explain_bitcast_lines, as_json)
+        family = family_of(case)
+
+        def told(case: Case, question: Question) -> tuple[dict[str, Any], Lines]:
+            explained = family.explain(case, question)
+            answers = {each.name: drive(explained.ask(), Client(each)) for each in backends}
+            return {**explained.told, "answers": answers}, explained.lines
+
+        if not family.is_by_input:
+            _show(*told(case, Question(inputs, scale, zero)), as_json)
             return
-        if operation_of(case) in ("block-quantize", "block-dequantize"):
-            if zero is not None:
-                raise CastigateError(f"blocks have no zero point; {case.document} takes no --zero")
-            explained = explain_block(case, inputs, scale, backends)
-            _show(explained, partial(block_lines, case), as_json)
-            return
-        if operation_of(case) in STEPS:
-            explained = explain_quantization(case, inputs, scale, zero, backends)
-            _show(explained, partial(quantization_lines, case), as_json)
-            return
-        if scale is not None or zero is not None:
-            raise CastigateError(
-                f"--scale and --zero are for documents of quantization; {case.document} is none"
-            )
         if not inputs:
             asked = shlex.join(words)
             raise CastigateError(
@@ -134,16 +121,18 @@ def explain_command(
             )
         # All inputs are read before the first is shown: a wrong one leaves nothing on stdout.
         asked_of = [[case_of_input(each, text) for each in cases] for text in inputs]
-        found = [
-            [explain(each, text, backends) for each in of_input]
+        both = [
+            [told(each, Question([text], scale, zero)) for each in of_input]
             for of_input, text in zip(asked_of, inputs, strict=True)
         ]
-        for of_input, shown in zip(asked_of, found, strict=True):
+        found = [[explained for explained, _ in of_input] for of_input in both]
+        for of_input, shown in zip(asked_of, both, strict=True):
             if is_open and not as_json:
-                typer.echo("\n".join(pair_lines(of_input, shown, backends)))
+                every = [explained for explained, _ in shown]
+                typer.echo("\n".join(pair_lines(of_input, every, backends)))
             else:
-                for each, one in zip(of_input, shown, strict=True):
-                    _show(one, partial(explain_lines, each), as_json)
+                for each in shown:
+                    _show(*each, as_json)
         if as_json:
             return
         notes = note_lines(chain.from_iterable(asked_of), chain.from_iterable(found))
@@ -152,9 +141,9 @@ def explain_command(
             broken = (each["rule"] for each, *_ in found)
             typer.echo("".join(f"{line}\n" for line in conflict_lines(case, broken)), nl=False)
         else:
-            told = most_telling(asked_of[0], found[0])
+            strictest = most_telling(asked_of[0], found[0])
             named = [f"--backend={name}" for name in backend or ()]
-            command = shlex.join(["castigate", "explain", told.id, inputs[0], *named])
+            command = shlex.join(["castigate", "explain", strictest.id, inputs[0], *named])
             typer.echo(f"the rule and its clause: {command}")
 
 
@@ -178,7 +167,7 @@ def _explain_chains(
         for each, config in launch_configs(backends, pythons, timeout).items():
             loaded.append(load_isolated(each, config))
             stack.callback(close, loaded[-1])
-        found = [[explain_chain(each, text, loaded) for each in chains] for text in inputs]
+        found = [[_explained(each, text, loaded) for each in chains] for text in inputs]
     for of_input in found:
         if is_open and not as_json:
             typer.echo("\n".join(chain_table_lines(chains, of_input)))
@@ -192,8 +181,19 @@ def _explain_chains(
         typer.echo(f"the steps: {command}")
 
 
-def _show(
-    explained: dict[str, Any], draw: Callable[[dict[str, Any]], Iterator[str]], as_json: bool
-) -> None:
+def _explained(chain: Chain, word: str, backends: Sequence[Backend]) -> dict[str, Any]:
+    """What is said of an input of a chain, and what each backend answers on its roads."""
+    told = explain_chain(chain, word)
+    answers = {}
+    for each in backends:
+        roads = chain_roads_of(each.oracle)
+        if roads:
+            answers[each.name] = drive(ask_roads(chain, told, roads), Client(each))
+        else:
+            answers[each.name] = {"unsupported": f"{each.name} makes no chains of casts"}
+    return told | {"answers": answers}
+
+
+def _show(explained: dict[str, Any], draw: Lines, as_json: bool) -> None:
     for line in [json.dumps(explained, ensure_ascii=False)] if as_json else draw(explained):
         typer.echo(line)

@@ -9,7 +9,7 @@ import typer
 
 from conformance.commands.options import MaxExamplesOption, SeedOption
 from conformance.exchange.listed_inputs import QUICK_EXAMPLES, QUICK_SEED, listed_inputs
-from conformance.exchange.value_spelling import json_text
+from conformance.value_spelling import json_text
 from specs.errors import CastigateError
 from specs.operations import is_cast
 from specs.selection import case_named

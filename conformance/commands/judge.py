@@ -12,7 +12,7 @@ import typer
 
 from conformance.exchange.listed_inputs import UnansweredInputs
 from conformance.exchange.recorded_answers import Tally, judge_stream
-from conformance.exchange.value_spelling import json_text
+from conformance.value_spelling import json_text
 from specs.errors import CastigateError
 
 

@@ -11,7 +11,7 @@ import typer
 
 from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
 from conformance.driver import drive
-from conformance.kinds.asking import in_step
+from conformance.judging.asking import in_step
 from conformance.surveys.house_rules_obeyed import Obedience, asked_cases, grouped, judge
 from conformance.surveys.house_rules_proof import HouseProof, prove_house_rules
 from oracles.backend.client import Client

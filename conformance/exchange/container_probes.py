@@ -15,7 +15,7 @@ from math import prod
 
 import numpy as np
 
-from conformance.kinds.quick_inputs import every_pattern, few_patterns
+from conformance.families.cast.quick_inputs import every_pattern, few_patterns
 from oracles.bit_packing import is_packed
 from oracles.memory_layouts import Layout, with_layout
 from oracles.protocol import Bits

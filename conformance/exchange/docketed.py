@@ -16,11 +16,12 @@ import numpy as np
 
 from conformance.driver import drive
 from conformance.exchange.docketed_quantization import Element, judge_element
-from conformance.exchange.explanation import input_row, no_answer, read_input
 from conformance.exchange.recorded_answers import judge_line
-from conformance.exchange.value_spelling import TensorDatum, datum, tensor, tensor_words
-from conformance.kinds.asking import Ask, ask, in_step
-from conformance.kinds.call import ask_values
+from conformance.families.cast.explanation import input_row, read_input
+from conformance.families.chains.ends_words import ends_words
+from conformance.judging.asking import Ask, ask, in_step
+from conformance.judging.values import ask_values, no_answer
+from conformance.value_spelling import TensorDatum, datum, tensor, tensor_words
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Raised
 from oracles.backend.requests import Bitcast, CastChains
@@ -28,7 +29,6 @@ from oracles.protocol import Bits, chain_roads_of
 from oracles.reference import expect_by_exact
 from oracles.reference.chain_ends import Ends, ends
 from oracles.registry import BUILTINS, Backend, framework_of
-from reports.grading.chain_answers import ends_words
 from reports.grading.divergences import datum_of
 from specs.bitcast_ruling import bitcast_ruling
 from specs.cases import Case

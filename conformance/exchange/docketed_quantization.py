@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from conformance.exchange.value_spelling import datum
-from conformance.kinds.quantization_inputs import tensors_of_element, zero_format
+from conformance.families.quantization.exact import AllowedCode, AllowedResult
+from conformance.families.quantization.grading import allowed, as_code, code_word, rule_of
+from conformance.families.quantization.inputs import tensors_of_element, zero_format
+from conformance.value_spelling import datum
 from oracles.backend.requests import Quantize
-from oracles.reference.exact_quantization import AllowedCode, AllowedResult
-from reports.grading.graded_quantization import allowed, as_code, code_word, rule_of
 from specs.cases import Case
 from specs.docket import Question
 from specs.errors import CastigateError

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.exchange.text_groups import TEXT_GROUPS, TextGroup, text_group
-from conformance.kinds.bitcast_tensors import contents
-from conformance.kinds.quick_inputs import few_inputs
+from conformance.families.bitcast.tensors import contents
+from conformance.families.cast.quick_inputs import few_inputs
 from oracles.protocol import Bits
 from oracles.reference.bitcast_bits import by_integer
 from oracles.reference.expectations import Expected

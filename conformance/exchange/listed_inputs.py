@@ -11,7 +11,9 @@ from conformance.exchange.named_tensors import (
     tensors_given,
     tensors_in_words,
 )
-from conformance.exchange.value_spelling import (
+from conformance.families.bitcast.tensors import contents
+from conformance.families.cast.quick_inputs import inputs_of
+from conformance.value_spelling import (
     InputDatum,
     TextDatum,
     datum,
@@ -19,8 +21,6 @@ from conformance.exchange.value_spelling import (
     tensor,
     tensor_words,
 )
-from conformance.kinds.bitcast_tensors import contents
-from conformance.kinds.quick_inputs import inputs_of
 from oracles.protocol import Bits
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.branches import Ruling

@@ -1,6 +1,6 @@
-"""The tensors of a quantization or of blocks as JSON lines have them: by name, with their shapes.
+"""Tensors that have names, as JSON lines have them, with their shapes.
 
-A cast takes one value, and a quantization takes values, scales and zero points. So `input` and
+A cast takes one value; other operations take values, scales and zero points. So `input` and
 `output` of a line are objects here, whose members are tensors as those of a bitcast.
 """
 
@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from conformance.exchange.value_spelling import (
+from conformance.families import tensors_of
+from conformance.families.family import Shape
+from conformance.value_spelling import (
     NamedTensors,
     NestedDatum,
     OutputDatum,
@@ -18,19 +20,13 @@ from conformance.exchange.value_spelling import (
     tensor,
     tensor_words,
 )
-from conformance.kinds.block_inputs import block_inputs
-from conformance.kinds.dynamic_quantization import dynamic_inputs
-from conformance.kinds.quantization_inputs import keeps_ranks, telling_requests
 from oracles.protocol import Bits
 from specs.bitcast_shapes import format_shape
-from specs.block_ruling import block_ruling
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
 from specs.loader import document_named
-from specs.operations import is_of_blocks, operation_of
-from specs.quantization_cases import AXIS, BLOCK, FORM
-from specs.quantized_tensors import GLOBAL, SCALE, ZERO, X, Y, operands_of, results_of
+from specs.quantized_tensors import X, Y, operands_of, results_of
 
 MOST_ELEMENTS = 1 << 12
 """The most elements of a line, where a tensor can be cut without a change of its scales."""
@@ -49,38 +45,8 @@ def formats_returned(case: Case) -> dict[str, Format]:
 def listed_tensors(case: Case, seed: int) -> Iterator[dict[str, Any]]:
     """The quick tier's inputs of a case, large ones cut, as lines spell them."""
     formats = formats_given(case)
-    for tensors in _asked(case, seed):
+    for tensors in tensors_of(case).listed(case, seed, MOST_ELEMENTS):
         yield tensors_in_words(formats, tensors)
-
-
-def _asked(case: Case, seed: int) -> Iterator[Mapping[str, Bits]]:
-    match operation_of(case):
-        case "dynamic-quantize":
-            yield from ({X: x} for x in dynamic_inputs())
-        case "block-quantize" | "block-dequantize":
-            for each in block_inputs(block_ruling(case), seed):
-                yield from _in_rows(each.tensors)
-        case _:
-            for given in telling_requests(case):
-                if case.mode[FORM] == "tensor":
-                    starts = range(0, given.tensors[X].size, MOST_ELEMENTS)
-                    yield from (
-                        given.tensors | {X: given.tensors[X][at : at + MOST_ELEMENTS]}
-                        for at in starts
-                    )
-                else:
-                    yield given.tensors
-
-
-def _in_rows(tensors: Mapping[str, Bits]) -> Iterator[Mapping[str, Bits]]:
-    """Yield blocks in parts of a few rows each; all parts have the same global scale."""
-    x = tensors[X]
-    count = max(1, MOST_ELEMENTS // x.shape[-1])
-    for at in range(0, len(x), count):
-        yield {
-            name: values[at : at + count] if values.ndim else values
-            for name, values in tensors.items()
-        }
 
 
 def tensors_in_words(formats: Mapping[str, Format], tensors: Mapping[str, Bits]) -> dict[str, Any]:
@@ -99,14 +65,14 @@ def tensors_given(case: Case, given: OutputDatum) -> dict[str, Bits]:
     """The tensors of an input; raise CastigateError if one is missing or has a wrong shape."""
     formats = formats_given(case)
     spelled = _members("input", case, formats, given)
-    optional = {ZERO} if not is_of_blocks(case) and not keeps_ranks(case) else set()
-    _require("input", set(formats) - optional, spelled)
+    brings = tensors_of(case)
+    _require("input", set(formats) - {*brings.optional(case)}, spelled)
     found = {
         name: tensor(form, spelled[name], f"input.{name}")
         for name, form in formats.items()
         if name in spelled
     }
-    for name, shape in _shapes_given(case, found[X].shape):
+    for name, shape in brings.shapes(case, found[X].shape):
         if name in found:
             found[name] = _in_shape(found[name], spelled[name], shape, f"input.{name}")
     return found
@@ -118,7 +84,7 @@ def tensors_returned(case: Case, x: Bits, output: OutputDatum) -> dict[str, Bits
     spelled = _members("output", case, formats, output)
     _require("output", set(formats), spelled)
     found = {name: tensor(form, spelled[name], f"output.{name}") for name, form in formats.items()}
-    shapes = {Y: [x.shape], **dict(_shapes_given(case, x.shape))}
+    shapes = {Y: [x.shape], **dict(tensors_of(case).shapes(case, x.shape))}
     for name, bits in found.items():
         # Another shape of y breaks a rule, where a document has one about shapes.
         is_flat = isinstance(spelled[name], NestedDatum) and bits.shape == (x.size,)
@@ -146,33 +112,6 @@ def _members(
 def _require(what: str, names: set[str], spelled: Mapping[str, Any]) -> None:
     if missing := names - spelled.keys():
         raise CastigateError(f"`{what}` has no tensor `{min(missing)}`")
-
-
-Shape = tuple[int, ...]
-
-
-def _shapes_given(case: Case, x: Shape) -> Iterator[tuple[str, Sequence[Shape]]]:
-    """The shapes that scales and zero points may have beside an x of some shape."""
-    if is_of_blocks(case):
-        if not x:
-            raise CastigateError("`input.x` has no dimension along which blocks could lie")
-        yield SCALE, [(*x[:-1], -(-x[-1] // block_ruling(case).size))]
-        yield GLOBAL, [()]
-        return
-    own: list[Shape] = [(), (1,) * max(1, len(x)), (1,)]
-    form = case.mode.get(FORM, "tensor")
-    if form != "tensor":
-        if len(x) <= AXIS:
-            raise CastigateError(
-                f"`input.x` has shape {format_shape(x)}; the form `{form}` needs an axis {AXIS}"
-            )
-        length = x[AXIS]
-        own = [(length,), tuple(length if at == AXIS else 1 for at in range(len(x)))]
-        if form == "block":
-            count = -(-length // int(case.mode[BLOCK]))
-            own = [(*x[:AXIS], count, *x[AXIS + 1 :])]
-    yield SCALE, own
-    yield ZERO, own
 
 
 def _in_shape(found: Bits, spelled: Any, shapes: Sequence[Shape], what: str) -> Bits:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import TextWrapper, shorten
 from typing import Any, NamedTuple
 
-from conformance.exchange.recorded_answers import grade_answer
+from conformance.families.cast.recorded import grade_answer
 from oracles.reference import expect_by_exact
 from oracles.reference.expectations import Allowed
 from oracles.registry import Backend

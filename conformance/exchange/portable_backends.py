@@ -11,8 +11,8 @@ import numpy as np
 
 from conformance.driver import drive
 from conformance.exchange.portability import Agreement, Allows, Mask, Survey
-from conformance.kinds.asking import ask
-from conformance.kinds.quick_inputs import one_of_each
+from conformance.families.cast.quick_inputs import one_of_each
+from conformance.judging.asking import ask
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered, Declined
 from oracles.backend.requests import Cast

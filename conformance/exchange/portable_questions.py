@@ -18,7 +18,7 @@ from conformance.exchange.portable_backends import (
 )
 from conformance.exchange.portable_pairs import Described, PortablePair
 from conformance.exchange.required_ranges import Required
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.protocol import Bits
 from oracles.registry import Backend
 from reports.counterexample.drawing import datum_with_value

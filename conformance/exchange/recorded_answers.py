@@ -20,9 +20,10 @@ from conformance.exchange.named_tensors import (
     tensors_in_words,
     tensors_returned,
 )
-from conformance.exchange.recorded_bitcasts import judge_bitcast
-from conformance.exchange.recorded_quantization import judge_tensors
-from conformance.exchange.value_spelling import (
+from conformance.exchange.recorded_tensors import judge_tensors
+from conformance.families.bitcast.recorded import judge_bitcast
+from conformance.families.cast.recorded import allowed_list, check_example_input, grade_answer
+from conformance.value_spelling import (
     ErrorDatum,
     InputDatum,
     JsonNumber,
@@ -35,12 +36,6 @@ from conformance.exchange.value_spelling import (
 )
 from oracles.reference import expect_by_exact
 from oracles.reference.expectations import Allowed
-from reports.grading.allowed_answers import (
-    OUTCOME_NAMES,
-    describe_allowed,
-    grade_pattern,
-    grade_text,
-)
 from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.bitcast_shapes import Shape
@@ -50,7 +45,7 @@ from specs.errors import CastigateError
 from specs.json_source import JsonError, unique_members
 from specs.model.strict_model import StrictModel
 from specs.operations import is_bitcast, takes_named_tensors
-from specs.outcomes import Anything, Rejected, Same
+from specs.outcomes import Anything
 from specs.questions import case_of_any_shape
 from specs.ruling import ruling
 
@@ -283,42 +278,7 @@ def _rules_of(name: str) -> Rules:
     return bitcast_ruling(case) if is_bitcast(case) else ruling(case)
 
 
-def check_example_input(rules: Ruling, given: int | str) -> None:
-    """Raise ``CastigateError`` for an input that the document's worked example does not have."""
-    if rules.worked and given not in dict(rules.worked):
-        worked = [rules.source.hexadecimal(code) for code, _ in rules.worked]
-        raise CastigateError(f"the example works out only {', '.join(worked)}")
-
-
-def allowed_list(
-    rules: Ruling, allowed: Allowed, given: int | str, level: str = "required"
-) -> list[Any] | str:
-    """List allowed patterns or texts as JSON; describe any other outcome by one word."""
-    words = describe_allowed(rules, allowed, given, level)
-    if allowed.codes:
-        return list(words)
-    if words[0] in OUTCOME_NAMES and not isinstance(allowed.branch.outcome, Same):
-        return words[0]
-    return [{"text": word} for word in words]
-
-
 def _grade_output(rules: Ruling, allowed: Allowed, given: int | str, output: OutputDatum) -> int:
     """The grade of an output, which may be an error."""
     answer = None if isinstance(output, ErrorDatum) else datum(rules.target, output, "output")
     return grade_answer(rules, allowed, given, answer)
-
-
-def grade_answer(
-    rules: Ruling, allowed: Allowed, given: int | str, answer: int | str | None
-) -> int:
-    """The grade of a pattern or a text as the answer to an input; None stands for an error."""
-    match allowed.branch.outcome:
-        case Anything():
-            return ALLOWED
-        case Rejected():
-            return ALLOWED if answer is None else NOT_ALLOWED
-    if answer is None:
-        return NOT_ALLOWED
-    if isinstance(answer, str):
-        return grade_text(rules, allowed.branch_index, given, answer)
-    return grade_pattern(rules, allowed, answer)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from conformance.exchange.hexadecimal_floats import hexadecimal_float, signed_value
+from conformance.value_spelling import hexadecimal_float, signed_value
 from reports.findings.value_ranges import cells_of, ranks_between
 from specs.dtype_names import dtype_spelled
 from specs.errors import CastigateError

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 
-from conformance.kinds.subject import Settings
+from conformance.judging.subject import Settings
 from conformance.running.fork_server import ForkServer
 from conformance.running.plan import Task
 from conformance.running.supervisor import (

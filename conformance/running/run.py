@@ -10,7 +10,7 @@ from importlib import import_module
 from time import monotonic
 from typing import Any, Protocol
 
-from conformance.kinds.subject import Settings
+from conformance.judging.subject import Settings
 from conformance.running.assembly import assembled
 from conformance.running.fork_server import fork_server
 from conformance.running.kept_parts import KeptParts

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.kinds.verdicts import crash_message
-from conformance.running.quantization_samples import OPERATIONS, sample, sample_cases
+from conformance.families.reference import Reference
+from conformance.judging.verdicts import crash_message
+from conformance.running.samples import sample, sample_cases
 from oracles.backend.client import Client
 from oracles.backend.replies import (
     Answered,
@@ -31,7 +32,6 @@ from oracles.backend.replies import (
 from oracles.backend.requests import Bitcast, Cast, Quantize
 from oracles.backend.shared_memory import SLOT_BYTES
 from oracles.protocol import Bits, Oracle, WithBitcast, WithDtypes, WithQuantize, WithSweep
-from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from oracles.smoke_check import sample_patterns
 from specs.bitcast_ruling import bitcast_ruling
@@ -41,7 +41,7 @@ from specs.cases import Case
 from specs.editions import edition
 from specs.formats import Format, format_named, formats
 from specs.loader import document_named, documents
-from specs.operations import is_bitcast, is_cast
+from specs.operations import NAMED_TENSORS, is_bitcast, is_cast
 from specs.quantized_tensors import X, Y, results_of
 from specs.ruling import ruling
 from specs.selection import select
@@ -139,7 +139,7 @@ class SelfTest:
         """Ask for quantizations whose results are known, of all dtypes that the backend claims."""
         if not isinstance(self._oracle, WithQuantize):
             return
-        cases = {each: sample_cases(self._backend, each, self._dtypes) for each in OPERATIONS}
+        cases = {each: sample_cases(self._backend, each, self._dtypes) for each in NAMED_TENSORS}
         if not any(cases.values()):
             yield CheckResult("quantize", "", NOT_CLAIMED)
         for operation, by_dtypes in cases.items():

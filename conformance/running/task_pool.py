@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from conformance.kinds.subject import Settings
+from conformance.judging.subject import Settings
 from conformance.running.plan import Task
 from oracles.claims import Claim
 from oracles.wire.stderr_log import StderrLog

@@ -9,9 +9,9 @@ from functools import cached_property
 from multiprocessing.connection import Connection
 from time import monotonic
 
-import conformance.kinds.drawn_probes  # noqa: F401 (before the fork: a worker will want Hypothesis)
+import conformance.families.cast.drawn_probes  # noqa: F401 (before the fork: a worker will want Hypothesis)
 from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
+from conformance.judging.subject import Settings
 from conformance.running.plan import Task
 from conformance.running.repeated_crashes import with_repeated_crashes
 from conformance.running.supervisor import WorkerFailure, live_with_parent

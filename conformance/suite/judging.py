@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from conformance.kinds.subject import Settings
+from conformance.judging.subject import Settings
 from conformance.running.assembly import assembled_pair
 from conformance.running.plan import (
     Task,

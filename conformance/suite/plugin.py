@@ -15,7 +15,7 @@ from weakref import finalize
 
 import pytest
 
-from conformance.kinds.subject import Settings
+from conformance.judging.subject import Settings
 from conformance.suite.durations import Durations, Stopwatch
 from conformance.suite.failures import Failures
 from conformance.suite.findings_summary import FindingsSummary

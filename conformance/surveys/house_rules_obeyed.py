@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.exchange.explanation import no_answer
-from conformance.kinds.asking import Ask
-from conformance.kinds.call import ask_values
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
+from conformance.judging.asking import Ask
+from conformance.judging.values import ask_values, no_answer
 from oracles.backend.replies import Answered
 from oracles.protocol import Bits
 from oracles.reference import expect_by_staircase

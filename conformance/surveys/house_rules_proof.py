@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
-from conformance.kinds.quick_inputs import every_pattern, few_patterns
+from conformance.families.cast.quick_inputs import every_pattern, few_patterns
 from oracles.protocol import Bits
 from oracles.reference import exact_rulings
 from oracles.reference.exact import atom_of, decode

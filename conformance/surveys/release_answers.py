@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.driver import BackendJudge, drive
-from conformance.exchange.explanation import bitcast_bits, explain, explain_bitcast, input_row
-from conformance.kinds.scripts import script
-from conformance.kinds.subject import Settings
+from conformance.families import family_of
+from conformance.families.bitcast.explanation import bitcast_tensor
+from conformance.families.cast.explanation import input_row
+from conformance.families.family import Question
+from conformance.judging.scripts import script
+from conformance.judging.subject import Settings
 from oracles.backend.launch_config import launch_configs
 from oracles.backend.loading import close, load_isolated
 from reports.findings.finding_text import counted, datum_words
@@ -43,13 +46,11 @@ def answer_of_release(
             compared = [judgement.verdict, *_told(judgement)]
             words = tuple(_problem_lines(case, judgement)) or (judgement.verdict,)
             return ReleaseAnswer(compared, words, judgement.reproduction)
-        if is_bitcast(case):
-            bits = bitcast_bits(case, [*inputs])
-            answers = [explain_bitcast(case, bits, [loaded])["answers"][backend]]
-            shown = bits
-        else:
-            answers = [explain(case, word, [loaded])["answers"][backend] for word in inputs]
-            shown = input_row(case, inputs)
+        family = family_of(case)
+        asked = [[word] for word in inputs] if family.is_by_input else [inputs]
+        explained = [family.explain(case, Question(each)) for each in asked]
+        answers = [drive(each.ask(), judge.client) for each in explained]
+        shown = input_row(case, inputs) if family.is_by_input else bitcast_tensor(case, inputs)
         words = tuple(_answer_lines(case, inputs, answers))
         return ReleaseAnswer(
             answers, words, drive(script(judge.subject, case, shown), judge.client)

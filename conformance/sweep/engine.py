@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.driver import BackendJudge, drive
-from conformance.kinds.call import Departed
-from conformance.kinds.raising_inputs import ask_and_locate, located
-from conformance.kinds.scripts import script
-from conformance.kinds.verdicts import crash_message, problem_of
+from conformance.families.cast.raising_inputs import ask_and_locate, located
+from conformance.judging.scripts import script
+from conformance.judging.values import Departed
+from conformance.judging.verdicts import crash_message, problem_of
 from conformance.sweep.device_blocks import BLOCK, device_blocks
 from conformance.sweep.joining import joined
 from conformance.sweep.road_answers import FEW_PARTS, Chunk, RoadAnswers, prepared

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from conformance.kinds.quick_inputs import inputs_of
-from oracles.reference.reference_oracle import Reference, RejectedError
+from conformance.families.cast.quick_inputs import inputs_of
+from conformance.families.reference import Reference
+from oracles.reference.reference_oracle import RejectedError
 from specs.cases import Case
 from specs.operations import is_cast
 from specs.ruling import ruling

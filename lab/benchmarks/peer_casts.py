@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from conformance.families.reference import Reference
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
 from oracles.reference.compiled_kernels import compiled
 from oracles.reference.expectations import Expected
-from oracles.reference.reference_oracle import Reference
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.formats import Format, format_named

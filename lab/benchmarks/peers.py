@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.kinds.quick_inputs import inputs_of
+from conformance.families.cast.quick_inputs import inputs_of
 from lab.benchmarks.figures import keep, median, show
 from lab.benchmarks.options import number
 from lab.benchmarks.peer_casts import PEERS, Cast, Peer, Target, targets

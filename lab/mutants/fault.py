@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families.reference import Reference
 from oracles.protocol import Bits
 from oracles.reference.kernels import Unpacked, unpack
 from oracles.reference.machine_words import select_arrays
-from oracles.reference.reference_oracle import Reference
 from specs.cases import Case
 from specs.formats import Format, format_named
 

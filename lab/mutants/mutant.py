@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from conformance.families.reference import Reference
 from lab.mutants import (
     arithmetic,
     bitcasts,
@@ -29,7 +30,7 @@ from lab.mutants.fault import (
     TensorFault,
 )
 from oracles.protocol import Bits, Returned
-from oracles.reference.reference_oracle import Reference, RejectedError
+from oracles.reference.reference_oracle import RejectedError
 from specs.calls import Call
 from specs.cases import Case
 from specs.errors import CastigateError

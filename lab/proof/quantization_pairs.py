@@ -24,7 +24,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.reference import block_kernels, exact_blocks, quantization_kernels
+from conformance.families.blocks import exact as exact_blocks
+from conformance.families.blocks import kernels as block_kernels
+from conformance.families.quantization import kernels as quantization_kernels
 from oracles.reference.exact import Number, decode
 from specs.block_ruling import block_ruling
 from specs.cases import Case

@@ -18,6 +18,9 @@ from math import isqrt
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from conformance.families.blocks import kernels as block_kernels
+from conformance.families.blocks.exact import Element, element_of, value_of
+from conformance.families.blocks.kernels import NUMBER, POWER_LIMIT
 from lab.proof.bit_vectors import Solving, Truth, Vector
 from lab.proof.obligations import Obligation, verdict_of
 from lab.proof.smt_arrays import Array, Table, Tracing
@@ -29,9 +32,6 @@ from lab.proof.smt_values import (
     compare,
     constant,
 )
-from oracles.reference import block_kernels
-from oracles.reference.block_kernels import NUMBER, POWER_LIMIT
-from oracles.reference.exact_blocks import Element, element_of, value_of
 from specs.block_ruling import BlockRuling, block_ruling
 from specs.formats import format_named
 from specs.model.block_entry import BlockQuestion, BlockWord

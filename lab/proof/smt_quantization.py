@@ -21,13 +21,13 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
+from conformance.families.quantization import kernels as quantization_kernels
+from conformance.families.quantization.kernels import NO_CODE, code_of_outcome
 from lab.proof.bit_vectors import Solving, Truth, Vector
 from lab.proof.obligations import Obligation, verdict_of
 from lab.proof.smt_arrays import Tracing
 from lab.proof.smt_rounding import Zones, is_rounding, rounded_integer
 from lab.proof.smt_values import POWER_BITS, POWER_OFFSET, DecodedPattern, Magnitude
-from oracles.reference import quantization_kernels
-from oracles.reference.quantization_kernels import NO_CODE, code_of_outcome
 from specs.editions import editions
 from specs.formats import Format, format_named
 from specs.loader import documents

@@ -1,7 +1,7 @@
 """Decides for every input, by a document's rules alone, which casts a chain may leave out.
 
-The answers are those of ``conformance.exchange.removable_casts``. The same is asked of whatever an
-optimizer makes of a chain (``replaced``): fewer casts, other ones, or none.
+The answers are those of ``conformance.families.chains.removable_casts``. The same is asked of
+whatever an optimizer makes of a chain (``replaced``): fewer casts, other ones, or none.
 
 Sources of up to 16 bits are tried whole. Of a wider one, inputs near all breakpoints are tried, and
 what they do not contradict, the solver proves for all.
@@ -20,14 +20,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.exchange.removable_casts import Counterexample, Method, RemovableCast, Weakening
-from conformance.kinds.chain_inputs import chain_inputs
+from conformance.families.chains.ends_words import ends_words
+from conformance.families.chains.inputs import chain_inputs
+from conformance.families.chains.removable_casts import (
+    Counterexample,
+    Method,
+    RemovableCast,
+    Weakening,
+)
 from lab.proof.bit_vectors import NoAnswer
 from lab.proof.smt_chains import Removal
 from oracles.protocol import Bits
 from oracles.reference.chain_composition import compose_arrays, unchanged
 from oracles.reference.chain_ends import Ends, ends
-from reports.grading.chain_answers import ends_words
 from reports.grading.divergences import index_of_simplest
 from specs.branches import Ruling
 from specs.cases import Case

@@ -13,9 +13,9 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 
-from conformance.exchange.judged_rewrites import Rewritten
-from conformance.exchange.removable_casts import RemovableCast
-from conformance.exchange.removable_page import answer_of
+from conformance.families.chains.judged_rewrites import Rewritten
+from conformance.families.chains.removable_casts import RemovableCast
+from conformance.families.chains.removable_page import answer_of
 from lab.removable.casts import replaced
 from oracles.adapters.onnx_optimizers import REWRITERS, OnnxOptimizer
 from oracles.protocol import NotInstalled, Unsupported

@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.kinds.text_inputs import texts
+from conformance.families.cast.text_inputs import texts
 from lab.truths.comparison import Counts, Key
 from lab.truths.questions import question_of
 from lab.truths.values import codes_of, ends_of

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from oracles.adapters.onnx_models import SHORT_NAMES
 from oracles.protocol import Bits, Unsupported
-from oracles.reference.reference_oracle import Reference
+from oracles.reference.reference_oracle import Casts
 from specs.cases import Case
 from specs.loader import document_named
 from specs.selection import cases_of_pair
@@ -33,7 +33,7 @@ class Path(NamedTuple):
 class GraphCasts:
     """Finds the casts that optimized models make for each output, and executes them."""
 
-    def __init__(self, onnx: Any, reference: Reference) -> None:
+    def __init__(self, onnx: Any, reference: Casts) -> None:
         self._onnx = onnx
         self._reference = reference
 

@@ -18,7 +18,7 @@ from oracles.adapters.ort import LEVELS, Ort
 from oracles.adapters.refusals import load, require_plain, require_variant
 from oracles.protocol import Bits, Unsupported
 from oracles.reference.chain_ends import ends
-from oracles.reference.reference_oracle import Reference
+from oracles.reference.reference_oracle import Casts
 from specs.cases import Case
 from specs.chains import Company
 from specs.formats import format_named
@@ -135,7 +135,7 @@ class OnnxOptimizer:
         self.version = version(rewriter.package)
         self.chain_roads = rewriter.roads
         self._models = ModelBuilder(self._onnx)
-        self._reference = Reference()
+        self._reference = Casts()
         self._casts = GraphCasts(self._onnx, self._reference)
         self._optimized = lru_cache(CACHED_MODELS)(self._optimize_cast)
 

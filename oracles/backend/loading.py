@@ -10,7 +10,7 @@ from oracles.backend.launch_config import LaunchConfig
 from oracles.registry import Backend, check_claims, is_program, load_backend
 from oracles.wire.program_oracle import ProgramOracle
 
-IN_PROCESS = ("reference", "oracles.reference.reference_oracle")
+IN_PROCESS = ("reference", "conformance.families.reference")
 """Backends that drive no framework, and so need no process of their own."""
 
 

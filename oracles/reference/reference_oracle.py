@@ -1,4 +1,4 @@
-"""The backend ``reference``: answers with the kernels, behind the same protocol as a framework."""
+"""The reference's answers to casts, by the kernels, behind the same protocol as a framework."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.protocol import Bits, Bound, Returned, Tensor, Unsupported
-from oracles.reference import kernel_text, quantization_answers
+from oracles.reference import kernel_text
 from oracles.reference.bitcast_bits import by_integer, by_memory, fills_bytes
-from oracles.reference.block_answers import answer_blocks
 from oracles.reference.call_dispatch import Decision, decide
 from oracles.reference.compiled_kernels import compiled
 from oracles.reference.expect_by_kernels import KernelExpectations
@@ -28,7 +27,6 @@ from specs.case_calls import case_of_member, member_of
 from specs.cases import Case
 from specs.chains import Company
 from specs.formats import Format, format_named
-from specs.operations import is_of_blocks
 from specs.outcomes import Nan
 from specs.release import VERSION
 from specs.ruling import ruling
@@ -67,8 +65,8 @@ class _Table(NamedTuple):
         return places if (self.inputs[places] == bits).all() else None
 
 
-class Reference:
-    """Answers every case as its document says; with zeros where the document leaves it open."""
+class Casts:
+    """Answers casts, calls, bitcasts and chains as their documents say; with zeros where open."""
 
     name = "reference"
     version = VERSION
@@ -225,12 +223,6 @@ class Reference:
                 end = self.cast(step, end)
             ends.append(end)
         return ends
-
-    def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
-        """Quantize or dequantize by the kernels; zeros where the document leaves it open."""
-        if is_of_blocks(case):
-            return answer_blocks(case, tensors)
-        return quantization_answers.quantize(case, tensors)
 
     def road(self, case: Case) -> str:
         """Describe what a ruling computes: cases with the same description get the same answers."""

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import NamedTuple
 
 from reports import case_patterns
-from reports.findings import chain_mechanisms, quantization_mechanisms
 from reports.findings.bitcast_mechanisms import BIT_MECHANISMS
 from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import Kind
@@ -36,8 +36,11 @@ from specs.bitcast_shapes import shape_of
 from specs.editions import edition
 from specs.formats import format_named
 from specs.loader import document_named
-from specs.operations import is_bitcast
+from specs.operations import is_bitcast, operation_of
 
+FAMILIES = "conformance.families"
+"""The families of questions, which have a sentence for each way to be wrong. They belong to a layer
+above, so that they are found by name, as backends are."""
 REJECTED = ("error",)
 """The allowed outcomes of a rule that requires an error."""
 ADDRESS = re.compile(r"\b(?:0x[0-9a-fA-F]{6,}|\d{6,})\b")
@@ -85,6 +88,11 @@ OTHER_VALUES = (
 )
 
 
+def _says(question: str, mechanism: str) -> str:
+    """The sentence of what a backend does instead, by the family of a question."""
+    return str(import_module(FAMILIES).says(question, mechanism))
+
+
 def failures_of(cell: Cell) -> Iterator[Failure]:
     """Yield the failures of a cell other than wrong values."""
     problems = iter(cell.problems)
@@ -122,7 +130,7 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
         elif isinstance(each.problem, WrongInChain):
             yield _cause_of_chain(name)
         elif isinstance(each.problem, WrongQuantized):
-            yield _cause_of_quantized(name)
+            yield _cause_of_quantized(each.cell, name)
         elif each.cell.check:
             yield _cause_of_check(each, raised)
         elif name in SHAPE_RULES:
@@ -226,17 +234,17 @@ def _cause_of_error(problem: Refused | BrokenAdapter) -> tuple[Cause, str]:
 def _cause_of_chain(mechanism: str) -> tuple[Cause, str]:
     """The cause of a chain that ends otherwise than its casts do alone."""
     if mechanism:
-        return Cause("wrong value", mechanism), chain_mechanisms.says(mechanism)
+        return Cause("wrong value", mechanism), _says("chain", mechanism)
     cause = Cause("wrong value", "changes-in-company")
     return cause, "gives other values for casts in one program than for each of them alone"
 
 
-def _cause_of_quantized(mechanism: str) -> tuple[Cause, str]:
+def _cause_of_quantized(cell: Cell, mechanism: str) -> tuple[Cause, str]:
     """The cause of wrong codes, scales or values."""
-    if mechanism == quantization_mechanisms.IN_OTHER_TENSORS:
+    if mechanism == CHANGES_WITH_LAYOUT[0].name:
         return CHANGES_WITH_LAYOUT
     if mechanism:
-        return Cause("wrong value", mechanism), quantization_mechanisms.says(mechanism)
+        return Cause("wrong value", mechanism), _says(operation_of(cell.as_case), mechanism)
     return Cause("wrong value", "quantizes-otherwise"), "quantizes to other values"
 
 

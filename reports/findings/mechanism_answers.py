@@ -16,7 +16,7 @@ from oracles.reference.behavior_steps import constant
 from oracles.reference.exact import Number, decode
 from oracles.reference.exact_text import NUMBER
 from oracles.reference.expectations import has_branch
-from oracles.reference.reference_oracle import Reference, with_nans
+from oracles.reference.reference_oracle import Casts, with_nans
 from reports.behaviors.closed_forms import applies_to, evaluate, real_format, real_patterns
 from reports.findings.asked_inputs import AskedInputs, answered_ruling, expected_of
 from reports.findings.bit_arithmetic import (
@@ -68,7 +68,7 @@ from specs.formats import Format, format_named
 from specs.model.vocabulary import Rounding
 from specs.ruling import ruling
 
-REFERENCE = Reference()
+REFERENCE = Casts()
 """Shared by all cases, because it caches its answers to all patterns of narrow dtypes."""
 MOST_PLACES = 400
 """No number of a format has more digits before its point, or more zeros after it."""

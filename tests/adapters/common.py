@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
+from conformance.judging.subject import Settings
 from oracles.protocol import Bits
 from oracles.registry import Backend
 from reports.judgement import Verdict

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
+from conformance.judging.subject import Settings
 from oracles.adapters.jax import DTYPES, OPERATIONS, VARIANTS, Jax, Request
 from oracles.adapters.stablehlo import Shape
 from oracles.protocol import Unsupported

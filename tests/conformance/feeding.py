@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from conformance.driver import BackendJudge, drive
-from conformance.kinds.asking import Ask
-from conformance.kinds.invariances import Invariances
-from conformance.kinds.pair import judge_pair
-from conformance.kinds.subject import Settings, Subject
-from conformance.kinds.variants import judge_variants
+from conformance.families.cast.invariances import Invariances
+from conformance.families.cast.variants import judge_variants
+from conformance.judging.asking import Ask
+from conformance.judging.subject import Settings, Subject
+from conformance.pair import judge_pair
 from oracles.backend.replies import Answered, BatchReply, Declined, Reply, attempt
 from oracles.backend.requests import Cast, CastBatch
 from oracles.claims import claims_of_every_document, parse_claim

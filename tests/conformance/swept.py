@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
+from conformance.families.reference import Reference
+from conformance.judging.subject import Settings
 from conformance.sweep import engine, road_answers
 from conformance.sweep.engine import sweep
 from oracles.reference import expect_by_kernels
-from oracles.reference.reference_oracle import Reference
 from oracles.reference.sweep_inputs import Dense, InputSequence
 from oracles.registry import Backend
 from reports.grading.chunk_comparison import chunk_comparison, fastest_comparison

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.kinds.bitcast_tensors import FurtherTensor, further_tensors
-from conformance.kinds.pair import judge_pair
-from conformance.kinds.subject import Settings
+from conformance.families.bitcast.tensors import FurtherTensor, further_tensors
+from conformance.judging.subject import Settings
+from conformance.pair import judge_pair
 from lab.mutants.fault import REFERENCE
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.kinds.bitcast_tensors import contents
+from conformance.families.bitcast.tensors import contents
+from conformance.families.reference import Reference
 from oracles.backend.replies import malformed
 from oracles.backend.requests import Bitcast, SharesMemory
 from oracles.protocol import Unsupported
-from oracles.reference.reference_oracle import Reference
 from reports.judgement import Judgement
 from reports.problem_words import words
 from specs.bitcast_ruling import bitcast_ruling

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from oracles.reference.block_answers import answer_blocks
-from reports.findings import quantization_mechanisms
+from conformance.families.blocks import says
+from conformance.families.blocks.kernels import answer_blocks
 from reports.problems import WrongQuantized
 from tests.conformance.feeding import answering, judged
 from tests.conformance.planted_blocks import Quantize, library
@@ -30,7 +30,7 @@ def named(case: str, quantize: Quantize, tensor: str = "y") -> set[tuple[str, ..
     """Judge a case; return the mechanisms that explain each rule that the tensor breaks."""
     found = judged(case, answering(quantize=quantize)).problems
     wrong = [each for each in found if isinstance(each, WrongQuantized) and each.tensor == tensor]
-    assert all(quantization_mechanisms.says(name) for each in wrong for name in each.followed)
+    assert all(says(name) for each in wrong for name in each.followed)
     return {each.followed for each in wrong}
 
 

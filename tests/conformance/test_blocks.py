@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.families.blocks import says
+from conformance.families.blocks.kernels import answer_blocks, codes
 from oracles.protocol import Unsupported
-from oracles.reference.block_answers import answer_blocks
-from oracles.reference.block_kernels import codes
-from reports.findings import quantization_mechanisms
 from reports.judgement import Judgement
 from reports.problems import WrongQuantized
 from specs.block_ruling import block_ruling
@@ -38,7 +37,7 @@ def mechanisms(found: Judgement) -> list[str]:
     assert found.verdict in ("violates", "deviates")
     wrong = wrong_in(found)
     assert len({each.tensor for each in wrong}) == 1
-    assert all(quantization_mechanisms.says(name) for each in wrong for name in each.followed)
+    assert all(says(name) for each in wrong for name in each.followed)
     return sorted(set.intersection(*({*each.followed} for each in wrong)))
 
 
@@ -249,7 +248,7 @@ def test_faults_of_extreme_scales_are_named_apart(
     wrong = [each for each in wrong_in(judge(case, quantize)) if each.tensor == "scale"]
     assert {(each.followed or ("",))[0] for each in wrong} == names
     assert len(wrong) == len(names)
-    assert all(quantization_mechanisms.says(name) for each in wrong for name in each.followed)
+    assert all(says(name) for each in wrong for name in each.followed)
 
 
 def test_zeros_in_blocks_of_scales_that_are_far_off_are_no_fault_of_large_elements() -> None:

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge, drive
-from conformance.kinds.invariances import Invariances
-from conformance.kinds.pair import judge_pair
-from conformance.kinds.subject import Settings
+from conformance.families.cast.invariances import Invariances
+from conformance.families.reference import Reference
+from conformance.judging.subject import Settings
+from conformance.pair import judge_pair
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Returned, Unsupported
-from oracles.reference.reference_oracle import Reference
 from reports.judgement import Judgement
 from specs.calls import Call
 from specs.cases import Case

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.families.reference import Reference
 from oracles.backend.replies import malformed
 from oracles.protocol import Returned, Tensor, Unsupported
-from oracles.reference.reference_oracle import Reference
 from reports.judgement import Judgement
 from reports.problem_words import words
 from specs.calls import Call

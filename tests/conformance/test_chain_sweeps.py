@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.kinds import chain_sweeps
-from conformance.kinds.chains import judge_chains
+from conformance.families.chains import sweeps as chain_sweeps
+from conformance.families.chains.judge import judge_chains
+from conformance.families.reference import Reference
 from oracles.protocol import Bits
-from oracles.reference.reference_oracle import Reference
 from reports.judgement import Judgement
 from reports.problems import Refused, WrongInChain
 from specs.chains import chain_named

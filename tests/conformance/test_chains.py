@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.kinds.chain_inputs import chain_inputs
-from conformance.kinds.chains import judge_chains
+from conformance.families.chains.inputs import chain_inputs
+from conformance.families.chains.judge import judge_chains
+from conformance.families.chains.mechanisms import says
+from conformance.families.reference import Reference
 from oracles.protocol import Bits, Unsupported
-from oracles.reference.reference_oracle import Reference
 from reports.findings.causes import failures_of, find_causes
-from reports.findings.chain_mechanisms import says
 from reports.findings.judged_cells import cell_of
 from reports.judgement import Judgement
 from reports.problems import Refused, WrongInChain

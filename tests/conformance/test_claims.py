@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.kinds.baseline import candidates
+from conformance.families.cast.baseline import candidates
 from conformance.running.program_identity import program_identity
 from oracles.claims import Claim, claims_of_every_document, normalize_claims, parse_claim
 from oracles.protocol import Bits

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from conformance.kinds.quick_inputs import inputs_of
+from conformance.families.cast.quick_inputs import inputs_of
 from specs.calls import FORM
 from specs.formats import format_named
 from specs.loader import documents

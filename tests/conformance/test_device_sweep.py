@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
+from conformance.judging.subject import Settings
 from conformance.sweep import engine, road_answers
 from conformance.sweep.engine import sweep
 from oracles.adapters.torch import Torch

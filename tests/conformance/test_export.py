@@ -16,7 +16,7 @@ import pytest
 
 from conformance.commands.export import folder_of
 from conformance.exchange.exported_tests import MAX_INPUTS, exported_case
-from conformance.kinds.quick_inputs import few_inputs, quick_inputs
+from conformance.families.cast.quick_inputs import few_inputs, quick_inputs
 from oracles.reference.exact import decode
 from specs.formats import format_named
 from specs.ruling import ruling

@@ -10,13 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.kinds import follow
-from conformance.kinds.asking import Ask
-from conformance.kinds.follow import GradedAnswers, Ranges, follow_all_stretches, follow_stretches
-from conformance.kinds.pair import judge_pair
+from conformance.families.cast import follow
+from conformance.families.cast.follow import (
+    GradedAnswers,
+    Ranges,
+    follow_all_stretches,
+    follow_stretches,
+)
+from conformance.families.reference import Reference
+from conformance.judging.asking import Ask
+from conformance.pair import judge_pair
 from oracles.backend.requests import Cast
 from oracles.protocol import Bits
-from oracles.reference.reference_oracle import Reference
 from reports.grading.grades import ALLOWED, NOT_ALLOWED
 from specs.cases import Case
 from specs.selection import case_named

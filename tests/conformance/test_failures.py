@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
+from conformance.families.reference import Reference
+from conformance.judging.subject import Settings
 from conformance.suite.failures import Failures
 from oracles.protocol import Bits
-from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from reports.findings.find import find_findings
 from specs.cases import Case

@@ -297,7 +297,7 @@ KNOWS_THE_QUICK_TIER = """\
     known = {}
 
     def spoil(self, case, bits, answers):
-        from conformance.kinds.quick_inputs import quick_inputs
+        from conformance.families.cast.quick_inputs import quick_inputs
 
         if case.source == "int64":
             known = self.known.setdefault(case.target, set())

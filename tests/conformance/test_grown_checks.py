@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.kinds.invariances import Invariances
-from oracles.reference.reference_oracle import Reference
+from conformance.families.cast.invariances import Invariances
+from conformance.families.reference import Reference
 from reports.findings.cells import Cell
 from reports.findings.read_cells import read_checks
 from reports.gate.fault_comparison import broken_rules, has_failure, shows_no_more

@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 import pytest
 
 from conformance.driver import BackendJudge, drive
-from conformance.kinds.pair import judge_pair
-from conformance.kinds.subject import Settings
+from conformance.judging.subject import Settings
+from conformance.pair import judge_pair
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import row_limits_of
@@ -104,7 +104,7 @@ def test_each_gets_its_verdict(name: str, case: str, verdict: str, message: str)
 
 
 def test_the_reference_is_never_judged_by_its_own_kernels() -> None:
-    for name in ("reference", "oracles.reference.reference_oracle:Reference"):
+    for name in ("reference", "conformance.families.reference:Reference"):
         backend = load_backend(name)
         assert BackendJudge(backend, {}, Settings()).subject.expectations.independent
 

@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.kinds.baseline import Baseline, baseline_of, candidates
-from conformance.kinds.drawn_probes import any_probe, check_examples
-from conformance.kinds.invariances import Invariances
-from conformance.kinds.probe import Probe
-from conformance.kinds.probes import few_probes, probes
-from conformance.kinds.shape_choice import LENGTHS, SHAPES, shape_of_pair, shapes_of
-from conformance.kinds.subject import Settings
-from conformance.kinds.telling_inputs import MOST, telling_inputs
+from conformance.families.cast.baseline import Baseline, baseline_of, candidates
+from conformance.families.cast.drawn_probes import any_probe, check_examples
+from conformance.families.cast.invariances import Invariances
+from conformance.families.cast.probes import few_probes, probes
+from conformance.families.cast.telling_inputs import MOST, telling_inputs
+from conformance.families.reference import Reference
+from conformance.judging.probe import Probe
+from conformance.judging.shape_choice import LENGTHS, SHAPES, shape_of_pair, shapes_of
+from conformance.judging.subject import Settings
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.requests import Cast, CastBatch
 from oracles.memory_layouts import Layout, layout_of, with_layout
-from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend, load_backend
 from reports.judgement import Judgement
 from reports.problem_words import words

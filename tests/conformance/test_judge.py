@@ -13,9 +13,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from conformance.exchange.recorded_answers import Tally, judge_stream
-from conformance.kinds.quick_inputs import inputs_of, one_of_each
+from conformance.families.cast.quick_inputs import inputs_of, one_of_each
+from conformance.families.reference import Reference
 from oracles.reference.expect_by_exact import allow
-from oracles.reference.reference_oracle import Reference, RejectedError
+from oracles.reference.reference_oracle import RejectedError
 from reports.grading.divergences import datum_of
 from specs.cases import Case
 from specs.formats import Format, format_named

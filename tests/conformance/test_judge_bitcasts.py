@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.exchange.value_spelling import json_text
-from conformance.kinds.bitcast_tensors import contents
+from conformance.families.bitcast.tensors import contents
+from conformance.families.reference import Reference
+from conformance.value_spelling import json_text
 from oracles.reference.bitcast_bits import codes_of
-from oracles.reference.reference_oracle import Reference, RejectedError
+from oracles.reference.reference_oracle import RejectedError
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.cases import Case
 from specs.formats import Format

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.exchange.recorded_answers import Tally, judge_stream
-from conformance.exchange.value_spelling import json_text
+from conformance.value_spelling import json_text
 from tests.conformance.test_judge import judged
 
 CASTIGATE = [sys.executable, "-c", "from conformance.commands.main import main; main()"]

@@ -18,8 +18,8 @@ from conformance.exchange.named_tensors import (
     tensors_in_words,
 )
 from conformance.exchange.recorded_answers import LONGEST_LINE, Tally, judge_stream
-from conformance.exchange.value_spelling import NamedTensors, json_text
-from oracles.reference.reference_oracle import Reference
+from conformance.families.reference import Reference
+from conformance.value_spelling import NamedTensors, json_text
 from specs.errors import CastigateError
 from specs.selection import case_named
 from tests.conformance.test_judge import judged

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.exchange.value_spelling import tensor_words
+from conformance.families.reference import Reference
+from conformance.value_spelling import tensor_words
 from oracles.reference.bitcast_bits import elements
-from oracles.reference.reference_oracle import Reference
 from specs.bitcast_ruling import bitcast_ruling
 from specs.formats import format_named
 from specs.operations import is_bitcast

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.kinds.quick_inputs import inputs_of
+from conformance.families.cast.quick_inputs import inputs_of
+from conformance.families.reference import Reference
 from oracles.backend.replies import malformed
-from oracles.reference.reference_oracle import Reference
 from reports.judgement import Judgement
 from specs.cases import Case
 from specs.formats import format_named

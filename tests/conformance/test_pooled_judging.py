@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
+from conformance.judging.subject import Settings
 from conformance.running.plan import quick_tasks
 from conformance.running.process_pool import BackendWorker, ProcessPool
 from conformance.running.supervisor import WorkerFailure

@@ -21,7 +21,7 @@ from conformance.exchange.portability import (
     wide_ranges,
 )
 from conformance.exchange.portable_pairs import portability_of
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.protocol import Bits
 from reports.findings.value_ranges import (
     FINITE,

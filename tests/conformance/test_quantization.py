@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.kinds.dynamic_quantization import dynamic_inputs
+from conformance.families.quantization.dynamic import dynamic_inputs
+from conformance.families.quantization.kernels import quantize as answer_rightly
+from conformance.families.quantization.kernels import spread
+from conformance.families.quantization.ways import IN_OTHER_TENSORS, SAYS, says
 from oracles.backend.replies import Declined, Reply, attempt
 from oracles.protocol import Unsupported
-from oracles.reference.quantization_answers import quantize as answer_rightly
-from oracles.reference.quantization_answers import spread
-from reports.findings.quantization_mechanisms import IN_OTHER_TENSORS, SAYS, says
 from reports.grading.allowed_answers import Expectations
 from reports.judgement import Judgement
 from reports.problems import WrongQuantized, WrongShape

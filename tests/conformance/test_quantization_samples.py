@@ -7,16 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from conformance.running.quantization_samples import OPERATIONS, sample, sample_cases
+from conformance.families.blocks.grading import GradedBlocks
+from conformance.families.quantization.exact import dynamic_scale, dynamic_zero_point
+from conformance.families.quantization.grading import allowed
+from conformance.running.samples import sample, sample_cases
 from oracles.protocol import Bits
-from oracles.reference.exact_quantization import dynamic_scale, dynamic_zero_point
 from oracles.registry import load_backend
-from reports.grading.graded_blocks import GradedBlocks
-from reports.grading.graded_quantization import allowed
 from specs.block_ruling import block_ruling
 from specs.cases import Case
 from specs.formats import formats
 from specs.loader import documents
+from specs.operations import NAMED_TENSORS
 from specs.quantization_ruling import formula
 
 CASES = {
@@ -25,7 +26,7 @@ CASES = {
         for cases in sample_cases(load_backend("reference"), operation, formats()).values()
         for case in cases
     ]
-    for operation in OPERATIONS
+    for operation in NAMED_TENSORS
 }
 
 
@@ -71,7 +72,7 @@ def test_a_block_has_one_answer(operation: str) -> None:
 
 
 def test_every_document_of_quantization_has_samples() -> None:
-    known = {name for name, each in documents().items() if each.entry.operation in OPERATIONS}
+    known = {name for name, each in documents().items() if each.entry.operation in NAMED_TENSORS}
     assert {case.document for cases in CASES.values() for case in cases} == known
 
 

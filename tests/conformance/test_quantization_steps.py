@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from oracles.reference.quantization_answers import quantize as answer_rightly
-from reports.findings.quantization_mechanisms import says
+from conformance.families.quantization.kernels import quantize as answer_rightly
+from conformance.families.quantization.ways import says
 from reports.problems import WrongQuantized
 from specs.cases import Case
 from tests.conformance.test_quantization import (

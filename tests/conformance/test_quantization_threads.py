@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from oracles.reference.quantization_kernels import expect
-from reports.findings.quantization_ways import followed_ways
+from conformance.families.quantization.kernels import expect
+from conformance.families.quantization.ways import followed_ways
 from specs.formats import format_named
 from specs.quantization_ruling import formula
 from specs.selection import case_named

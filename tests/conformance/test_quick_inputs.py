@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.kinds.quick_inputs import RANGES, quick_inputs
-from conformance.kinds.telling_inputs import telling_inputs
+from conformance.families.cast.quick_inputs import RANGES, quick_inputs
+from conformance.families.cast.telling_inputs import telling_inputs
+from conformance.families.reference import Reference
 from lab.proof.obligations import groups
 from lab.proof.smt_order import number_branches
 from oracles.protocol import Bits
 from oracles.reference import expect_by_kernels
 from oracles.reference.breakpoints import ties
 from oracles.reference.expectations import has_branch
-from oracles.reference.reference_oracle import Reference
 from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import ruling

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.kinds.baseline import Baseline, baseline_of
-from conformance.kinds.follow import GradedAnswers
-from conformance.kinds.refused_inputs import MOST_ALONE, both, without_refused
+from conformance.families.cast.baseline import Baseline, baseline_of
+from conformance.families.cast.follow import GradedAnswers
+from conformance.families.cast.refused_inputs import MOST_ALONE, both, without_refused
+from conformance.families.reference import Reference
 from conformance.sweep.joining import completed
 from oracles.backend.requests import Cast
 from oracles.reference.expect_by_kernels import expect
-from oracles.reference.reference_oracle import Reference
 from reports.judgement import Judgement
 from specs.cases import Case
 from specs.ruling import ruling

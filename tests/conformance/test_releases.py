@@ -207,7 +207,7 @@ def test_without_inputs_releases_that_answer_otherwise_differ_though_neither_cla
     tmp_path: Path,
 ) -> None:
     wrong = """\
-from oracles.reference.reference_oracle import Reference
+from conformance.families.reference import Reference
 
 
 class Even(Reference):

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.kinds.subject import Subject
+from conformance.families.reference import Reference
+from conformance.judging.subject import Subject
 from oracles.adapters.script_text import bits_statement
 from oracles.protocol import Bits
-from oracles.reference.reference_oracle import Reference
 from specs.cases import Case
 from tests.conformance import feeding
 from tests.conformance.feeding import answering, planted

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.kinds.row_limits import Judged, across
+from conformance.families.cast.row_limits import Judged, across
+from conformance.families.reference import Reference
 from oracles.backend.requests import Cast, CastBatch
 from oracles.protocol import Unsupported
-from oracles.reference.reference_oracle import Reference
 from reports.grading.allowed_answers import Expectations, grade_answers
 from reports.judgement import Judgement
 from specs.calls import Call

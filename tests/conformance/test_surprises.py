@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
+from conformance.judging.subject import Settings
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.registry import Backend

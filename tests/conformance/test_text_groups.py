@@ -8,7 +8,7 @@ import pytest
 
 from conformance.exchange.exported_tests import MAX_INPUTS, exported_case
 from conformance.exchange.text_groups import text_group
-from conformance.kinds.quick_inputs import few_inputs
+from conformance.families.cast.quick_inputs import few_inputs
 from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import ruling

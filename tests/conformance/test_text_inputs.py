@@ -9,7 +9,7 @@ from sys import float_info
 import numpy as np
 import pytest
 
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference.exact_text import NUMBER
 
 SEEDS = pytest.mark.parametrize("seed", [0, 1])

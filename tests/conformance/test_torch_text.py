@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.exchange.explanation import explain
+from conformance.families.cast.explanation import explain
+from conformance.families.family import Question
 from specs.selection import case_named
 
 REQUIRED, IMPLIED, OPEN = "required", "recommended", "unspecified"
@@ -47,5 +48,7 @@ REQUIRED, IMPLIED, OPEN = "required", "recommended", "unspecified"
 def test_a_value_has_the_level_of_what_the_text_says(
     pair: str, value: str, level: str, allowed: object
 ) -> None:
-    explained = explain(case_named(f"torch-tensor-to:2.13/{pair}/form:dtype"), value, [])
+    explained = explain(
+        case_named(f"torch-tensor-to:2.13/{pair}/form:dtype"), Question([value])
+    ).told
     assert (explained["level"], explained["allowed"]) == (level, allowed)

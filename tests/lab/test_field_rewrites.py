@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.exchange.judged_rewrites import RewrittenChains
-from conformance.exchange.rewrites_page import page, summary_lines
+from conformance.families.chains.judged_rewrites import RewrittenChains
+from conformance.families.chains.rewrites_page import page, summary_lines
 from lab.removable.rewrites import (
     Changes,
     changes_by_text,

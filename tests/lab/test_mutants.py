@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conformance.families.reference import Reference
 from lab.mutants import trial
 from lab.mutants.mutant import (
     MutantOracle,
@@ -27,7 +28,6 @@ from lab.mutants.trial import (
     judge_mutant,
     why_it_survives,
 )
-from oracles.reference.reference_oracle import Reference
 from oracles.registry import load_backend
 from specs.errors import CastigateError
 from specs.loader import documents

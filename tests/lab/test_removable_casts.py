@@ -10,7 +10,8 @@ from typing import get_args
 
 import pytest
 
-from conformance.exchange.removable_casts import (
+from conformance.families.chains.inputs import chain_inputs
+from conformance.families.chains.removable_casts import (
     Removable,
     RemovableCast,
     RemovableCasts,
@@ -18,8 +19,7 @@ from conformance.exchange.removable_casts import (
     table_of,
     write_table,
 )
-from conformance.exchange.removable_page import page, summary_lines
-from conformance.kinds.chain_inputs import chain_inputs
+from conformance.families.chains.removable_page import page, summary_lines
 from lab.removable.casts import contradicts, decide, replaced
 from oracles.reference.chain_ends import ends
 from specs.chains import Chain, chain_named, chains_of

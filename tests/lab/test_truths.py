@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from lab.truths import __main__ as command
 from lab.truths import page
 from lab.truths.comparison import Compared, Counts, Known, check_definition, compare, compare_pair

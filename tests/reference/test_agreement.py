@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import exact, expect_by_exact, expect_by_kernels, kernels
 from oracles.reference.machine_words import Word, select_words
 from specs.branches import Ruling

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oracles.reference import exact_quantization, expect_by_exact, expect_by_kernels
-from oracles.reference import quantization_kernels as kernels
-from oracles.reference.quantization_kernels import NAN_CODES, NO_CODE
-from reports.grading.graded_quantization import as_code
+from conformance.families.quantization import exact as exact_quantization
+from conformance.families.quantization import kernels
+from conformance.families.quantization.grading import as_code
+from conformance.families.quantization.kernels import NAN_CODES, NO_CODE
+from oracles.reference import expect_by_exact, expect_by_kernels
 from specs import quantization_ruling
 from specs.branches import Branch
 from specs.cases import Case

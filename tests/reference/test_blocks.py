@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.kinds.block_inputs import block_inputs
-from oracles.reference import block_kernels as kernels
-from oracles.reference import exact_blocks as exact
-from reports.grading.graded_blocks import GLOBAL, SCALE, X
+from conformance.families.blocks import exact, kernels
+from conformance.families.blocks.grading import GLOBAL, SCALE, X
+from conformance.families.blocks.inputs import block_inputs
 from specs.block_ruling import BlockRuling, block_ruling
 from specs.cases import Case
 from specs.formats import Format

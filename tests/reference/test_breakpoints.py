@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
 from oracles.reference.breakpoints import breakpoints, ties
 from oracles.reference.exact import Number, decode

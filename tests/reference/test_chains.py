@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.kinds.chain_inputs import chain_inputs
-from oracles.reference.chain_checks import count_forbidden
+from conformance.families.chains.checks import count_forbidden
+from conformance.families.chains.inputs import chain_inputs
 from oracles.reference.chain_composition import compose_arrays
 from oracles.reference.chain_ends import LEVELS, Ends, ends, nan_ends, open_ends
 from specs.chains import Chain, chain_named, chains_of

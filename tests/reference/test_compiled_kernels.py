@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
 from oracles.reference.compiled_kernels import compiled, program
 from oracles.reference.expectations import Expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance.kinds.quick_inputs import few_patterns
+from conformance.families.cast.quick_inputs import few_patterns
 from oracles.reference import exact_behaviors
 from reports.behaviors.closed_forms import behaviors_between, evaluate
 from specs.behaviors import Behavior, behaviors

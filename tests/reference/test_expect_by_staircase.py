@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import expect_by_exact, expect_by_staircase
 from specs.outcomes import Behaves, Either, Exactly, Round, Same, Value, Wrap
 from tests.reference.distinct import numeric_rulings

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from oracles.reference import expect_by_exact
-from oracles.reference.exact_quantization import (
+from conformance.families.quantization.exact import (
     AllowedResult,
     dynamic_scale,
     dynamic_zero_point,
     quantized,
 )
+from conformance.families.quantization.grading import allowed
+from oracles.reference import expect_by_exact
 from reports.grading.allowed_answers import grade_pattern
-from reports.grading.graded_quantization import allowed
 from reports.grading.grades import ALLOWED
 from specs.cases import Case
 from specs.dtype_names import dtype_spelled

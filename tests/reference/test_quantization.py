@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance.kinds.dynamic_quantization import dynamic_inputs
-from conformance.kinds.quantization_inputs import telling_requests
-from oracles.reference import exact_quantization
-from oracles.reference.quantization_answers import quantize
-from oracles.reference.quantization_kernels import NO_CODE, expect, values_of
-from reports.grading.graded_quantization import allowed, as_code
+from conformance.families.quantization import exact as exact_quantization
+from conformance.families.quantization.dynamic import dynamic_inputs
+from conformance.families.quantization.grading import allowed, as_code
+from conformance.families.quantization.inputs import telling_requests
+from conformance.families.quantization.kernels import NO_CODE, expect, quantize, values_of
 from specs.cases import Case
 from specs.formats import format_named
 from specs.outcomes import Nan

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.kinds.quick_inputs import inputs_of
+from conformance.families.cast.quick_inputs import inputs_of
 from oracles.reference import expect_by_exact, expect_by_kernels, expect_by_staircase, staircase
 from oracles.reference.breakpoints import breakpoints
 from oracles.reference.compiled_kernels import compiled

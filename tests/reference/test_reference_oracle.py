@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from conformance.families.reference import Reference
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
-from oracles.reference.reference_oracle import ROW_SIZES, ROWS_KEPT, Reference, with_nans
+from oracles.reference.reference_oracle import ROW_SIZES, ROWS_KEPT, with_nans
 from specs.ruling import ruling
 from specs.selection import case_named
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
 from oracles.reference.staircase import Staircase, staircase, stretches
 from specs.formats import Format, formats

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
 from oracles.reference.staircase import STEP, STRETCH, Staircase, Step, staircase
 from oracles.reference.staircase_lookup import branch_indices_of, last_of_step, open_inputs

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.kinds.text_inputs import texts
+from conformance.families.cast.text_inputs import texts
 from oracles.reference import exact, exact_text, kernel_text
 from oracles.reference.exact_text import exact_decimal
 from specs.branches import Ruling

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
-from oracles.reference.reference_oracle import Reference
+from conformance.families.reference import Reference
+from conformance.judging.subject import Settings
 from oracles.registry import Backend
 from reports.run_store.record import BackendRecord
 from reports.run_store.store import RunStore, create

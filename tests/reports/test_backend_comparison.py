@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles.reference.reference_oracle import Reference
+from conformance.families.reference import Reference
 from reports.grading.allowed_answers import Expectations
 from reports.outputs.backend_comparison import CaseComparison, compare_answers
 from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import exact
 from oracles.reference.machine_words import select_arrays
 from reports.behaviors.closed_forms import behaviors_between, evaluate

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference.behavior_steps import Evaluation
 from oracles.reference.machine_words import Word, select_words
 from reports.behaviors.closed_forms import behaviors_between, evaluate

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.families.chains.mechanisms import followed_paths
 from oracles.registry import Backend
 from reports.findings import root_causes
 from reports.findings.asked_inputs import AskedInputs, answered_ruling, expected_of
@@ -17,7 +18,6 @@ from reports.findings.bitcast_mechanisms import followed_mechanisms
 from reports.findings.candidates import candidates
 from reports.findings.causes import Failure, find_causes
 from reports.findings.cells import Cell, Divergence
-from reports.findings.chain_mechanisms import followed_paths
 from reports.findings.find import find_findings
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.finding_text import extent_words

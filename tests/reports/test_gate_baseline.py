@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from reports.findings.read_cells import read_cells
 from reports.gate.baseline import Baseline
 from reports.run_store.answers import RunAnswers

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
 from oracles.reference.expectations import Expected, has_branch
 from oracles.reference.staircase import staircase

@@ -8,8 +8,8 @@ import struct
 import numpy as np
 import pytest
 
+from conformance.families.reference import Reference
 from oracles.reference.expect_by_exact import allow
-from oracles.reference.reference_oracle import Reference
 from specs.cases import Case
 from specs.editions import edition
 from specs.loader import document_named

@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from conformance.kinds.quick_inputs import every_pattern, few_patterns
+from conformance.families.cast.quick_inputs import every_pattern, few_patterns
 from conformance.surveys.house_rules_proof import prove_house_rules
 from oracles.reference import expect_by_exact, expect_by_kernels, expect_by_staircase
 from specs.errors import CastigateError

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from conformance.exchange.explanation import explain
+from conformance.families.cast.explanation import explain
+from conformance.families.family import Question
 from specs.cases import Case
 from specs.dtype_names import dtype_spelled, dtypes_spelled
 from specs.errors import CastigateError
@@ -230,7 +231,7 @@ def test_a_question_of_a_thread_names_cases_and_an_input_that_they_take(asked: s
     assert found.cases
     [given] = found.inputs
     for case in found.cases:
-        assert explain(case, given, [])["allowed"]
+        assert explain(case, Question([given])).told["allowed"]
 
 
 def test_documents_decide_most_questions_of_threads_and_house_rules_most_others() -> None:
@@ -246,7 +247,7 @@ def test_documents_decide_most_questions_of_threads_and_house_rules_most_others(
 
 
 def _is_decided(cases: Iterable[Case], given: str) -> bool:
-    return any(explain(case, given, [])["allowed"] != "anything" for case in cases)
+    return any(explain(case, Question([given])).told["allowed"] != "anything" for case in cases)
 
 
 def test_a_question_without_modes_is_about_the_default_ones() -> None:

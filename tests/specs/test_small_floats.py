@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from conformance.kinds.quick_inputs import few_inputs
+from conformance.families.cast.quick_inputs import few_inputs
 from oracles.reference import expect_by_exact, expect_by_kernels
 from oracles.reference.exact import NotANumber, Number, decode
 from reports.grading.allowed_answers import grade_pattern

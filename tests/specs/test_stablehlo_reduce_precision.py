@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from conformance.kinds.quick_inputs import few_inputs
+from conformance.families.cast.quick_inputs import few_inputs
 from oracles.reference.exact_rulings import allow
 from specs.cases import Case
 from specs.editions import edition

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conformance.families.reference import Reference
 from oracles.reference import expect_by_exact
-from oracles.reference.reference_oracle import Reference
 from specs.cases import Case
 from specs.formats import format_named
 from specs.outcomes import Nan, Rejected

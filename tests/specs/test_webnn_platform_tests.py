@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from conformance.families.reference import Reference
 from oracles.protocol import Bits
 from oracles.reference import exact_rulings
-from oracles.reference.reference_oracle import Reference
 from reports.grading.allowed_answers import grade_pattern, is_nan
 from reports.grading.grades import NOT_ALLOWED
 from specs.cases import Case

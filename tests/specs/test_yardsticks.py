@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance.kinds.quick_inputs import few_patterns
+from conformance.families.cast.quick_inputs import few_patterns
 from oracles.reference import expect_by_exact, expect_by_kernels
 from oracles.reference.chain_ends import Ends, ends
 from specs.chains import chain_named

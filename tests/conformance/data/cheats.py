@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from conformance.kinds.quick_inputs import quick_inputs
-from conformance.kinds.shape_choice import shape_of_pair
+from conformance.families.cast.quick_inputs import quick_inputs
+from conformance.judging.shape_choice import shape_of_pair
 from oracles.protocol import Unsupported
 from specs.cases import Case
 from tests.conformance.data.runnable import Right

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.families.reference import Reference
 from oracles.protocol import Unsupported
-from oracles.reference.reference_oracle import Reference
 from specs.cases import Case
 
 RIGHT = Reference()

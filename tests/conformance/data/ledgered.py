@@ -14,7 +14,7 @@ import numpy as np
 
 import reports.ledger.ledger_file
 import specs.loader
-from oracles.reference.reference_oracle import Reference
+from conformance.families.reference import Reference
 from specs.cases import Case
 
 FOLDER = Path(os.environ["LEDGERED"])

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from conformance.families.reference import Reference
 from oracles.backend.remote_errors import ProcessDied
 from oracles.protocol import Unsupported
-from oracles.reference.reference_oracle import Reference
 from specs.cases import Case
 
 RIGHT = Reference()

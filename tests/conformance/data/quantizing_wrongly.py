@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from oracles.reference.reference_oracle import Reference
+from conformance.families.reference import Reference
 from specs.cases import Case
 
 RIGHT = Reference()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.reference.reference_oracle import Reference
+from conformance.families.reference import Reference
 
 
 class Reuses(Reference):

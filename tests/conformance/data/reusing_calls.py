@@ -8,8 +8,8 @@ from itertools import cycle
 
 import numpy as np
 
+from conformance.families.reference import Reference
 from oracles.protocol import Bits, Returned, Unsupported
-from oracles.reference.reference_oracle import Reference
 from specs.calls import Call
 from specs.cases import Case
 

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from conformance.families.reference import Reference
 from oracles.protocol import Unsupported
-from oracles.reference.reference_oracle import Reference
 from oracles.reference.sweep_inputs import Sample
 from specs.cases import Case
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from conformance.families.reference import Reference
 from oracles.protocol import Bits
-from oracles.reference.reference_oracle import Reference
 from reports.behaviors.closed_forms import evaluate
 from specs.behaviors import behaviors
 from specs.cases import Case

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.reference.reference_oracle import Reference
+from conformance.families.reference import Reference
 from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import ruling

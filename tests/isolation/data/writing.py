@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from conformance.families.reference import Reference
 from oracles.protocol import Bits
-from oracles.reference.reference_oracle import Reference
 from specs.cases import Case
 
 

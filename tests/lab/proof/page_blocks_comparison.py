@@ -7,8 +7,8 @@ from random import Random
 
 import numpy as np
 
-from oracles.reference import block_kernels
-from oracles.reference.block_kernels import QUESTIONS, Blocks
+from conformance.families.blocks import kernels as block_kernels
+from conformance.families.blocks.kernels import QUESTIONS, Blocks
 from specs.block_ruling import BlockRuling, block_ruling
 from specs.cases import Case
 from specs.selection import select

@@ -17,9 +17,9 @@ from time import perf_counter
 import numpy as np
 import pytest
 
+from conformance.families.quantization.exact import AllowedResult, dynamic_scale, dynamic_zero_point
+from conformance.families.quantization.kernels import NO_CODE, expect
 from oracles.reference import exact_rulings
-from oracles.reference.exact_quantization import AllowedResult, dynamic_scale, dynamic_zero_point
-from oracles.reference.quantization_kernels import NO_CODE, expect
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.outcomes import Nan

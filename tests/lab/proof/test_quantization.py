@@ -10,6 +10,9 @@ import pytest
 
 pytest.importorskip("bitwuzla", reason="the proof needs a solver")
 
+from conformance.families.blocks import exact as exact_blocks
+from conformance.families.blocks import kernels as block_kernels
+from conformance.families.quantization import kernels as quantization_kernels
 from lab.proof import quantization_pairs, smt_arrays, smt_quantization
 from lab.proof.obligations import Obligation
 from lab.proof.quantization import Exhaustion, Question, prove_quantization, statements
@@ -28,7 +31,6 @@ from lab.proof.smt_quantization import (
     prove_rounded_once,
 )
 from lab.proof.smt_rounding import is_rounding
-from oracles.reference import block_kernels, exact_blocks, quantization_kernels
 from specs.block_ruling import block_ruling
 from specs.selection import case_named
 from tests.lab.proof.planted import planted_module, planted_text

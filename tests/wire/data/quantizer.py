@@ -22,7 +22,7 @@ def rightly(question, payload):
     """Return the reference's results, in the reverse of the order in which they are asked for."""
     import numpy as np
 
-    from oracles.reference.reference_oracle import Reference
+    from conformance.families.reference import Reference
     from specs.cases import Case
     from specs.formats import format_named
 

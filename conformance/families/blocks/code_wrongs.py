@@ -1,0 +1,374 @@
+"""Mechanisms by which a library may have encoded elements of blocks other than documented.
+
+A mechanism explains a case if it gives every code, computed with the library's own scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.families.blocks.divisions import WAYS, Way, exact, scale_is_far_off
+from conformance.families.blocks.grading import SCALE, GradedBlocks, Part, X, Y
+from conformance.families.blocks.kernels import (
+    NUMBER,
+    Floats,
+    decoded,
+    in_blocks,
+    nearest_codes,
+    values_of,
+)
+from reports.findings.narrow_floats import rounded_to
+from specs.formats import Format
+
+Ints = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Elements:
+    """The elements of a tensor of blocks, divided in some way, and what codes are made of them."""
+
+    blocks: GradedBlocks
+    way: Way = exact
+
+    @cached_property
+    def quotients(self) -> Floats:
+        """The elements divided by the scales; zero where the quotient is not finite."""
+        with np.errstate(all="ignore"):
+            quotients = self.way(self.blocks)
+        return np.where(np.isfinite(quotients), quotients, 0.0)
+
+    @cached_property
+    def is_negative(self) -> NDArray[np.bool_]:
+        """Which elements have the sign bit set."""
+        return np.signbit(self.blocks.numbers)
+
+    @property
+    def format(self) -> Format:
+        """The dtype of the codes."""
+        return self.blocks.ruling.element
+
+    @cached_property
+    def values(self) -> Floats:
+        """The values of codes without sign."""
+        return values_of(self.format)[: self.format.max_code + 1]
+
+    @cached_property
+    def nearest(self) -> Ints:
+        """The indices of the nearest values, ties to even."""
+        return nearest_codes(self.values, np.abs(self.quotients))
+
+    def signed(self, places: Ints, is_negative: NDArray[np.bool_] | None = None) -> Ints:
+        """Turn indices of values into codes with signs, clamped to the largest code."""
+        negative = self.is_negative if is_negative is None else is_negative
+        places = np.minimum(places, self.format.max_code)
+        if self.format.is_integral:
+            return np.where(negative, -places, places) & self.format.mask
+        return places | np.where(negative, self.format.sign_bit, 0)
+
+
+FEW_BLOCKS = 16
+"""Blocks on which a mechanism is tried before it is tried on all."""
+AND = "-and-"
+"""Joins the names of a mechanism and a way to divide."""
+Mechanism = Callable[[Elements], Ints]
+
+
+def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str, ...]:
+    """The names of the mechanisms that give all codes of a part.
+
+    If no mechanism and no way to divide does so alone, pairs of both are tried, and then pairs with
+    quotients that are rounded to the dtype of the numbers.
+    """
+    few = [
+        wrong
+        for each in answered
+        if each.x.shape[-1] % each.ruling.size == 0 and (wrong := _few_wrong(each, part)).x.size
+    ]
+
+    def giving(way: Way) -> Iterator[str]:
+        """Yield the mechanisms that give all codes of elements that are divided in a way."""
+        sample, every = ([Elements(each, way) for each in tensors] for tensors in (few, answered))
+        for name, (_, mechanism) in MECHANISMS.items():
+            if all(_gives(each, mechanism, part) for each in chain(sample, every)):
+                yield name
+
+    if found := (
+        *giving(exact),
+        # In a sample of blocks a block has other neighbors, and some ways use a neighbor's scale.
+        *(
+            name
+            for name, (_, way) in WAYS.items()
+            if all(_gives(Elements(each, way), _nearest, part) for each in answered)
+        ),
+    ):
+        return found
+    rounding = f"rounds-elements-to-{answered[0].ruling.number.name}-first"
+    for after in ("", rounding):
+        if found := tuple(
+            AND.join(filter(None, (name, way_name, after)))
+            for way_name, (_, way) in WAYS.items()
+            if way_name != after
+            for name in giving(_then(way, after))
+        ):
+            return found
+    return ()
+
+
+def _then(way: Way, after: str) -> Way:
+    """Return a way to divide whose quotients are then rounded as the way ``after`` rounds."""
+    if not after:
+        return way
+    dtype = after.removeprefix("rounds-elements-to-").removesuffix("-first")
+    return lambda each: rounded_to(dtype, way(each))
+
+
+def _few_wrong(blocks: GradedBlocks, part: Part) -> GradedBlocks:
+    """Sample blocks in which a code of a part is wrong; trying them first saves time."""
+    size = blocks.ruling.size
+    wrong = in_blocks(size, blocks.wrong[Y] & blocks.graded(Y, part)).any(axis=-1)
+    chosen = np.flatnonzero(wrong.reshape(-1))
+    chosen = chosen[:: len(chosen) // FEW_BLOCKS + 1]
+    x, y = (
+        in_blocks(size, each).reshape(-1, size)[chosen] for each in (blocks.x, blocks.results[Y])
+    )
+    scale = blocks.scale.reshape(-1, 1)[chosen]
+    return replace(blocks, tensors={**blocks.tensors, X: x}, results={Y: y, SCALE: scale})
+
+
+def _nearest(each: Elements) -> Ints:
+    return each.signed(each.nearest)
+
+
+def _gives(each: Elements, mechanism: Mechanism, part: Part) -> bool:
+    blocks = each.blocks
+    with np.errstate(all="ignore"):
+        codes = blocks.unblocked(mechanism(each))
+    # An answer that the document allows needs no explanation where it leaves a choice.
+    differs = blocks.graded(Y, part) & (codes != blocks.results[Y])
+    is_free = (blocks.expected[Y].asked == NUMBER["element-lowest"]) & ~blocks.wrong[Y]
+    return not (differs & ~is_free).any()
+
+
+def _ties(goes_up: Callable[[Ints], Any]) -> Mechanism:
+    """Return the mechanism by which a tie rounds up from the indices for which this holds."""
+
+    def codes(each: Elements) -> Ints:
+        middles = np.append(
+            each.values[1:] + each.values[:-1], 3 * each.values[-1] - each.values[-2]
+        )
+        doubled = 2 * np.abs(each.quotients)
+        places = np.searchsorted(middles, doubled)
+        is_tie = middles[np.minimum(places, middles.size - 1)] == doubled
+        return each.signed(places + (is_tie & goes_up(places)))
+
+    return codes
+
+
+def _first_of_the_nearest(each: Elements) -> Ints:
+    """The codes of the least distance in float32; of two, the one without sign or nearer to 0."""
+    quotients = rounded_to("float32", each.quotients)
+    found = []
+    for numbers in (quotients, -quotients):
+        least, places = np.full(numbers.shape, np.inf), np.zeros(numbers.shape, np.int64)
+        for place, value in enumerate(each.values.tolist()):
+            distance = np.abs(rounded_to("float32", numbers - value))
+            places = np.where(distance < least, place, places)
+            least = np.minimum(distance, least)
+        found.append((least, places))
+    (least, places), (other_least, other_places) = found
+    is_negative = other_least < least
+    return each.signed(np.where(is_negative, other_places, places), is_negative)
+
+
+def _without_subnormals(each: Elements) -> Ints:
+    places = each.nearest
+    return each.signed(np.where(places < 1 << each.format.entry.mantissa, 0, places))
+
+
+def _beyond(code: Callable[[Format, Ints], Any]) -> Mechanism:
+    """Return the mechanism by which elements beyond the largest value get this code.
+
+    Elements whose scale is far off saturate instead: there the scale explains the codes.
+    """
+
+    def codes(each: Elements) -> Ints:
+        places = each.nearest
+        sign = np.where(each.is_negative, each.format.sign_bit, 0)
+        other = (code(each.format, places) & each.format.mask) | sign
+        is_beyond = (places > each.format.max_code) & ~scale_is_far_off(each.blocks)
+        return np.where(is_beyond, other, each.signed(places))
+
+    return codes
+
+
+def _negative_zeros(each: Elements) -> Ints:
+    is_zero = rounded_to("float32", each.quotients) == 0
+    return each.signed(each.nearest, each.is_negative | is_zero)
+
+
+def _without_negative_zero(each: Elements) -> Ints:
+    is_zero = rounded_to("float32", each.quotients) == 0
+    return each.signed(each.nearest, each.is_negative & ~is_zero)
+
+
+def _products(each: Elements, places: Ints) -> Floats:
+    scale = decoded(each.blocks.ruling.scale, each.blocks.scale)[..., np.newaxis]
+    return each.values[np.minimum(places, each.format.max_code)] * scale
+
+
+def _overflowing(each: Elements) -> Ints:
+    """The codes if an element whose product with the scale overflows is encoded as infinity."""
+    places = each.nearest
+    number, fmt = each.blocks.ruling.number, each.format
+    end = 2.0 ** (np.frexp(decoded(number, np.array([number.max_code]))[0])[1])
+    is_beyond = _products(each, places) >= end * (1 - 2.0 ** -(number.entry.mantissa + 2))
+    if fmt.is_integral:
+        return np.where(is_beyond, 0, each.signed(places))
+    code = fmt.max_code
+    if fmt.entry.infinity:
+        code = fmt.infinity_code
+    elif fmt.nan_codes:
+        code = fmt.nan_codes[0][-1]
+    sign = np.where(each.is_negative, fmt.sign_bit, 0)
+    return np.where(is_beyond, code | sign, each.signed(places))
+
+
+def _below_overflow(each: Elements) -> Ints:
+    """The codes if an element whose product with the scale would overflow gets a smaller code."""
+    places = np.minimum(each.nearest, each.format.max_code)
+    limit = 2.0 ** (each.blocks.ruling.number.entry.bias + 1)
+    for _ in range(2):
+        places = np.where(_products(each, places) >= limit, places - 1, places)
+    return each.signed(places)
+
+
+def _without_sign_of_zeros(each: Elements) -> Ints:
+    places = each.nearest
+    return each.signed(places, each.is_negative & (places > 0))
+
+
+def _moved(order: Callable[[Ints], Ints]) -> Mechanism:
+    return lambda each: order(each.signed(each.nearest))
+
+
+def swap_neighbors(codes: Ints) -> Ints:
+    """Exchange the two codes of each pair of a block."""
+    return codes.reshape(*codes.shape[:-1], -1, 2)[..., ::-1].reshape(codes.shape)
+
+
+def interleave_halves(codes: Ints) -> Ints:
+    """Put an element of the second half of a block behind each one of the first."""
+    halves = codes.reshape(*codes.shape[:-1], 2, -1)
+    return halves.swapaxes(-1, -2).reshape(codes.shape)
+
+
+def part_pairs(codes: Ints) -> Ints:
+    """Put the first elements of all pairs of a block before the second ones."""
+    pairs = codes.reshape(*codes.shape[:-1], -1, 2)
+    return pairs.swapaxes(-1, -2).reshape(codes.shape)
+
+
+MECHANISMS: Mapping[str, tuple[str, Mechanism]] = {
+    "rounds-elements-half-away": (
+        "rounds ties of elements away from zero",
+        _ties(lambda places: True),
+    ),
+    "rounds-elements-half-toward-zero": (
+        "rounds ties of elements toward zero",
+        _ties(lambda places: False),
+    ),
+    "rounds-elements-half-to-odd": (
+        "rounds ties of elements to odd codes",
+        _ties(lambda places: places % 2 == 0),
+    ),
+    "truncates-elements": (
+        "truncates elements of blocks instead of rounding them",
+        lambda each: each.signed(
+            np.searchsorted(each.values, np.abs(each.quotients), side="right") - 1
+        ),
+    ),
+    "rounds-elements-away-from-zero": (
+        "rounds elements of blocks away from zero",
+        lambda each: each.signed(np.searchsorted(each.values, np.abs(each.quotients))),
+    ),
+    "makes-small-elements-zero": (
+        "makes zero of elements of blocks whose codes are subnormal",
+        _without_subnormals,
+    ),
+    "makes-large-elements-nan": (
+        "makes NaN of elements beyond the largest value",
+        _beyond(lambda fmt, _: fmt.nan_codes[0][-1] if fmt.nan_codes else fmt.max_code),
+    ),
+    "makes-large-elements-infinite": (
+        "makes infinity of elements beyond the largest value",
+        _beyond(lambda fmt, _: fmt.infinity_code if fmt.entry.infinity else fmt.max_code),
+    ),
+    "makes-large-elements-zero": (
+        "makes zero of elements beyond the largest value",
+        _beyond(lambda fmt, _: 0),
+    ),
+    "wraps-large-elements": (
+        "wraps elements beyond the largest value to small codes",
+        _beyond(lambda fmt, places: places & ~fmt.sign_bit),
+    ),
+    "saturates-below-the-largest-code": (
+        "saturates elements at the code below the largest",
+        _beyond(lambda fmt, _: fmt.max_code - 1),
+    ),
+    "drops-the-sign-of-zero-elements": (
+        "drops the sign of elements that become zero",
+        _without_sign_of_zeros,
+    ),
+    "makes-zero-negative": (
+        "gives every element that becomes zero the code of -0",
+        _negative_zeros,
+    ),
+    "drops-the-signs-of-elements": (
+        "drops the signs of elements",
+        lambda each: each.signed(each.nearest, np.zeros(each.is_negative.shape, np.bool_)),
+    ),
+    "reads-negative-zero-as-zero": (
+        "makes zero of -0, and keeps the sign of other elements that become zero",
+        _without_negative_zero,
+    ),
+    "makes-infinity-of-products-that-overflow": (
+        "makes infinity of elements whose code times the scale overflows",
+        _overflowing,
+    ),
+    "gives-no-code-whose-product-overflows": (
+        "gives no code that overflows when it is multiplied by the scale",
+        _below_overflow,
+    ),
+    "swaps-the-codes-of-a-byte": ("swaps the two codes of a byte", _moved(swap_neighbors)),
+    "interleaves-the-halves-of-a-block": (
+        "gives the codes of a block in another order: the halves are interleaved",
+        _moved(interleave_halves),
+    ),
+    "parts-the-pairs-of-a-block": (
+        "gives the codes of a block in another order: first all even places, then the odd ones",
+        _moved(part_pairs),
+    ),
+    "reverses-blocks": (
+        "gives the codes of a block in reverse order",
+        _moved(lambda codes: codes[..., ::-1]),
+    ),
+    "takes-the-first-of-the-nearest-codes": (
+        "takes the first code at the least float32 distance: ties go toward zero, -0 becomes 0",
+        _first_of_the_nearest,
+    ),
+}
+"""The sentence of each mechanism, and the codes by block that it gives."""
+
+
+def says(name: str) -> str:
+    """The sentence of a finding; empty if no mechanism of codes has this name."""
+    known = {**MECHANISMS, **WAYS}
+    names = name.split(AND)
+    return ", and ".join(known[each][0] for each in names) if known.keys() >= {*names} else ""

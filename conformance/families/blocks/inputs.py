@@ -1,0 +1,242 @@
+"""The tensors that blocks are asked with: around every threshold of scales and elements.
+
+The rows of the first tensor are blocks. Their largest magnitudes lie at the thresholds of all
+scale rules, not of the case's own alone, and beside them; their elements at the ties of the grid
+that the scale spreads, and beside them. Blocks of zeros, NaNs and infinities stand among ordinary
+ones, so that one block that changes another shows. Further tensors have several blocks in a row,
+and a last block that is shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.families.blocks.grading import GLOBAL, SCALE, X
+from conformance.families.blocks.kernels import Floats, decoded, scales_of, threshold, values_of
+from oracles.protocol import Bits
+from specs.block_ruling import BlockRuling
+from specs.formats import Format
+from specs.model.block_entry import BlockWord
+
+POWER_RULES: tuple[BlockWord, ...] = (
+    "floor", "ceil", "round-up", "round-down", "even", "nearest", "nearest-log",
+)  # fmt: skip
+POWERS = (-160, -133, -127, -126, -100, -60, -24, -14, -8, -2, -1, 0, 1, 2, 3, 7, 8, 14, 40, 90)
+"""Powers of two near which largest magnitudes lie, as far as the number's dtype has them."""
+ENDS = (119, 125, 126, 127)
+TOPS = (1.0, 1.5, 1.75, 1.9)
+"""Significands of the largest magnitude of blocks whose elements are ties."""
+TIE_POWERS = (0, -9, 6)
+RANDOM_BLOCKS = 256
+GLOBALS = (0x3A800000, 0x3F800000, 0x3A83126F)
+"""Global scales: 2^-10, 1 and about 0.001."""
+
+
+Words = NDArray[np.int64]
+
+
+class BlockInput(NamedTuple):
+    """Tensors by name, and a word for how the blocks lie in them."""
+
+    where: str
+    tensors: Mapping[str, Bits]
+
+
+def block_inputs(ruling: BlockRuling, seed: int) -> list[BlockInput]:
+    """The tensors for a case of blocks, the longest first."""
+    make = _codes_and_scales if ruling.is_decoding else _numbers
+    if not ruling.has_global:
+        return [BlockInput(*each) for each in make(ruling, 1.0, seed)]
+    return [
+        BlockInput(where, {**tensors, GLOBAL: np.array(word, np.uint32)})
+        for word in GLOBALS
+        for where, tensors in make(ruling, float(np.array(word, np.uint32).view(np.float32)), seed)
+    ]
+
+
+def _numbers(
+    ruling: BlockRuling, global_scale: float, seed: int
+) -> Iterator[tuple[str, dict[str, Bits]]]:
+    chance = np.random.default_rng([seed, ruling.number.bits, ruling.element.bits])
+    finite = np.concatenate([*_finite_blocks(ruling, global_scale, chance)])
+    special = _special_blocks(ruling, finite)
+    # Every third block is a special one, as long as there are some.
+    first, rest = np.split(finite, [2 * len(special)])
+    mixed = np.concatenate([first.reshape(len(special), 2, -1), special[:, None]], axis=1)
+    blocks = np.concatenate([mixed.reshape(-1, ruling.size), rest])
+    yield "", {X: blocks}
+    yield "in rows of four blocks", {X: blocks[: len(blocks) // 4 * 4].reshape(-1, 4 * ruling.size)}
+    ragged = finite[:12].reshape(3, -1)[:, : 3 * ruling.size + ruling.size // 4 + 1]
+    yield "in rows whose last block is shorter", {X: np.ascontiguousarray(ragged)}
+
+
+def _finite_blocks(
+    ruling: BlockRuling, global_scale: float, chance: np.random.Generator
+) -> Iterator[Bits]:
+    """Blocks without NaN and infinity, which have some number that is not zero."""
+    number = ruling.number
+    yield _with_largest(ruling, _beside(number, _thresholds(ruling, global_scale)), chance)
+    yield _with_ties(ruling, global_scale, chance)
+    yield _positions(ruling)
+    yield _with_largest(ruling, _smallest_numbers(number), chance)
+    drawn = chance.integers(0, number.max_code + 1, (RANDOM_BLOCKS, ruling.size))
+    near = chance.integers(0, number.max_code + 1, (RANDOM_BLOCKS, 1)) - drawn % (
+        5 << number.entry.mantissa
+    )
+    drawn[::2] = np.maximum(near, 1)[::2]
+    drawn[:, 0] = np.maximum(drawn[:, 0], 1)
+    yield (drawn | _signs(number, drawn.shape, chance)).astype(number.storage)
+
+
+def _thresholds(ruling: BlockRuling, global_scale: float) -> Floats:
+    """The largest magnitudes at which some rule changes the scale."""
+    if ruling.scale.entry.mantissa:
+        largest = values_of(ruling.element)[ruling.element.max_code]
+        values = values_of(ruling.scale)[: ruling.scale.max_code + 1]
+        beyond = np.array([480.0, 512.0, 1e4])
+        bounds = np.concatenate([values[1:], (values[1:] + values[:-1]) / 2, beyond])
+        scaled: Floats = bounds * largest * global_scale
+        return scaled
+    at = [threshold(ruling.element, word).magnitude for word in POWER_RULES]
+    significands = {np.frexp(each)[0] * 2 for each in at} | {1.0, 1.5, 1.75, 1.8125, 1.875, 1.9375}
+    powers = np.array([*POWERS, *ENDS], np.int32)
+    found: Floats = np.ldexp(np.array(sorted(significands))[:, None], powers).reshape(-1)
+    return found
+
+
+def _beside(number: Format, values: Floats) -> Bits:
+    """The numbers at some values, or below them, and both neighbors of each; all positive."""
+    codes = below(number, values)
+    near = np.concatenate([codes - 1, codes, codes + 1])
+    found: Bits = np.unique(near[(near > 0) & (near <= number.max_code)]).astype(number.storage)
+    return found
+
+
+def below(number: Format, values: Floats) -> Words:
+    """The patterns of the largest numbers that are not above some positive values."""
+    magnitudes = np.minimum(values, decoded(number, np.array([number.max_code]))[0])
+    power = np.maximum(np.frexp(magnitudes)[1] - 1, number.lowest_exponent) - number.entry.mantissa
+    multiple = np.floor(np.ldexp(magnitudes, -power)).astype(np.int64)
+    field = np.where(
+        multiple >> number.entry.mantissa, power + number.entry.mantissa + number.entry.bias - 1, 0
+    )
+    codes: Words = (field.astype(np.int64) << number.entry.mantissa) + multiple
+    return codes
+
+
+def _smallest_numbers(number: Format) -> Bits:
+    """Subnormal numbers, and the largest ones."""
+    powers = 1 << np.arange(number.entry.mantissa + 2)
+    ends = [number.max_code, number.max_code - 1, number.max_code // 2]
+    return np.unique(np.concatenate([powers, powers - 1, ends]))[1:].astype(number.storage)
+
+
+def _with_largest(ruling: BlockRuling, largest: Bits, chance: np.random.Generator) -> Bits:
+    """One block for each largest magnitude, at changing places and with changing signs."""
+    number, size = ruling.number, ruling.size
+    top = largest.astype(np.int64)[:, None]
+    # The others are at most as large, and most of them within a few powers of two.
+    steps = chance.integers(0, 5 << number.entry.mantissa, (len(largest), size))
+    blocks = np.maximum(top - steps, 0) | _signs(number, steps.shape, chance)
+    rows = np.arange(len(largest))
+    negative = np.where(rows % 3 == 1, number.sign_bit, 0)
+    blocks[rows, rows % size] = top[:, 0] | negative
+    found: Bits = blocks.astype(number.storage)
+    return found
+
+
+def _signs(number: Format, shape: tuple[int, ...], chance: np.random.Generator) -> Words:
+    signs: Words = np.where(chance.integers(0, 2, shape) == 1, number.sign_bit, 0)
+    return signs
+
+
+def _with_ties(ruling: BlockRuling, global_scale: float, chance: np.random.Generator) -> Bits:
+    """Blocks whose elements are ties of the elements' grid, and numbers beside them."""
+    values = values_of(ruling.element)[: ruling.element.max_code + 1]
+    step = values[-1] - values[-2]
+    beyond = values[-1] + step * np.array([0.25, 0.5, 0.75])
+    grid = np.concatenate([(values[1:] + values[:-1]) / 2, beyond, values[1:]])
+    found = []
+    for power in TIE_POWERS:
+        for top in TOPS:
+            largest = np.ldexp(top * values[-1], power) * global_scale
+            [code] = below(ruling.number, np.array([largest]))
+            exact = decoded(ruling.number, np.array([code]))
+            scale = scales_of(ruling, exact, global_scale)
+            factor = decoded(ruling.scale, scale.codes)[0] * global_scale
+            near = _beside(ruling.number, grid * factor)
+            found.append(_filled(ruling, int(code), near[near < code], chance))
+    return np.concatenate(found)
+
+
+def _filled(ruling: BlockRuling, top: int, elements: Bits, chance: np.random.Generator) -> Bits:
+    """Blocks of these elements, each with ``top`` at one place."""
+    width = ruling.size - 1
+    elements = np.resize(elements, -(-max(elements.size, 1) // width) * width)
+    rows = elements.reshape(-1, width).astype(np.int64)
+    rows |= _signs(ruling.number, rows.shape, chance)
+    rows = np.concatenate([rows, np.full((len(rows), 1), top)], axis=1)
+    return np.stack([np.roll(row, place) for place, row in enumerate(rows)]).astype(
+        ruling.number.storage
+    )
+
+
+def _positions(ruling: BlockRuling) -> Bits:
+    """A block for each place of the largest magnitude; its other elements are all different."""
+    one = ruling.number.one_code
+    steps = np.arange(ruling.size) << max(ruling.number.entry.mantissa - 3, 0)
+    top = one + (6 << ruling.number.entry.mantissa)
+    places = np.eye(ruling.size, dtype=np.bool_)
+    return np.where(places, top, one + steps).astype(ruling.number.storage)
+
+
+def _special_blocks(ruling: BlockRuling, ordinary: Bits) -> Bits:
+    """Blocks of zeros, and ordinary ones in which something is NaN or infinite."""
+    number, size = ruling.number, ruling.size
+    minus = number.sign_bit
+    zeros = np.zeros((4, size), np.int64)
+    zeros[1] = minus
+    zeros[2, ::2] = minus
+    zeros[3, 0] = 1  # all but one
+    nan = number.nan_codes[0].start
+    found = [zeros]
+    nans, infinity = (nan, nan | minus, number.nan_codes[0][-1]), number.infinity_code
+    for word in (*nans, infinity, infinity | minus):
+        for place in (0, size // 2 - 1, size - 1):
+            block = ordinary[place].astype(np.int64)
+            block[place] = word
+            found.append(block[None])
+    both = ordinary[:1].astype(np.int64)
+    both[0, :2] = nan, number.infinity_code
+    alone = np.zeros((2, size), np.int64)
+    alone[0, 3], alone[1, 3] = nan, number.infinity_code
+    return np.concatenate([*found, both, alone]).astype(number.storage)
+
+
+def _codes_and_scales(
+    ruling: BlockRuling, _global_scale: float, _seed: int
+) -> Iterator[tuple[str, dict[str, Bits]]]:
+    """Every code with every scale that has no sign."""
+    x, scale = _all_pairs(ruling.element, ruling.scale, ruling.size)
+    yield "", {X: x, SCALE: scale}
+    rows = len(x) // 4 * 4
+    together = x[:rows].reshape(-1, 4 * ruling.size), scale[:rows].reshape(-1, 4)
+    yield "in rows of four blocks", {X: together[0], SCALE: together[1]}
+    width = ruling.size + ruling.size // 4 + 1
+    ragged = np.ascontiguousarray(x[:6].reshape(3, -1)[:, :width])
+    middle = scale[len(scale) // 2 : len(scale) // 2 + 6].reshape(3, 2)
+    yield "in rows whose last block is shorter", {X: ragged, SCALE: middle}
+
+
+@lru_cache(16)
+def _all_pairs(element: Format, scale: Format, size: int) -> tuple[Bits, Bits]:
+    codes = np.arange(1 << element.bits)
+    rows = np.resize(codes, -(-codes.size // size) * size).reshape(-1, size)
+    scales = np.arange(scale.max_code + 2)  # with the NaN that follows
+    x = np.tile(rows, (scales.size, 1)).astype(element.storage)
+    return x, np.repeat(scales, len(rows))[:, None].astype(scale.storage)

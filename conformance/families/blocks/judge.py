@@ -1,0 +1,392 @@
+"""Blocks: whether a library gives the scales and codes that a rule of a document gives.
+
+Scales and codes are graded apart: codes by the scales that the library gave itself. Where a result
+is wrong, its block is asked once more by itself, with zeros in the place of all that does not
+matter. So a finding shows the smallest block; and where that is answered rightly, blocks change
+each other. What no text settles is not judged, but noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from conformance.families.blocks.code_wrongs import followed_in_codes
+from conformance.families.blocks.extreme_scales import extreme_scales
+from conformance.families.blocks.grading import (
+    GLOBAL,
+    SCALE,
+    GradedBlocks,
+    Mask,
+    Part,
+    X,
+    Y,
+    magnitudes_of,
+)
+from conformance.families.blocks.inputs import BlockInput, block_inputs
+from conformance.families.blocks.kernels import NUMBER, QUESTIONS, allowed_codes, in_blocks
+from conformance.families.blocks.product_wrongs import followed_in_products
+from conformance.families.blocks.scale_wrongs import (
+    Among,
+    followed_in_scales,
+    graded_scales,
+)
+from conformance.families.blocks.sentences import BESIDE_OTHERS
+from conformance.judging.asking import Ask, ask
+from conformance.judging.subject import Subject
+from conformance.judging.verdicts import without_answer
+from oracles.backend.replies import Answered, Declined
+from oracles.backend.requests import Quantize, Script
+from oracles.protocol import Bits
+from reports.counterexample.drawing import datum_with_value
+from reports.grading.divergences import index_of_simplest
+from reports.judgement import Judgement
+from reports.problems import Note, Problem, Unoffered, WrongForm, WrongQuantized
+from specs.block_ruling import BlockAnswer, BlockRuling, block_ruling
+from specs.cases import Case
+from specs.formats import Format
+from specs.model.block_entry import BlockQuestion
+from specs.plain_text import plain_text
+
+
+class Wrong(NamedTuple):
+    """A result that breaks a rule somewhere, and the places where it does in each tensor."""
+
+    result: str
+    answer: BlockAnswer
+    at: list[tuple[GradedBlocks, Mask]]
+    part: Part
+
+    @property
+    def elements(self) -> int:
+        """How many elements of the result are wrong."""
+        return sum(int(np.count_nonzero(mask)) for _, mask in self.at)
+
+
+class Shown(NamedTuple):
+    """The block that shows a fault, the place in its result, and whether it stands alone."""
+
+    blocks: GradedBlocks
+    place: tuple[int, ...]
+    is_alone: bool
+
+
+class Explained(NamedTuple):
+    """A broken rule, or a part of it, with the block that shows it and what explains it."""
+
+    wrong: Wrong
+    shown: Shown
+    followed: tuple[str, ...]
+
+
+def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
+    """Judge a case by tensors of blocks; those that the library declines are left out."""
+    ruling = block_ruling(case)
+    inputs = block_inputs(ruling, subject.settings.seed)
+    replies = yield [Quantize(case, each.tensors) for each in inputs]
+    answered: list[GradedBlocks] = []
+    declined: list[tuple[BlockInput, Declined]] = []
+    for given, reply in zip(inputs, replies, strict=True):
+        match reply:
+            case Answered(results):
+                graded = GradedBlocks(ruling, given.tensors, results, given.where)
+                if graded.shape_fault:
+                    form = WrongForm(graded.shape_fault, given.where)
+                    return Judgement(case.id, subject.name, subject.failed(case), (form,))
+                answered.append(graded)
+            case Declined() as no:
+                declined.append((given, no))
+            case missing:
+                return (yield from without_answer(subject, case, missing, given.tensors[X].size))
+    if not answered:
+        unoffered = Unoffered(declined[0][1].text)
+        return Judgement(case.id, subject.name, "unsupported", (unoffered,))
+    problems: list[Problem] = []
+    script = ""
+    for wrong in _wrong(ruling, answered):
+        for each in (yield from _explained(case, wrong, answered)):
+            of_fault = yield from _script(subject, case, each.shown)
+            problems.append(replace(_problem(each, answered), script=of_fault))
+            script = script or of_fault
+    levels = {each.level for each in problems if isinstance(each, WrongQuantized)}
+    problems += [Note(f"not asked {given.where}: {no.text}") for given, no in declined]
+    problems += map(Note, notes_on_open(ruling, answered))
+    return Judgement(
+        case.id,
+        subject.name,
+        subject.graded(case, levels, is_open=False),
+        tuple(problems),
+        inputs=sum(each.x.size for each in answered),
+        open_inputs=sum(int(np.count_nonzero(each.expected[Y].is_open)) for each in answered),
+        reproduction=script,
+    )
+
+
+def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[Wrong]:
+    """Each rule that a result breaks: scales first, required ones before recommended ones."""
+    found: dict[tuple[str, str], Wrong] = {}
+    for each in answered:
+        for result, mask in each.wrong.items():
+            asked = each.expected[result].asked
+            for number in np.unique(asked[mask]).tolist():
+                answer = ruling.answers[QUESTIONS[number]]
+                wrong = found.setdefault(
+                    (result, answer.rule), Wrong(result, answer, [], Part(answer.rule))
+                )
+                wrong.at.append((each, mask & (asked == number)))
+    yield from sorted(
+        found.values(), key=lambda each: (each.result == Y, each.answer.level != "required")
+    )
+
+
+def _smallest(case: Case, wrong: Wrong) -> Ask[Shown]:
+    """The simplest wrong block by itself; in its tensor, if it is answered rightly alone."""
+    blocks, mask = wrong.at[0]
+    ruling = blocks.ruling
+    place = _simplest_place(blocks, wrong.result, mask)
+    small, at = _alone(blocks, wrong.result, place)
+    match (yield from ask(Quantize(case, small))):
+        case Answered(results):
+            alone = GradedBlocks(ruling, small, results)
+            if not alone.shape_fault and alone.wrong[wrong.result][at]:
+                return Shown(alone, at, is_alone=True)
+            return Shown(blocks, place, is_alone=False)
+    # Not every library takes a single block.
+    return Shown(blocks, place, is_alone=True)
+
+
+def _simplest_place(blocks: GradedBlocks, result: str, mask: Mask) -> tuple[int, ...]:
+    """The place in a result whose input is the simplest of the wrong ones.
+
+    Of codes and products, only those whose scale is nearest to one count.
+    """
+    ruling = blocks.ruling
+    source, inputs = ruling.element if ruling.is_decoding else ruling.number, blocks.x
+    if result == SCALE:
+        inputs = blocks.largest_patterns
+    else:
+        distance = np.abs(blocks.scale.astype(np.int64) - ruling.scale.one_code)
+        distance = blocks.unblocked(np.repeat(distance, ruling.size, axis=-1))
+        mask = mask & (distance == distance[mask].min())
+    flat = index_of_simplest(source, inputs.reshape(-1), mask.reshape(-1))
+    return tuple(int(each) for each in np.unravel_index(flat, mask.shape))
+
+
+def _alone(
+    blocks: GradedBlocks, result: str, place: tuple[int, ...]
+) -> tuple[dict[str, Bits], tuple[int, ...]]:
+    """The tensors of one block that keeps what matters, and the place of the result in question."""
+    size, x = blocks.ruling.size, blocks.x
+    block = np.zeros((1, size), x.dtype)
+    small: dict[str, Bits] = {X: block}
+    if GLOBAL in blocks.tensors:
+        small[GLOBAL] = blocks.tensors[GLOBAL]
+    if result == SCALE:
+        largest = blocks.largest_patterns[place]
+        where = int(np.flatnonzero(in_blocks(size, x)[place] == largest)[0])
+        block[0, where] = largest
+        return small, (0, 0)
+    *front, column = place
+    if blocks.ruling.is_decoding:
+        small[SCALE] = blocks.scale[(*front, column // size)].reshape(1, 1)
+    else:
+        row = in_blocks(size, x)[(*front, column // size)]
+        top = int(magnitudes_of(blocks.ruling.number, row).argmax())
+        block[0, top] = row[top]
+    block[0, column % size] = x[place]
+    return small, (0, column % size)
+
+
+def _explained(case: Case, wrong: Wrong, answered: Sequence[GradedBlocks]) -> Ask[list[Explained]]:
+    """A broken rule with its smallest block, and the mechanisms that give its answers.
+
+    Where no mechanism gives all of them, and blocks do not change each other, those of extreme
+    blocks are explained apart from others.
+    """
+    search = followed_in_products if answered[0].ruling.is_decoding else followed_in_codes
+    if wrong.result == SCALE:
+        followed = followed_in_scales(answered)
+    else:
+        followed = search(answered, Part()) or search(answered, wrong.part)
+    shown = yield from _smallest(case, wrong)
+    if followed or not shown.is_alone:
+        return [Explained(wrong, shown, followed or (BESIDE_OTHERS,))]
+    if wrong.result == SCALE:
+        return (yield from _scales_apart(case, wrong, answered))
+    found = []
+    for each in _parted(wrong):
+        shown = yield from _smallest(case, each)
+        found.append(Explained(each, shown, search(answered, each.part)))
+    return found
+
+
+def _scales_apart(
+    case: Case, wrong: Wrong, answered: Sequence[GradedBlocks]
+) -> Ask[list[Explained]]:
+    """Each fault of extreme blocks with its smallest one, and what explains all others."""
+    found = []
+    left: Among = graded_scales
+    for name, covers in extreme_scales(answered):
+        if part := _among(wrong, _both(left, covers)):
+            found.append(Explained(part, (yield from _smallest(case, part)), (name,)))
+            left = _without(left, covers)
+    followed = followed_in_scales(answered, left)
+    regions = [left] if followed else [_both(left, _is_ordinary), _without(left, _is_ordinary)]
+    for region in regions:
+        if part := _among(wrong, region):
+            names = followed or followed_in_scales(answered, region)
+            found.append(Explained(part, (yield from _smallest(case, part)), names))
+    return found
+
+
+def _among(wrong: Wrong, region: Among) -> Wrong | None:
+    """The wrong scales of some blocks; None if there are none."""
+    masks = [(each, mask & region(each)) for each, mask in wrong.at]
+    at = [(each, mask) for each, mask in masks if mask.any()]
+    return wrong._replace(at=at) if at else None
+
+
+def _is_ordinary(each: GradedBlocks) -> Mask:
+    return ~each.extreme_blocks
+
+
+def _both(first: Among, second: Among) -> Among:
+    return lambda each: first(each) & second(each)
+
+
+def _without(first: Among, second: Among) -> Among:
+    return lambda each: first(each) & ~second(each)
+
+
+def _parted(wrong: Wrong) -> Iterator[Wrong]:
+    """The wrong results in extreme blocks and those in others, zeros apart from other codes."""
+    for is_extreme, is_zero in product((False, True), repeat=2):
+        part = replace(wrong.part, is_extreme=is_extreme, is_zero=is_zero)
+        masks = [(each, mask & each.graded(wrong.result, part)) for each, mask in wrong.at]
+        if at := [(each, mask) for each, mask in masks if mask.any()]:
+            yield wrong._replace(at=at, part=part)
+
+
+def _problem(explained: Explained, answered: Sequence[GradedBlocks]) -> WrongQuantized:
+    wrong, shown, followed = explained
+    blocks, place, _ = shown
+    ruling, result = blocks.ruling, wrong.result
+    expected = blocks.expected[result]
+    target = ruling.number if ruling.is_decoding else ruling.element
+    every: Sequence[Bits] = (expected.codes,)
+    if result == SCALE:
+        target = ruling.scale
+    elif not ruling.is_decoding:
+        every = allowed_codes(ruling, expected)
+    allowed = dict.fromkeys(datum_with_value(target, int(each[place])) for each in every)
+    return WrongQuantized(
+        wrong.answer.rule,
+        wrong.answer.clause,
+        wrong.answer.level,
+        result,
+        _given_words(shown, result),
+        datum_with_value(target, int(blocks.results[result][place])),
+        tuple(allowed),
+        wrong.elements,
+        sum(each.results[result].size for each in answered),
+        followed,
+    )
+
+
+def _given_words(shown: Shown, result: str) -> str:
+    """The block in words: its largest number, or the number in question and the scale."""
+    blocks, place, is_alone = shown
+    ruling = blocks.ruling
+    source = ruling.element if ruling.is_decoding else ruling.number
+    size, x = ruling.size, blocks.x
+    if result == SCALE:
+        words = _block_words(source, in_blocks(size, x)[place])
+    else:
+        *front, column = place
+        number = datum_with_value(source, int(x[place]))
+        scale = datum_with_value(ruling.scale, int(blocks.scale[(*front, column // size)]))
+        words = f"{number} in a block of scale {scale}"
+    if GLOBAL in blocks.tensors:
+        whole = np.array(blocks.tensors[GLOBAL]).view(np.float32)
+        words += f", global scale {float(whole):g}"
+    return words if is_alone else f"{words}, beside other blocks"
+
+
+def _block_words(source: Format, row: Bits) -> str:
+    """The largest number of a block, and whether its other elements are all zeros."""
+    magnitudes = magnitudes_of(source, row)
+    largest = datum_with_value(source, int(row[magnitudes.argmax()]))
+    others = "zeros" if np.count_nonzero(magnitudes) == 1 else "smaller numbers"
+    return f"a block of {largest} and {others}"
+
+
+def _script(subject: Subject, case: Case, shown: Shown) -> Ask[str]:
+    """The adapter's script for the block that shows a fault; empty if it writes none."""
+    ruling = shown.blocks.ruling
+    hidden = subject.settings.hides_unclaimed and not subject.claims(case)
+    if hidden or not shown.is_alone or shown.blocks.x.size > ruling.size:
+        return ""
+    match (yield from ask(Script(Quantize(case, shown.blocks.tensors)))):
+        case Answered(text):
+            return plain_text(text)
+    return ""
+
+
+WHAT: Mapping[BlockQuestion, str] = {
+    "zero-block": "blocks of zeros",
+    "nan-block": "blocks with a NaN",
+    "infinity-block": "blocks with an infinity",
+    "scale-below-smallest": "blocks whose scale would be below the smallest",
+    "scale-above-largest": "blocks whose scale would be above the largest",
+}
+MOST_NAMED = 3
+
+
+def notes_on_open(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[str]:
+    """Yield a note for each kind of block whose scale is open and that some tensor has."""
+    if ruling.is_decoding:
+        return
+    for question, what in WHAT.items():
+        if not ruling.answers[question].is_open:
+            continue
+        scales, codes = [], []
+        for each in answered:
+            here = each.expected[SCALE].asked == NUMBER[question]
+            scales.append(each.scale[here])
+            codes.append(in_blocks(ruling.size, each.results[Y])[here].reshape(-1))
+        given = np.concatenate(scales)
+        if given.size:
+            note = f"{what} get {_named(ruling.scale, given, 'the scale', 'scales')}"
+            if question in ("nan-block", "infinity-block"):
+                note += f", and {_special_codes(ruling, answered, question)}"
+            yield note
+
+
+def _special_codes(
+    ruling: BlockRuling, answered: Sequence[GradedBlocks], question: BlockQuestion
+) -> str:
+    """Which codes the NaNs or infinities themselves get."""
+    number = ruling.number
+    found = []
+    for each in answered:
+        magnitude = magnitudes_of(number, each.x)
+        is_special = magnitude > number.infinity_code
+        if question == "infinity-block":
+            is_special = magnitude == number.infinity_code
+        here = each.expected[Y].asked == NUMBER[question]
+        found.append(each.results[Y][is_special & here])
+    return _named(ruling.element, np.concatenate(found), "the code", "codes")
+
+
+def _named(fmt: Format, codes: Bits, one: str, many: str) -> str:
+    """The different codes, or how many there are."""
+    different = np.unique(codes).tolist()
+    if len(different) == 1:
+        return f"{one} {datum_with_value(fmt, different[0])}"
+    if len(different) <= MOST_NAMED:
+        return f"{many} {', '.join(datum_with_value(fmt, each) for each in different)}"
+    return f"{len(different)} different {many}"

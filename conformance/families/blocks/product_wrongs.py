@@ -1,0 +1,209 @@
+"""Mechanisms by which a library may have decoded blocks other than documented."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.families.blocks.code_wrongs import interleave_halves, part_pairs, swap_neighbors
+from conformance.families.blocks.grading import GradedBlocks, Part, Y, is_nan
+from conformance.families.blocks.kernels import (
+    NUMBER,
+    Floats,
+    decoded,
+    in_blocks,
+    products,
+    values_of,
+)
+from oracles.protocol import Bits
+from reports.findings.narrow_floats import patterns_of, rounded_to
+from specs.model.block_entry import BlockQuestion
+
+Ints = NDArray[Any]
+Mechanism = Callable[[GradedBlocks], Ints]
+
+
+def followed_in_products(answered: Sequence[GradedBlocks], part: Part) -> tuple[str, ...]:
+    """The names of the mechanisms that give all numbers of a part."""
+    return tuple(
+        name
+        for name, (_, mechanism) in MECHANISMS.items()
+        if all(_gives(each, mechanism, part) for each in answered)
+    )
+
+
+def _gives(each: GradedBlocks, mechanism: Mechanism, part: Part) -> bool:
+    number, result = each.ruling.number, each.results[Y]
+    with np.errstate(all="ignore"):
+        found = mechanism(each).astype(number.storage)
+    differs = each.graded(Y, part) & (found != result)
+    return not (differs & ~(is_nan(number, found) & is_nan(number, result))).any()
+
+
+def _own(each: GradedBlocks) -> Ints:
+    return each.expected[Y].codes
+
+
+def _from(change: Callable[[GradedBlocks], tuple[Bits, Bits]]) -> Mechanism:
+    """Return the mechanism that multiplies the codes and scales that ``change`` returns."""
+
+    def found(each: GradedBlocks) -> Ints:
+        x, scale = change(each)
+        return products(each.ruling, x, scale, each.global_scale).codes
+
+    return found
+
+
+def _moved(order: Callable[[Ints], Ints]) -> Mechanism:
+    return _from(
+        lambda each: (each.unblocked(order(in_blocks(each.ruling.size, each.x))), each.scale)
+    )
+
+
+def _scaled(step: int) -> Mechanism:
+    def change(each: GradedBlocks) -> tuple[Bits, Bits]:
+        is_number = each.scale <= each.ruling.scale.max_code
+        moved = np.clip(each.scale.astype(np.int64) + step, 0, each.ruling.scale.max_code)
+        return each.x, np.where(is_number, moved, each.scale).astype(each.scale.dtype)
+
+    return _from(change)
+
+
+def _through(dtype: str) -> Mechanism:
+    """Return the mechanism that rounds float32 products to a narrower float."""
+
+    def found(each: GradedBlocks) -> Ints:
+        number, own = each.ruling.number, _own(each)
+        if number.name != "float32":
+            return own
+        bits = rounded_to(dtype, own.view(np.float32).astype(np.float64)).astype(np.float32)
+        return bits.view(np.uint32)
+
+    return found
+
+
+def _truncated(each: GradedBlocks) -> Ints:
+    own = _own(each).astype(np.int64)
+    elements = values_of(each.ruling.element)[in_blocks(each.ruling.size, each.x)]
+    factors = decoded(each.ruling.scale, each.scale)[..., np.newaxis] * each.global_scale
+    exact = each.unblocked(np.abs(elements * factors))
+    return own - (np.abs(decoded(each.ruling.number, own)) > exact)
+
+
+def _without_subnormals(each: GradedBlocks) -> Ints:
+    number, own = each.ruling.number, _own(each)
+    sign = own & np.array(number.sign_bit, own.dtype)
+    return np.where(own - sign < 1 << number.entry.mantissa, sign, own)
+
+
+def _smallest_scale_as_zero(each: GradedBlocks) -> Ints:
+    own = _own(each)
+    blocks = in_blocks(each.ruling.size, own)
+    sign = blocks & np.array(each.ruling.number.sign_bit, own.dtype)
+    return each.unblocked(np.where(each.scale[..., np.newaxis] == 0, sign, blocks))
+
+
+def _by_rounded_product(each: GradedBlocks) -> Ints:
+    """The products if the product of both scales is rounded to float32 first."""
+    scale = decoded(each.ruling.scale, each.scale)
+    return _multiplied(each, rounded_to("float32", scale * each.global_scale))
+
+
+def _by_rounded_scales(each: GradedBlocks) -> Ints:
+    """The products if the scales are rounded to the dtype of the numbers first."""
+    scale = decoded(each.ruling.scale, each.scale)
+    return _multiplied(each, rounded_to(each.ruling.number.name, scale) * each.global_scale)
+
+
+def _multiplied(each: GradedBlocks, factors: Floats) -> Ints:
+    """The patterns of the products of codes and other factors of blocks."""
+    elements = values_of(each.ruling.element)[in_blocks(each.ruling.size, each.x)]
+    return patterns_of(each.ruling.number.name, each.unblocked(elements * factors[..., np.newaxis]))
+
+
+def _positive_zeros(each: GradedBlocks) -> Ints:
+    own = _own(each)
+    return np.where(own == each.ruling.number.sign_bit, 0, own)
+
+
+def _positive_zero_codes(each: GradedBlocks) -> Ints:
+    return np.where(each.x == each.ruling.element.sign_bit, _positive_zeros(each), _own(each))
+
+
+def _anything_at(question: BlockQuestion) -> Mechanism:
+    """Return the document's products, but the given answer wherever this question decides."""
+    return lambda each: np.where(
+        each.expected[Y].asked == NUMBER[question], each.results[Y], _own(each)
+    )
+
+
+MECHANISMS: Mapping[str, tuple[str, Mechanism]] = {
+    "drops-the-sign-of-zero-codes": (
+        "drops the sign of codes of zero when it decodes blocks",
+        _positive_zero_codes,
+    ),
+    "drops-the-sign-of-zero-products": (
+        "drops the sign of products that are zero when it decodes blocks",
+        _positive_zeros,
+    ),
+    "makes-small-products-zero": (
+        "makes zero of subnormal products when it decodes blocks",
+        _without_subnormals,
+    ),
+    "reads-the-smallest-scale-as-zero": (
+        "reads the smallest scale of a block as zero",
+        _smallest_scale_as_zero,
+    ),
+    "multiplies-codes-by-the-rounded-product-of-the-scales": (
+        "rounds the product of scale and global scale before it multiplies codes by it",
+        _by_rounded_product,
+    ),
+    "rounds-scales-to-the-dtype-of-the-products": (
+        "rounds scales to the dtype of the products before it multiplies codes by them",
+        _by_rounded_scales,
+    ),
+    "reads-scales-one-code-too-large": ("reads each scale as the next larger one", _scaled(1)),
+    "reads-scales-one-code-too-small": ("reads each scale as the next smaller one", _scaled(-1)),
+    "reads-nan-scales-as-numbers": (
+        "reads a NaN as a number where it is the scale of a block",
+        _anything_at("nan-scale"),
+    ),
+    "reads-nan-codes-as-numbers": (
+        "reads NaNs among the codes of blocks as numbers",
+        _anything_at("nan-code"),
+    ),
+    "reads-infinite-codes-as-numbers": (
+        "reads infinities among the codes of blocks as numbers",
+        _anything_at("infinity-code"),
+    ),
+    "truncates-products": ("truncates products when it decodes blocks", _truncated),
+    "rounds-products-to-bfloat16": (
+        "rounds products to bfloat16 when it decodes blocks",
+        _through("bfloat16"),
+    ),
+    "rounds-products-to-float16": (
+        "rounds products to float16 when it decodes blocks",
+        _through("float16"),
+    ),
+    "decodes-the-codes-of-a-byte-in-the-other-order": (
+        "swaps the two codes of a byte when it decodes blocks",
+        _moved(swap_neighbors),
+    ),
+    "decodes-halves-of-a-block-interleaved": (
+        "decodes the codes of a block in another order: the halves are interleaved",
+        _moved(interleave_halves),
+    ),
+    "decodes-pairs-of-a-block-parted": (
+        "decodes the codes of a block in another order: first all even places, then the odd ones",
+        _moved(part_pairs),
+    ),
+}
+"""The sentence of each mechanism, and the numbers that it gives."""
+
+
+def says(name: str) -> str:
+    """The sentence of a finding; empty if no mechanism of decoding has this name."""
+    return MECHANISMS[name][0] if name in MECHANISMS else ""

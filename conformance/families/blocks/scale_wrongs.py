@@ -1,0 +1,359 @@
+"""Mechanisms by which a library may have given blocks other scales than documented.
+
+A mechanism explains blocks if it gives every scale that they got, as far as it applies to them. The
+other scale rules are tried first, then detours on the way to the case's own rule, then a least
+scale, and then thresholds that no rule has: the answers show between which magnitudes a scale
+doubles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.families.blocks.grading import SCALE, GradedBlocks, Mask
+from conformance.families.blocks.kernels import (
+    NUMBER,
+    Floats,
+    decoded,
+    scales_of,
+    threshold,
+    values_of,
+)
+from reports.findings.narrow_floats import rounded_to
+from specs.block_ruling import BlockRuling
+from specs.formats import Format
+from specs.model.block_entry import BlockWord, ScaleRule
+
+RULE, WHERE, STEPS = "uses-the-scale-rule-", "-where-", "doubles-scales-from-"
+NEVER_BELOW = "never-gives-a-scale-below-"
+OF_POWERS_ONLY = ("floor", "ceil", "even", "nearest", "nearest-log", "round-up-7.25")
+OF_MANTISSAS_ONLY = ("nearest-even", "nearest-away")
+MOST_BITS = 12
+"""The most bits of a threshold that a name states."""
+
+
+class Scales(NamedTuple):
+    """Scale codes by block, and which of them a mechanism defines."""
+
+    codes: NDArray[Any]
+    is_defined: NDArray[np.bool_]
+
+
+Among = Callable[[GradedBlocks], Mask]
+"""Chooses blocks of a tensor."""
+Largest = Callable[[GradedBlocks], Floats]
+Mechanism = Callable[[GradedBlocks], Scales]
+
+
+def says(name: str) -> str:
+    """The sentence of a finding; empty if no mechanism of scales has this name."""
+    if name.startswith(RULE):
+        used, _, asked = name.removeprefix(RULE).partition(WHERE)
+        return f"uses the scale rule {used}, not {asked}"
+    if name.startswith(STEPS):
+        step = name.removeprefix(STEPS)
+        return f"gives the scale 2^k to blocks whose largest magnitude is {step} * 2^k or more"
+    if name.startswith(NEVER_BELOW):
+        return f"gives no block a scale below {name.removeprefix(NEVER_BELOW)}"
+    return DETOURS[name][0] if name in DETOURS else ""
+
+
+def graded_scales(each: GradedBlocks) -> Mask:
+    """The blocks whose scales a document settles."""
+    return ~each.expected[SCALE].is_open
+
+
+def followed_in_scales(
+    answered: Sequence[GradedBlocks], among: Among = graded_scales
+) -> tuple[str, ...]:
+    """The names of the mechanisms that give all scales among some blocks.
+
+    Only those of the first kind that has any are returned.
+    """
+    ruling = answered[0].ruling
+    asked = ruling.word("scale")
+    rules = {
+        f"{RULE}{word}{WHERE}{asked}": by_rule(word)
+        for word in get_args(ScaleRule)
+        if word != asked and _may_have(ruling, word)
+    }
+    for kind in (rules, {name: mechanism for name, (_, mechanism) in DETOURS.items()}):
+        if found := tuple(
+            name for name, mechanism in kind.items() if _gives(answered, mechanism, among)
+        ):
+            return found
+    return tuple(filter(None, [_least_scale(answered, among) or _step(answered, among)]))
+
+
+def _may_have(ruling: BlockRuling, word: BlockWord) -> bool:
+    """Whether a rule can make scales of a ruling's scale dtype for its elements."""
+    if ruling.scale.entry.mantissa:
+        return word not in OF_POWERS_ONLY
+    is_for_element = word != "round-up-7.25" or ruling.element.name == "float4e2m1"
+    return word not in OF_MANTISSAS_ONLY and is_for_element
+
+
+def with_rule(ruling: BlockRuling, word: BlockWord) -> BlockRuling:
+    """A ruling with another scale rule."""
+    scale = replace(ruling.answers["scale"], word=word)
+    return replace(ruling, answers={**ruling.answers, "scale": scale})
+
+
+def by_rule(word: BlockWord | None = None, largest: Largest | None = None) -> Mechanism:
+    """Return the mechanism that applies a rule, or the case's own, to other largest magnitudes."""
+
+    def scales(each: GradedBlocks) -> Scales:
+        ruling = each.ruling if word is None else with_rule(each.ruling, word)
+        magnitudes = each.largest if largest is None else largest(each)
+        blocks = scales_of(ruling, magnitudes, each.global_scale)
+        return Scales(blocks.codes, blocks.asked == NUMBER["scale"])
+
+    return scales
+
+
+def _gives(answered: Sequence[GradedBlocks], mechanism: Mechanism, among: Among) -> bool:
+    """Whether a mechanism gives all scales that it defines, and explains most of the wrong ones."""
+    wrong = explained = 0
+    for each in answered:
+        with np.errstate(all="ignore"):
+            found, is_defined = mechanism(each)
+        asked = among(each)
+        if (asked & is_defined & (found != each.scale)).any():
+            return False
+        wrong += int(np.count_nonzero(each.wrong[SCALE] & asked))
+        explained += int(np.count_nonzero(each.wrong[SCALE] & asked & is_defined))
+    return 2 * explained > wrong
+
+
+def _top(each: GradedBlocks) -> float:
+    """The largest value of the element's dtype."""
+    return float(values_of(each.ruling.element)[each.ruling.element.max_code])
+
+
+def _as(dtype: str) -> Largest:
+    return lambda each: rounded_to(dtype, each.largest)
+
+
+def _quotient_as(dtype: str) -> Largest:
+    def largest(each: GradedBlocks) -> Floats:
+        divisor = _top(each) * each.global_scale
+        return rounded_to(dtype, each.largest / divisor) * divisor
+
+    return largest
+
+
+def _by_reciprocal(each: GradedBlocks) -> Floats:
+    top = _top(each)
+    inverse = rounded_to("float32", np.array([1 / top]))
+    return rounded_to("float32", each.largest * inverse) * top
+
+
+def _by_two_divisions(each: GradedBlocks) -> Floats:
+    first = rounded_to("float32", each.largest / _top(each))
+    return rounded_to("float32", first / each.global_scale) * each.global_scale * _top(each)
+
+
+def _by_inverse_of_global(each: GradedBlocks) -> Floats:
+    first = rounded_to("float32", each.largest / _top(each))
+    inverse = rounded_to("float32", np.array([1 / each.global_scale]))
+    return rounded_to("float32", first * inverse) * each.global_scale * _top(each)
+
+
+def _by_both_inverses(each: GradedBlocks) -> Floats:
+    top = _top(each)
+    inverse, of_top = rounded_to("float32", np.array([1 / each.global_scale, 1 / top]))
+    first = rounded_to("float32", each.largest * of_top)
+    return rounded_to("float32", first * inverse) * each.global_scale * top
+
+
+def _by_narrow_quotient(each: GradedBlocks) -> Floats:
+    first = rounded_to(each.ruling.number.name, each.largest / _top(each))
+    inverse = rounded_to("float32", np.array([1 / each.global_scale]))
+    return rounded_to("float32", first * inverse) * each.global_scale * _top(each)
+
+
+def _by_rounded_divisor(each: GradedBlocks) -> Floats:
+    divisor = _top(each) * each.global_scale
+    narrow = rounded_to("float32", np.array([divisor]))
+    return rounded_to("float32", each.largest / narrow) * divisor
+
+
+LOGARITHMS: Mapping[BlockWord, Callable[[Floats], Floats]] = {
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round-up": np.ceil,
+    "round-down": np.floor,
+    "nearest-log": np.rint,
+    "round-up-7.25": np.ceil,
+}
+"""How each rule rounds a logarithm, of the magnitude or of its quotient, to an integer."""
+
+
+def _by_logarithm(each: GradedBlocks) -> Scales:
+    """The scales if the logarithm is rounded to float32 before it becomes an integer."""
+    ruling, word = each.ruling, each.ruling.word("scale")
+    is_ordinary = np.isfinite(each.largest) & (each.largest > 0)
+    if ruling.scale.entry.mantissa or word not in LOGARITHMS:
+        return Scales(np.zeros(each.largest.shape, np.int64), is_ordinary & False)
+    numbers = np.where(is_ordinary, each.largest, 1.0)
+    if word in ("floor", "ceil"):
+        exponent = np.frexp(_top(each))[1] - 1
+    else:
+        divisor = 7.25 if word == "round-up-7.25" else _top(each)
+        numbers, exponent = rounded_to("float32", numbers / divisor), np.intc(0)
+    power = LOGARITHMS[word](rounded_to("float32", np.log2(numbers))) - exponent
+    codes = (power + ruling.scale.entry.bias).astype(np.int64)
+    return Scales(codes, is_ordinary & (codes >= 0) & (codes <= ruling.scale.max_code))
+
+
+def _over(axis: int | None) -> Largest:
+    def largest(each: GradedBlocks) -> Floats:
+        ordinary = np.where(np.isfinite(each.largest), each.largest, 0.0)
+        return np.broadcast_to(ordinary.max(axis=axis, keepdims=True), each.largest.shape)
+
+    return largest
+
+
+def _part(part: slice) -> Largest:
+    return lambda each: np.abs(each.numbers[..., part]).max(axis=-1)
+
+
+def _neighbor(step: int) -> Mechanism:
+    def scales(each: GradedBlocks) -> Scales:
+        own = each.expected[SCALE]
+        codes, is_known = (np.roll(part.reshape(-1), step) for part in (own.codes, ~own.is_open))
+        return Scales(codes.reshape(own.codes.shape), is_known.reshape(own.codes.shape))
+
+    return scales
+
+
+DETOURS: Mapping[str, tuple[str, Mechanism]] = {
+    "rounds-largest-magnitudes-to-bfloat16": (
+        "rounds the largest magnitude of a block to bfloat16 before it makes the scale",
+        by_rule(largest=_as("bfloat16")),
+    ),
+    "rounds-largest-magnitudes-to-float16": (
+        "rounds the largest magnitude of a block to float16 before it makes the scale",
+        by_rule(largest=_as("float16")),
+    ),
+    "takes-logarithms-in-float32": (
+        "takes the logarithm for a scale in float32, which rounds it to a whole number",
+        _by_logarithm,
+    ),
+    "multiplies-by-the-reciprocal-of-the-largest-code": (
+        "multiplies by the reciprocal of the element's largest value instead of dividing by it",
+        by_rule(largest=_by_reciprocal),
+    ),
+    "rounds-scales-to-bfloat16-first": (
+        "rounds the scale of a block to bfloat16 before it rounds it to the scale's dtype",
+        by_rule(largest=_quotient_as("bfloat16")),
+    ),
+    "rounds-scales-to-float16-first": (
+        "rounds the scale of a block to float16 before it rounds it to the scale's dtype",
+        by_rule(largest=_quotient_as("float16")),
+    ),
+    "rounds-scales-to-float32-first": (
+        "rounds the scale of a block to float32 before it rounds it to the scale's dtype",
+        by_rule(largest=_quotient_as("float32")),
+    ),
+    "divides-by-the-global-scale-last": (
+        "divides by the element's largest value and then by the global scale, and rounds twice",
+        by_rule(largest=_by_two_divisions),
+    ),
+    "multiplies-by-the-reciprocal-of-the-global-scale": (
+        "multiplies by the rounded reciprocal of the global scale instead of dividing by it",
+        by_rule(largest=_by_inverse_of_global),
+    ),
+    "multiplies-by-the-reciprocals-of-the-largest-code-and-the-global-scale": (
+        "multiplies by the reciprocals of the largest value and of the global scale, both rounded",
+        by_rule(largest=_by_both_inverses),
+    ),
+    "divides-by-the-largest-code-in-the-dtype-of-the-numbers": (
+        "rounds the quotient by the element's largest value to the dtype of the numbers first",
+        by_rule(largest=_by_narrow_quotient),
+    ),
+    "rounds-the-largest-value-times-the-global-scale": (
+        "rounds the element's largest value times the global scale before it divides by it",
+        by_rule(largest=_by_rounded_divisor),
+    ),
+    "ignores-negative-numbers-in-scales": (
+        "makes the scale of the largest number of a block, not of the largest magnitude",
+        by_rule(largest=lambda each: each.numbers.max(axis=-1)),
+    ),
+    "leaves-the-last-element-out-of-scales": (
+        "leaves the last element of a block out of its scale",
+        by_rule(largest=_part(slice(None, -1))),
+    ),
+    "leaves-the-first-element-out-of-scales": (
+        "leaves the first element of a block out of its scale",
+        by_rule(largest=_part(slice(1, None))),
+    ),
+    "makes-one-scale-for-a-row": (
+        "makes one scale for all blocks of a row",
+        by_rule(largest=_over(-1)),
+    ),
+    "makes-one-scale-for-a-tensor": (
+        "makes one scale for all blocks of a tensor",
+        by_rule(largest=_over(None)),
+    ),
+    "gives-the-scale-of-the-block-before": (
+        "gives a block the scale of the block before it",
+        _neighbor(1),
+    ),
+    "gives-the-scale-of-the-block-after": (
+        "gives a block the scale of the block after it",
+        _neighbor(-1),
+    ),
+}
+"""The sentence of each detour, and the scales that it gives."""
+
+
+def _least_scale(answered: Sequence[GradedBlocks], among: Among) -> str:
+    """The mechanism that raises smaller scales to a least one; empty if it does not explain all."""
+    given = [each.scale[among(each)] for each in answered]
+    least = min((int(codes.min()) for codes in given if codes.size), default=0)
+    for each in answered:
+        codes = np.maximum(each.expected[SCALE].codes, least)
+        if (among(each) & (codes != each.scale)).any():
+            return ""
+    return f"{NEVER_BELOW}{scale_text(answered[0].ruling.scale, least)}"
+
+
+def scale_text(scale: Format, code: int) -> str:
+    """The value of a scale as the names of mechanisms write it."""
+    value = float(values_of(scale)[code])
+    fraction, exponent = np.frexp(value)
+    if fraction == 0.5 and exponent != 1:
+        return f"2^{exponent - 1}"
+    return "NaN" if np.isnan(value) else f"{value:g}"
+
+
+def _step(answered: Sequence[GradedBlocks], among: Among) -> str:
+    """The mechanism by which scales double from some magnitude on; empty without one.
+
+    A block whose scale is ``2**k`` has its largest magnitude between ``step * 2**k`` and twice
+    that. The name states the simplest step that all answers leave possible.
+    """
+    scale = answered[0].ruling.scale
+    if scale.entry.mantissa:
+        return ""
+    lowest, highest = 0.0, np.inf
+    for each in answered:
+        graded = among(each) & (each.scale > 0) & (each.scale < scale.max_code)
+        ratios = each.largest[graded] / decoded(scale, each.scale[graded])
+        if ratios.size:
+            lowest, highest = max(lowest, ratios.max() / 2), min(highest, ratios.min())
+    own = threshold(answered[0].ruling.element, answered[0].ruling.word("scale")).magnitude
+    if not 0 < lowest < highest < np.inf or lowest < own <= highest:
+        return ""
+    leading = 2.0 ** np.floor(np.log2(highest))
+    for bits in range(MOST_BITS):
+        step = np.floor(highest / leading * 2**bits) / 2**bits * leading
+        if step > lowest:
+            return f"{STEPS}{step:g}"
+    return ""

@@ -1,0 +1,1 @@
+"""What calls promise besides values: members, memory, and what they leave behind."""

@@ -1,0 +1,237 @@
+"""What calls promise besides the values of a case: device, memory, the receiver, other members.
+
+Each call is made again on a few elements in tensors of several ranks. A layer is made with members
+of one other dtype, as for its values, and with members of several, some of the target's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from zlib import crc32
+
+import numpy as np
+
+from conformance.families.call.linear_runs import run_faults
+from conformance.families.call.members import telling_members, wrong_conversion
+from conformance.judging.asking import Ask
+from conformance.judging.probe import Probe
+from conformance.judging.values import (
+    DepartedError,
+    asked_member,
+    form_promise,
+    held_by,
+    members_after,
+    refused,
+)
+from oracles.backend.replies import (
+    Answered,
+    Crashed,
+    Malformed,
+    Raised,
+    Reply,
+    Unanswered,
+    malformed,
+)
+from oracles.backend.requests import MakeCall
+from oracles.protocol import Bits, Returned
+from reports.problems import BrokenPromise, Fault, Unoffered, WrongShape
+from specs.bitcast_shapes import parse_shape
+from specs.calls import FORM, Call
+from specs.case_calls import (
+    call_of,
+    case_of_member,
+    form_of,
+    member_of,
+    mixed_call,
+    receiver_of,
+)
+from specs.cases import Case
+from specs.model.document import RECEIVER_UNCHANGED, PromiseEntry, ReceiverEntry
+from specs.tensor_rules import tensor_rule
+
+FEW = 4
+"""Elements of the tensor with which promises besides values are checked first."""
+FURTHER_SHAPES: tuple[tuple[int, ...], ...] = ((), (2, 2), (0,), (2, 1, 2))
+"""Shapes of other tensors with which promises are checked, if the document keeps the shape."""
+LONG = 4099
+"""Elements of a longer row, which holds every kind of value."""
+UNUSUAL = (
+    Probe((2, 3), order=(1, 0)), Probe((3,), steps=(2,)), Probe((2, 2), offset=1),
+    Probe((3, 2), steps=(2, 1)), Probe((2, 3), steps=(1, 0)), Probe((3,), steps=(-1,)),
+)  # fmt: skip
+"""Unusual layouts; the id of each case chooses one of them."""
+MIXED = "a layer of several dtypes"
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A call on a receiver, and the words for what is special about it.
+
+    If it ``is_mixed``, the members have several dtypes and telling values.
+    """
+
+    call: Call
+    held: Mapping[str, Bits]
+    shape: tuple[int, ...]
+    where: str = ""
+    is_mixed: bool = False
+
+
+def promises(
+    case: Case, bits: Bits, telling: Bits, has_right_values: bool
+) -> Ask[list[Fault | Unoffered]]:
+    """Check what a call promises besides the values of its case, on a few inputs and telling ones.
+
+    If the case ``has_right_values``, they must be right here too. A promise broken in several
+    tensors is one fault. A promise that is not judged, because the backend declines the request, is
+    reported. Raises ``Unanswered`` if an answer is missing that is no fault, or DepartedError if
+    the first call returns no values.
+    """
+    receiver = receiver_of(case.document)
+    if receiver is None:
+        return []
+    first, *further = _trials(case, bits[:FEW], telling)
+    replies = yield [MakeCall(case, each.call, each.held) for each in (first, *further)]
+    match replies[0]:
+        case Answered(returned):
+            found = [*_faults(case, receiver, first, returned, has_right_values)]
+        case Raised(error):
+            return [refused(case, error, "asked once more")]
+        case missing:
+            raise Unanswered(missing)
+    for trial, reply in zip(further, replies[1:], strict=True):
+        found += _further_faults(case, receiver, trial, reply, has_right_values)
+    once: dict[tuple[str, str], Fault | Unoffered] = {
+        subject_of(each): each for each in reversed(found)
+    }
+    faults = [*once.values()][::-1]
+    if receiver.runs is not None and member_of(case) == next(iter(receiver.members)):
+        faults += yield from run_faults(case, receiver.runs)
+    return faults
+
+
+def _trials(case: Case, few: Bits, telling: Bits) -> Iterator[_Trial]:
+    """The call on a few elements: as it is, in the shapes of other ranks, and of mixed members.
+
+    A longer row of all kinds of values is among them: frameworks treat large tensors otherwise.
+    """
+    form, call = form_of(case), call_of(case)
+    row = few if form.shape is None else np.resize(few, parse_shape(form.shape))
+    yield _Trial(call, held_by(case, row), row.shape)
+    for shape in FURTHER_SHAPES:
+        if tensor_rule(case.document, case.version, shape).keeps_shape:
+            # The last element first, because the first of all inputs is often zero.
+            held = held_by(case, np.resize(few[::-1], shape))
+            yield _Trial(call, held, shape, f"shape {shape}")
+    if form.shape is None and tensor_rule(case.document, case.version, (LONG,)).keeps_shape:
+        yield _Trial(call, held_by(case, np.resize(telling, LONG)), (LONG,), f"length {LONG}")
+    laid = UNUSUAL[crc32(case.id.encode()) % len(UNUSUAL)]
+    if tensor_rule(case.document, case.version, laid.shape).keeps_shape:
+        bits = laid.tensor(few[::-1])
+        yield _Trial(call, held_by(case, bits), laid.shape, str(laid))
+    if member_of(case):
+        call = mixed_call(case)
+        yield _Trial(call, telling_members(call, row.shape), row.shape, MIXED, is_mixed=True)
+
+
+def subject_of(fault: Fault | Unoffered) -> tuple[str, str]:
+    """The rule and the promise that a fault breaks: one tensor that shows it is enough."""
+    promise = fault.promise if isinstance(fault, BrokenPromise) else ""
+    return getattr(fault, "rule", ""), promise
+
+
+def _further_faults(
+    case: Case, receiver: ReceiverEntry, trial: _Trial, reply: Reply, has_right_values: bool
+) -> Iterator[Fault]:
+    match reply:
+        case Answered(returned):
+            pass
+        case Crashed() | Malformed():
+            raise Unanswered(reply)
+        case Raised(error) if trial.is_mixed:
+            yield refused(case, error, trial.where)
+            return
+        case _:
+            return  # Values are asked in these shapes, too, and tell of errors.
+    try:
+        for fault in _faults(case, receiver, trial, returned, has_right_values):
+            yield replace(fault, where=trial.where) if isinstance(fault, BrokenPromise) else fault
+    except DepartedError as departed:
+        yield replace(departed.promise, where=trial.where)
+
+
+def _faults(
+    case: Case, receiver: ReceiverEntry, trial: _Trial, returned: Returned, has_right_values: bool
+) -> Iterator[Fault]:
+    """Yield the promises that one call breaks."""
+    yield from form_faults(case, trial.shape, returned)
+    if receiver.unchanged is not None:
+        yield from receiver_changes(trial.call, trial.held, returned, receiver.unchanged)
+    after = members_after(case, returned)
+    for member in trial.call.members:
+        is_other = member.name != member_of(case)
+        own = case_of_member(case, member.name, member.dtype)
+        bits = trial.held[member.name]
+        if not (is_other or trial.is_mixed):
+            if not has_right_values:
+                continue  # Its values are judged with all inputs, and found wrong there.
+            given = after.get(member.name)
+            if given is None or (given.dtype, given.bits.shape) != (own.target, bits.shape):
+                continue  # Its dtype and shape are judged in other tensors.
+        wrong = wrong_conversion(own, bits, after, member.name, trial.where, is_other)
+        if wrong is not None:
+            yield wrong
+
+
+def broken_promises(case: Case, bits: Bits, returned: Returned) -> Iterator[BrokenPromise]:
+    """Yield what a call on a receiver with these bits breaks, besides the values and the dtype."""
+    receiver = receiver_of(case.document)
+    assert receiver is not None
+    for fault in form_faults(case, bits.shape, returned):
+        if isinstance(fault, BrokenPromise):
+            yield fault
+    if receiver.unchanged is not None:
+        held = held_by(case, bits)
+        yield from receiver_changes(call_of(case), held, returned, receiver.unchanged)
+
+
+def form_faults(
+    case: Case, shape: tuple[int, ...], returned: Returned
+) -> Iterator[BrokenPromise | WrongShape]:
+    """Check what the form of a call promises besides the dtype."""
+    form, tensor = form_of(case), asked_member(case, returned)
+    if tensor.device != form.device_after:
+        yield form_promise(case, "device", (tensor.device, form.device_after))
+    if form.shape is not None and tensor.bits.shape != shape:
+        rule = f"{FORM}:{case.mode[FORM]}"
+        yield WrongShape(rule, form.clause, form.level, shape, tensor.bits.shape)
+    if form.returns is not None and returned.is_receiver != (form.returns.is_ == "receiver"):
+        what = "the receiver itself" if returned.is_receiver else "something new"
+        yield form_promise(case, "returned", (what,), form.returns.level)
+        return  # Whose memory it has follows from that.
+    # A tensor without elements has no memory to share.
+    if form.memory is not None and 0 not in shape:
+        if returned.shares_memory and form.memory.is_ == "own":
+            yield form_promise(case, "own memory", (), form.memory.level)
+        if not returned.shares_memory and form.memory.is_ == "shared":
+            yield form_promise(case, "shared memory", (), form.memory.level)
+
+
+def receiver_changes(
+    call: Call, held: Mapping[str, Bits], returned: Returned, promise: PromiseEntry
+) -> Iterator[BrokenPromise]:
+    """Check that the call left its receiver as it was."""
+    broken = partial(BrokenPromise, RECEIVER_UNCHANGED, promise.clause, promise.level)
+    for member in call.members:
+        after, bits = returned.receiver.get(member.name), held[member.name]
+        if after is None:
+            raise malformed("the answer does not tell what became of the receiver")
+        before, now = f"{member.dtype} on {call.device}", f"{after.dtype} on {after.device}"
+        if before != now:
+            yield broken("receiver", (now, before))
+        elif after.bits.shape != bits.shape:
+            yield broken("receiver's shape", (str(after.bits.shape), str(bits.shape)))
+        elif after.bits.tobytes() != bits.tobytes():
+            yield broken("receiver's bits")

@@ -1,0 +1,176 @@
+"""The answers to a case in one row: the baseline with which all further answers are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.families.cast.quick_inputs import inputs_of
+from conformance.families.cast.refused_inputs import without_refused
+from conformance.judging.asking import Ask
+from conformance.judging.subject import Subject
+from conformance.judging.values import Departed, ValueAnswer, ask_values
+from oracles.backend.replies import Answered, Crashed, NoAnswer, Raised, described, one_line
+from oracles.protocol import Bits
+from oracles.reference.expectations import Expected, has_branch
+from reports.grading.allowed_answers import grade_answers
+from reports.grading.grades import ALLOWED
+from reports.judgement import Judgement
+from reports.problem_words import words
+from reports.problems import Problem
+from reports.verdicts import Verdict
+from specs.branches import Branch, Ruling
+from specs.case_calls import receiver_of
+from specs.cases import Case
+from specs.loader import document_named
+from specs.operations import is_cast
+from specs.outcomes import Anything, Nan
+from specs.ruling import ruling
+
+NOTHING_TO_ASK = "every document rejects this pair"
+
+
+@dataclass(frozen=True)
+class NoBaseline:
+    """Why a backend does not answer a case in one row."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Inputs of a case, and the answers to them in one row."""
+
+    case: Case
+    rules: Ruling
+    inputs: Bits
+    expected: Expected
+    answers: Bits
+
+    def at(self, indices: NDArray[np.intp]) -> Baseline:
+        """The same for some of the inputs."""
+        return Baseline(
+            self.case,
+            self.rules,
+            self.inputs[indices],
+            self.expected.at(indices),
+            self.answers[indices],
+        )
+
+    @cached_property
+    def is_open(self) -> NDArray[np.bool_]:
+        """Which inputs the document gives no pattern for: it allows any answer, or any NaN."""
+        without_pattern = [
+            index
+            for index, branch in enumerate(self.rules.branches)
+            if isinstance(branch.outcome, Anything | Nan)
+        ]
+        return has_branch(self.expected.branch_indices, without_pattern)
+
+    def branch(self, index: int) -> Branch:
+        """The rule's branch that takes an input."""
+        return self.rules.branches[int(self.expected.branch_indices[index])]
+
+    def changed(
+        self, picked: NDArray[np.intp], answers: Bits
+    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Find where other answers to picked inputs differ, and tell if the document forbids that.
+
+        An open input may be answered differently, but only with what is allowed.
+        """
+        moved = np.flatnonzero(answers != self.answers[picked])
+        if not moved.size:
+            return moved, np.zeros(0, bool)
+        there = picked[moved]
+        grades = grade_answers(
+            self.rules, self.inputs[there], self.expected.at(there), answers[moved]
+        )
+        return moved, ~self.is_open[there] | (grades != ALLOWED)
+
+
+def candidates(subject: Subject, cases: Sequence[Case], *, calls: bool) -> list[Case]:
+    """The cases of a pair that expect answers: claimed ones first, newest versions first."""
+    order = {name: index for index, name in enumerate(dict.fromkeys(c.document for c in cases))}
+
+    def rank(case: Case) -> tuple[bool, bool, int, int]:
+        versions = list(document_named(case.document).entry.versions)
+        claimed = subject.claims(case)
+        return (
+            not claimed,
+            ruling(case).is_open,
+            order[case.document],
+            -versions.index(case.version),
+        )
+
+    asked = [
+        case
+        for case in cases
+        if is_cast(case)
+        and case.example is None
+        and (receiver_of(case.document) is not None) == calls
+        and not ruling(case).is_rejection
+    ]
+    return sorted(asked, key=rank)
+
+
+def baseline_of(subject: Subject, case: Case) -> Ask[Baseline | NoBaseline]:
+    """Request the answers to all inputs of a case; if they raise, to those that are not open."""
+    for dtype in (case.source, case.target):
+        if dtype in subject.broken:
+            return NoBaseline(f"the adapter, not the framework: {dtype}: {subject.broken[dtype]}")
+    rules, settings = ruling(case), subject.settings
+    inputs = inputs_of(case, rules, settings.seed, settings.max_examples)
+    expected = subject.expectations.of(rules, inputs)
+    if rules.refuses_some:
+        inputs, _ = without_refused(rules, inputs, expected)
+        expected = subject.expectations.of(rules, inputs)
+    is_specified = ~has_branch(expected.branch_indices, rules.open_branches)
+    answer = yield from ask_values(case, inputs)
+    if isinstance(answer, Raised) and is_specified.any() and not is_specified.all():
+        inputs, expected = inputs[is_specified], expected.at(is_specified)
+        answer = yield from ask_values(case, inputs)
+    return as_baseline(case, rules, inputs, expected, answer)
+
+
+def as_baseline(
+    case: Case, rules: Ruling, inputs: Bits, expected: Expected, answer: ValueAnswer
+) -> Baseline | NoBaseline:
+    """Return an answer to all inputs of a case as a baseline, or why there is none."""
+    if isinstance(answer, Answered):
+        return Baseline(case, rules, inputs, expected, answer.value)
+    return no_baseline(answer)
+
+
+def no_baseline(answer: NoAnswer | Departed) -> NoBaseline:
+    """Return why there is no baseline after a refusal, an error, a crash or a broken promise."""
+    match answer:
+        case Crashed(death):
+            return NoBaseline(f"its process ends: {one_line(death)}")
+        case Raised(error):
+            return NoBaseline(described(error))
+        case Departed(promise):
+            return NoBaseline(words(promise))
+        case missing:
+            return NoBaseline(missing.text)
+
+
+def judgement_on_pair(
+    subject: Subject,
+    case: Case,
+    verdict: Verdict,
+    problems: Sequence[Problem] = (),
+    baseline: Baseline | None = None,
+) -> Judgement:
+    """A judgement on a pair, under the case that was asked; it counts the baseline's inputs."""
+    return Judgement(
+        case.id,
+        subject.name,
+        verdict,
+        tuple(problems),
+        inputs=baseline.inputs.size if baseline else 0,
+        open_inputs=int(np.count_nonzero(baseline.is_open)) if baseline else 0,
+    )

@@ -1,0 +1,295 @@
+"""Follows failing inputs to the ends of their stretches, so that the quick tier knows regions.
+
+The quick tier asks a selection of a wide source. Around each of them that fails, every pattern is
+asked, outward until a stretch of them is answered right. What fails may also be scattered: the
+integers among floats, say, have a million right answers between one and the next. So a leap is
+made from both ends of each stretch, over every power of two of patterns, and what fails there is
+followed in turn, until nothing new fails. Sources of at most 16 bits need no following, as every
+pattern was asked. Those of more than 32 bits are not followed: no sweep could check what is then
+called exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.judging.asking import Ask
+from conformance.judging.values import DepartedError, ask_values, values_of
+from oracles.backend.replies import Unanswered
+from oracles.protocol import Bits
+from oracles.reference.staircase import staircase
+from reports.grading.chunk_comparison import (
+    ChunkComparison,
+    chunk_comparison,
+    fastest_comparison,
+)
+from reports.grading.divergences import find_failures, wrong_values
+from reports.grading.failure_runs import Gather, gather
+from reports.grading.grades import ALLOWED, Grades
+from reports.grading.staircase_grades import grade_by_staircase
+from reports.problems import WrongValues
+from specs.branches import Ruling
+from specs.cases import Case
+
+ROW = 1 << 16
+"""Elements of each row that is asked."""
+MANY = 1 << 21
+"""With this many inputs or more, numba saves more time than it takes to load."""
+MOST_FOLLOWED = 1 << 24
+"""Inputs that are asked of one case: as many as float32 has NaNs."""
+FIRST_REACH = 8
+MOST_LEAPED = 1024
+"""Leaps start from at most this many stretches; where there are more, from a spread of them."""
+MOST_ROUNDS = 8
+"""Rounds of leaps. Scattered failures can need hundreds, and each round merges all inputs again."""
+WIDEST_BITS = 32
+
+
+@dataclass(frozen=True)
+class GradedAnswers:
+    """Inputs in rising order, with the answer to each, its grade and its branch of the rules."""
+
+    inputs: Bits
+    answers: Bits
+    grades: Grades
+    branch_indices: NDArray[np.uint8]
+
+    @property
+    def fails(self) -> NDArray[np.bool_]:
+        """Which answers are not allowed."""
+        fails: NDArray[np.bool_] = self.grades != ALLOWED
+        return fails
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Ranges of consecutive inputs, in the order in which they are asked."""
+
+    firsts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    def inputs(self, storage: Any) -> Bits:
+        """All inputs of one range after the other."""
+        if (self.sizes == 1).all():
+            return self.firsts.astype(storage)
+        inputs = np.empty(self.sizes.sum(), storage)
+        ends = np.cumsum(self.sizes)
+        bounds = zip(self.firsts.tolist(), self.sizes.tolist(), ends.tolist(), strict=True)
+        for first, size, end in bounds:
+            inputs[end - size : end] = np.arange(first, first + size, dtype=storage)
+        return inputs
+
+
+AskRanges = Callable[[Ranges], Ask[GradedAnswers]]
+"""Asks the inputs of some ranges."""
+
+
+def follow_all_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[GradedAnswers | None]:
+    """The known answers, and those of all stretches of failing inputs that can be reached.
+
+    None if a stretch is too long, or if there are too many. Right answers after leaps are left out.
+    """
+    whole = yield from follow_stretches(known, ask_ranges)
+    before = np.zeros(0, np.int64)
+    for _ in range(MOST_ROUNDS):
+        if whole is None:
+            return None
+        firsts, lasts = _stretches(whole)
+        is_new = ~np.isin(firsts, before)
+        if is_new.sum() > MOST_LEAPED and before.size:
+            return None
+        before = firsts
+        leaps = _leaps(whole, _spread(firsts[is_new]), _spread(lasts[is_new]))
+        found = yield from ask_ranges(Ranges(leaps, np.ones_like(leaps)))
+        if not found.fails.any():
+            return whole
+        joined = _merged([(whole, _sizes_of_ranges(whole.inputs)), (found, np.ones_like(leaps))])
+        whole = yield from follow_stretches(joined, ask_ranges)
+    return None
+
+
+def _stretches(whole: GradedAnswers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first and the last input of each stretch of failing ones."""
+    failing = whole.inputs[whole.fails]
+    begins = np.append(True, failing[1:] - failing[:-1] != 1)
+    ends = np.append(begins[1:], True)
+    return failing[begins].astype(np.int64), failing[ends].astype(np.int64)
+
+
+def _spread(stretches: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Pick at most ``MOST_LEAPED`` stretches, evenly spread."""
+    places = np.linspace(0, stretches.size - 1, min(MOST_LEAPED, stretches.size))
+    return stretches[places.astype(np.intp)]
+
+
+def _leaps(
+    whole: GradedAnswers, firsts: NDArray[np.int64], lasts: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The inputs not asked yet that lie a power of two below or above a stretch."""
+    codes = whole.inputs
+    distances = 1 << np.arange(int(codes[-1]).bit_length())
+    far = np.unique([firsts - each for each in distances] + [lasts + each for each in distances])
+    inside = far[(codes[0] <= far) & (far <= codes[-1])]
+    nearest = codes[np.searchsorted(codes, inside.astype(codes.dtype))]
+    unknown: NDArray[np.int64] = inside[nearest != inside]
+    return unknown
+
+
+def follow_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[GradedAnswers | None]:
+    """The known answers, and those of the stretches around them; None if these are too long."""
+    parts = [(known, _sizes_of_ranges(known.inputs))]
+    codes, fails = known.inputs.astype(np.int64), known.fails
+    gaps = np.diff(codes) - 1
+    inside = fails[:-1] & fails[1:] & (gaps > 0)
+    if gaps[inside].sum() > MOST_FOLLOWED:
+        return None
+    if inside.any():
+        found = yield from ask_ranges(Ranges(codes[:-1][inside] + 1, gaps[inside]))
+        parts.append((found, gaps[inside]))
+    at_edge = (fails[:-1] != fails[1:]) & (gaps > 0)
+    edges = _Edges(codes[:-1][at_edge] + 1, gaps[at_edge], fails[:-1][at_edge])
+    reach, left = FIRST_REACH, MOST_FOLLOWED - int(gaps[inside].sum())
+    while edges.sizes.size:
+        blocks = np.minimum(edges.sizes, reach)
+        left -= int(blocks.sum())
+        if left < 0:
+            return None
+        firsts = np.where(edges.rises, edges.firsts, edges.firsts + edges.sizes - blocks)
+        found = yield from ask_ranges(Ranges(firsts, blocks))
+        parts.append((found, blocks))
+        edges = edges.beyond(blocks, _outermost(found.fails, blocks, edges.rises))
+        reach *= 2
+    return _merged(parts)
+
+
+@dataclass(frozen=True)
+class _Edges:
+    """Ranges of inputs not asked yet, each between one that fails and one that does not.
+
+    A range ``rises`` if it is asked from its first input on, because the one before it fails.
+    """
+
+    firsts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    rises: NDArray[np.bool_]
+
+    def beyond(self, blocks: NDArray[np.int64], outermost: NDArray[np.int64]) -> _Edges:
+        """Return the rest of each range in which the outer half of a block still fails."""
+        is_open = (2 * outermost > blocks) & (blocks < self.sizes)
+        firsts = self.firsts + np.where(self.rises, blocks, 0)
+        return _Edges(firsts[is_open], (self.sizes - blocks)[is_open], self.rises[is_open])
+
+
+def _outermost(
+    fails: NDArray[np.bool_], blocks: NDArray[np.int64], rises: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """How far into each block the outermost failing input lies; 0 if none fails."""
+    ends = np.cumsum(blocks)
+    starts = ends - blocks
+    # Places in 32 bits, because there may be millions.
+    places = np.arange(fails.size, dtype=np.int32)
+    last = np.maximum.reduceat(np.where(fails, places, np.int32(-1)), starts)
+    first = np.minimum.reduceat(np.where(fails, places, np.int32(fails.size)), starts)
+    depths: NDArray[np.int64] = np.where(rises, last + 1 - starts, ends - first)
+    return np.where(last >= 0, depths, 0)
+
+
+def _merged(parts: Sequence[tuple[GradedAnswers, NDArray[np.int64]]]) -> GradedAnswers:
+    """All parts as one, in rising order of the inputs; a part comes with the sizes of its ranges.
+
+    Ranges of consecutive inputs are put in order, and not the inputs: sorting these takes longer.
+    """
+    whole = [part for part, _ in parts]
+    sizes = np.concatenate([sizes for _, sizes in parts])
+    starts = np.cumsum(sizes) - sizes
+    inputs = np.concatenate([part.inputs for part in whole])
+    order = np.argsort(inputs[starts])
+    moved = sizes[order]
+    shifts = (starts[order] - (np.cumsum(moved) - moved)).astype(np.int32)
+    # In 32 bits, because there may be millions.
+    places = np.arange(inputs.size, dtype=np.int32)
+    places += np.repeat(shifts, moved)
+    del inputs
+    columns = (
+        np.concatenate([getattr(part, each.name) for part in whole])[places]
+        for each in fields(GradedAnswers)
+    )
+    return GradedAnswers(*columns)
+
+
+def _sizes_of_ranges(inputs: Bits) -> NDArray[np.int64]:
+    """The sizes of the longest stretches in which each input is the one before plus one."""
+    starts = np.flatnonzero(inputs[1:] - inputs[:-1] != 1) + 1
+    return np.diff(starts, prepend=0, append=inputs.size)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The wrong values of a case, each with its smallest input.
+
+    ``inputs`` were asked beyond those of the quick tier. ``reaches_ends``: every failing input
+    of each stretch is among them.
+    """
+
+    values: tuple[tuple[WrongValues, Bits], ...]
+    inputs: int
+    reaches_ends: bool
+
+
+def follow(case: Case, rules: Ruling, known: GradedAnswers) -> Ask[Followed]:
+    """Ask every input around those that fail."""
+    stairs = staircase(rules)
+
+    def ask_ranges(ranges: Ranges) -> Ask[GradedAnswers]:
+        inputs = ranges.inputs(rules.source.storage)
+        answers = yield from _answers(case, rules, inputs)
+        compare = _comparison_of(inputs).compare_with_steps
+        graded = grade_by_staircase(stairs, inputs, answers, compare)
+        return GradedAnswers(inputs, answers, *graded)
+
+    try:
+        whole = yield from follow_all_stretches(known, ask_ranges)
+    except (Unanswered, DepartedError):
+        whole = None
+    if whole is None:
+        return not_followed(rules, known)
+    found = _wrong_values(rules, whole, _comparison_of(whole.inputs).gather)
+    return Followed(found, whole.inputs.size - known.inputs.size, reaches_ends=True)
+
+
+def not_followed(rules: Ruling, known: GradedAnswers) -> Followed:
+    """The wrong values of the known answers alone."""
+    found = _wrong_values(rules, known, gather) if known.fails.any() else ()
+    return Followed(found, 0, reaches_ends=False)
+
+
+def _answers(case: Case, rules: Ruling, inputs: Bits) -> Ask[Bits]:
+    """The answers to many inputs, asked in rows of one length; raise as ``values_of`` does."""
+    answers = np.empty(inputs.size, rules.target.storage)
+    for first in range(0, inputs.size, ROW):
+        part = inputs[first : first + ROW]
+        row = part if part.size == ROW else np.resize(part, ROW)
+        answer = values_of((yield from ask_values(case, row)))
+        answers[first : first + part.size] = answer[: part.size]
+    return answers
+
+
+def _comparison_of(inputs: Bits) -> ChunkComparison:
+    """Return numba's comparison for many inputs; for fewer, loading numba takes too long."""
+    return fastest_comparison() if inputs.size >= MANY else chunk_comparison(compiled=False)
+
+
+def _wrong_values(
+    rules: Ruling, graded: GradedAnswers, gather_runs: Gather
+) -> tuple[tuple[WrongValues, Bits], ...]:
+    found = find_failures(
+        rules, graded.inputs, graded.branch_indices, graded.answers, graded.grades, gather_runs
+    )
+    return tuple(
+        (wrong_values(rules, each), graded.inputs[at : at + 1].copy()) for each, at in found
+    )

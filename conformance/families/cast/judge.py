@@ -1,0 +1,383 @@
+"""Casts and calls: whether the values of a case are allowed, whatever tensor they come in.
+
+A case is judged in three steps, so that the cases of a pair can go side by side. ``examine`` asks
+all inputs in one row, then those that were answered right again in other shapes. Where an answer to
+a source of 17 to 32 bits is wrong, ``follow_all`` asks the inputs around it, one group of equal
+cases after another, because that may take much memory.
+``conclude`` comes to the verdict, and gets the scripts that show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+from zlib import crc32
+
+import numpy as np
+
+from conformance.families.call.promises import broken_promises, promises, subject_of
+from conformance.families.cast.baseline import Baseline, NoBaseline, as_baseline, no_baseline
+from conformance.families.cast.follow import (
+    WIDEST_BITS,
+    Followed,
+    GradedAnswers,
+    follow,
+    not_followed,
+)
+from conformance.families.cast.quick_inputs import inputs_of
+from conformance.families.cast.raising_inputs import ask_and_locate, located
+from conformance.families.cast.refusals import refusal_faults
+from conformance.families.cast.refused_inputs import ask_alone, both, without_refused
+from conformance.families.cast.row_limits import Judged, across
+from conformance.families.cast.shapes import FaultyTensor, ShortRow, shape_fault
+from conformance.families.cast.telling_inputs import telling_inputs
+from conformance.judging.asking import Ask, ask
+from conformance.judging.scripts import script
+from conformance.judging.shape_choice import shapes_of
+from conformance.judging.subject import Subject
+from conformance.judging.values import (
+    Departed,
+    DepartedError,
+    ValueAnswer,
+    ask_values,
+    value_answer,
+    value_request,
+    values_of,
+)
+from conformance.judging.verdicts import refusal, without_answer
+from oracles.backend.replies import Answered, Raised, Unanswered
+from oracles.backend.requests import Road
+from oracles.protocol import Bits
+from oracles.reference.expectations import has_branch
+from reports.grading.grades import ALLOWED, NOT_ALLOWED
+from reports.judgement import NEXT_SCRIPT, Judgement
+from reports.problem_words import words
+from reports.problems import (
+    BrokenPromise,
+    BrokenRule,
+    Note,
+    NotRefused,
+    Problem,
+    Refused,
+    Unoffered,
+)
+from reports.run_store.answer_arrays import InputsAndAnswers, SharedArrays
+from reports.verdicts import Verdict
+from specs.branches import Ruling
+from specs.case_calls import receiver_of
+from specs.cases import Case
+from specs.formats import EXHAUSTIVE_BITS
+from specs.ruling import ruling
+
+FEW_FIRST = 3
+REFUSALS = 4
+"""At the tier quick one refused cast in this many is asked in other tensors, chosen by its id."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What is known of a case after ``examine``.
+
+    A case that is not answered has its ``judgement`` already. ``graded`` are the answers to the
+    inputs that were asked; ``open_inputs`` counts those of all ``inputs`` that are open.
+    """
+
+    case: Case
+    rules: Ruling
+    inputs: int
+    baseline: Baseline | NoBaseline
+    judgement: Judgement | None = None
+    graded: GradedAnswers | None = None
+    faults: tuple[FaultyTensor, ...] = ()
+    notes: tuple[Note, ...] = ()
+    open_inputs: int = 0
+    unjudged: tuple[Unoffered, ...] = ()
+    """Promises of a document besides values that could not be judged."""
+
+
+def examine(subject: Subject, case: Case) -> Ask[Examined]:
+    """Ask all inputs of a case, in one row and in other shapes."""
+    examination = _Examination(subject, case)
+    try:
+        judgement = yield from examination.run()
+    except Unanswered as unanswered:
+        judgement = yield from without_answer(
+            subject, case, unanswered.answer, examination.inputs.size
+        )
+    except DepartedError as departed:
+        judgement = yield from examination.departed(departed.promise)
+    if isinstance(judgement, Judgement):
+        return Examined(
+            case, examination.rules, examination.inputs.size, examination.baseline, judgement
+        )
+    return judgement
+
+
+@dataclass
+class _Examination:
+    """The steps of ``examine``; its fields are set even if a step raises an error."""
+
+    subject: Subject
+    case: Case
+    rules: Ruling = field(init=False)
+    inputs: Bits = field(init=False)
+    baseline: Baseline | NoBaseline = field(default_factory=lambda: NoBaseline(""))
+    broken_by_all: list[BrokenPromise] = field(default_factory=list)
+    """What the call with all inputs breaks besides values."""
+    short_row: ShortRow | None = None
+    """The row that was asked before all inputs."""
+
+    def __post_init__(self) -> None:
+        subject, settings = self.subject, self.subject.settings
+        self.rules = ruling(self.case)
+        self.inputs = inputs_of(
+            self.case, self.rules, settings.seed, settings.max_examples, subject.few_shapes
+        )
+
+    def run(self) -> Ask[Examined | Judgement]:
+        """Ask the case; raise ``Unanswered`` or DepartedError if an answer is missing."""
+        if self.rules.refuses_some:
+            return (yield from self._refused_in_part())
+        first = yield from self._first()
+        return (yield from (self._rejected if self.rules.is_rejection else self._answered)(first))
+
+    def _first(self) -> Ask[ValueAnswer]:
+        """The answer to all inputs in one row.
+
+        For every second case, a few inputs from all over are asked before: what a backend prepares
+        for them must serve all.
+        """
+        case, inputs = self.case, self.inputs
+        is_plain = case.example is None and not self.subject.few_shapes
+        asked = [inputs]
+        picked = inputs.size * np.arange(1, FEW_FIRST + 1) // (FEW_FIRST + 1)
+        if is_plain and crc32(case.id.encode()) % 2:
+            asked.insert(0, inputs[picked])
+        replies = yield [value_request(case, each) for each in asked]
+        *few, every = map(value_answer, repeat(case), asked, replies)
+        if few:
+            self.short_row = ShortRow(picked, few[0])
+        match replies[-1]:
+            case Answered(returned) if receiver_of(case.document) and isinstance(every, Answered):
+                self.broken_by_all = [*broken_promises(case, inputs, returned)]
+        return every
+
+    def departed(self, promise: BrokenPromise) -> Ask[Judgement]:
+        """The verdict on a call that returns something other than values of the target."""
+        if self.rules.is_open_dtype:
+            return self._judgement("open", Note(words(promise)))
+        return (yield from self._faulty(FaultyTensor(promise, self.inputs[:1])))
+
+    def _faulty(self, *faults: FaultyTensor) -> Ask[Judgement]:
+        examined = Examined(self.case, self.rules, self.inputs.size, self.baseline, faults=faults)
+        nothing = Followed((), 0, reaches_ends=False)
+        return (yield from conclude(self.subject, examined, nothing, SharedArrays()))
+
+    def _judgement(self, verdict: Verdict, note: Problem) -> Judgement:
+        return Judgement(self.case.id, self.subject.name, verdict, (note,), inputs=self.inputs.size)
+
+    def _rejected(self, first: ValueAnswer) -> Ask[Examined | Judgement]:
+        """Examine a case that the document wants refused."""
+        rules, inputs = self.rules, self.inputs
+        match first:
+            case Answered(answer):
+                pass
+            case Raised(error):
+                is_asked = self._is_refusal_asked_again()
+                if is_asked and (faults := (yield from refusal_faults(self.case, inputs))):
+                    return (yield from self._faulty(*faults))
+                return self._judgement("conforms", Note(refusal(rules.error_class, error)))
+            case Departed(promise):
+                [*_, branch] = rules.branches
+                fault = NotRefused(branch.rule, branch.clause, branch.level, words(promise))
+                return (yield from self._faulty(FaultyTensor(fault, inputs[:1])))
+            case missing:
+                raise Unanswered(missing)
+        branches, grades = (np.full(inputs.size, each, np.uint8) for each in (0, NOT_ALLOWED))
+        graded = GradedAnswers(inputs, answer, grades, branches)
+        return Examined(self.case, rules, inputs.size, self.baseline, graded=graded)
+
+    def _is_refusal_asked_again(self) -> bool:
+        """Whether a refused case is asked in other tensors: every call, but only some casts.
+
+        Older versions refuse thousands, which a backend seldom tells apart. A gate asks all.
+        """
+        case, subject = self.case, self.subject
+        if receiver_of(case.document) is not None or not subject.is_believed:
+            return True
+        is_chosen = crc32(case.id.encode()) % REFUSALS == 0 or subject.settings.is_full(case)
+        return is_chosen and not subject.few_shapes
+
+    def _refused_in_part(self) -> Ask[Examined | Judgement]:
+        """Examine a case that the document wants answered for some inputs, refused for others."""
+        case, rules = self.case, self.rules
+        expected = self.subject.expectations.of(rules, self.inputs)
+        self.inputs, refused = without_refused(rules, self.inputs, expected)
+        first = yield from ask_values(case, self.inputs)
+        examined = yield from self._answered(first)
+        if isinstance(examined, Judgement) or examined.graded is None or not refused.inputs.size:
+            return examined
+        chosen = refused.spread(rules.source)
+        answered = yield from ask_alone(case, rules, chosen)
+        of_all = f"{chosen.inputs.size:,} of {refused.inputs.size:,} inputs that must be refused"
+        return replace(
+            examined,
+            inputs=examined.inputs + chosen.inputs.size,
+            graded=both(examined.graded, answered),
+            notes=(*examined.notes, Note(f"{of_all} were asked, each alone")),
+        )
+
+    def _answered(self, first: ValueAnswer) -> Ask[Examined | Judgement]:
+        """Examine a case that the document wants answered, at least for some inputs."""
+        case, rules, inputs, subject = self.case, self.rules, self.inputs, self.subject
+        if not isinstance(first, Answered | Raised):
+            self.baseline = no_baseline(first)
+            values_of(first)
+        expected = subject.expectations.of(rules, inputs)
+        self.baseline = as_baseline(case, rules, inputs, expected, first)
+        is_open = has_branch(expected.branch_indices, rules.open_branches)
+        opened, asked, notes = int(is_open.sum()), inputs, []
+        match first:
+            case Answered(answer):
+                pass
+            case Raised(error) as raised:
+                may_refuse = rules.is_open_dtype and rules.answer_due is None
+                if may_refuse or (is_open.all() and not rules.is_open):
+                    return self._judgement("open", Note(raised.text))
+                if rules.is_open or not is_open.any():
+                    raise Unanswered((yield from located(case, inputs, error)))
+                # An open input may raise an error, so the others are asked without them.
+                notes.append(f"open inputs: {raised.text}")
+                asked, expected = inputs[~is_open], expected.at(~is_open)
+                again = yield from ask_and_locate(case, asked)
+                self.baseline = as_baseline(case, rules, asked, expected, again)
+                answer = values_of(again)
+        # Free the memory: the other cases of the pair wait as well, each with its own arrays.
+        del is_open
+        grades = subject.expectations.grades(rules, asked, expected, answer)
+        shapes = shapes_of(f"{case.source}/{case.target}", subject.few_shapes)
+        before = self.short_row if asked is inputs else None
+        unjudged: tuple[Unoffered, ...] = ()
+        faults = yield from shape_fault(
+            case, rules, asked, expected, answer, grades, shapes, before
+        )
+        if not rules.is_open_dtype:
+            told = asked[telling_inputs(rules, asked, expected)]
+            broken = yield from promises(case, asked, told, bool((grades == ALLOWED).all()))
+            known = {subject_of(each) for each in broken}
+            broken += [each for each in self.broken_by_all if subject_of(each) not in known]
+            unjudged = tuple(each for each in broken if isinstance(each, Unoffered))
+            faults += [FaultyTensor(each, asked[:1]) for each in broken if each not in unjudged]
+        worst = Judged(answer, grades)
+        if subject.row_limits and case.example is None:
+            worst = yield from across(subject.row_limits, case, rules, asked, expected, worst)
+        graded = GradedAnswers(asked, worst.answer, worst.grades, expected.branch_indices)
+        return Examined(
+            case,
+            rules,
+            inputs.size,
+            self.baseline,
+            graded=graded,
+            faults=tuple(faults),
+            notes=tuple(map(Note, (*notes, *worst.notes))),
+            open_inputs=opened,
+            unjudged=unjudged,
+        )
+
+
+def follow_all(subject: Subject, cases: Iterable[Examined]) -> Ask[dict[Case, Followed]]:
+    """Ask every input around those that fail, once for cases that share road, rules and answers."""
+    found: dict[Case, Followed] = {}
+    known: dict[Hashable, Followed] = {}
+    for each in cases:
+        if (graded := each.graded) is None:
+            continue
+        case, rules = each.case, each.rules
+        if not (_can_follow(subject, case, rules) and graded.fails.any()):
+            found[case] = not_followed(rules, graded)
+            continue
+        road = case.id
+        if receiver_of(case.document) is None:
+            match (yield from ask(Road(case))):
+                case Answered(named) if named:
+                    road = named
+        key = road, rules, graded.inputs.tobytes(), graded.answers.tobytes()
+        if key not in known:
+            known[key] = yield from follow(case, rules, graded)
+        found[case] = known[key]
+    return found
+
+
+def _can_follow(subject: Subject, case: Case, rules: Ruling) -> bool:
+    """Whether more inputs can be asked: not of a sweep, nor where answers depend on lengths."""
+    return (
+        not subject.settings.is_full(case)
+        and subject.claims(case)
+        and case.example is None
+        and not (rules.is_rejection or rules.is_open or subject.row_limits)
+        and rules.source.is_numeric
+        and rules.target.is_numeric
+        and EXHAUSTIVE_BITS < rules.source.bits <= WIDEST_BITS
+    )
+
+
+def conclude(
+    subject: Subject, examined: Examined, followed: Followed, arrays: SharedArrays
+) -> Ask[Judgement]:
+    """The verdict that follows from wrong values and from other faults, with scripts.
+
+    Judgements that keep the same ``arrays`` share them.
+    """
+    case, rules, found = examined.case, examined.rules, followed.values
+    faulty = [each.problem for each in examined.faults]
+    shown = [each.bits for each in examined.faults if not isinstance(each.problem, Unoffered)]
+    scripts = []
+    for values, bits in found[:1]:
+        scripts.append((yield from script(subject, case, bits, values.answer)))
+    for bits in shown[:1]:
+        scripts.append((yield from script(subject, case, bits)))
+    problems: tuple[Problem, ...]
+    verdict: Verdict
+    if faulty and not found and _is_no_answer(faulty[0]):
+        verdict = subject.failed(case)
+        problems = (_without_rule(faulty[0]),)
+        if isinstance(faulty[0], Unoffered):
+            verdict = "unsupported"
+    else:
+        problems = (*(values for values, _ in found), *faulty, *examined.unjudged)
+        levels = {each.level for each in problems if isinstance(each, BrokenRule)}
+        verdict = subject.graded(case, levels, rules.is_open)
+    return Judgement(
+        case.id,
+        subject.name,
+        verdict,
+        (*examined.notes, *problems),
+        inputs=examined.inputs + followed.inputs,
+        open_inputs=examined.open_inputs,
+        reaches_ends=followed.reaches_ends,
+        reproduction=NEXT_SCRIPT.join(filter(None, scripts)),
+        answered=_answered(case, examined.graded, arrays) if examined.graded else None,
+        further=tuple(more for each in examined.faults for more in each.further),
+    )
+
+
+def _is_no_answer(problem: Problem) -> bool:
+    """Whether an error or a refusal came back in the place of an answer."""
+    match problem:
+        case Unoffered() | Refused(kind="error"):
+            return True
+    return False
+
+
+def _without_rule(problem: Problem) -> Problem:
+    """Remove the rule from an error that is itself the verdict."""
+    match problem:
+        case Refused():
+            return replace(problem, rule="", clause="", level="")
+    return problem
+
+
+def _answered(case: Case, graded: GradedAnswers, arrays: SharedArrays) -> InputsAndAnswers:
+    inputs = arrays.of(case.source, graded.inputs)
+    return InputsAndAnswers(inputs, arrays.of(case.target, graded.answers))

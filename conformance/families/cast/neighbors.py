@@ -1,0 +1,118 @@
+"""Requests that come between two rows of a pair: casts of other pairs, and a bitcast of its own.
+
+A run asks pair after pair, so a backend that keeps something under a key without the dtype (a
+compiled kernel, a buffer, an answer) never shows it: its first request about a pair replaces what
+it kept. Here a row of another pair, of the same shape and width where there is one, comes
+immediately before a row of the pair itself; and a bitcast of the pair, of a row of the same shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from zlib import crc32
+
+import numpy as np
+
+from conformance.families.bitcast.tensors import Pair
+from conformance.families.cast.baseline import Baseline
+from conformance.judging.probe import Probe, ProbePlan
+from oracles.backend.requests import Bitcast, Cast, Request
+from oracles.protocol import Bits
+from specs.cases import Case
+from specs.formats import Format, format_named
+from specs.ruling import ruling
+from specs.selection import first_cases
+
+SHORTEST, STEP = 72, 8
+"""The rows have lengths of their own, so that each is the first of its shape. Those of bitcasts fit
+elements of all widths; those of casts have a rest behind the last whole vector."""
+SOURCES_KEPT = 64
+MOST_BITS = 64
+"""Bits of the widest numbers; beside these, narrower sources are asked instead of wider ones."""
+
+
+def neighbors(case: Case, is_full: bool) -> list[Case]:
+    """Return cases of the same edition that are cast before a row of a case.
+
+    They have another source or target of the same width, or a source of another width, or are
+    refused. At full all are asked; at the tier quick one of each kind, which the case's id chooses.
+    """
+    known = first_cases(case.document, case.version).values()
+    source, target = format_named(case.source), format_named(case.target)
+    others = [
+        [each for each in known if each.target == case.target and _is_other(source, each.source)],
+        [each for each in known if each.source == case.source and _is_other(target, each.target)],
+        [each for each in known if each.target == case.target and _is_wider(source, each.source)],
+    ]
+    refused = _refused(case.document, case.version, case.source)
+    if is_full:
+        return [each for kind in (*others, refused) for each in kind]
+    number = crc32(case.id.encode())
+    found = [_first_answered(kind, number) for kind in others]
+    found.append(refused[number % len(refused)] if refused else None)
+    return [each for each in found if each is not None]
+
+
+@lru_cache(SOURCES_KEPT)
+def _refused(document: str, version: str, source: str) -> tuple[Case, ...]:
+    """The cases of a source that a version wants refused."""
+    known = first_cases(document, version).values()
+    return tuple(each for each in known if each.source == source and ruling(each).is_rejection)
+
+
+def _first_answered(cases: Sequence[Case], number: int) -> Case | None:
+    """Return the first case from some place on that the document does not want refused."""
+    start = number % len(cases) if cases else 0
+    turned = (*cases[start:], *cases[:start])
+    return next((each for each in turned if not ruling(each).is_rejection), None)
+
+
+def _is_other(own: Format, name: str) -> bool:
+    other = format_named(name)
+    return other != own and other.bits == own.bits
+
+
+def _is_wider(own: Format, name: str) -> bool:
+    """Whether another format of the same kind is wider than one, or narrower if none is wider."""
+    other = format_named(name)
+    is_like = own.is_numeric and other.kind == own.kind
+    return is_like and (other.bits > own.bits or own.bits == MOST_BITS > other.bits)
+
+
+def cast_words(case: Case) -> str:
+    """A cast in the words of a probe."""
+    return f"a cast of {case.source} to {case.target}"
+
+
+def in_turn(
+    row: Baseline, casts: Sequence[Case], bitcasts: Sequence[Case]
+) -> list[tuple[Request, ProbePlan]]:
+    """Return each neighbor's request, and the row of the pair that is to be asked after it.
+
+    A cast gets the same patterns, as far as its source holds them, and a bitcast the same row.
+    """
+    count = row.inputs.size
+    turns: list[tuple[Request, ProbePlan]] = []
+    for number, case in enumerate((*casts, *bitcasts)):
+        is_bitcast = number >= len(casts)
+        words = "a bitcast to the same dtype" if is_bitcast else cast_words(case)
+        shape = (SHORTEST + STEP * number + (0 if is_bitcast else 1),)
+        probe = Probe(shape, number % count, after=words)
+        bits = probe.tensor(row.inputs)
+        before: Request = Cast(case, held_by(case, bits))
+        if is_bitcast:
+            pair = Pair(case.document, case.version, case.source, case.target)
+            before = Bitcast(pair.case(shape), bits)
+        turns.append((before, ProbePlan.of([probe], count)))
+    return turns
+
+
+def held_by(case: Case, bits: Bits) -> Bits:
+    """Patterns as the source of a case holds them."""
+    source = format_named(case.source)
+    storage = np.dtype(source.storage)
+    if bits.dtype == storage:
+        return bits & storage.type(source.mask) if source.is_numeric else bits
+    held: Bits = (bits.astype(np.uint64) & np.uint64(source.mask)).astype(storage)
+    return held

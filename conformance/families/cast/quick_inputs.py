@@ -1,0 +1,319 @@
+"""The inputs of the quick tier: every pattern up to 16 bits; of wider sources, a selection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.families.cast.number_inputs import SMALL_INTEGERS, numbers_to_write
+from conformance.families.cast.text_inputs import texts
+from oracles.protocol import Bits
+from oracles.reference.breakpoints import breakpoints, distinct, ties
+from oracles.reference.staircase import stretches
+from specs.branches import Ruling
+from specs.cases import Case
+from specs.formats import EXHAUSTIVE_BITS, Format, format_named
+
+UNSWEPT_BITS = 64
+"""Sources of this width are swept at no tier, so that the selection looks closer."""
+RANGES = 8
+"""Equal parts of each binade, in each of which an unswept source has inputs."""
+FLIPPED, FLIPPED_SWEPT = 64, 16
+"""Breakpoints of an unswept source, and of one of 32 bits, with each single bit flipped."""
+SAMPLED_STEPS = 512
+"""Breakpoints that are sampled where a wide target has too many to visit all."""
+COARSE, COARSE_INTEGER = 1, 5
+"""Binary digits, all values of which are asked: of floats after the first, of integers all."""
+LOWEST_STEPS, STEPS_BY_RULE = 8, 64
+"""Numbers of lowest and of evenly spaced target values, whose ties have each bit flipped."""
+TIES_WITH_PAIRS, TIES_WITH_CHANCE, TIMES = 4, 12, 256
+"""Ties with each two bits and each stretch of bits flipped, and ties with random bits below.
+
+``TIMES`` is how often bits are drawn for each of the latter.
+"""
+GRIDS = (7, 10)
+"""Digits of bfloat16 and float16 after the first: some values of each are asked."""
+ON_GRIDS = 128
+AROUND = 12
+"""Patterns per breakpoint: a value and a midpoint, each with both neighbors, of both signs."""
+
+
+def inputs_of(
+    case: Case, ruling: Ruling, seed: int, max_examples: int, few_shapes: bool = False
+) -> Bits:
+    """All inputs that a case is judged on, in the order of their patterns.
+
+    A case that must be refused needs only two inputs. Where each shape costs a compilation
+    (``few_shapes``), it is asked the same inputs as the pair's other cases, to reuse their program.
+    """
+    if case.example is not None:
+        return np.array([given for given, _ in ruling.worked], ruling.source.storage)
+    needs_two_inputs = ruling.is_rejection and not few_shapes
+    if needs_two_inputs or not (ruling.source.is_numeric or ruling.source.kind == "text"):
+        return one_of_each(ruling.source)
+    if ruling.on_the_way and ruling.source.bits > EXHAUSTIVE_BITS:
+        return inputs_through(ruling.source, ruling.target, ruling.on_the_way, seed, max_examples)
+    return quick_inputs(case.source, case.target, seed, max_examples)
+
+
+@lru_cache(maxsize=8)
+def inputs_through(
+    source: Format, target: Format, on_the_way: tuple[Format, ...], seed: int, max_examples: int
+) -> Bits:
+    """The quick tier's inputs where values go through other formats before the target.
+
+    They are those of casts to each of the formats, and the ends of the staircase's stretches.
+    """
+    parts = [
+        quick_inputs(source.name, each.name, seed, max_examples).astype(np.uint64)
+        for each in (target, *on_the_way)
+    ]
+    ends = [(each.first, each.last) for each in stretches(source, target, on_the_way)]
+    parts.append(np.array(ends, np.uint64).ravel())
+    return distinct(np.concatenate(parts)).astype(source.storage)
+
+
+def few_inputs(case: Case, ruling: Ruling, most: int) -> Bits:
+    """At most about ``most`` inputs, for a file: all specials, and as many breakpoints as fit."""
+    source = ruling.source
+    if case.example is not None or not source.is_numeric or 1 << source.bits <= most:
+        return inputs_of(case, ruling, 0, 0)
+    ways = [each.name for each in (ruling.target, *ruling.on_the_way)]
+    parts = [few_patterns(source.name, name, most // len(ways)) for name in ways]
+    return distinct(np.concatenate(parts)) if ruling.on_the_way else parts[0]
+
+
+@lru_cache(maxsize=8)
+def few_patterns(source_name: str, target_name: str, most: int) -> Bits:
+    """At most about ``most`` patterns of a wide source: all specials, then breakpoints."""
+    source, target = format_named(source_name), format_named(target_name)
+    codes = _specials(source)
+    if target.is_numeric:
+        chance = np.random.default_rng(crc32(f"{source_name}/{target_name}".encode()))
+        steps = _steps(source, target, chance)
+        room = max(2, (most - codes.size) // AROUND)
+        if steps.size > room:
+            steps = steps[np.linspace(0, steps.size - 1, room).astype(np.intp)]
+        codes = distinct(np.concatenate([codes, breakpoints(source, target, steps)]))
+    return codes.astype(source.storage)
+
+
+@cache
+def one_of_each(source: Format) -> Bits:
+    """A zero and a one: enough for a request that must be refused whatever its values."""
+    if source.kind == "text":
+        return np.array(["0", "1"], object)
+    if source.kind == "complex":
+        return np.zeros(2, source.storage)
+    return np.array(sorted({0, source.one_code}), source.storage)
+
+
+@lru_cache(maxsize=8)
+def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: int) -> Bits:
+    """The quick tier's inputs for a pair, the same for every document and mode."""
+    source, target = format_named(source_name), format_named(target_name)
+    chance = np.random.default_rng([seed, crc32(f"{source_name}/{target_name}".encode())])
+    if source.kind == "text":
+        return np.array(texts(target, chance, max_examples), object)
+    if source.bits <= EXHAUSTIVE_BITS:
+        return every_pattern(source)
+    parts = [_specials(source)]
+    if target.is_numeric:
+        parts.append(breakpoints(source, target, _steps(source, target, chance)))
+        parts.append(_beside_ties(source, target, seed))
+        # The other parts have generators of their own, so that the random inputs stay what they
+        # were.
+        if source.bits >= UNSWEPT_BITS:
+            parts.append(_with_flipped_bits(source, parts[-1], FLIPPED, chance))
+        else:
+            own = np.random.default_rng([seed, 1])
+            parts.append(_with_flipped_bits(source, parts[-1], FLIPPED_SWEPT, own))
+            parts.append(_coarse(source, seed))
+        parts.append(_above_ties(source, target, seed))
+    elif target.kind == "text":
+        own = np.random.default_rng([seed, 3])
+        parts.append(numbers_to_write(source, own))
+    if source.bits >= UNSWEPT_BITS and source.is_integral:
+        codes = _even_and_odd(source, RANGES, chance)
+        parts += [codes, source.mask - codes] if source.is_signed else [codes]
+    parts.append(chance.integers(0, source.mask, max_examples, np.uint64, endpoint=True))
+    return distinct(np.concatenate(parts)).astype(source.storage)
+
+
+def _steps(source: Format, target: Format, chance: np.random.Generator) -> NDArray[np.uint64]:
+    """Target values at which to look: all of a narrow target, ends and a sample of a wide one.
+
+    The sample has an even and an odd value of each binade, each with the midpoint after it; of
+    sources that no tier sweeps, in each of several ranges of the binade.
+    Between integers nothing rounds, so that only the ends matter.
+    """
+    if target.bits <= EXHAUSTIVE_BITS and not (source.is_integral and target.is_integral):
+        return np.arange(target.max_code + 1, dtype=np.uint64)
+    sample = chance.integers(0, target.max_code, SAMPLED_STEPS, np.uint64, endpoint=True)
+    fields = range(target.entry.mantissa, target.bits) if target.kind == "float" else range(64)
+    edges = [code for place in fields if (code := 1 << place) <= target.max_code]
+    near = [code + step for code in (0, 1, *edges, target.max_code) for step in (-1, 0, 1)]
+    inside = [code for code in near if 0 <= code <= target.max_code]
+    ranges = RANGES if source.bits >= UNSWEPT_BITS else 1
+    both = _even_and_odd(target, ranges, chance) if _rounds(source, target) else sample
+    return np.unique(np.concatenate([sample, both, np.array(inside, np.uint64)]))
+
+
+def _rounds(source: Format, target: Format) -> bool:
+    """Whether a source has values between two of the target's."""
+    if target.is_integral:
+        return source.kind == "float"
+    digits = source.bits - source.is_signed if source.is_integral else source.precision
+    return digits > target.precision
+
+
+def _even_and_odd(target: Format, ranges: int, chance: np.random.Generator) -> NDArray[np.uint64]:
+    """An even and an odd pattern of each range of each binade.
+
+    Their midpoints are rounded in opposite ways.
+    """
+    mantissa = target.entry.mantissa if target.kind == "float" else target.bits
+    starts = [1 << place for place in range(mantissa)]
+    sizes = starts.copy()
+    if target.kind == "float":
+        normal = [field << mantissa for field in range(1, 1 << target.entry.exponent)]
+        starts += normal
+        sizes += [1 << mantissa] * len(normal)
+    # A binade with fewer patterns than ranges has a range for each pattern.
+    widths = np.array([max(size // ranges, 1) for size in sizes], np.uint64)
+    parts = np.arange(ranges, dtype=np.uint64)
+    bounds = np.array(starts, np.uint64)[:, None] + parts * widths[:, None]
+    bounds = bounds[parts < np.array(sizes, np.uint64)[:, None]]
+    widths = np.repeat(widths, np.minimum(np.array(sizes, np.uint64), ranges).astype(np.intp))
+    codes = bounds + chance.integers(0, widths, dtype=np.uint64)
+    both = np.concatenate([codes & ~np.uint64(1), codes | np.uint64(1)])
+    return np.asarray(both[both <= target.max_code], np.uint64)
+
+
+def _with_flipped_bits(
+    source: Format, codes: NDArray[np.uint64], count: int, chance: np.random.Generator
+) -> NDArray[np.uint64]:
+    """Flip each bit of some patterns, one at a time, so that one bit alone decides near a tie."""
+    some = chance.choice(codes, min(count, codes.size), replace=False)
+    bits = np.uint64(1) << np.arange(source.bits, dtype=np.uint64)
+    return np.asarray(some[:, None] ^ bits, np.uint64).ravel()
+
+
+def _beside_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64]:
+    """Ties with one bit flipped, in every part of the target's range, and some with more."""
+    chance = np.random.default_rng([seed, 3])
+    most = max(target.max_code // STEPS_BY_RULE, 1)
+    spread = np.array([target.max_code * step // STEPS_BY_RULE for step in range(STEPS_BY_RULE)])
+    spread = spread.astype(np.uint64) + chance.integers(0, most, STEPS_BY_RULE, np.uint64)
+    lowest = np.arange(min(LOWEST_STEPS, target.max_code), dtype=np.uint64)
+    found = ties(source, target, np.unique(np.concatenate([lowest, spread])))
+    if not found.size:
+        return found
+    bits = np.uint64(1) << np.arange(source.bits, dtype=np.uint64)
+    pairs = np.unique(bits[:, None] | bits)
+    last, first = np.tril_indices(source.bits)
+    stretches = (bits[last] << np.uint64(1)) - bits[first]
+    some, more = (
+        found[np.linspace(0, found.size - 1, count).astype(np.intp)]
+        for count in (TIES_WITH_PAIRS, TIES_WITH_CHANCE)
+    )
+    below = (more & (~more + np.uint64(1))) - np.uint64(1)
+    any_bits = chance.integers(0, source.mask, (more.size, TIMES), np.uint64)
+    flipped = [
+        (found[:, None] ^ bits).ravel(),
+        (some[:, None] ^ np.concatenate([pairs, stretches])).ravel(),
+        (more[:, None] | any_bits & below[:, None]).ravel(),
+    ]
+    return np.asarray(np.concatenate(flipped), np.uint64)
+
+
+def _above_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64]:
+    """A tie of each binade of the target, of each sign, with each single bit below it set.
+
+    A kernel merges these bits into one, which says that something is left. If it omits some, a
+    value above an even value's tie rounds down. How many there are depends on the exponent, so
+    every one counts.
+    """
+    codes = _even_and_odd(target, 1, np.random.default_rng([seed, 4]))
+    found = ties(source, target, np.unique(codes[codes & np.uint64(1) == 0]))
+    if not found.size:
+        return found
+    bits = np.uint64(1) << np.arange(source.bits, dtype=np.uint64)
+    lowest = found & (~found + np.uint64(1))
+    above = (found[:, None] | bits)[bits < lowest[:, None]]
+    if not source.is_signed:
+        return above
+    negative = (
+        above | np.uint64(source.sign_bit) if source.kind == "float" else ~above + np.uint64(1)
+    )
+    return np.concatenate([above, negative & np.uint64(source.mask)])
+
+
+@lru_cache(maxsize=4)
+def _coarse(source: Format, seed: int) -> NDArray[np.uint64]:
+    """Values of a source of 32 bits with few digits, as data has them: most low bits are zero.
+
+    Of a float each value of a binade with ``COARSE`` digits, of each sign; some on the grids of
+    narrower floats; small integers. Of an integer, small ones at each place.
+    """
+    if source.is_integral:
+        odd = np.arange(1, 1 << COARSE_INTEGER, 2, dtype=np.uint64)
+        places = np.arange(source.bits - COARSE_INTEGER, dtype=np.uint64)
+        values = (odd[:, None] << places).ravel()
+        return np.concatenate([values, np.uint64(source.mask) - values + np.uint64(1)])
+    mantissa = source.entry.mantissa
+    rows = np.arange((source.max_code >> mantissa) + 1 << COARSE, dtype=np.uint64)
+    parts = [rows << np.uint64(mantissa - COARSE)]
+    # The leading digits of a subnormal determine how far it is shifted; tables have a row for each
+    # leading byte.
+    odd = np.arange(1, 1 << COARSE_INTEGER, 2, dtype=np.uint64)
+    places = np.arange(mantissa - COARSE_INTEGER + 1, dtype=np.uint64)
+    parts.append((odd[:, None] << places).ravel())
+    leading = np.arange(1, 1 << 8, dtype=np.uint64)[:, None]
+    bytes_in = leading << np.arange(0, mantissa, 8, dtype=np.uint64)
+    parts.append(bytes_in[bytes_in < 1 << mantissa])
+    chance = np.random.default_rng([seed, 2])
+    for digits in GRIDS:
+        some = chance.integers(0, source.max_code, ON_GRIDS, np.uint64)
+        parts.append(some >> np.uint64(mantissa - digits) << np.uint64(mantissa - digits))
+    whole = SMALL_INTEGERS.astype(np.float32)
+    parts.append(whole.view(source.storage).astype(np.uint64))
+    codes = np.concatenate(parts)
+    return np.concatenate([codes, codes | np.uint64(source.sign_bit)])
+
+
+@cache
+def every_pattern(source: Format) -> Bits:
+    """All patterns; one array for all targets, so that what is computed from it can be cached."""
+    patterns = np.arange(1 << source.bits, dtype=source.storage)
+    patterns.flags.writeable = False
+    return patterns
+
+
+@cache
+def _specials(source: Format) -> NDArray[np.uint64]:
+    """The ends, all classes of NaN, every single bit, every power of two and its neighbors."""
+    codes = {0, 1, source.mask, source.sign_bit, source.max_code, source.lowest_code}
+    for place in range(source.bits):
+        for step in (-1, 0, 1):
+            codes.add(((1 << place) + step) & source.mask)
+            codes.add((source.mask + 1 - (1 << place) + step) & source.mask)
+    if source.kind == "float":
+        codes.update(_float_specials(source))
+    return np.array(sorted(codes), np.uint64)
+
+
+def _float_specials(source: Format) -> Iterator[int]:
+    mantissa = source.entry.mantissa
+    for sign in (0, source.sign_bit):
+        for field in range(1 << source.entry.exponent):
+            power = sign | field << mantissa
+            yield from (power, power + 1, power + (1 << mantissa) - 1)
+    for nans in source.nan_codes:
+        quiet = nans.start - 1 | 1 << (mantissa - 1)
+        yield from (nans.start, nans.stop - 1, quiet, quiet + 1, quiet - 1)
+        yield from ((nans.start - 1) | 1 << place for place in range(mantissa))

@@ -1,0 +1,144 @@
+"""Asks a cast again in tensors of every rank: it must keep the shape and the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.judging.asking import Ask
+from conformance.judging.shape_choice import Shape
+from conformance.judging.values import (
+    Departed,
+    ValueAnswer,
+    batch_answers,
+    batch_requests,
+    value_request,
+)
+from conformance.judging.verdicts import problem_of
+from oracles.adapters.script_text import UNEVEN
+from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Raised, Unanswered
+from oracles.protocol import Bits
+from oracles.reference.expectations import Expected
+from oracles.tensor_batch import TensorBatch
+from reports.grading.allowed_answers import grade_answers
+from reports.grading.grades import ALLOWED, Grades
+from reports.problems import BrokenPromise, ChangesWithShape, Problem, Unoffered
+from specs.branches import Ruling
+from specs.cases import Case
+from specs.tensor_rules import tensor_rule
+
+PLANS_KEPT = 256
+
+
+@dataclass(frozen=True)
+class FaultyTensor:
+    """A problem, and a tensor that shows it; ``further`` are those of other tensors that raise."""
+
+    problem: Problem
+    bits: Bits
+    further: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True)
+class ShortRow:
+    """A few inputs of a case that were asked in a row before all of them, and the answer."""
+
+    picked: NDArray[np.intp]
+    answer: ValueAnswer
+
+
+@lru_cache(PLANS_KEPT)
+def shape_picks(
+    document: str, version: str, shapes: tuple[Shape, ...], count: int
+) -> dict[Shape, NDArray[np.intp]]:
+    """Which of ``count`` inputs fill each shape that a document wants kept.
+
+    The first and the last are in each shape that has room.
+    """
+    return {
+        shape: np.linspace(0, count - 1, prod(shape)).astype(np.intp)
+        for shape in shapes
+        if tensor_rule(document, version, shape).keeps_shape
+    }
+
+
+def _picked(case: Case, shapes: tuple[Shape, ...], grades: Grades) -> dict[Shape, NDArray[np.intp]]:
+    """The places of the inputs in each shape, all of which were answered right in one row."""
+    sound = np.flatnonzero(grades == ALLOWED)
+    if case.example is not None or not sound.size:
+        return {}
+    picks = shape_picks(case.document, case.version, shapes, sound.size)
+    return picks if sound.size == grades.size else {at: sound[each] for at, each in picks.items()}
+
+
+def shape_fault(
+    case: Case,
+    rules: Ruling,
+    inputs: Bits,
+    expected: Expected,
+    answer: Bits,
+    grades: Grades,
+    shapes: tuple[Shape, ...],
+    before: ShortRow | None = None,
+) -> Ask[list[FaultyTensor]]:
+    """Return the fault of the first shape that is not kept, or that makes a right answer wrong.
+
+    A row that came before is the first of the shapes.
+
+    If a shape raises an error, its fault lists the other shapes that do. Raises ``Unanswered`` if
+    the backend crashes in a shape.
+    """
+    places = _picked(case, shapes, grades)
+    none = np.zeros(0, np.intp)
+    elements = inputs[np.concatenate([*places.values(), none], dtype=np.intp)]
+    batch = TensorBatch(elements, [*places])
+    replies = yield batch_requests(case, batch)
+    asked = [*places.items()]
+    answers: Iterator[ValueAnswer] = batch_answers(case, batch, replies)
+    if before is not None and (grades[before.picked] == ALLOWED).all():
+        asked.insert(0, (before.picked.shape, before.picked))
+        answers = chain([before.answer], answers)
+    for number, (shape, picked) in enumerate(asked, 1):
+        rule = tensor_rule(case.document, case.version, shape)
+        where, named = f"shape {shape}", (rule.rule, rule.clause, rule.level)
+        problem: Problem | None = None
+        shown = inputs[picked].reshape(shape)
+        match next(answers):
+            case Answered(value):
+                again = value.reshape(-1)
+                if (again != answer[picked]).any():
+                    regraded = grade_answers(rules, inputs[picked], expected.at(picked), again)
+                    if (wrong := regraded != ALLOWED).any():
+                        problem = ChangesWithShape(*named, shape)
+                        shown = np.resize(inputs[picked[wrong][:1]], UNEVEN)
+            case Declined(text):
+                problem = Unoffered(text, where)
+            case Departed(promise):
+                problem = BrokenPromise(*named, promise.promise, promise.facts, where)
+            case Raised() | Malformed() as missing:
+                by_rule = dict(zip(("rule", "clause", "level"), named, strict=True))
+                problem = problem_of(missing, where, **by_rule)
+                rest = {at: inputs[picked].reshape(at) for at, picked in asked[number:]}
+                further = yield from _also_raising(case, rest)
+                return [FaultyTensor(problem, shown, further)]
+            case Crashed() as crashed:
+                raise Unanswered(crashed)
+        if problem is not None:
+            return [FaultyTensor(problem, shown)]
+    return []
+
+
+def _also_raising(case: Case, tensors: Mapping[Shape, Bits]) -> Ask[tuple[Problem, ...]]:
+    """The problems of those tensors that raise an error too."""
+    replies = yield [value_request(case, bits) for bits in tensors.values()]
+    return tuple(
+        problem_of(reply, f"shape {shape}")
+        for shape, reply in zip(tensors, replies, strict=True)
+        if isinstance(reply, Raised)
+    )

@@ -1,0 +1,5 @@
+"""Chains: casts one after another, in one program."""
+
+from conformance.families.chains.mechanisms import says
+
+__all__ = ["says"]

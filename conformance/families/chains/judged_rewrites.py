@@ -1,0 +1,51 @@
+"""What optimizers make of chains, rule by rule: the table that ``lab.removable`` made."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from conformance.families.chains.removable_casts import FOLDER, RemovableCast
+from specs.model.strict_model import StrictModel
+from specs.release import VERSION
+
+FILE = "rewrites.json"
+
+
+class Rewritten(StrictModel):
+    """The changes that a rule, or an installed optimizer, makes to the chains of an edition.
+
+    ``answers`` counts the chains that it changes by whether it may; ``worst`` is the most telling
+    one of those that it may not. ``weaker`` counts those that it may, but that then require less of
+    some input. ``refused`` counts chains for which it makes no model.
+    """
+
+    name: str
+    edition: str
+    asked: int
+    refused: int = 0
+    answers: dict[str, int]
+    weaker: int = 0
+    worst: RemovableCast | None = None
+
+
+class RewrittenChains(StrictModel):
+    """All rules and installed optimizers, as JSON."""
+
+    suite: str = VERSION
+    date: str
+    rules: tuple[Rewritten, ...]
+    installed: tuple[Rewritten, ...]
+
+
+def write_rewrites(every: RewrittenChains, folder: Path) -> Path:
+    """Write what was found; return the file."""
+    path = folder / FILE
+    path.write_text(every.model_dump_json(exclude_none=True, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+@cache
+def judged_rewrites() -> RewrittenChains:
+    """Read what the lab found."""
+    return RewrittenChains.model_validate_json((FOLDER / FILE).read_bytes())

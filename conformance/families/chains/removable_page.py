@@ -1,0 +1,175 @@
+"""Writes which casts may be left out as a page: counts first, then a matrix per middle dtype."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import wrap
+
+from conformance.families.chains.removable_casts import RemovableCast, RemovableCasts
+from reports.findings.finding_text import datum_words
+from specs.chains import chain_named
+from specs.rewrites import rewrites
+
+WIDTH = 100
+WORDS: Mapping[str, str] = {
+    "always": "may always be left out",
+    "always weaker": "may always be left out, and less is then required of some inputs",
+    "always unknown": "may always be left out; whether less is then required is not decided",
+    "defined": "may be left out where the chain is defined",
+    "defined weaker": "may be left out where the chain is defined, and less is then required",
+    "defined unknown": "may be left out where the chain is defined; what is required, not decided",
+    "never required": "may not be left out: the document requires another result",
+    "never recommended": "may not be left out: the document recommends another result",
+    "unlisted": "may not be left out: the document lists no cast from end to end",
+    "unknown": "not decided in time",
+}
+"""The description of a chain, by its answer, the level of what it decides, and what is required."""
+SIGNS: Mapping[str, str] = {
+    "always": "=",
+    "always weaker": "~",
+    "always unknown": "?",
+    "defined": "o",
+    "defined weaker": "c",
+    "defined unknown": "?",
+    "never required": "!",
+    "never recommended": "·",
+    "unlisted": "-",
+    "unknown": "?",
+}
+UNEQUAL = ("weaker", "unknown")
+"""The answers on strictness that a page and a summary name."""
+
+
+def answer_of(found: RemovableCast) -> str:
+    """The answer, with the level for which a cast may not be left out."""
+    return f"{found.removable} {found.level}".rstrip()
+
+
+def standing_of(found: RemovableCast) -> str:
+    """The answer, with whether less is required if a cast is left out."""
+    return answer_of(found) + (f" {found.strictness}" if found.strictness in UNEQUAL else "")
+
+
+def summary_lines(found: Iterable[RemovableCast]) -> Iterator[str]:
+    """How many chains have each answer."""
+    counts = Counter(map(standing_of, found))
+    for answer, words in WORDS.items():
+        if counts[answer]:
+            yield f"{counts[answer]:>7,}  {words}"
+
+
+def found_lines(found: RemovableCast) -> Iterator[str]:
+    """Describe what is known of one chain, and the rules by which optimizers rewrite it."""
+    chain = chain_named(found.chain)
+    yield found.chain
+    yield f"  the cast to {chain.dtypes[1]} {WORDS[standing_of(found)]}"
+    if found.counterexample is not None:
+        given, kept, other = counterexample_words(found)
+        yield f"  {given} gives {kept}"
+        yield f"  {found.instead} gives {other}"
+    else:
+        yield f"  known by: {found.known_by}"
+    if found.weakening is not None:
+        given = datum_words(chain.source, found.weakening.input)
+        yield f"  the chain requires its answer to {given}"
+        yield f"  {found.instead} only recommends it"
+    document = f"{chain.steps[0].document}:"
+    named = [
+        name
+        for name, rule in rewrites().rewrites.items()
+        if rule.edition.startswith(document) and rewrites().applies(rule, chain)
+    ]
+    if named:
+        words = f"rules that rewrite it: {', '.join(named)}"
+        yield from wrap(
+            words, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        )
+
+
+def counterexample_words(found: RemovableCast) -> tuple[str, str, str]:
+    """The input of a counterexample, the results of the chain, and those of what replaces it."""
+    assert found.counterexample is not None
+    given, chain = found.counterexample, chain_named(found.chain)
+    kept, other = (
+        " or ".join(datum_words(chain.target, each) for each in words)
+        for words in (given.chain, given.instead)
+    )
+    return datum_words(chain.source, given.input), kept, other
+
+
+def page(every: RemovableCasts) -> str:
+    """Return the page as Markdown."""
+    return "\n".join([*_head(every), *_matrices(every.chains), ""])
+
+
+def _head(every: RemovableCasts) -> Iterator[str]:
+    found, edition = every.chains, every.edition
+    yield f"# Which casts may be left out: {edition}"
+    yield ""
+    yield (
+        f"Made by `castigate chains {edition} --page FILE` (castigate {every.suite}, {every.date}),"
+        " from the document's rules alone. In a chain A→B→C the cast to B may be left out where all"
+        " that the cast A→C may give is what the chain may give."
+    )
+    yield ""
+    yield "| sign | chains | the cast in the middle |"
+    yield "|---|---|---|"
+    counts = Counter(map(standing_of, found))
+    for answer, words in WORDS.items():
+        if SIGNS[answer] == SIGNS["unknown"] and answer != "unknown" and not counts[answer]:
+            continue
+        yield f"| `{SIGNS[answer]}` | {counts[answer]:,} | {words} |"
+    yield ""
+    weaker = [each for each in found if each.weakening is not None]
+    if weaker:
+        yield (
+            "Less is then required where for some input the document requires each cast of the"
+            " chain, and only recommends the cast A→C, which gives the same. Another answer of a"
+            f" backend violates the chain there, and only deviates from A→C. {_example(weaker)}"
+            " `--json FILE` has such an input of each chain."
+        )
+        yield ""
+    methods = Counter(each.known_by for each in found)
+    ways = ", ".join(f"{methods[each]:,} by {each}" for each in sorted(methods))
+    yield f"All {len(found):,} chains of two casts, in all modes: {ways}."
+    yield ""
+    yield "The matrices show the default modes. Rows are A, columns C."
+
+
+def _example(weaker: Sequence[RemovableCast]) -> str:
+    """The first chain of which less is required, as a sentence."""
+    first = weaker[0]
+    assert first.weakening is not None
+    given = datum_words(chain_named(first.chain).source, first.weakening.input)
+    return f"The first is `{first.chain}` of {given}."
+
+
+def _matrices(found: Sequence[RemovableCast]) -> Iterator[str]:
+    signs: dict[tuple[str, ...], str] = {}
+    for each in found:
+        chain = chain_named(each.chain)
+        # The first chain of a path has the default modes.
+        signs.setdefault(chain.dtypes, SIGNS[standing_of(each)])
+    dtypes = list(dict.fromkeys(path[0] for path in signs))
+    for middle in dict.fromkeys(path[1] for path in signs):
+        targets = [each for each in dtypes if any(p[1:] == (middle, each) for p in signs)]
+        yield ""
+        yield f"## Through {middle}"
+        yield ""
+        yield "```text"
+        width = max(map(len, dtypes))
+        for line in _column_names(targets):
+            yield f"{'':{width}} {line}".rstrip()
+        for source in dtypes:
+            row = [signs.get((source, middle, target), " ") for target in targets]
+            if set(row) != {" "}:
+                yield f"{source:{width}} {' '.join(row)}".rstrip()
+        yield "```"
+
+
+def _column_names(names: Sequence[str]) -> Iterator[str]:
+    """Names from top to bottom, one letter per line, ending at the same line."""
+    height = max(map(len, names))
+    for line in zip(*(name.rjust(height) for name in names), strict=True):
+        yield " ".join(line)

@@ -1,0 +1,365 @@
+"""Scales, zero points and inputs that tell one way of quantizing from another.
+
+Of a quantization the inputs lie at every tie between two codes, with both neighbors, and where the
+codes end; of a dequantization they are codes. Scales and zero points are few, because each request
+costs a call. Where scales lie along an axis or in blocks, all of them are in one tensor.
+
+The elements of one request are asked once more in tensors that kernels treat otherwise. A row of a
+few hundred elements is quantized by one thread, and by the loop for contiguous memory. Long rows
+are shared among threads, and a tensor with steps or with its channels last has loops of its own.
+Each element must give what it gives in the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from conformance.families.quantization.grading import Elements
+from conformance.families.quantization.kernels import codes_of, nearest, values_of
+from conformance.judging.probe import Probe
+from oracles.protocol import Bits
+from specs.cases import Case
+from specs.formats import EXHAUSTIVE_BITS, Format
+from specs.loader import document_named
+from specs.pair_conditions import value_of
+from specs.quantization_cases import AXIS, BLOCK_SIZE, FORM
+from specs.quantization_ruling import Formula, formula
+
+SCALES: tuple[Fraction, ...] = (
+    Fraction(1, 3), Fraction(1, 10), Fraction(1, 4), Fraction(1, 255), Fraction(77, 100),
+)  # fmt: skip
+"""Scales as people write them, rounded to the dtype of the scale; the format's ends come next."""
+MORE_SCALES: tuple[Fraction, ...] = (
+    Fraction(1), Fraction(1, 49), Fraction(7, 5), Fraction(2, 3), Fraction(3), Fraction(1, 127),
+)  # fmt: skip
+INTEGER_SCALES = (3, 7, 1, 2, 255, 49, 1 << 20, (1 << 31) - 1, 10, 6, 33)
+EXPONENT_SCALES = (-2, 0, -7, 3, -126, 127, 1, -1, 5, -24, -8)
+"""The exponents of scales that are powers of two by their format."""
+TENSORS = 7
+"""Scales of the form `tensor`, each in a request of its own."""
+SHORTEST = 2
+"""Elements of the last block of a row: so few that blocks of equal length would be shorter."""
+MOST_TIES = 40
+"""The most codes beside whose ties inputs are asked."""
+SEED = 46
+DRAWN = 96
+"""Inputs that are drawn at random, about evenly among the codes."""
+BEYOND_INTEGERS = 2.0 ** np.array([31, 32, 63, 64])
+"""Quotients beyond the integers of processors, before they are clamped to codes of fewer bits."""
+MOST_CODES = 1 << 10
+"""Random codes of a wide format that are dequantized."""
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The tensors of one request, and each element's own scale and zero point.
+
+    ``where`` are words for a tensor that kernels may treat otherwise than a short row.
+    """
+
+    tensors: dict[str, Bits]
+    scales: Bits
+    zeros: Bits | None
+    where: str = ""
+
+
+def telling_requests(case: Case, *, has_whole: bool = True) -> tuple[Given, ...]:
+    """The requests by which a case of quantize or dequantize is judged.
+
+    If one ``has_whole``, it asks all patterns of a source of up to 16 bits.
+    """
+    return _requests(formula(case), case.mode[FORM], keeps_ranks(case), has_whole)
+
+
+def tensors_of_element(case: Case, x: int, scale: int, zero: int | None) -> dict[str, Bits]:
+    """The tensors of a single element, in the form of its case."""
+    rules, form = formula(case), case.mode[FORM]
+    x_shape = {"tensor": (1,), "axis": (1, 1, 1), "block": (1, 1)}[form]
+    shape = x_shape
+    if not keeps_ranks(case):
+        shape = {"tensor": (), "axis": (1,), "block": (1, 1)}[form]
+    tensors = {
+        "x": np.full(x_shape, x, rules.source.storage),
+        "scale": np.full(shape, scale, rules.scale.storage),
+    }
+    if zero is not None:
+        tensors["zero"] = np.full(shape, zero, zero_format(rules).storage)
+    return tensors
+
+
+def keeps_ranks(case: Case) -> bool:
+    """Whether scales have the rank of the tensor, and zero points are always given."""
+    entry = document_named(case.document).entry.quantization
+    assert entry is not None
+    return entry.ranks == "kept"
+
+
+@lru_cache(64)
+def _requests(rules: Formula, form: str, keeps_ranks: bool, has_whole: bool) -> tuple[Given, ...]:
+    scales = telling_scales(rules.scale)
+    zeros = telling_zeros(zero_format(rules))
+    pairs = [(scale, zeros[number % len(zeros)]) for number, scale in enumerate(scales)]
+    match form:
+        case "axis":
+            return (_along_axis(rules, pairs, keeps_ranks),)
+        case "block":
+            return (_in_blocks(rules, pairs, keeps_ranks),)
+    return tuple(_of_tensors(rules, pairs[:TENSORS], keeps_ranks, has_whole))
+
+
+def zero_format(rules: Formula) -> Format:
+    """The format of zero points: that of the codes."""
+    return rules.source if rules.operation == "dequantize" else rules.target
+
+
+def _of_tensors(
+    rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bool, has_whole: bool
+) -> Iterator[Given]:
+    """One scale for each tensor; the first tensor has no zero point, if it can do without."""
+    shape = (1,) if keeps_ranks else ()
+    for number, (scale, zero) in enumerate(pairs):
+        x = telling_inputs(rules, scale, zero, is_whole=has_whole and number == 1)
+        tensors = {"x": x, "scale": np.full(shape, scale, rules.scale.storage)}
+        scales = np.full(x.shape, scale, rules.scale.storage)
+        if number == 0 and not keeps_ranks:
+            yield Given(tensors, scales, None)
+            continue
+        storage = zero_format(rules).storage
+        tensors["zero"] = np.full(shape, zero, storage)
+        yield Given(tensors, scales, np.full(x.shape, zero, storage))
+
+
+def _along_axis(rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bool) -> Given:
+    """The scales along the middle axis, whose length the first one shares.
+
+    So taking one for the other gives answers instead of an error.
+    """
+    count = len(pairs)
+    rows = [telling_inputs(rules, *pair, is_whole=False) for pair in pairs]
+    inner = max(-(-row.size // count) for row in rows)
+    x = np.stack([np.resize(row, (count, inner)) for row in rows], axis=AXIS)
+    scale, zero = _columns(rules, pairs)
+    shape = (1, count, 1)
+    along = shape if keeps_ranks else (count,)
+    tensors = {"x": x, "scale": scale.reshape(along), "zero": zero.reshape(along)}
+    scales, zeros = (np.broadcast_to(each.reshape(shape), x.shape) for each in (scale, zero))
+    return Given(tensors, scales, zeros)
+
+
+def _in_blocks(rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bool) -> Given:
+    """Rows of blocks, each row with its scales in another order.
+
+    The last block of a row is shorter, unless blocks must divide the row.
+    """
+    rows = [telling_inputs(rules, *pair, is_whole=False) for pair in pairs]
+    height = max(-(-row.size // BLOCK_SIZE) for row in rows)
+    values = np.stack([np.resize(row, (height, BLOCK_SIZE)) for row in rows])
+    place = np.arange(height)[:, None]
+    of_block = (np.arange(len(pairs)) + place) % len(pairs)
+    x = values[of_block, place].reshape(height, -1)
+    length = x.shape[AXIS] - (0 if keeps_ranks else BLOCK_SIZE - SHORTEST)
+    x = np.ascontiguousarray(x[:, :length])
+    scale, zero = (each[of_block] for each in _columns(rules, pairs))
+    scales, zeros = (np.repeat(each, BLOCK_SIZE, axis=AXIS)[:, :length] for each in (scale, zero))
+    return Given({"x": x, "scale": scale, "zero": zero}, scales, zeros)
+
+
+def _columns(rules: Formula, pairs: Sequence[tuple[int, int]]) -> tuple[Bits, Bits]:
+    scale, zero = zip(*pairs, strict=True)
+    return np.array(scale, rules.scale.storage), np.array(zero, zero_format(rules).storage)
+
+
+@lru_cache
+def telling_scales(fmt: Format) -> tuple[int, ...]:
+    """Patterns of positive scales of a format: common ones, the smallest and the largest."""
+    if fmt.is_integral:
+        return INTEGER_SCALES
+    if not fmt.entry.mantissa:
+        return tuple(fmt.entry.bias + exponent for exponent in EXPONENT_SCALES)
+    ends = (5, fmt.max_code, (1 << fmt.entry.mantissa) + 1)
+    common, more = (_patterns(fmt, values) for values in (SCALES, MORE_SCALES))
+    return (*common, *ends, *more)
+
+
+def _patterns(fmt: Format, values: Sequence[Fraction]) -> list[int]:
+    rounded = nearest(fmt, np.array([float(value) for value in values]))
+    return [int(code) for code in codes_of(fmt, rounded, rounded < 0)]
+
+
+@lru_cache
+def telling_zeros(fmt: Format) -> tuple[int, ...]:
+    """Patterns of zero points: 0, odd ones, both ends; of floats and wide integers 0 only."""
+    if not fmt.is_integral or fmt.bits > EXHAUSTIVE_BITS:
+        return (0,)
+    middle = 1 << (fmt.bits - 1)
+    return tuple(dict.fromkeys((0, 1, fmt.max_code, fmt.lowest_code, fmt.mask & (middle | 1), 3)))
+
+
+@lru_cache(256)
+def telling_inputs(rules: Formula, scale: int, zero: int, *, is_whole: bool) -> Bits:
+    """Inputs for one scale and zero point.
+
+    With ``is_whole``, all patterns of a source of up to 16 bits are asked, if the scale has the
+    dtype of the numbers.
+    """
+    source = rules.source
+    if rules.operation == "dequantize":
+        return _telling_codes(source, is_whole and rules.scale == rules.target)
+    is_plain = rules.scale == source == rules.precision
+    if is_whole and is_plain and source.bits <= EXHAUSTIVE_BITS:
+        return np.arange(1 << source.bits, dtype=source.storage)
+    factor = values_of(rules.scale, np.array([scale]))[0]
+    offset = values_of(rules.target, np.array([zero]))[0] if rules.target.is_integral else 0.0
+    wanted = (_steps(rules.target) - offset) * factor
+    drawn = np.random.default_rng(SEED).uniform(wanted.min(), wanted.max(), DRAWN)
+    near = np.unique(np.concatenate([_beside(source, wanted), _beside(source, drawn)[:DRAWN]]))
+    if rules.target.is_integral:
+        beyond = np.concatenate([BEYOND_INTEGERS, -BEYOND_INTEGERS]) * factor
+        near = np.concatenate([near, _beside(source, beyond)])
+    return np.unique(np.concatenate([near, _specials(source)])).astype(source.storage)
+
+
+def _telling_codes(source: Format, is_whole: bool) -> Bits:
+    if source.bits <= EXHAUSTIVE_BITS // 2 or (is_whole and source.bits <= EXHAUSTIVE_BITS):
+        return np.arange(1 << source.bits, dtype=source.storage)
+    drawn = np.random.default_rng(SEED).integers(0, source.mask, MOST_CODES, endpoint=True)
+    powers = [1 << exponent for exponent in range(source.bits)]
+    ends = [0, source.max_code, source.lowest_code, source.mask]
+    beside = [(each + step) & source.mask for each in (*powers, *ends) for step in (-1, 0, 1)]
+    return np.unique(np.concatenate([drawn, beside])).astype(source.storage)
+
+
+@lru_cache
+def _steps(target: Format) -> Bits:
+    """Quotients at which the code changes, and those in the middle of a code's range."""
+    if target.is_integral:
+        low, high = (int(value_of(target, code)) for code in (target.lowest_code, target.max_code))
+        codes = np.unique([*range(low - 2, low + 3), *range(high - 2, high + 3)])
+        if high - low > MOST_TIES:
+            few = np.random.default_rng(SEED).integers(low, high, MOST_TIES - 16)
+            codes = np.unique([*codes, *few, *(each for each in range(-4, 4) if each >= low)])
+        else:
+            codes = np.arange(low - 2, high + 3)
+        return np.concatenate([codes, codes + 0.5])
+    magnitudes = [float(value_of(target, code)) for code in range(target.max_code + 1)]
+    largest, step = magnitudes[-1], magnitudes[-1] - magnitudes[-2]
+    codes = np.array([*magnitudes, largest + step, largest + 2 * step])
+    if codes.size > MOST_TIES:
+        few = np.random.default_rng(SEED).choice(codes.size - 1, MOST_TIES - 8, replace=False)
+        kept = np.unique([*few, 0, 1, *range(codes.size - 6, codes.size - 1)])
+    else:
+        kept = np.arange(codes.size - 1)
+    points = np.concatenate([codes[kept], (codes[kept] + codes[kept + 1]) / 2])
+    return np.concatenate([points, -points])
+
+
+def _beside(source: Format, values: Bits) -> Bits:
+    """The patterns nearest to some values, and those beside them."""
+    low, high = (float(value_of(source, code)) for code in (source.lowest_code, source.max_code))
+    limited = np.clip(values, low, high)
+    codes = codes_of(source, nearest(source, limited), limited < 0)
+    return np.unique([(codes + step) & source.mask for step in (0, -1, 1)])
+
+
+@lru_cache
+def _specials(source: Format) -> Bits:
+    """Zeros, the smallest and the largest numbers, infinities and NaNs."""
+    sign = source.sign_bit
+    codes = [0, 1, source.max_code, source.lowest_code]
+    if source.is_integral:
+        odd = (1 << 24) + 1
+        return np.array([*codes, source.mask, odd, -odd & source.mask])
+    codes += [1 << source.entry.mantissa, source.infinity_code, source.nan_codes[0][-1]]
+    return np.array([*codes, *(code | sign for code in codes)])
+
+
+def layouts(case: Case, given: Given) -> dict[str, Elements]:
+    """The elements in a row with their scales and zero points, by the names of layouts.
+
+    The right layout has the name "".
+    """
+    found = {"": _elements(given, given.scales, given.zeros)}
+    for name, spread in _others(case, given):
+        scales = spread(given.tensors["scale"])
+        zeros = spread(given.tensors["zero"]) if "zero" in given.tensors else None
+        found[name] = _elements(given, scales, zeros)
+    return found
+
+
+def _elements(given: Given, scales: Bits, zeros: Bits | None) -> Elements:
+    zero = None if zeros is None else zeros.reshape(-1)
+    return Elements(given.tensors["x"].reshape(-1), scales.reshape(-1), zero)
+
+
+def _others(case: Case, given: Given) -> Iterator[tuple[str, Callable[[Bits], Bits]]]:
+    shape, count = given.tensors["x"].shape, given.tensors["scale"].size
+    if case.mode[FORM] == "axis":
+        yield "takes-one-scale", lambda values: np.broadcast_to(values.reshape(-1)[0], shape)
+        first = (count, *[1] * (len(shape) - 1))
+        yield "takes-another-axis", lambda values: np.broadcast_to(values.reshape(first), shape)
+    if case.mode[FORM] == "block":
+        columns = given.tensors["scale"].shape[AXIS]
+        length = shape[AXIS]
+        size = -(-length // columns)
+        place = np.arange(length)
+        if size != BLOCK_SIZE:
+            yield "takes-blocks-of-another-size", lambda values: values[:, place // size]
+        yield "repeats-scales-in-turn", lambda values: values[:, place % columns]
+
+
+LONG = 16_411
+"""Elements of the long row: more than one thread's share, and a few beyond a whole block."""
+CHANNELS = 5
+"""The second dimension of a batch of images whose channels lie innermost in memory."""
+
+
+def further_requests(case: Case, given: Sequence[Given]) -> tuple[Given, ...]:
+    """The elements of the last request in other tensors; scales along these have steps, too."""
+    return _further(case.mode[FORM], given[-1])
+
+
+@lru_cache(64)
+def _further(form: str, given: Given) -> tuple[Given, ...]:
+    """One object for all cases that share a request, so that what is expected is remembered."""
+    x = given.tensors["x"]
+    match form:
+        case "tensor":
+            images = (2, CHANNELS, 3, -(-x.size // (6 * CHANNELS)))
+            probes = [
+                Probe((LONG,)),
+                Probe(x.shape, steps=(2,)),
+                Probe(images, order=(0, 2, 3, 1)),
+            ]
+        case "axis":
+            probes = [Probe(x.shape, order=(0, 2, 1)), Probe(x.shape, steps=(1, 1, 2))]
+        case _:
+            probes = [Probe(x.shape, order=(1, 0)), Probe(x.shape, steps=(1, 2))]
+    return tuple(_in_tensor(given, each) for each in probes)
+
+
+def _in_tensor(given: Given, probe: Probe) -> Given:
+    """The elements of a request, repeated or cut to the size of a tensor, with their scales."""
+
+    def spread(values: Bits | None) -> Bits | None:
+        flat = None if values is None else values.reshape(-1)
+        return None if flat is None else flat[probe.picks(flat.size)]
+
+    tensors = {"x": probe.tensor(given.tensors["x"].reshape(-1))}
+    for name in given.tensors.keys() - tensors.keys():
+        values = given.tensors[name]
+        if values.size > 1:
+            values = Probe(values.shape, steps=(2,) * values.ndim).tensor(values.reshape(-1))
+        elif values.ndim:
+            # A scale that has the rank of its tensor.
+            values = values.reshape((1,) * len(probe.shape))
+        tensors[name] = values
+    scales = spread(given.scales)
+    assert scales is not None
+    return replace(
+        given, tensors=tensors, scales=scales, zeros=spread(given.zeros), where=str(probe)
+    )

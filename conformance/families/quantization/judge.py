@@ -1,0 +1,242 @@
+"""Quantization: whether codes, and the values of codes, are those that a formula gives.
+
+Each element is judged by itself, by its own scale and zero point, whether there is one scale for a
+tensor, one along an axis, or one for each block. Where an answer is wrong, the mechanisms of
+``quantization_ways`` are tried on all answers of the case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.families.quantization.dynamic import judge_dynamic
+from conformance.families.quantization.grading import (
+    EXACT_SAMPLE,
+    Elements,
+    Graded,
+    Mask,
+    allowed,
+    allowed_words,
+    element_words,
+    expect_by_kernels,
+    expect_exactly,
+    grade,
+    rule_of,
+)
+from conformance.families.quantization.inputs import (
+    Given,
+    further_requests,
+    layouts,
+    telling_requests,
+    tensors_of_element,
+)
+from conformance.families.quantization.ways import IN_OTHER_TENSORS, followed_ways
+from conformance.judging.asking import Ask, ask
+from conformance.judging.scripts import script_of
+from conformance.judging.subject import Subject
+from conformance.judging.verdicts import problem_of, without_answer
+from oracles.backend.replies import Answered, Declined, NoAnswer
+from oracles.backend.requests import Quantize
+from oracles.protocol import Bits
+from reports.counterexample.drawing import datum_with_value
+from reports.grading.divergences import index_of_simplest
+from reports.judgement import Judgement
+from reports.problems import Note, Problem, Unoffered, WrongQuantized, WrongShape
+from specs.cases import Case
+from specs.loader import document_named
+from specs.operations import operation_of
+from specs.quantization_cases import PRECISION
+from specs.quantization_ruling import formula
+
+RESULT = "y"
+MOST_TRIED = 1 << 11
+"""Elements of a request on which mechanisms are tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """The answers to the elements of one request that are judged, and their grades."""
+
+    given: Given
+    places: NDArray[np.intp]
+    elements: Elements
+    answers: Bits
+    graded: Graded
+
+
+def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
+    """Judge a case by all its requests; those that the backend declines are left out.
+
+    A request without an answer decides the verdict only if the answers to all others are right.
+    """
+    if operation_of(case) == "dynamic-quantize":
+        return (yield from judge_dynamic(subject, case))
+    # The reference is judged by few elements, so that none of its requests need be large.
+    given = telling_requests(case, has_whole=not subject.expectations.independent)
+    if not subject.few_shapes:
+        given += further_requests(case, given)
+    replies = yield [Quantize(case, each.tensors) for each in given]
+    answered: list[_Answers] = []
+    declined: list[str] = []
+    lost: list[WrongShape] = []
+    failed: list[tuple[NoAnswer, int]] = []
+    for each, reply in zip(given, replies, strict=True):
+        x = each.tensors["x"]
+        match reply:
+            case Answered(results) if results[RESULT].shape != x.shape:
+                lost.append(_wrong_shape(case, x, results[RESULT]))
+            case Answered(results):
+                answered.append(_graded(subject, case, each, results[RESULT]))
+            case Declined(text):
+                declined.append(text)
+            case missing:
+                failed.append((missing, x.size))
+    if not (answered or lost or failed):
+        return Judgement(case.id, subject.name, "unsupported", (Unoffered(declined[0]),))
+    wrong = [*_problems(case, answered)] if answered else []
+    if failed and not (wrong or lost):
+        return (yield from without_answer(subject, case, *failed[0]))
+    reproduction = (yield from _script(subject, case, answered)) if wrong else ""
+    # The script shows the first, which breaks what is required if anything does.
+    shown = [replace(each, script=reproduction) for each in wrong[:1]]
+    notes = [Note(f"{len(declined)} of {len(given)} not asked: {text}") for text in declined[:1]]
+    if wrong and all(_where(answered)):
+        notes.append(Note(f"only in tensors of {' and of '.join(_where(answered))}"))
+    unanswered = [problem_of(each) for each, _ in failed[:1]]
+    problems: list[Problem] = [*shown, *wrong[1:], *lost[:1], *unanswered, *notes]
+    levels = {each.level for each in wrong} | {each.level for each in lost}
+    is_open = bool(answered) and all(each.graded.is_open.all() for each in answered)
+    return Judgement(
+        case.id,
+        subject.name,
+        subject.graded(case, levels, is_open),
+        tuple(problems),
+        inputs=sum(each.answers.size for each in answered),
+        open_inputs=sum(int(np.count_nonzero(each.graded.is_open)) for each in answered),
+        reproduction=reproduction,
+    )
+
+
+def _wrong_shape(case: Case, x: Bits, answer: Bits) -> WrongShape:
+    tensor_rules = document_named(case.document).entry.tensors
+    [(name, entry)] = tensor_rules.items()
+    return WrongShape(name, entry.clause, entry.level, x.shape, answer.shape)
+
+
+@lru_cache(256)
+def _in_a_row(given: Given) -> Elements:
+    """The elements of a request in a row; one object per request, by which results are cached."""
+    zero = None if given.zeros is None else given.zeros.reshape(-1)
+    return Elements(given.tensors["x"].reshape(-1), given.scales.reshape(-1), zero)
+
+
+def _graded(subject: Subject, case: Case, given: Given, answer: Bits) -> _Answers:
+    rules, elements = formula(case), _in_a_row(given)
+    places = np.arange(elements.x.size)
+    if subject.expectations.independent:
+        places = np.unique(np.linspace(0, places.size - 1, EXACT_SAMPLE).astype(np.intp))
+        elements = elements.at(places)
+        expected = expect_exactly(rules, elements)
+    else:
+        expected = expect_by_kernels(rules, elements)
+    answers = answer.reshape(-1)[places]
+    return _Answers(given, places, elements, answers, grade(rules.target, expected, answers))
+
+
+def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongQuantized]:
+    """Yield a problem for each level, the required one first, with its simplest wrong element."""
+    rules = formula(case)
+    followed: tuple[str, ...] | None = None
+    for level in ("required", "recommended"):
+        masks = [_mask(each, level) for each in answered]
+        where = next((at for at, mask in enumerate(masks) if mask.any()), None)
+        if where is None:
+            continue
+        if followed is None:
+            rows = [each for each in answered if not each.given.where]
+            followed = (IN_OTHER_TENSORS,) if all(_where(answered)) else _followed(case, rows)
+        each = answered[where]
+        at = index_of_simplest(rules.source, each.elements.x, masks[where])
+        [element] = each.elements.at(np.array([at]))
+        found = allowed(rules, *element)
+        rule, clause = rule_of(rules, found)
+        yield WrongQuantized(
+            rule,
+            clause,
+            level,
+            RESULT,
+            element_words(rules, *element),
+            datum_with_value(rules.target, int(each.answers[at])),
+            allowed_words(rules.target, found, at_required=level == "required"),
+            sum(int(np.count_nonzero(mask)) for mask in masks),
+            sum(mask.size for mask in masks),
+            followed,
+        )
+
+
+def _where(answered: Sequence[_Answers]) -> list[str]:
+    """The words for each tensor with wrong elements; empty ones for a short row."""
+    return [each.given.where for each in answered if each.graded.is_wrong.any()]
+
+
+def _mask(each: _Answers, level: str) -> Mask:
+    return each.graded.is_required if level == "required" else each.graded.is_recommended
+
+
+def _followed(case: Case, answered: Sequence[_Answers]) -> tuple[str, ...]:
+    """The mechanisms that give all answers: the wrong ones, and about as many right ones."""
+    rules = formula(case)
+    picked = [_telling(each.graded) for each in answered]
+    by_layout: dict[str, list[Elements]] = {}
+    for each, places in zip(answered, picked, strict=True):
+        for name, elements in layouts(case, each.given).items():
+            by_layout.setdefault(name, []).append(elements.at(each.places[places]))
+    count = len(answered)
+    joined = {name: _join(parts) for name, parts in by_layout.items() if len(parts) == count}
+    answers = [each.answers[places] for each, places in zip(answered, picked, strict=True)]
+    wrong = [each.graded.is_wrong[places] for each, places in zip(answered, picked, strict=True)]
+    return followed_ways(
+        rules,
+        joined[""].x,
+        {name: (each.scale, each.zero) for name, each in joined.items()},
+        np.concatenate(answers),
+        np.concatenate(wrong),
+        names_precision=PRECISION in case.mode,
+    )
+
+
+def _telling(graded: Graded) -> NDArray[np.intp]:
+    wrong = np.flatnonzero(graded.is_wrong)
+    right = np.flatnonzero(~graded.is_wrong & ~graded.is_open)
+    few = [part[:: max(1, part.size // (MOST_TRIED // 2))] for part in (wrong, right)]
+    return np.sort(np.concatenate(few))
+
+
+def _join(parts: Sequence[Elements]) -> Elements:
+    """Elements of several requests; a zero point that is not given is 0."""
+    storage = next((each.zero.dtype for each in parts if each.zero is not None), None)
+    zeros = [np.zeros(each.x.shape, storage) if each.zero is None else each.zero for each in parts]
+    return Elements(
+        np.concatenate([each.x for each in parts]),
+        np.concatenate([each.scale for each in parts]),
+        None if storage is None else np.concatenate(zeros),
+    )
+
+
+def _script(subject: Subject, case: Case, answered: Sequence[_Answers]) -> Ask[str]:
+    """The script of the simplest wrong element, or of its tensors if it is right by itself."""
+    rules = formula(case)
+    level = "required" if any(each.graded.is_required.any() for each in answered) else "recommended"
+    each = next(each for each in answered if _mask(each, level).any())
+    at = index_of_simplest(rules.source, each.elements.x, _mask(each, level))
+    [element] = each.elements.at(np.array([at]))
+    one = tensors_of_element(case, *element)
+    match (yield from ask(Quantize(case, one))):
+        case Answered(results) if results[RESULT].reshape(-1)[0] == each.answers[at]:
+            return (yield from script_of(subject, Quantize(case, one)))
+    return (yield from script_of(subject, Quantize(case, each.given.tensors)))

@@ -1,0 +1,172 @@
+"""Recorded quantizations: what is allowed for each element, and the tensors of a line."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+
+from conformance.families.family import Result, Rule, Shape, Tensors
+from conformance.families.quantization.dynamic import dynamic_inputs
+from conformance.families.quantization.exact import AllowedResult, dynamic_scale, dynamic_zero_point
+from conformance.families.quantization.grading import (
+    Elements,
+    allowed,
+    as_code,
+    expect_by_kernels,
+    graded_result,
+    rule_of,
+)
+from conformance.families.quantization.inputs import (
+    keeps_ranks,
+    telling_requests,
+    tensors_of_element,
+)
+from conformance.families.quantization.kernels import ExpectedCodes, codes_of, spread
+from oracles.protocol import Bits
+from specs.bitcast_shapes import format_shape
+from specs.cases import Case
+from specs.errors import CastigateError
+from specs.formats import Format, format_named
+from specs.operations import operation_of
+from specs.quantization_cases import AXIS, BLOCK, FORM
+from specs.quantization_ruling import Formula, formula
+from specs.quantized_tensors import SCALE, ZERO, X, Y, operands_of, results_of
+
+
+def results(case: Case, tensors: Tensors, answer: Tensors | None) -> Iterator[Result]:
+    """Yield the results of a case; those by which others are judged come first."""
+    if operation_of(case) == "dynamic-quantize":
+        yield from _dynamic(case, tensors[X], answer)
+        return
+    rules, x = formula(case), tensors[X]
+    scale = spread(case, x.shape, tensors[SCALE]).reshape(-1)
+    zero = spread(case, x.shape, tensors[ZERO]).reshape(-1) if ZERO in tensors else None
+    yield _codes(case, rules, x.shape, Elements(x.reshape(-1), scale, zero), answer)
+
+
+def _codes(
+    case: Case,
+    rules: Formula,
+    shape: tuple[int, ...],
+    elements: Elements,
+    answer: Tensors | None,
+) -> Result:
+    formats = {
+        name: format_named(dtype) for name, dtype in (operands_of(case) | results_of(case)).items()
+    }
+
+    def element(at: int) -> tuple[int, int, int | None]:
+        [found] = elements.at(np.array([at]))
+        return found
+
+    def rule(at: int) -> Rule:
+        found = allowed(rules, *element(at))
+        name, clause = rule_of(rules, found)
+        return Rule(name, "unspecified" if found.is_open else found.level, clause)
+
+    def given(at: int) -> dict[str, str]:
+        named = zip((X, SCALE, ZERO), element(at), strict=True)
+        return {name: formats[name].hexadecimal(code) for name, code in named if code is not None}
+
+    expected = expect_by_kernels(rules, elements)
+    codes = None if answer is None else answer[Y]
+    inputs = rules.source, elements.x
+    return graded_result(Y, formats[Y], shape, codes, expected, inputs, rule, given)
+
+
+def _dynamic(case: Case, x: Bits, answer: Tensors | None) -> Iterator[Result]:
+    """Judge the scale by the input, the zero point by the returned scale, the codes by both."""
+    rules, xs = formula(case), x.reshape(-1).tolist()
+    due = dynamic_scale(rules, xs)
+    yield _single(rules, SCALE, rules.scale, due, answer)
+    if answer is None or due.is_open:
+        return
+    scale, zero = (int(answer[name].reshape(-1)[0]) for name in (SCALE, ZERO))
+    if not 0 < scale <= rules.scale.max_code:
+        return
+    yield _single(rules, ZERO, rules.target, dynamic_zero_point(rules, xs, scale), answer)
+    scales_of, zeros = (
+        np.full(x.size, code, form.storage)
+        for code, form in ((scale, rules.scale), (zero, rules.target))
+    )
+    yield _codes(case, rules, x.shape, Elements(x.reshape(-1), scales_of, zeros), answer)
+
+
+def _single(
+    rules: Formula, name: str, form: Format, due: AllowedResult, answer: Tensors | None
+) -> Result:
+    outcome = rules.outcome(*due.situations[-1])
+    rule = Rule(outcome.rule, "unspecified" if due.is_open else due.level, outcome.clause)
+    expected = ExpectedCodes(
+        [np.array([as_code(each)], np.int64) for each in due.codes],
+        [np.array([as_code(each)], np.int64) for each in due.weaker],
+        np.array([due.is_open]),
+        np.array([due.level == "recommended"]),
+    )
+    answers = None if answer is None else answer[name]
+    inputs = form, np.zeros(1, form.storage)
+    return graded_result(name, form, (), answers, expected, inputs, lambda _: rule, lambda _: {})
+
+
+def listed(case: Case, seed: int, most: int) -> Iterator[Tensors]:
+    """The inputs of the tier quick; those with one scale are cut."""
+    if operation_of(case) == "dynamic-quantize":
+        yield from ({X: x} for x in dynamic_inputs())
+        return
+    for given in telling_requests(case):
+        if case.mode[FORM] == "tensor":
+            x = given.tensors[X]
+            yield from (given.tensors | {X: x[at : at + most]} for at in range(0, x.size, most))
+        else:
+            yield given.tensors
+
+
+def optional(case: Case) -> Collection[str]:
+    """The zero point, where a document lets it be left out."""
+    return () if keeps_ranks(case) else (ZERO,)
+
+
+def shapes(case: Case, x: Shape) -> Iterator[tuple[str, Sequence[Shape]]]:
+    """The shapes that scales and zero points may have beside an x of some shape."""
+    own: list[Shape] = [(), (1,) * max(1, len(x)), (1,)]
+    form = case.mode.get(FORM, "tensor")
+    if form != "tensor":
+        if len(x) <= AXIS:
+            raise CastigateError(
+                f"`input.x` has shape {format_shape(x)}; the form `{form}` needs an axis {AXIS}"
+            )
+        length = x[AXIS]
+        own = [(length,), tuple(length if at == AXIS else 1 for at in range(len(x)))]
+        if form == "block":
+            count = -(-length // int(case.mode[BLOCK]))
+            own = [(*x[:AXIS], count, *x[AXIS + 1 :])]
+    yield SCALE, own
+    yield ZERO, own
+
+
+LARGEST = 255
+"""The largest number of a sample, where the codes have it."""
+WITH_ZERO_POINT = range(8, 17)
+"""The bits of codes that get a zero point other than 0; no document leaves theirs open."""
+
+
+def sample(case: Case) -> dict[str, Bits]:
+    """Whole numbers above the zero point, up to 255 at most; where there is a scale, it is one.
+
+    They give no 0, which may get either sign where the result is a float.
+    """
+    dtypes = {name: format_named(dtype) for name, dtype in operands_of(case).items()}
+    codes = dtypes.get(ZERO, format_named(case.target))
+    zero = 1 if ZERO in dtypes and codes.is_integral and codes.bits in WITH_ZERO_POINT else 0
+    most = min(LARGEST, _largest_whole(codes) - zero)
+    values = np.arange(zero + 1, most + 1, dtype=np.float64)
+    x = {X: codes_of(dtypes[X], values, values < 0).astype(dtypes[X].storage)}
+    if SCALE not in dtypes:
+        return x
+    return tensors_of_element(case, 0, dtypes[SCALE].one_code, zero) | x
+
+
+def _largest_whole(codes: Format) -> int:
+    """A number up to which the codes have all whole ones."""
+    return codes.max_code if codes.is_integral else 1 << codes.entry.mantissa

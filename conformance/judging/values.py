@@ -1,0 +1,223 @@
+"""Values of a case, by a cast or by the calls of its document.
+
+A document of calls is asked by making its calls: what a call returns contains the answer's bits,
+and everything else that the document promises, of which ``call_promises.py`` takes care.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
+
+from conformance.judging.asking import Ask, ask
+from oracles.backend.replies import (
+    Answer,
+    Answered,
+    BatchReply,
+    Crashed,
+    Declined,
+    Malformed,
+    NoAnswer,
+    Raised,
+    Reply,
+    attempt,
+    checked,
+    class_name,
+    one_line,
+    value_of,
+)
+from oracles.backend.requests import Cast, CastBatch, MakeCall, Request
+from oracles.protocol import Bits, Returned, Tensor
+from oracles.tensor_batch import TensorBatch
+from reports.problem_words import words
+from reports.problems import BrokenPromise, Refused
+from specs.calls import FORM
+from specs.case_calls import (
+    call_of,
+    form_of,
+    member_of,
+    receiver_of,
+)
+from specs.cases import Case
+from specs.formats import format_named
+from specs.outcomes import Anything
+from specs.ruling import ruling
+
+OTHER_MEMBERS_HOLD = 3
+OTHER_MEMBERS_KEPT = 64
+FEW = 4
+"""Elements of the tensor with which promises besides values are checked."""
+FEATURES = 2
+"""How many inputs and outputs a Linear layer has that is run."""
+
+
+@dataclass(frozen=True)
+class Departed:
+    """A call returned something else than the document promises, so that no values came."""
+
+    promise: BrokenPromise
+
+
+ValueAnswer = Answer | Departed
+"""The answer to a request for values, by a cast or by a call."""
+
+
+class DepartedError(Exception):
+    """Carries a broken promise to the handler that reports it as a problem."""
+
+    def __init__(self, promise: BrokenPromise) -> None:
+        super().__init__(promise.promise)
+        self.promise = promise
+
+
+def values_of(answer: ValueAnswer) -> Bits:
+    """The values of an answer; raise ``Unanswered`` or DepartedError if there are none."""
+    if isinstance(answer, Departed):
+        raise DepartedError(answer.promise)
+    return value_of(answer)
+
+
+def value_request(case: Case, bits: Bits, is_kept: bool = False) -> Cast | MakeCall:
+    """The request for the values of a case: a cast, or the call that the case stands for.
+
+    ``is_kept`` is that of ``MakeCall``; a cast ignores it.
+    """
+    if receiver_of(case.document) is None:
+        return Cast(case, bits)
+    return MakeCall(case, call_of(case), held_by(case, bits), is_kept)
+
+
+def value_answer(case: Case, bits: Bits, reply: Reply) -> ValueAnswer:
+    """The answer that a reply to ``value_request`` contains."""
+    if receiver_of(case.document) is None or not isinstance(reply, Answered):
+        return reply
+    try:
+        tensor = asked_member(case, reply.value)
+        if tensor.dtype != case.target:
+            return Departed(departure(case, *wrong_dtype(case, tensor)))
+    except DepartedError as departed:
+        return Departed(departed.promise)
+    return attempt(partial(checked, format_named(case.target), bits, tensor.bits))
+
+
+def ask_values(case: Case, bits: Bits) -> Ask[ValueAnswer]:
+    """Request the values of one tensor."""
+    return value_answer(case, bits, (yield from ask(value_request(case, bits))))
+
+
+def batch_requests(case: Case, batch: TensorBatch) -> list[Request]:
+    """The requests for the values of many tensors; none if there are no tensors."""
+    if not batch.shapes:
+        return []
+    if receiver_of(case.document) is None:
+        return [CastBatch(case, batch)]
+    return [value_request(case, tensor, is_kept=True) for tensor in batch.tensors()]
+
+
+def batch_answers(
+    case: Case, batch: TensorBatch, replies: Sequence[Reply]
+) -> Iterator[ValueAnswer]:
+    """Yield the answer to each tensor from the replies to ``batch_requests``.
+
+    They end after the first tensor of a cast that was neither answered nor declined.
+    """
+    if receiver_of(case.document) is not None:
+        for tensor, reply in zip(batch.tensors(), replies, strict=True):
+            yield value_answer(case, tensor, reply)
+        return
+    for reply in replies:
+        if isinstance(reply, Answered):
+            whole: BatchReply = reply.value
+            yield from whole.each()
+        else:
+            yield reply
+
+
+def held_by(case: Case, bits: Bits) -> dict[str, Bits]:
+    """Fill the members of a case's receiver: the bits in the one asked about, 3 elsewhere."""
+    return {
+        member.name: bits
+        if member.name == member_of(case)
+        else _other_member(bits.shape, format_named(member.dtype).storage)
+        for member in call_of(case).members
+    }
+
+
+@lru_cache(OTHER_MEMBERS_KEPT)
+def _other_member(shape: tuple[int, ...], storage: str) -> Bits:
+    """The bits of a member that is not asked about; one array for all cases, sent once."""
+    filled: Bits = np.full(shape, OTHER_MEMBERS_HOLD, storage)
+    filled.flags.writeable = False
+    return filled
+
+
+def asked_member(case: Case, returned: Returned) -> Tensor:
+    """The tensor of the member that a case is about; raise DepartedError if it is missing."""
+    name, found = member_of(case), members_after(case, returned)
+    if name not in found:
+        raise DepartedError(form_promise(case, "member", (name or "tensor",)))
+    return found[name]
+
+
+def members_after(case: Case, returned: Returned) -> Mapping[str, Tensor]:
+    """The members of what a call returns, or of the layer that it changes in place.
+
+    It is the layer if the call returns nothing and its form promises no return value.
+    """
+    if member_of(case) and not returned.tensors and form_of(case).returns is None:
+        return returned.receiver
+    return returned.tensors
+
+
+def form_promise(
+    case: Case, promise: str, facts: tuple[str, ...], level: str | None = None, where: str = ""
+) -> BrokenPromise:
+    """A broken promise of a call's form."""
+    form = form_of(case)
+    rule = f"{FORM}:{case.mode[FORM]}"
+    return BrokenPromise(rule, form.clause, level or form.level, promise, facts, where)
+
+
+def refused(case: Case, error: Exception, where: str) -> Refused:
+    """The fault of a call that raises an error although it should return."""
+    form = form_of(case)
+    return Refused(
+        class_name(error),
+        one_line(error),
+        where=where,
+        rule=f"{FORM}:{case.mode[FORM]}",
+        clause=form.clause,
+        level=form.level,
+    )
+
+
+def departure(case: Case, promise: str, facts: tuple[str, ...], where: str = "") -> BrokenPromise:
+    """A broken promise of a call's form, or of the rule that leaves its values open."""
+    [*_, branch] = ruling(case).branches
+    if isinstance(branch.outcome, Anything) and branch.outcome.level is not None:
+        level = branch.outcome.level
+        return BrokenPromise(branch.rule, branch.clause, level, promise, facts, where)
+    return form_promise(case, promise, facts, where=where)
+
+
+def wrong_dtype(case: Case, tensor: Tensor) -> tuple[str, tuple[str, str]]:
+    """The promise that a result of another dtype than the target's breaks, with its facts."""
+    what = "converted" if tensor.dtype == case.source else "dtype"
+    return what, (tensor.dtype, case.target)
+
+
+def no_answer(missing: NoAnswer | Departed) -> dict[str, str]:
+    """Describe a missing answer: its kind and the reason."""
+    match missing:
+        case Declined():
+            kind = "unsupported"
+        case Crashed():
+            kind = "crashed"
+        case Departed(promise):
+            return {"departed": words(promise)}
+        case Raised() | Malformed():
+            kind = "error"
+    return {kind: missing.text}
