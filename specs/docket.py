@@ -2,7 +2,7 @@
 
 An entry says which system was reported to answer what, and which answer was wanted instead, for an
 input of the case that decides it. It does not say who is right: that follows from the document.
-Asking a backend shows whether it still gives the answer (``conformance/exchange/docketed.py``).
+Asking a backend shows whether it still gives the answer (``castigate docket``).
 """
 
 from __future__ import annotations

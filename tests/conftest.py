@@ -44,7 +44,6 @@ LONG = (
     "conformance/test_planted.py",
     "conformance/test_nightly.py",
     "conformance/test_diff_command.py",
-    "conformance/test_history.py",
     "conformance/test_shadowing.py",
     "conformance/test_invariances.py",
     "reports/test_closed_forms.py",

@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.processes import castigate_in_process
+
 ROOT = Path(__file__).parents[1]
 FLOORS = ("specs", "oracles", "reports", "conformance")
+EXTRAS = ROOT / "conformance" / "extras"
 HEAVY = ("torch", "onnxruntime", "onnx", "ml_dtypes", "array_api_strict")
 
 
@@ -74,10 +77,9 @@ def test_no_circles_between_folders_of_the_suite() -> None:
     """Judges, families, runs and the uses of judgements can each be read without the others."""
     graph: dict[str, set[str]] = {}
     for path in files_of("conformance"):
-        folder = path.relative_to(ROOT).parts[1]
-        named = (module.split(".") for module in imports(path))
-        found = {parts[1] for parts in named if parts[0] == "conformance" and len(parts) > 1}
-        graph.setdefault(folder.removesuffix(".py"), set()).update(found)
+        module = path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
+        named = (each for each in imports(path) if each.startswith("conformance."))
+        graph.setdefault(_folder(module), set()).update(map(_folder, named))
 
     def reached(start: str) -> set[str]:
         seen: set[str] = set()
@@ -95,6 +97,38 @@ def test_no_circles_between_folders_of_the_suite() -> None:
         if folder in graph.get(other, ())
     ]
     assert back == []
+
+
+def _folder(module: str) -> str:
+    """The folder of a module of the suite; of an extra its own, and of the list of them that."""
+    parts = module.split(".")[1:]
+    return ".".join(parts[:2]) if parts[0] == "extras" else parts[0]
+
+
+def test_only_the_list_of_extras_names_an_extra() -> None:
+    """Each extra imports the core, and neither the core nor another extra imports or names it."""
+    wrong = [
+        f"{path.relative_to(ROOT)} names {named}"
+        for floor in FLOORS
+        for path in files_of(floor)
+        if path != EXTRAS / "__init__.py"
+        for named in re.findall(r"conformance[./]extras[./](\w+)", path.read_text())
+        if not path.is_relative_to(EXTRAS / named)
+    ]
+    assert wrong == []
+
+
+def test_a_report_imports_no_extra_that_has_nothing_to_show(tmp_path: Path) -> None:
+    run, site = (f"--out={tmp_path / name}" for name in ("run", "site"))
+    cast = ("--document=onnx-cast:25", "--source=int4", "--target=int8")
+    assert castigate_in_process("run", "--backend=reference", *cast, run)[0] == 0
+    code = (
+        "import sys, castigate_entry\ntry:\n    castigate_entry.main()\nfinally:\n"
+        "    print(*(name for name in sys.modules if name.startswith('conformance.extras.')))"
+    )
+    asked = [sys.executable, "-c", code, "report", str(tmp_path / "run"), site]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1:] == [""]
 
 
 def test_judges_import_no_process_no_backend_and_no_clock() -> None:

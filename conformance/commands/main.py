@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Annotated
 
 import typer
@@ -19,6 +19,7 @@ from conformance.commands.streams import (
     plain_stdout,
     stderr_is_open,
 )
+from conformance.extras import ADDONS
 from oracles.backend.resource_limits import collect_garbage_rarely
 from specs.errors import IS_A_BUG, CastigateError
 from specs.plain_text import plain_text
@@ -30,34 +31,25 @@ OUTPUT_CLOSED = 141
 NO_MEMORY = "out of memory; free some, raise the limit, or use fewer --jobs"
 
 COMMANDS = {
-    "specs": "specs_command",
-    "rules": "rules_command",
-    "explain": "explain_command",
-    "chains": "chains_command",
-    "docket": "docket_command",
-    "portable": "portable_command",
-    "containers": "containers_command",
-    "backends": "backends_command",
-    "selftest": "selftest_command",
-    "run": "run_command",
-    "merge": "merge_command",
-    "diff": "diff_command",
-    "findings": "findings_command",
-    "report": "report_command",
-    "nightly": "nightly_command",
-    "export": "export_app",
-    "history": "history_command",
-    "bisect": "bisect_command",
-    "gate": "gate_command",
-    "verify": "verify_command",
-    "inputs": "inputs_command",
-    "judge": "judge_command",
-    "codec": "codec_command",
-}
-"""The commands in the order of ``--help``, and what the module of each command exports."""
-MODULES = {"merge": "run"}
-"""The modules that are not named like their command."""
-CLASSES = {"explain": "ExplainCommand"}
+    "specs": "conformance.commands.specs:specs_command",
+    "rules": "conformance.commands.rules:rules_command",
+    "explain": "conformance.commands.explain:explain_command",
+    "chains": "conformance.commands.chains:chains_command",
+    "backends": "conformance.commands.backends:backends_command",
+    "selftest": "conformance.commands.selftest:selftest_command",
+    "run": "conformance.commands.run:run_command",
+    "merge": "conformance.commands.run:merge_command",
+    "diff": "conformance.commands.diff:diff_command",
+    "findings": "conformance.commands.findings:findings_command",
+    "report": "conformance.commands.report:report_command",
+    "nightly": "conformance.commands.nightly:nightly_command",
+    "export": "conformance.commands.export:export_app",
+    "gate": "conformance.commands.gate:gate_command",
+    "inputs": "conformance.commands.inputs:inputs_command",
+    "judge": "conformance.commands.judge:judge_command",
+} | {command: function for each in ADDONS for command, function in each.commands.items()}
+"""The functions of all commands, in the order of ``--help``."""
+CLASSES = {"explain": "conformance.commands.explain:ExplainCommand"}
 """The commands that read their arguments in a way of their own."""
 
 
@@ -89,12 +81,12 @@ def build_app(names: Iterable[str]) -> typer.Typer:
         cls=StoppableGroup,
     )
     for name in names:
-        module = import_module(f"conformance.commands.{MODULES.get(name, name)}")
-        command = getattr(module, COMMANDS[name])
+        command = resolve_name(COMMANDS[name])
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name)
         else:
-            app.command(name=name, cls=getattr(module, CLASSES.get(name, ""), None))(command)
+            cls = resolve_name(CLASSES[name]) if name in CLASSES else None
+            app.command(name=name, cls=cls)(command)
     return app
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pkgutil import resolve_name
 from typing import Annotated
 
 import typer
@@ -17,12 +18,11 @@ from conformance.commands.options import (
     TierOption,
     TimeoutOption,
     VerboseOption,
+    WithOption,
     parse_folder,
 )
 from conformance.commands.report import describe_report
 from conformance.commands.run import how_to_resume, print_screens
-from conformance.exchange.container_store import store as store_containers
-from conformance.exchange.container_survey import survey
 from conformance.running.kept_parts import KeptParts
 from conformance.running.nights import Nights
 from conformance.running.progress import progress_reporter
@@ -56,10 +56,7 @@ def nightly_command(
     document: DocumentOption = None,
     tier: TierOption = TierChoice.quick,
     chains: ChainsOption = False,
-    containers: Annotated[
-        bool,
-        typer.Option("--containers", help="Also ask all installed parties what containers change."),
-    ] = False,
+    with_: WithOption = None,
     jobs: JobsOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -91,11 +88,12 @@ def nightly_command(
             progress.begin_phase("writing the tables and finding causes")
             ledgers = None if no_ledger else RunLedgers(store.record)
             totals = finish_run(store, ledgers=ledgers)
-            if containers:
-                progress.begin_phase("writing and reading containers")
-                store_containers(folder, survey(timeout=timeout))
+            for each in with_ or ():
+                if each.survey:
+                    progress.begin_phase(f"asking what the page of {each.name} shows")
+                    resolve_name(each.survey)(folder, timeout)
             progress.begin_phase("writing the report")
-            report = nights.render(lambda line: progress.say(f"castigate: {line}"))
+            report = nights.render(lambda line: progress.say(f"castigate: {line}"), with_ or ())
             progress.begin_phase("")
     except KeyboardInterrupt as interrupt:
         raise type(interrupt)(how_to_resume(folder)) from None

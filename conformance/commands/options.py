@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from conformance.extras import WITH_PAGE, Addon, addon_with_page
 from reports.run_store.record import MOST_EXAMPLES
 from reports.run_store.storage import check_outlives, folder_at
 from specs.dtype_names import dtype_spelled
@@ -89,13 +90,13 @@ PythonOption = Annotated[
 TimeoutOption = Annotated[
     float, typer.Option("--timeout", metavar="SECONDS", help="Time limit of one answer.")
 ]
-EnvironmentsOption = Annotated[
-    str | None,
+WithOption = Annotated[
+    list[Addon] | None,
     typer.Option(
-        "--environments",
-        metavar="DIR",
-        help="Where environments of releases are kept (default: castigate/environments in the"
-        " user's cache).",
+        "--with",
+        metavar="NAME",
+        parser=addon_with_page,
+        help=f"Also make this page (repeatable): {', '.join(WITH_PAGE)}.",
     ),
 ]
 VerboseOption = Annotated[

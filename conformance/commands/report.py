@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from conformance.commands.options import parse_folder
-from conformance.exchange.container_store import stored_tables
-from conformance.exchange.docket_of_run import docket_rows
-from conformance.exchange.portable_matrix import portings
+from conformance.commands.options import WithOption, parse_folder
+from conformance.extras import pages_of
 from reports.findings.changes import CHANGES
 from reports.findings.finding_text import counted
 from reports.findings.report import Report
@@ -39,13 +37,14 @@ def report_command(
         str | None, typer.Option(metavar="FILE", help="Also write a row per backend and case.")
     ] = None,
     junit: Annotated[str | None, typer.Option(metavar="FILE", help="Also write JUnit XML.")] = None,
+    with_: WithOption = None,
 ) -> None:
     """Write the HTML report of the last run, with the changes since the runs before."""
     outputs = zip(RENDERERS, (summary, csv, junit), strict=True)
     files = {name: file for name, file in outputs if file is not None}
     for file in files.values():
         file_to_write(file)  # Raises an error before anything is written.
-    report = write_site(runs, out, docket_rows, portings, stored_tables)
+    report = write_site(runs, out, lambda run: pages_of(run, with_ or ()))
     for name, file in files.items():
         write_output(report, name, file)
     typer.echo(f"{folder_at(out).display_path('index.html')}: {describe_report(report)}")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, count
 
-from conformance.exchange.container_store import stored_tables
-from conformance.exchange.docket_of_run import docket_rows
-from conformance.exchange.portable_matrix import portings
+from conformance.extras import Addon, pages_of
 from reports.findings.report import Report
 from reports.html.site import write_site
 from reports.outputs.write_outputs import RENDERERS, write_output
@@ -53,12 +51,15 @@ class Nights:
         free = next(each for each in chain([name], numbered) if each not in taken)
         return f"{self.runs}/{free}"
 
-    def render(self, warn: Warn) -> Report:
-        """Write the report of the last runs in all formats; warn about runs that are left out."""
+    def render(self, warn: Warn, addons: Collection[Addon] = ()) -> Report:
+        """Write the report of the last runs in all formats; warn about runs that are left out.
+
+        It has the pages of some extras.
+        """
         runs = list(self._complete(warn))[-PAST:]
         if not runs:
             raise CastigateError(f"{self.runs} holds no complete run; there is nothing to report")
-        report = write_site(runs, self.report, docket_rows, portings, stored_tables)
+        report = write_site(runs, self.report, lambda run: pages_of(run, addons))
         for name in RENDERERS:
             write_output(report, name, self.folder.display_path(name))
         return report

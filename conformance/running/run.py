@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
+from pkgutil import resolve_name
 from time import monotonic
-from typing import Any, Protocol
+from typing import Protocol
 
+from conformance.extras import EXECUTOR
 from conformance.judging.subject import Settings
 from conformance.running.assembly import assembled
 from conformance.running.fork_server import fork_server
@@ -174,9 +175,8 @@ def _pools(
     if request.cluster is None:
         configs = launch_configs(request.backends, request.pythons, request.seconds, jobs)
         return process_pools(configs, request.settings, cases, jobs, reporter)
-    cluster: Any = import_module("conformance.running.dask_executor")
     setup = Setup(request.backends, request.pythons, request.seconds, request.settings)
-    pools: AbstractContextManager[Sequence[TaskPool]] = cluster.cluster_pools(
+    pools: AbstractContextManager[Sequence[TaskPool]] = resolve_name(EXECUTOR)(
         request.cluster, setup, reporter
     )
     return pools

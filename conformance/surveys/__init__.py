@@ -1,1 +1,1 @@
-"""Surveys that take long: exact counts, open regions, and the versions of a framework."""
+"""House rules: proofs of them, and which backends obey them."""

@@ -11,11 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from conformance.codec.answers import ask_all
-from conformance.codec.judging import judge_codec
-from conformance.codec.target import target_named
+from conformance.extras.codec.answers import ask_all
+from conformance.extras.codec.judging import judge_codec
+from conformance.extras.codec.target import target_named
 from specs.ruling import ruling
-from tests.conformance.planted_codecs import PLANTED, Planted
+from tests.conformance.extras.codec.planted_codecs import PLANTED, Planted
 
 
 def main() -> None:

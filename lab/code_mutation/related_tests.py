@@ -5,9 +5,9 @@ from __future__ import annotations
 from fnmatch import fnmatch
 
 RELATED = (
-    ("reports/findings/codec_mechanisms.py", "conformance/codec"),
+    ("reports/findings/codec_mechanisms.py", "conformance/extras/codec/codec"),
     ("specs/behaviors.py", "reports/behavior_file reports/behavior_search"),
-    ("specs/docket.py", "specs/docket conformance/docket reports/upstream"),
+    ("specs/docket.py", "specs/docket conformance/extras/issues/docket reports/upstream"),
     ("specs/house_*.py", "specs/house_rules conformance/house_rules"),
     ("specs/questions.py", "specs/questions"),
     (

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from reports.findings.changes import CHANGES
 from reports.findings.report import Report, read_report
 from reports.findings.verdict_signs import CHANGE_SIGNS, SIGNS_AND_MEANINGS, percentage
 from reports.html.behaviors import behaviors_by_family
 from reports.html.case_details import case_details
-from reports.html.containers import CLASSES as CONTAINER_CLASSES
-from reports.html.containers import MEANINGS as CONTAINER_MEANINGS
-from reports.html.containers import SIGNS as CONTAINER_SIGNS
-from reports.html.containers import ContainerTable, Tables
-from reports.html.docket import DocketRow, DocketRows
 from reports.html.document_page import (
     cited_lines,
     document_page_file,
@@ -32,11 +27,11 @@ from reports.html.front_page import front_page
 from reports.html.layouts import layout_checks
 from reports.html.open_points import open_points
 from reports.html.page_data import data_file, index_data, open_answers_data
-from reports.html.portability import CLASSES, MEANINGS, Porting, Portings
-from reports.html.portability import SIGNS as PORTABILITY_SIGNS
 from reports.html.quantization import quantization_pages
 from reports.html.replace_report import check_output_folder, replace_report
 from reports.html.trend import trends
+from reports.run_store.open_run import open_run
+from reports.run_store.store import RunStore
 from reports.verdicts import VERDICTS, WRONG
 from specs.coverage import by_kind
 from specs.loader import documents
@@ -49,36 +44,51 @@ OPERATIONS = ("cast", "call", "bitcast")
 """The operations that have a page of their own, if a run has documents of them."""
 
 
+@dataclass(frozen=True)
+class Page:
+    """A page that a higher layer adds to a report.
+
+    The folder ``templates`` of the package has ``NAME.html``, which shows ``content``, and may have
+    ``NAME_front.html``, a paragraph of the front page.
+    """
+
+    name: str
+    title: str
+    package: str
+    content: Any
+
+
+class Sign(NamedTuple):
+    """How a page marks a result: the mark, the class of its color, and what it means."""
+
+    mark: str
+    color: str
+    meaning: str
+
+
+Pages = Callable[[RunStore], Sequence[Page]]
+"""Makes the pages that are added to the report of a run."""
+
+
 def write_site(
     runs: Sequence[str],
     out: str | os.PathLike[str],
-    docket_rows: DocketRows | None = None,
-    portings: Portings | None = None,
-    container_tables: Tables | None = None,
+    pages: Pages = lambda _: (),
 ) -> Report:
     """Write the report of some runs, oldest first, and replace an older report in the folder.
 
-    ``docket_rows`` decides public threads by the last run, ``portings`` compares every two of its
-    backends, ``container_tables`` returns the stored tables of containers; a page of which the
-    function is None is left out.
+    ``pages`` makes further pages from the last run.
     """
     folder = check_output_folder(os.fspath(out))
     report = read_report(runs)
-    rows = docket_rows(runs[-1]) if docket_rows is not None else ()
-    compared = portings(runs[-1]) if portings is not None else ()
-    held = container_tables(runs[-1]) if container_tables is not None else ()
-    replace_report(folder, lambda: _files(report, rows, compared, held))
+    added = pages(open_run(runs[-1]))
+    replace_report(folder, lambda: _files(report, added))
     return report
 
 
-def _files(
-    report: Report,
-    rows: Sequence[DocketRow],
-    compared: Sequence[Porting],
-    held: Sequence[ContainerTable],
-) -> Iterator[tuple[str, bytes]]:
+def _files(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, bytes]]:
     """Yield the path and the content of each file of the report."""
-    for name, text in _pages(report, rows, compared, held):
+    for name, text in _pages(report, added):
         yield name, plain_text(text).encode()
     for file in sorted(STATIC.iterdir()):
         yield f"static/{file.name}", file.read_bytes()
@@ -88,15 +98,12 @@ def _files(
         yield f"data/{name}.js", data_file(name, data)
 
 
-def _pages(
-    report: Report,
-    rows: Sequence[DocketRow],
-    compared: Sequence[Porting],
-    held: Sequence[ContainerTable],
-) -> Iterator[tuple[str, str]]:
+def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
     """Yield the file name and the text of each page."""
     environment = Environment(
-        loader=PackageLoader("reports.html"),
+        loader=ChoiceLoader(
+            [PackageLoader(name) for name in ("reports.html", *(each.package for each in added))]
+        ),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -120,17 +127,9 @@ def _pages(
         "reported": {document for document, _ in report.cases},
         "field_names": FIELD_NAMES,
         "finding_kinds": SIGNS,
-        "docket": Counter(each.verdict for each in rows),
-        "portings": compared,
+        "pages": added,
         "operations": operations,
         "quantization": quantization,
-        "container_tables": held,
-        "container_signs": CONTAINER_SIGNS,
-        "container_classes": CONTAINER_CLASSES,
-        "container_meanings": CONTAINER_MEANINGS,
-        "portability_signs": PORTABILITY_SIGNS,
-        "portability_classes": CLASSES,
-        "portability_meanings": MEANINGS,
     }
 
     def page(template: str, **variables: Any) -> str:
@@ -141,20 +140,15 @@ def _pages(
     yield "layouts.html", page("layouts.html", groups=list(layout_checks(report)))
     yield "trend.html", page("trend.html", trends=trends(report), wrong_verdicts=WRONG)
     yield "open.html", page("open.html", points=list(open_points(report)))
-    for each in quantization:
-        yield f"{each.name}.html", page("quantization.html", page=each)
-    if compared:
-        yield "portability.html", page("portability.html")
-    if held:
-        yield "containers.html", page("containers.html")
-    if rows:
-        asked = {cell.case for cell in report.cells.values()}
-        yield "docket.html", page("docket.html", rows=rows, asked=asked)
+    for shown in quantization:
+        yield f"{shown.name}.html", page("quantization.html", page=shown)
+    for each in added:
+        yield f"{each.name}.html", page(f"{each.name}.html", content=each.content)
     for name in ("cases.html", "case.html", "pair.html"):
         yield name, page(name)
     for operation in operations:
         yield f"{operation}s.html", page("use.html", operation=operation)
     for file, variables in finding_pages(report):
         yield file, page("finding.html", **variables)
-    for shown in document_pages(report):
-        yield document_page_file(shown.document.name), page("document.html", page=shown)
+    for document in document_pages(report):
+        yield document_page_file(document.document.name), page("document.html", page=document)

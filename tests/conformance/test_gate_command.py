@@ -13,7 +13,7 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
-from conformance.commands.verify import check_command
+from conformance.extras.certificate.verify import check_command
 from specs.errors import CastigateError
 from tests.conformance.data.runnable import RANGES
 from tests.conformance.processes import RUNNABLE, castigate, castigate_in_process

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
@@ -12,9 +11,17 @@ from typing import Any
 
 import pytest
 
-from conformance.exchange.docket_of_run import docket_rows
-from conformance.exchange.portable_matrix import portings
-from reports.html.containers import ContainerCell, ContainerFault, ContainerTable
+from conformance.extras import WITH_PAGE, pages_of
+from conformance.extras.containers.findings import Example, Finding
+from conformance.extras.containers.results import (
+    CHANGED,
+    IDENTICAL,
+    PARTLY,
+    REFUSED,
+    Containers,
+    WayResult,
+    store,
+)
 from reports.html.site import write_site
 from specs.editions import edition
 from specs.loader import documents
@@ -51,12 +58,37 @@ pytestmark = [
 ]
 
 
-def planted_tables(run: str) -> tuple[ContainerTable, ...]:
-    counts = Counter({"identical": 2, "partly refused": 1, "changed": 1, "refused": 3})
-    cell = ContainerCell("floats", "numpy", "text", counts, "bfloat16 changes")
-    script = "import numpy as np\nprint(np.arange(8, dtype=np.int16)[::2].tobytes().hex())\n"
-    fault = ContainerFault("npy: numpy writes: the dtype becomes V2", "bfloat16", "read V2", script)
-    return (ContainerTable("npy", ("text",), (cell,), (fault,)),)
+def plant_containers(run: str) -> None:
+    """Store a survey of containers with a run: each outcome once, and what changes."""
+    example = Example(
+        dtype="bfloat16",
+        writer="numpy",
+        reader="text",
+        probe="row of 1",
+        shape=(1,),
+        patterns=("0x0d",),
+        read_dtype="",
+        read_shape=(),
+        read_patterns=(),
+        script="import numpy as np\nprint(np.arange(8, dtype=np.int16)[::2].tobytes().hex())\n",
+    )
+    finding = Finding(
+        container="npy",
+        fault="the dtype becomes V2",
+        party="numpy",
+        side="writes",
+        dtypes=("bfloat16",),
+        writers=("numpy",),
+        readers=("text",),
+        example=example,
+    )
+    outcomes = {"float16": IDENTICAL, "float32": PARTLY, "bfloat16": CHANGED, "float64": REFUSED}
+    way = {"container": "npy", "writer": "numpy", "reader": "text", "fault": "", "identical": 1}
+    ways = tuple(
+        WayResult.model_validate(way | {"dtype": dtype, "outcome": outcome, "refused": {}})
+        for dtype, outcome in outcomes.items()
+    )
+    store(run, Containers(date="2026-11-28", versions={}, ways=ways, findings=(finding,)))
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +98,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> str:
         planted_run(folder / "before"),
         planted_run(folder / "now", one_cell("ort", HALF, violated("ort", HALF)), after=1),
     ]
-    write_site(runs, folder / "site", docket_rows, portings, planted_tables)
+    plant_containers(runs[-1])
+    write_site(runs, folder / "site", lambda run: pages_of(run, WITH_PAGE.values()))
     return (folder / "site").as_uri()
 
 

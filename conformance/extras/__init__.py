@@ -1,0 +1,92 @@
+"""The extras: what is not part of asking, judging and reporting a backend.
+
+Each lies in a folder of its own here, and nothing else names it: commands and pages are found by
+the records below, and a module of an extra is imported only when one of them is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
+
+from specs.errors import CastigateError
+from specs.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from reports.html.site import Page
+    from reports.run_store.store import RunStore
+
+
+@dataclass(frozen=True)
+class Addon:
+    """An extra, by the name of its folder. Its functions are named, so that none is imported yet.
+
+    ``page`` makes the page of a run's report. A report has it if it is asked for by name, and also
+    if ``shows`` says that the run has what the page shows. ``survey`` adds that to a night's run;
+    it gets the run's folder and the time limit of an answer. ``executor`` opens the pools of a run
+    whose tasks are done elsewhere; it gets the address.
+    """
+
+    name: str
+    commands: Mapping[str, str] = field(default_factory=dict)
+    page: str = ""
+    shows: Callable[[RunStore], bool] = lambda _: False
+    survey: str = ""
+    executor: str = ""
+
+
+ADDONS = (
+    Addon(
+        "portable",
+        commands={"portable": "conformance.extras.portable.command:portable_command"},
+        page="conformance.extras.portable.report_page:portability_page",
+        shows=lambda run: len(run.record.backends) > 1,
+    ),
+    Addon(
+        "containers",
+        commands={"containers": "conformance.extras.containers.command:containers_command"},
+        page="conformance.extras.containers.pages:containers_page",
+        shows=lambda run: "containers.json" in run.folder.names(),
+        survey="conformance.extras.containers.results:survey_of_run",
+    ),
+    Addon(
+        "issues",
+        commands={"docket": "conformance.extras.issues.command:docket_command"},
+        page="conformance.extras.issues.report_page:issues_page",
+    ),
+    Addon(
+        "releases",
+        commands={
+            "history": "conformance.extras.releases.history:history_command",
+            "bisect": "conformance.extras.releases.bisect:bisect_command",
+        },
+    ),
+    Addon(
+        "certificate",
+        commands={"verify": "conformance.extras.certificate.verify:verify_command"},
+    ),
+    Addon("codec", commands={"codec": "conformance.extras.codec.command:codec_command"}),
+    Addon("cluster", executor="conformance.extras.cluster.pool:cluster_pools"),
+)
+"""All extras, in the order of ``--help`` and of the pages of a report."""
+[EXECUTOR] = [each.executor for each in ADDONS if each.executor]
+WITH_PAGE = {each.name: each for each in ADDONS if each.page}
+
+
+def addon_with_page(name: str) -> Addon:
+    """Return an extra that has a page; raise CastigateError if the name is of none."""
+    if name not in WITH_PAGE:
+        raise CastigateError(
+            f"--with `{name}` is no page; {did_you_mean(name, WITH_PAGE)}"
+            f"the pages are {', '.join(WITH_PAGE)}"
+        )
+    return WITH_PAGE[name]
+
+
+def pages_of(run: RunStore, asked: Collection[Addon]) -> list[Page]:
+    """The pages of extras in the report of a run: those asked for, and those that it shows."""
+    wanted = [each for each in WITH_PAGE.values() if each in asked or each.shows(run)]
+    pages = (resolve_name(each.page)(run) for each in wanted)
+    return [page for page in pages if page is not None]

@@ -1,0 +1,214 @@
+"""Compiles a C codec and the driver that calls it into a program."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+from conformance.extras.codec.target import FLOATING, CodecTarget, Signature, is_floating
+from specs.errors import CastigateError
+from specs.formats import Format
+from specs.plain_text import plain_line
+from specs.suggestions import closest
+
+DRIVER = Path(__file__).with_name("driver.c")
+COMPILERS = {
+    False: ("CC", "CFLAGS", ("cc", "gcc", "clang")),
+    True: ("CXX", "CXXFLAGS", ("c++", "g++", "clang++")),
+}
+"""Environment variables for a compiler and its flags, and default compilers; for C, and for C++."""
+OPTIONS = ("-O2", "-ffp-contract=off")
+"""Fused operations would round once where the codec's author sees two roundings."""
+STRICT = """#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wconversion"
+#pragma GCC diagnostic error "-Wfloat-conversion"
+#pragma GCC diagnostic error "-Wincompatible-pointer-types"
+#pragma GCC diagnostic error "-Wimplicit-function-declaration"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+"""
+"""Pragmas before a call: the compiler rejects a signature that would convert the argument."""
+CONVERTED = (("double", "float32"), ("float", "bfloat16"))
+"""Types in which a single number of a narrower format is passed, by its value."""
+LENIENT = "#pragma GCC diagnostic pop\n"
+LONGEST = 200
+UNKNOWN = re.compile("implicit declaration|undeclared|not declared|not a member")
+"""Matches the errors that compilers report for a function that does not exist."""
+INCLUDED = ("stddef.h", "stdint.h", "stdbool.h", "string.h", "math.h", "dlfcn.h")
+
+
+class WrongSignatureError(CastigateError):
+    """The compiler refuses the signature that is tried."""
+
+
+def build(
+    target: CodecTarget, signature: Signature, source: Format, answer: Format, folder: Path
+) -> Path:
+    """Compile a codec by a signature into a program; raise CastigateError if that fails."""
+    compiler, flags = compiler_for(target)
+    suffix = "cc" if target.is_cplusplus else "c"
+    code, program = folder / f"codec.{suffix}", folder / "codec"
+    code.write_text(program_text(target, signature, source, answer), encoding="utf-8")
+    command = [*compiler, *OPTIONS, *flags, "-o", str(program), str(code), "-ldl", "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        raise _refusal(target, signature, done.stderr, code)
+    return program
+
+
+def compiler_for(target: CodecTarget) -> tuple[list[str], list[str]]:
+    """The compiler's command and the user's flags; raise CastigateError if there is none."""
+    variable, flags, known = COMPILERS[target.is_cplusplus]
+    named = shlex.split(os.environ.get(variable, ""))
+    found = [path for name in ([*named[:1]] or known) if (path := shutil.which(name))]
+    if not found:
+        missing = f"{variable}={named[0]} is" if named else f"{', '.join(known)} are"
+        raise CastigateError(
+            f"target `{target.text}` needs a compiler, and {missing} not there; install one, or"
+            f" name it in {variable}"
+        )
+    return [found[0], *named[1:]], shlex.split(os.environ.get(flags, ""))
+
+
+def program_text(target: CodecTarget, signature: Signature, source: Format, answer: Format) -> str:
+    """The program's text: the codec, the function that calls it by a signature, and the driver."""
+    includes = "".join(f"#include <{name}>\n" for name in INCLUDED)
+    types = f"typedef {source.storage}_t input_t;\ntypedef {answer.storage}_t answer_t;\n"
+    codec, ask = _codec(target, signature), _ask(target, signature, source)
+    return f"{includes}{codec}{types}{ask}\n{DRIVER.read_text()}"
+
+
+def _codec(target: CodecTarget, signature: Signature) -> str:
+    """The code that includes the codec's header, or loads its library and looks up the function."""
+    path = _quoted(str(Path(target.where).resolve()))
+    if target.kind == "header":
+        return (
+            f"#include {path}\n#define CODEC {target.function}\n"
+            "static int open_codec(void) { return 0; }\n"
+        )
+    return f"""#include <stdio.h>
+static {signature.pointer.replace("NAME", "CODEC")};
+static int open_codec(void) {{
+    void *library = dlopen({path}, RTLD_NOW), *found = NULL;
+    if (library != NULL)
+        found = dlsym(library, "{target.function}");
+    if (found == NULL)
+        fprintf(stderr, "%s\\n", dlerror());
+    memcpy(&CODEC, &found, sizeof found);
+    return found == NULL;
+}}
+"""
+
+
+def _ask(target: CodecTarget, signature: Signature, source: Format) -> str:
+    """The C function that asks the codec for an array of inputs."""
+    given, answer = signature.given, signature.answer
+    if signature.count:
+        return f"""
+static void ask(const input_t *inputs, answer_t *answers, size_t count) {{
+    memset(answers, 0xa5, count * sizeof *answers);
+    const {given} *in = (const {given} *)(const void *)inputs;
+    {answer} *out = ({answer} *)(void *)answers;
+    {signature.count} size = ({signature.count})count;
+{STRICT}    CODEC(in, out, size);
+{LENIENT}}}
+"""
+    is_number = int(is_floating(answer))
+    kind = "number" if is_number else "pattern"
+    return f"""
+{_not_of_numbers(target, signature)}static inline answer_t ask_one(input_t pattern) {{
+    {_argument(given, source)}
+{STRICT}    __typeof__(CODEC(given)) raw = CODEC(given);
+{LENIENT}    typedef char is_{kind}[(((__typeof__(raw))0.5 != 0) == {is_number}) ? 1 : -1];
+    {answer} found = ({answer})raw;
+    {_result(answer)}
+}}
+
+static void ask(const input_t *inputs, answer_t *answers, size_t count) {{
+    for (size_t i = 0; i < count; i++)
+        answers[i] = ask_one(inputs[i]);
+}}
+"""
+
+
+def _not_of_numbers(target: CodecTarget, signature: Signature) -> str:
+    """A compile-time check that a function for patterns does not take numbers.
+
+    C would convert the patterns to numbers. A macro has no type, and C++ has other means to tell
+    types apart.
+    """
+    if target.kind == "library" or target.is_cplusplus or is_floating(signature.given):
+        return ""
+    checks = "".join(
+        f"typedef char takes_patterns_{number}[__builtin_types_compatible_p(__typeof__(CODEC),"
+        f" __typeof__(CODEC(({signature.given})0))({number})) ? -1 : 1];\n"
+        for number in ("float", "double")
+    )
+    return f"#ifndef {target.function}\n{checks}#endif\n"
+
+
+def _argument(given: str, source: Format) -> str:
+    if given == "float" and source.name == "bfloat16":
+        return "uint32_t wide = (uint32_t)pattern << 16; float given; memcpy(&given, &wide, 4);"
+    if given == "double":
+        return "float single; memcpy(&single, &pattern, sizeof single); double given = single;"
+    if is_floating(given):
+        return f"{given} given; memcpy(&given, &pattern, sizeof given);"
+    return f"{given} given = ({given})pattern;"
+
+
+def _result(answer: str) -> str:
+    single = "float single = (float)found;" if answer == "double" else ""
+    name = "single" if single else "found"
+    if is_floating(answer):
+        return f"{single} answer_t code; memcpy(&code, &{name}, sizeof code); return code;"
+    return "return (answer_t)found;"
+
+
+def check_widths(signature: Signature, source: Format, answer: Format) -> None:
+    """Raise CastigateError if a floating type of a signature is not of its format's width."""
+    for name, form in ((signature.given, source), (signature.answer, answer)):
+        bits = FLOATING.get(name, form.bits)
+        is_converted = not signature.count and (name, form.name) in CONVERTED
+        if bits != form.bits and not is_converted:
+            raise CastigateError(
+                f"--signature `{signature.text}`: `{name}` has {bits} bits, and {form.name} has"
+                f" {form.bits}; name the type of the pattern, {form.storage}_t"
+            )
+
+
+def symbol_hint(target: CodecTarget) -> str:
+    """The most similar function that a library has, as far as `nm` can tell."""
+    if (nm := shutil.which("nm")) is None:
+        return ""
+    command = [nm, "-D", "--defined-only", target.where]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    names = [words[-1] for line in done.stdout.splitlines() if (words := line.split())]
+    near = closest(target.function, names)
+    return f"; did you mean `{near}`?" if near else ""
+
+
+def _quoted(path: str) -> str:
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _refusal(target: CodecTarget, signature: Signature, stderr: str, code: Path) -> CastigateError:
+    """The error for a program that does not compile: no such function, wrong type, broken file."""
+    lines = [line for line in stderr.splitlines() if "error" in line] or stderr.splitlines()
+    if any(target.function in line and UNKNOWN.search(line) for line in lines):
+        return CastigateError(
+            f"target `{target.text}`: {target.where} has no function `{target.function}`"
+        )
+    said = plain_line(lines[0] if lines else "no reason given", LONGEST)
+    if said.startswith(str(code)):
+        # Omit the position in the program, which is deleted before the user reads this.
+        reason = said.partition("error: ")[2] or said
+        return WrongSignatureError(
+            f"--signature `{signature.text}`: the compiler refuses it for {target.function}:"
+            f" {reason}"
+        )
+    return CastigateError(f"target `{target.text}` does not compile: {said}")

@@ -1,0 +1,255 @@
+"""Asks a codec in processes of its own, so that it may crash or hang without harm."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+from time import monotonic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specs.errors import CastigateError
+from specs.plain_text import plain_line
+
+Words = NDArray[np.uint32]
+NOT_OPENED, MANY_RUNS, RAISED = 3, 4, 6
+"""Exit codes of the programs that ask: see ``driver.c`` and ``python_worker.py``."""
+STARTING = (1 << 64) - 1
+"""The value in the progress file until the first input is asked."""
+START_SECONDS = 120.0
+"""Seconds in which a codec, and its framework with it, must be loaded."""
+POLL = 0.02
+LONGEST = 200
+WHOLE = 1 << 62
+"""The step with which each call gets as many inputs as the block allows."""
+Progress = Callable[[int], None]
+
+
+class CodecFailedError(CastigateError):
+    """A codec ended its process, raised an error, or exceeded its time limit.
+
+    ``place`` is where it failed: the input if ``has_input`` (-1 if no single input is at fault),
+    else the first input of a block of a sweep, or an index into the list of inputs.
+    """
+
+    def __init__(self, says: str, place: int, *, has_input: bool = False) -> None:
+        super().__init__(says)
+        self.says, self.place, self.has_input = says, place, has_input
+
+
+class ManyRunsError(Exception):
+    """A part of a sweep has more runs of equal answers than a codec's answers can have."""
+
+
+@dataclass(frozen=True)
+class CodecProcess:
+    """How to ask a codec: the command of the program, and the limits of its calls.
+
+    ``block`` is how many inputs the program asks at a time, ``seconds`` the limit of one such call.
+    """
+
+    command: tuple[str, ...]
+    block: int
+    seconds: float
+    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    def answers(self, inputs: Words, step: int = WHOLE) -> tuple[Words, float]:
+        """The answers to some inputs, and the seconds that the codec took for them.
+
+        If the codec fails, it is asked again one by one, to name the input.
+        """
+        try:
+            return self._list(inputs, min(step, self.block))
+        except CodecFailedError as error:
+            if error.has_input or step == 1:
+                raise
+            near = inputs[error.place : error.place + self.block]
+        try:
+            self._list(near, 1)
+        except CodecFailedError as error:
+            place = error.place if error.has_input else int(near[error.place])
+            raise CodecFailedError(error.says, place, has_input=True) from None
+        raise CodecFailedError(error_among(near), int(near[0]), has_input=False)
+
+    def sweep(
+        self, count: int, parts: int, most: int, jobs: int, progress: Progress
+    ) -> tuple[Words, Words]:
+        """The runs of the answers to the inputs from 0 on: their first inputs, and the answers.
+
+        Raises ManyRunsError if a part has more than ``most`` of them.
+        """
+        size, stop = -(-count // parts), Event()
+        ranges = [(first, min(size, count - first)) for first in range(0, count, size)]
+
+        def one(part: tuple[int, int]) -> Words:
+            try:
+                return self._sweep(*part, most, stop, progress)
+            except BaseException:
+                stop.set()
+                raise
+
+        with ThreadPoolExecutor(jobs) as pool:
+            waiting = [pool.submit(one, part) for part in ranges]
+            try:
+                found = [each.result() for each in waiting]
+            except BaseException:
+                stop.set()
+                for each in waiting:
+                    each.cancel()
+                failed = [
+                    each.exception() for each in waiting if each.done() and not each.cancelled()
+                ]
+                told = [error for error in failed if isinstance(error, CodecFailedError)]
+                if told:
+                    raise self._located(min(told, key=lambda each: each.place)) from None
+                raise
+        both = np.concatenate(found).reshape(-1, 2)
+        is_first = np.append(True, both[1:, 1] != both[:-1, 1])
+        return both[is_first, 0].copy(), both[is_first, 1].copy()
+
+    def _located(self, error: CodecFailedError) -> CodecFailedError:
+        """Return the failure with its input, found by asking the block that failed again."""
+        if error.has_input:
+            return error
+        last = min(error.place + self.block, 1 << 32)
+        block = np.arange(error.place, last, dtype=np.uint64).astype(np.uint32)
+        try:
+            self.answers(block)
+        except CodecFailedError as located:
+            return located
+        return CodecFailedError(
+            f"{error.says}, but not when asked again", error.place, has_input=True
+        )
+
+    def _list(self, inputs: Words, step: int) -> tuple[Words, float]:
+        with TemporaryDirectory(prefix="castigate-") as folder:
+            given, out = Path(folder) / "inputs", Path(folder) / "answers"
+            given.write_bytes(inputs.astype(np.uint32).tobytes())
+            seconds = self._run(Path(folder), "list", out, [str(given), str(step)], Event())
+            answers = np.fromfile(out, np.uint32)
+        if answers.size != inputs.size:
+            raise CastigateError(f"the codec ended its process after {answers.size:,} answers")
+        return answers, seconds
+
+    def _sweep(self, first: int, count: int, most: int, stop: Event, progress: Progress) -> Words:
+        with TemporaryDirectory(prefix="castigate-") as folder:
+            out = Path(folder) / "answers"
+            words = [str(first), str(count), str(most)]
+            self._run(Path(folder), "sweep", out, words, stop, (first, count), progress)
+            return np.fromfile(out, np.uint32)
+
+    def _run(
+        self,
+        folder: Path,
+        how: str,
+        out: Path,
+        words: Sequence[str],
+        stop: Event,
+        swept: tuple[int, int] = (0, 0),
+        progress: Progress = lambda inputs: None,
+    ) -> float:
+        """Run the program until it ends or exceeds a time limit; return the codec's own seconds."""
+        file = folder / "progress"
+        np.array([STARTING, 0], np.uint64).tofile(file)
+        place = np.memmap(file, np.uint64, "r+")
+        stderr = folder / "stderr"
+        with stderr.open("wb") as errors:
+            process = subprocess.Popen(
+                [*self.command, how, str(file), str(out), *words],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
+                env=self.environment,
+            )  # fmt: skip
+            try:
+                self._wait(process, place, stop, swept, progress)
+            finally:
+                process.kill()
+                process.wait()
+        code, at = process.returncode, int(place[0])
+        if code == 0:
+            return float(place[1]) * 1e-9
+        said = stderr.read_text(encoding="utf-8", errors="replace").strip()
+        raise self._failure(code, 0 if at == STARTING else at, said, is_loaded=at != STARTING)
+
+    def _wait(
+        self,
+        process: subprocess.Popen[bytes],
+        place: NDArray[np.uint64],
+        stop: Event,
+        swept: tuple[int, int],
+        progress: Progress,
+    ) -> None:
+        first, count = swept
+        told, last, since = first, STARTING, monotonic()
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(POLL)
+            at = int(place[0])
+            if at != STARTING and count:
+                progress(at - told)
+                told = at
+            if process.returncode is not None:
+                progress(first + count - told if process.returncode == 0 else 0)
+                return
+            if at != last:
+                last, since = at, monotonic()
+            limit = START_SECONDS if at == STARTING else self.seconds
+            if monotonic() - since > limit:
+                is_loaded = at != STARTING
+                what = "did not return" if is_loaded else "was not loaded"
+                raise CodecFailedError(f"{what} within {limit:g} s", at if is_loaded else 0)
+            if stop.is_set():
+                raise StoppedError
+
+    def _failure(self, code: int, place: int, said: str, *, is_loaded: bool) -> Exception:
+        if code == MANY_RUNS:
+            return ManyRunsError()
+        lines = said.splitlines()
+        last = plain_line(lines[-1], LONGEST) if lines else ""
+        if code == NOT_OPENED:
+            return NotOpenedError(last)
+        if code == RAISED:
+            place_text, _, text = last.partition(" ")
+            return CodecFailedError(text, int(place_text), has_input=True)
+        if code < 0:
+            return CodecFailedError(f"ended its process by {signal.Signals(-code).name}", place)
+        what = "ended its process" if is_loaded else "ended its process while it was loaded,"
+        return CodecFailedError(f"{what} with exit code {code}", place)
+
+
+class StoppedError(Exception):
+    """Another part of the sweep has failed, so this one stops early."""
+
+
+class NotOpenedError(CastigateError):
+    """The program could not load the codec's function."""
+
+
+def error_among(inputs: Words) -> str:
+    """The message for inputs that make a codec fail together, but not one by one."""
+    return (
+        f"fails for the inputs 0x{int(inputs[0]):x} to 0x{int(inputs[-1]):x}, and for none of them"
+        " alone"
+    )
+
+
+def python_command(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The command that asks a Python codec, and its environment."""
+    command = (sys.executable, "-P", "-m", "conformance.extras.codec.python_worker", *words)
+    return command, os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def seconds_of_children() -> float:
+    """The processor time of all processes that have ended so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

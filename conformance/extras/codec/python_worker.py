@@ -1,0 +1,259 @@
+"""Asks a codec written in Python: the counterpart of ``driver.c``, with the same files.
+
+python -m conformance.extras.codec.python_worker MODULE FUNCTION FORM SOURCE TARGET sweep|list …
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import process_time_ns
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specs.formats import Format, format_named
+
+BLOCK = 1 << 16
+NOT_OPENED, MANY_RUNS, RAISED = 3, 4, 6
+FORM_WORDS = {
+    "numpy": "on numpy arrays",
+    "torch": "on torch tensors",
+    "number": "on Python numbers",
+    "numpy-bits": "on numpy arrays of patterns",
+    "bits": "on patterns as Python integers",
+}
+"""The forms in which a function may take its inputs, in words."""
+FORMS = tuple(FORM_WORDS)
+"""The forms in the order in which they are tried."""
+NOT_USED = "the module does not use torch"
+Ask = Callable[[NDArray[Any]], NDArray[Any]]
+
+
+class WrongTypeError(Exception):
+    """A function returned an invalid answer: of a wrong type, shape or range."""
+
+
+def asks_one_by_one(form: str) -> bool:
+    """Whether a function takes one number at a time."""
+    return form in ("number", "bits")
+
+
+def main() -> None:
+    """Load the function, and ask it the inputs that the command line names."""
+    module, function, form, source, target, how, progress_file, out, *words = sys.argv[1:]
+    place = np.memmap(progress_file, np.uint64, "r+")
+    sys.stdout = sys.stderr
+    try:
+        codec = _loaded(module, function)
+    except BaseException as error:
+        _say(f"{type(error).__name__}: {error}")
+        raise SystemExit(NOT_OPENED) from None
+    ask = asker(form, codec, format_named(source), format_named(target))
+    begin = process_time_ns()
+    storage = format_named(source).storage
+    if how == "list":
+        inputs = np.fromfile(words[0], np.uint32).astype(storage)
+        step = int(words[1])
+        blocks = [inputs[at : at + step] for at in range(0, inputs.size, step)]
+        np.concatenate([*_asked(ask, blocks, place, 0)]).astype(np.uint32).tofile(out)
+    else:
+        first, count, most = map(int, words)
+        _sweep(ask, place, storage, first, count, most, out)
+    place[1] = process_time_ns() - begin
+
+
+def _asked(ask: Ask, blocks: Any, place: NDArray[np.uint64], first: int) -> Iterator[NDArray[Any]]:
+    """Yield the answers to one block after another; on an error, print the input and exit."""
+    at = first
+    for block in blocks:
+        place[0] = at
+        try:
+            answers = ask(block)
+        except WrongTypeError as error:
+            _say(f"-1 {error}")
+            raise SystemExit(RAISED) from None
+        except BaseException as error:
+            _say(f"{_guilty(ask, block)} raised {type(error).__name__}: {error}")
+            raise SystemExit(RAISED) from None
+        yield answers
+        at += block.size
+
+
+def _guilty(ask: Ask, block: NDArray[Any]) -> int:
+    """The first input for which a function raises an error, found by bisecting the block."""
+    while block.size > 1:
+        half = block[: block.size // 2]
+        try:
+            ask(half)
+            block = block[block.size // 2 :]
+        except BaseException:
+            block = half
+    return int(block[0])
+
+
+def _sweep(
+    ask: Ask, place: NDArray[np.uint64], storage: str, first: int, count: int, most: int, out: str
+) -> None:
+    def blocks() -> Iterator[NDArray[Any]]:
+        for at in range(first, first + count, BLOCK):
+            stop = min(at + BLOCK, first + count)
+            yield np.arange(at, stop, dtype=np.uint64).astype(storage)
+
+    runs: list[NDArray[np.uint32]] = []
+    total, last, at = 0, -1, first
+    for answers in _asked(ask, blocks(), place, first):
+        changes = np.flatnonzero(answers[1:] != answers[:-1]) + 1
+        if last < 0 or int(answers[0]) != last:
+            changes = np.append(0, changes)
+        total += changes.size
+        if total > most:
+            raise SystemExit(MANY_RUNS)
+        runs.append(np.stack([at + changes, answers[changes]], 1).astype(np.uint32))
+        last, at = int(answers[-1]), at + answers.size
+    np.concatenate(runs).tofile(out)
+
+
+def _loaded(module: str, function: str) -> Callable[[Any], Any]:
+    """The function, from a module or from a file."""
+    found: Any = _module_from(Path(module)) if module.endswith(".py") else _imported(module)
+    for name in function.split("."):
+        if not hasattr(found, name):
+            raise AttributeError(f"there is no `{name}` in it")
+        found = getattr(found, name)
+    if not callable(found):
+        raise TypeError(f"`{function}` is no function but a {type(found).__name__}")
+    result: Callable[[Any], Any] = found
+    return result
+
+
+def _imported(module: str) -> ModuleType:
+    sys.path.insert(0, "")
+    return importlib.import_module(module)
+
+
+def _module_from(path: Path) -> ModuleType:
+    sys.path.insert(0, str(path.resolve().parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def asker(form: str, codec: Callable[[Any], Any], source: Format, target: Format) -> Ask:
+    """Return a function that asks the codec for an array of patterns, in the form that it takes."""
+    match form:
+        case "numpy":
+            return lambda bits: _patterns(codec(_numbers(source, bits)), bits, target)
+        case "numpy-bits":
+            return lambda bits: _patterns(codec(bits.copy()), bits, target)
+        case "torch":
+            return lambda bits: _patterns(_from_torch(codec(_tensor(source, bits))), bits, target)
+        case "number":
+            return lambda bits: _one_by_one(codec, _python_numbers(source, bits), bits, target)
+    return lambda bits: _one_by_one(codec, bits.tolist(), bits, target)
+
+
+def _one_by_one(
+    codec: Callable[[Any], Any], given: list[Any], bits: NDArray[Any], target: Format
+) -> NDArray[Any]:
+    return np.array([_pattern(codec(each), target) for each in given], target.storage)
+
+
+def _numbers(source: Format, bits: NDArray[Any]) -> NDArray[Any]:
+    """Numbers as numpy has them; small floats, which it lacks, as their codes."""
+    if source.name in ("float32", "float16"):
+        return bits.view(source.name)
+    if source.name == "bfloat16":
+        return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return bits.copy()
+
+
+def _python_numbers(source: Format, bits: NDArray[Any]) -> list[Any]:
+    numbers: list[Any] = _numbers(source, bits).tolist()
+    return numbers
+
+
+def _tensor(source: Format, bits: NDArray[Any]) -> Any:
+    torch = sys.modules.get("torch")
+    if torch is None:
+        raise TypeError(NOT_USED)
+    if source.name in ("float32", "float16", "bfloat16"):
+        return torch.from_numpy(bits.copy()).view(getattr(torch, source.name))
+    return torch.from_numpy(bits.copy())
+
+
+def _from_torch(answer: Any) -> NDArray[Any]:
+    torch = sys.modules["torch"]
+    if not isinstance(answer, torch.Tensor):
+        raise WrongTypeError(f"returns a {type(answer).__name__} where a tensor is wanted")
+    plain = answer.detach().cpu().contiguous()
+    if plain.is_floating_point() and plain.dtype not in (torch.float32, torch.float64):
+        return np.asarray(
+            plain.view({1: torch.uint8, 2: torch.uint16}[plain.element_size()]).numpy()
+        )
+    return np.asarray(plain.numpy())
+
+
+def _patterns(answer: Any, bits: NDArray[Any], target: Format) -> NDArray[Any]:
+    """An array of answers as patterns of the target."""
+    found = np.asarray(answer)
+    if found.shape != bits.shape:
+        raise WrongTypeError(f"returns the shape {found.shape} for {bits.shape}")
+    storage = np.dtype(target.storage)
+    if target.name in ("float32", "float16") and found.dtype.kind == "f":
+        return found.astype(target.name).view(storage)
+    if target.name == "bfloat16" and found.dtype == np.float32:
+        return (found.view(np.uint32) >> np.uint32(16)).astype(storage)
+    if found.dtype.kind in "iu":
+        if found.dtype.itemsize == storage.itemsize:
+            return found.view(storage)
+        if ((found < 0) | (found > np.iinfo(storage).max)).any():
+            raise WrongTypeError(f"returns numbers that are no codes of {target.name}")
+        return found.astype(storage)
+    if found.dtype.itemsize == storage.itemsize and found.dtype.kind != "O":
+        return found.view(storage)
+    raise WrongTypeError(
+        f"returns an array of {found.dtype} where codes of {target.name} ({storage}) are wanted"
+    )
+
+
+def _pattern(answer: Any, target: Format) -> int:
+    """One answer as a pattern of the target."""
+    if isinstance(answer, bool) or not isinstance(answer, int | float | np.generic):
+        raise WrongTypeError(f"returns a {type(answer).__name__} where {_wanted(target)} is wanted")
+    if isinstance(answer, np.generic):
+        answer = (
+            answer.item()
+            if answer.dtype.kind in "iuf"
+            else int.from_bytes(answer.tobytes(), "little")
+        )
+    if target.name in ("float32", "float16") and isinstance(answer, float):
+        with np.errstate(over="ignore"):
+            number = np.dtype(target.name).type(answer)
+        return int(number.view(target.storage))
+    if isinstance(answer, float):
+        raise WrongTypeError(f"returns a float where {_wanted(target)} is wanted")
+    if not 0 <= answer <= np.iinfo(target.storage).max:
+        raise WrongTypeError(f"returns {answer}, which is no code of {target.name}")
+    return int(answer)
+
+
+def _wanted(target: Format) -> str:
+    return "a float" if target.name in ("float32", "float16") else f"a code of {target.name}"
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"\n{' '.join(text.split())}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Containers: whether a tensor comes back from a file or from DLPack as it was written."""

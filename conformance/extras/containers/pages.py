@@ -1,0 +1,116 @@
+"""Shows what containers change: on a terminal, as a page in Markdown, and as a report's page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rich.table import Table as RichTable
+
+from conformance.extras.containers.findings import Finding
+from conformance.extras.containers.results import (
+    CHANGED,
+    IDENTICAL,
+    PARTLY,
+    REFUSED,
+    Cell,
+    Containers,
+    Table,
+    stored_tables,
+    tables,
+)
+from reports.html.site import Page, Sign
+from reports.run_store.store import RunStore
+from specs.release import VERSION
+
+SIGNS: Mapping[str, Sign] = {
+    IDENTICAL: Sign(
+        "=", "v-conforms", "every tensor comes back with its bits, its dtype and its shape"
+    ),
+    PARTLY: Sign("~", "v-unsupported", "some tensors are refused, all others come back unchanged"),
+    CHANGED: Sign("!", "v-violates", "a tensor comes back changed, or ends the process"),
+    REFUSED: Sign("–", "v-unsupported", "the writer or the reader refuses every tensor"),
+}
+"""The sign of each outcome of passing a dtype from one party to another, the best first."""
+
+
+def containers_page(store: RunStore) -> Page | None:
+    """The page of a run; None if no survey was stored with it."""
+    found = stored_tables(store.folder)
+    content = {"tables": found, "signs": SIGNS}
+    return Page("containers", "Containers", __package__, content) if found else None
+
+
+def rich_table(table: Table) -> RichTable:
+    """Return a container's table for a terminal: writers down, readers across."""
+    shown = RichTable()
+    shown.add_column("dtypes")
+    shown.add_column("written by")
+    for reader in table.readers:
+        shown.add_column(reader)
+    for group, writer, cells in table.rows:
+        words = [cell_words(cells[reader]) if reader in cells else "" for reader in table.readers]
+        shown.add_row(group, writer, *words)
+    return shown
+
+
+def cell_words(cell: Cell) -> str:
+    """Return the signs of a cell, each with the number of dtypes."""
+    return " ".join(
+        f"{cell.counts[name]}{sign.mark}" for name, sign in SIGNS.items() if cell.counts[name]
+    )
+
+
+def finding_lines(finding: Finding) -> Iterator[str]:
+    """Yield what a finding says: the fault, where it shows, the smallest tensor, the script."""
+    yield finding.title
+    yield f"    dtypes    {finding.dtype_words}"
+    yield f"    ways      {', '.join(finding.writers)} to {', '.join(finding.readers)}"
+    yield from (f"    {line}" for line in finding.example.lines)
+    if finding.example.script:
+        yield "    reproduce"
+        yield from (f"      {line}".rstrip() for line in finding.example.script.splitlines())
+
+
+def page(found: Containers) -> str:
+    """Return the page as Markdown."""
+    return "\n".join([*_head(found), *_matrices(found), *_scripts(found)]) + "\n"
+
+
+def _head(found: Containers) -> Iterator[str]:
+    yield "# What containers change"
+    yield ""
+    versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
+    yield (
+        f"Made by `castigate containers … --page FILE` (castigate {VERSION}, {found.date}): "
+        f"{versions}."
+    )
+    yield ""
+    yield "| container | at fault | what happens | dtypes | smallest tensor |"
+    yield "|---|---|---|---|---|"
+    for each in found.findings:
+        example = "; ".join(" ".join(line.split()) for line in each.example.lines)
+        who = f"{each.party} {each.side}"
+        yield f"| {each.container} | {who} | {each.fault} | {each.dtype_words} | {example} |"
+
+
+def _matrices(found: Containers) -> Iterator[str]:
+    for table in tables(found):
+        yield ""
+        yield f"## {table.name}"
+        yield ""
+        yield "| dtypes | written by | " + " | ".join(table.readers) + " |"
+        yield "|---" * (2 + len(table.readers)) + "|"
+        for group, writer, cells in table.rows:
+            words = [cell_words(cells[name]) if name in cells else "" for name in table.readers]
+            yield f"| {group} | {writer} | {' | '.join(words)} |"
+
+
+def _scripts(found: Containers) -> Iterator[str]:
+    yield ""
+    yield "## Scripts"
+    for each in found.findings:
+        if each.example.script:
+            yield ""
+            yield f"{each.title}:"
+            yield ""
+            yield f"```python\n{each.example.script}```"

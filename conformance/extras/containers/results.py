@@ -1,0 +1,211 @@
+"""Asks parties what containers change, and keeps the answers: every way, tables, findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pydantic import ValidationError
+
+from conformance.extras.containers.findings import Finding, findings_of
+from conformance.extras.containers.ways import CONTAINERS, Way, storable, ways_of
+from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
+from oracles.backend.loading import close
+from oracles.containers.parties import installed_parties, load_party
+from reports.run_store.storage import Folder, folder_at
+from specs.errors import CastigateError
+from specs.formats import Format, format_named
+from specs.model.strict_model import StrictModel
+
+FILE = "containers.json"
+"""The file in a run's folder."""
+IDENTICAL, PARTLY, CHANGED, REFUSED = "identical", "partly refused", "changed", "refused"
+"""The outcomes of passing a dtype from one party to another."""
+
+
+class WayResult(StrictModel):
+    """The result of writing tensors of a dtype with one party and reading them with another."""
+
+    container: str
+    dtype: str
+    writer: str
+    reader: str
+    outcome: str
+    fault: str
+    identical: int
+    refused: Mapping[str, str]
+    """By tensor, who refuses it and why."""
+
+
+class Containers(StrictModel):
+    """The result of the command: the parties' versions, every way, and the faults."""
+
+    date: str
+    versions: Mapping[str, str]
+    ways: tuple[WayResult, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The containers that any party has."""
+        return list(dict.fromkeys(way.container for way in self.ways))
+
+
+def way_result(way: Way) -> WayResult:
+    """Return the result of a way's probes.
+
+    A refused big-endian tensor does not count: a party without such arrays cannot be given one.
+    """
+    refused = [probe for probe in way.refused if probe != "big-endian"]
+    if way.different:
+        outcome = CHANGED
+    elif not way.identical:
+        outcome = REFUSED
+    else:
+        outcome = PARTLY if refused else IDENTICAL
+    return WayResult(
+        container=way.container,
+        dtype=way.dtype,
+        writer=way.writer,
+        reader=way.reader,
+        outcome=outcome,
+        fault=way.fault,
+        identical=len(way.identical),
+        refused=way.refused,
+    )
+
+
+def survey(
+    parties: Sequence[str] = (),
+    names: Sequence[str] = CONTAINERS,
+    dtypes: Sequence[str] = (),
+    pythons: Sequence[str] = (),
+    timeout: float = DEFAULT_TIMEOUT,
+) -> Containers:
+    """Return how tensors change between parties, by default between all that are installed."""
+    ways: list[WayResult] = []
+    findings: list[Finding] = []
+    with ExitStack() as stack:
+        backends = []
+        configs = launch_configs(parties or installed_parties(), pythons, timeout)
+        for name, config in configs.items():
+            backends.append(load_party(name, config))
+            stack.callback(close, backends[-1])
+        for name in names:
+            found = ways_of(backends, name, dtypes or storable())
+            findings += findings_of(backends, found)
+            ways += map(way_result, found)
+        versions = {each.name: each.version for each in backends}
+    return Containers(
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        versions=versions,
+        ways=tuple(ways),
+        findings=tuple(findings),
+    )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A group of dtypes from a writer to a reader: the count of each outcome, and words."""
+
+    group: str
+    writer: str
+    reader: str
+    counts: Counter[str]
+    words: str
+
+    @property
+    def outcome(self) -> str:
+        """The outcome that colors the cell: the one that most wants attention."""
+        return next(each for each in (CHANGED, PARTLY, IDENTICAL, REFUSED) if self.counts[each])
+
+
+@dataclass(frozen=True)
+class Table:
+    """A container: its readers, the cells of all writers, and what is wrong."""
+
+    name: str
+    readers: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def rows(self) -> Sequence[tuple[str, str, Mapping[str, Cell]]]:
+        """By group and writer the cells of each reader; without rows in which all is refused."""
+        found: dict[tuple[str, str], dict[str, Cell]] = {}
+        for cell in self.cells:
+            found.setdefault((cell.group, cell.writer), {})[cell.reader] = cell
+        groups = dict.fromkeys(group for group, _ in found)
+        return [
+            (group, writer, found[group, writer])
+            for group in groups
+            for own, writer in found
+            if own == group
+            and any(cell.outcome != REFUSED for cell in found[group, writer].values())
+        ]
+
+
+def group_of(entry: Format) -> str:
+    """Return the group of dtypes to which a format belongs in tables."""
+    if entry.kind in ("boolean", "complex"):
+        return "bool, complex"
+    if entry.bits < 8:
+        return "below 8 bits"
+    if entry.kind == "integer":
+        return "integers"
+    return "8-bit floats" if entry.bits == 8 else "floats"
+
+
+def tables(found: Containers) -> Iterator[Table]:
+    """Yield the table of each container, its dtypes in groups."""
+    for name in found.names:
+        ways = [way for way in found.ways if way.container == name]
+        yield Table(
+            name,
+            tuple(dict.fromkeys(way.reader for way in ways)),
+            tuple(_cells(ways)),
+            tuple(each for each in found.findings if each.container == name),
+        )
+
+
+def _cells(ways: Sequence[WayResult]) -> Iterator[Cell]:
+    groups: dict[tuple[str, str, str], list[WayResult]] = {}
+    for way in ways:
+        key = group_of(format_named(way.dtype)), way.writer, way.reader
+        groups.setdefault(key, []).append(way)
+    for (group, writer, reader), members in groups.items():
+        counts = Counter(way.outcome for way in members)
+        changed = [way.dtype for way in members if way.outcome == CHANGED]
+        refusals = dict.fromkeys(
+            reason for way in members if way.outcome == REFUSED for reason in way.refused.values()
+        )
+        words = "; ".join([*(f"{dtype} changes" for dtype in changed), *list(refusals)[:2]])
+        yield Cell(group, writer, reader, counts, words)
+
+
+def survey_of_run(run: str, timeout: float) -> None:
+    """Ask all installed parties, and store the results with a run."""
+    store(run, survey(timeout=timeout))
+
+
+def store(run: str, found: Containers) -> None:
+    """Write the results into a run's folder, in place of earlier ones."""
+    folder_at(run).write(FILE, found.model_dump_json().encode() + b"\n")
+
+
+def stored_tables(folder: Folder) -> list[Table]:
+    """Return the tables that were stored in a run's folder; empty if none were."""
+    content = folder.read(FILE)
+    if content is None:
+        return []
+    try:
+        return list(tables(Containers.model_validate_json(content)))
+    except ValidationError as error:
+        where = folder.display_path(FILE)
+        problem = error.errors()[0]["msg"]
+        raise CastigateError(
+            f"{where} cannot be read: {problem}; write it again with castigate containers --run"
+        ) from None

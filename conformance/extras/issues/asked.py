@@ -1,0 +1,132 @@
+"""Asks backends the inputs of the docket's threads, all in one round, and judges the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from conformance.driver import drive
+from conformance.extras.issues.threads import (
+    Decided,
+    DecidedThread,
+    Element,
+    Missing,
+    Today,
+    different,
+    judged_today,
+)
+from conformance.families.cast.explanation import input_row
+from conformance.judging.asking import Ask, ask, in_step
+from conformance.judging.values import ask_values, no_answer
+from conformance.value_spelling import TensorDatum, tensor, tensor_words
+from oracles.backend.client import Client
+from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Raised
+from oracles.backend.requests import Bitcast, CastChains
+from oracles.protocol import chain_roads_of
+from oracles.registry import Backend
+from specs.bitcast_ruling import bitcast_ruling
+from specs.cases import Case
+from specs.chains import Chain, Company
+from specs.docket import Question, docket
+from specs.model.quantization_entry import STEPS
+from specs.operations import is_bitcast, operation_of
+from specs.ruling import ruling
+
+COPIES = 67
+"""Elements of a row that repeats an input: whole vectors and a rest, of any kernel."""
+Answers = list[Any] | Missing
+"""The different answers to one input as they are spelled, or one error in their place."""
+
+
+def threads_about(backend: str, threads: Iterable[DecidedThread]) -> list[DecidedThread]:
+    """The threads that a backend is asked: those about it, or all if the docket has none."""
+    known = {system for each in docket() for system in each.systems}
+    return [each for each in threads if backend in each.thread.systems or backend not in known]
+
+
+def ask_backends(
+    threads: Sequence[DecidedThread], backends: Sequence[Backend]
+) -> list[DecidedThread]:
+    """Ask each backend its threads, in one round, and add the judged answers."""
+    found: dict[str, dict[str, list[Today]]] = {each.thread.link: {} for each in threads}
+    for backend in backends:
+        judges = {
+            (each.thread.link, number): _ask(backend, decided)
+            for each in threads_about(backend.name, threads)
+            for number, decided in enumerate(each.questions)
+        }
+        for (link, _), today in drive(in_step(judges), Client(backend)).items():
+            found[link].setdefault(backend.name, []).append(today)
+    return [DecidedThread(each.thread, each.questions, found[each.thread.link]) for each in threads]
+
+
+def _ask(backend: Backend, decided: Decided) -> Ask[Today]:
+    """Ask a question of a backend; of several answers to the same input, the worst."""
+    if isinstance(decided.asked, Chain):
+        found = yield from _ask_chain(backend, decided.asked, decided)
+    elif operation_of(decided.asked) in STEPS:
+        found = yield from _ask_element(decided.question, decided.asked)
+    elif is_bitcast(decided.asked):
+        found = yield from _ask_bitcast(decided.asked, decided.input)
+    else:
+        found = yield from _ask_cast(decided.asked, decided.input)
+    return found if isinstance(found, Missing) else judged_today(decided, found)
+
+
+def _ask_cast(case: Case, given: Any) -> Ask[Answers]:
+    rules = ruling(case)
+    word = str(given["text"] if isinstance(given, dict) else given)
+    bits = np.repeat(input_row(case, [word]), COPIES)
+    match (yield from ask_values(case, bits)):
+        case Answered(answers):
+            return different(answers, rules.target.name)
+        case Declined(text):
+            return Missing(text)
+        case missing:
+            return [_error(no_answer(missing))]
+
+
+def _ask_element(question: Question, case: Case) -> Ask[Answers]:
+    match (yield from ask(Element.of(question, case).asked(case))):
+        case Answered(results):
+            return different(results["y"], case.target)
+        case Declined(text):
+            return Missing(text)
+        case missing:
+            return [_error(no_answer(missing))]
+
+
+def _ask_chain(backend: Backend, chain: Chain, decided: Decided) -> Ask[Answers]:
+    roads = chain_roads_of(backend.oracle)
+    road = decided.question.road if backend.name in decided.reported else ""
+    road = road or (roads[0] if roads else "")
+    if road not in roads:
+        return Missing(f"{backend.name} makes no chains" + (f" on {road}" if road else ""))
+    row = np.repeat(input_row(chain.steps[0], [decided.input]), COPIES)
+    match (yield from ask(CastChains(chain.steps[0], Company((chain,), road), [row]))):
+        case Answered([answers]):
+            return different(answers, chain.target)
+        case Declined(text):
+            return Missing(text)
+        case Raised() | Malformed() | Crashed() as missing:
+            return [_error(no_answer(missing))]
+    raise AssertionError("a program of one chain has one answer")
+
+
+def _ask_bitcast(case: Case, given: Any) -> Ask[Answers]:
+    rules = bitcast_ruling(case)
+    given = TensorDatum(**given) if isinstance(given, dict) else given
+    bits = tensor(rules.source, given, "input", rules.shape)
+    match (yield from ask(Bitcast(case, bits))):
+        case Answered(answer):
+            return [tensor_words(rules.target, answer)]
+        case Declined(text):
+            return Missing(text)
+        case missing:
+            return [_error(no_answer(missing))]
+
+
+def _error(words: Mapping[str, str]) -> dict[str, str]:
+    return {"error": ": ".join(next(iter(words.items())))}

@@ -1,0 +1,386 @@
+"""Decides the threads of the docket: who is right by the document.
+
+The answers that a thread reports are judged as ``castigate judge`` judges recorded answers, and so
+are those of backends and of runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from conformance.exchange.recorded_answers import judge_line
+from conformance.families.cast.explanation import read_input
+from conformance.families.chains.ends_words import ends_words
+from conformance.families.quantization.exact import AllowedCode, AllowedResult
+from conformance.families.quantization.grading import allowed as allowed_result
+from conformance.families.quantization.grading import as_code, code_word, rule_of
+from conformance.families.quantization.inputs import tensors_of_element, zero_format
+from conformance.value_spelling import datum
+from oracles.backend.requests import Quantize
+from oracles.protocol import Bits
+from oracles.reference import expect_by_exact
+from oracles.reference.chain_ends import Ends, ends
+from oracles.registry import BUILTINS, framework_of
+from reports.grading.divergences import datum_of
+from specs.bitcast_ruling import bitcast_ruling
+from specs.cases import Case
+from specs.chains import Chain
+from specs.docket import Question, Thread
+from specs.errors import CastigateError
+from specs.formats import Format, format_named
+from specs.model.quantization_entry import STEPS
+from specs.operations import is_bitcast, operation_of
+from specs.outcomes import Nan
+from specs.quantization_ruling import Formula, formula
+from specs.ruling import ruling
+
+VERDICTS = {
+    "present": "the answer is still given, or another that the document does not allow",
+    "mended": "the answer was not allowed, and what is answered today is",
+    "absent": "the answer was not allowed; this backend, which no thread is about, gives another",
+    "not reproducible here": "the answer was not allowed, and what gave it cannot be asked here",
+    "open by the document": "the document allows every answer that the thread speaks of",
+    "the reporter was wrong": "the document wants what was answered, and not what was wanted",
+}
+"""The verdicts on a thread, from the most urgent."""
+PRESENT, MENDED, ABSENT, NOT_HERE, OPEN, REPORTER_WRONG = VERDICTS
+WRONG = ("violates", "deviates")
+
+
+class Judged(NamedTuple):
+    """An answer as it is spelled, and the verdict on it."""
+
+    answer: Any
+    verdict: str
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the document does not allow it."""
+        return self.verdict in WRONG
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why a backend gave no answer to a question."""
+
+    reason: str
+
+
+Today = Judged | Missing
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A question with what the document says of it; ``reported`` has each system's answer."""
+
+    question: Question
+    asked: Case | Chain
+    input: Any
+    level: str
+    clause: str
+    allowed: Any
+    reported: Mapping[str, Judged]
+    wanted: Judged | None
+
+    @property
+    def faulty(self) -> list[str]:
+        """The systems whose reported answer the document does not allow."""
+        return [system for system, each in self.reported.items() if each.is_wrong]
+
+    @property
+    def sides(self) -> list[Judged]:
+        """All answers that the thread speaks of: those reported, and the one wanted."""
+        return [*self.reported.values(), *([self.wanted] if self.wanted is not None else [])]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the document allows every answer that the thread speaks of."""
+        return not any(each.is_wrong for each in self.sides)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the thread speaks of a single answer, and the document allows no other."""
+        given = {str(each.answer) for each in self.sides}
+        conforms = all(each.verdict == "conforms" for each in self.sides)
+        allows_more = isinstance(self.allowed, list) and len(self.allowed) > 1
+        return conforms and len(given) == 1 and not allows_more
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verdict on a thread, for one backend or, without a name, by the document alone."""
+
+    verdict: str
+    why: str = ""
+    backend: str = ""
+
+
+@dataclass(frozen=True)
+class DecidedThread:
+    """A thread, its questions, and the answers of backends to each of them by name."""
+
+    thread: Thread
+    questions: Sequence[Decided]
+    today: Mapping[str, Sequence[Today]] = field(default_factory=dict)
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """A verdict for each backend that was asked, and one for what they leave undecided."""
+        found = [self._of_backend(name, answers) for name, answers in self.today.items()]
+        if not any(each.verdict in (PRESENT, MENDED, ABSENT) for each in found):
+            found.append(self._by_document())
+        return list(dict.fromkeys(each for each in found if each.verdict))
+
+    @property
+    def verdict(self) -> Verdict:
+        """The most urgent verdict."""
+        return min(self.verdicts, key=lambda each: [*VERDICTS].index(each.verdict))
+
+    @property
+    def answered(self) -> Iterator[tuple[Decided, dict[str, Today]]]:
+        """Each question with the answer of each backend."""
+        for number, each in enumerate(self.questions):
+            yield each, {name: answers[number] for name, answers in self.today.items()}
+
+    @property
+    def faulty(self) -> list[str]:
+        """The systems that the document says were wrong."""
+        return list(dict.fromkeys(system for each in self.questions for system in each.faulty))
+
+    def _of_backend(self, name: str, answers: Sequence[Today]) -> Verdict:
+        """The verdict by a backend's answers; empty if no wrong reported answer concerns it."""
+        given = [each for each in answers if isinstance(each, Judged)]
+        if any(each.is_wrong for each in given):
+            return Verdict(PRESENT, backend=name)
+        own = name in self.thread.systems
+        concerned = [
+            today
+            for each, today in zip(self.questions, answers, strict=True)
+            if (name in each.faulty if own else each.faulty)
+        ]
+        for each in concerned:
+            if isinstance(each, Missing):
+                return Verdict(NOT_HERE, each.reason, name)
+        if not concerned:
+            return Verdict("")
+        return Verdict(MENDED if own else ABSENT, backend=name)
+
+    def _by_document(self) -> Verdict:
+        """The verdict by the document alone; empty if every system that was wrong was asked."""
+        if self.faulty:
+            systems = self.thread.project.systems
+            reasons = [
+                f"{name}: {systems[name]}" if name in systems else f"{name} was not asked"
+                for name in self.faulty
+                if name not in self.today
+            ]
+            return Verdict(NOT_HERE, "; ".join(reasons)) if reasons else Verdict("")
+        at_issue = [each for each in self.questions if not each.is_settled] or self.questions
+        if any(each.is_open for each in at_issue):
+            return Verdict(OPEN)
+        return Verdict(REPORTER_WRONG)
+
+
+def decide(thread: Thread) -> DecidedThread:
+    """Decide a thread by its documents; raise DocumentError with file and line for a mistake."""
+    decided = []
+    for number, question in enumerate(thread.entry.questions):
+        place = thread.location(number)
+        try:
+            _check_systems(thread, question)
+            decided.append(_decided(question))
+        except CastigateError as error:
+            raise thread.source.error(place, str(error)) from None
+    for number, each in enumerate(decided):
+        if each.is_settled and not any(_differ(each, other) for other in decided):
+            raise thread.source.error(
+                thread.location(number),
+                "the document wants this very answer; say what was `wanted`, or add a question in"
+                " which the same input has another answer",
+            )
+    return DecidedThread(thread, decided)
+
+
+def _differ(one: Decided, other: Decided) -> bool:
+    """Whether two questions give the same input of a pair different answers."""
+    pairs = [(each.asked.source, each.asked.target, each.input) for each in (one, other)]
+    answers = [{str(side.answer) for side in each.sides} for each in (one, other)]
+    return pairs[0] == pairs[1] and answers[0] != answers[1]
+
+
+def _check_systems(thread: Thread, question: Question) -> None:
+    for system in question.answers:
+        if system not in thread.project.systems and framework_of(system) not in BUILTINS:
+            raise CastigateError(
+                f"`{system}` is no backend; name it under `systems`, with the reason why it cannot"
+                " be asked here"
+            )
+
+
+def _decided(question: Question) -> Decided:
+    asked = question.asked
+    judge = _judge(question, asked)
+    reported = {system: judge(answer) for system, answer in question.answers.items()}
+    wanted = judge(question.wanted) if question.wanted is not None else None
+    sides = [*reported.values(), *([wanted] if wanted is not None else [])]
+    telling = max(sides, key=lambda each: each["verdict"] in WRONG)
+    return Decided(
+        question,
+        asked,
+        telling["input"],
+        telling["level"],
+        telling["clause"],
+        telling["allowed"],
+        {system: Judged(each["output"], each["verdict"]) for system, each in reported.items()},
+        Judged(wanted["output"], wanted["verdict"]) if wanted is not None else None,
+    )
+
+
+def _judge(question: Question, asked: Case | Chain) -> Callable[[Any], dict[str, Any]]:
+    """Return a function that judges an answer: verdict, level, clause, and what is allowed."""
+    if isinstance(asked, Chain):
+        return lambda answer: _judge_chain(asked, str(question.input), answer)
+
+    if operation_of(asked) in STEPS:
+        return _judge_element(Element.of(question, asked))
+    if question.scale is not None or question.zero is not None:
+        raise CastigateError(f"{asked.document} has no scales; leave out `scale` and `zero`")
+    rules = bitcast_ruling(asked) if is_bitcast(asked) else ruling(asked)
+
+    def judge(answer: Any) -> dict[str, Any]:
+        line = {"case": question.case, "input": question.input, "output": answer}
+        judged = judge_line(json.dumps(line), rules)
+        for side in ("input", "output"):
+            judged[side] = judged.get(f"{side}_pattern", judged[side])
+        return judged
+
+    return judge
+
+
+def _judge_chain(chain: Chain, word: str, answer: Any) -> dict[str, Any]:
+    given = read_input(chain.rulings[0], word)
+    assert isinstance(given, int)
+    target = format_named(chain.target)
+    allowed = ends(chain.rulings, given)
+    spelled = str(answer).lower() if isinstance(answer, bool) else str(answer)
+    code = None if isinstance(answer, dict) else int(datum(target, spelled, "answer"))
+    verdict = "open" if allowed.is_open else "conforms"
+    if not allowed.is_open and not _allows(allowed, chain, code):
+        verdict = "violates" if allowed.level == "required" else "deviates"
+    clauses = dict.fromkeys(_clauses(chain, given))
+    return {
+        "input": format_named(chain.source).hexadecimal(given),
+        "output": answer if code is None else target.hexadecimal(code),
+        "verdict": verdict,
+        "level": allowed.level,
+        "clause": "; then ".join(clauses),
+        "allowed": [*ends_words(target, allowed)],
+    }
+
+
+def _allows(allowed: Ends, chain: Chain, code: int | None) -> bool:
+    if code is None or allowed.is_rejected:
+        return allowed.is_rejected and code is None
+    target = format_named(chain.target)
+    in_nans = (code in nans for sign in allowed.nans for nans in target.nans(sign))
+    return code in allowed.codes or any(in_nans)
+
+
+def _clauses(chain: Chain, given: int) -> Iterator[str]:
+    """Yield the clauses of the steps, up to the first that does not allow exactly one result."""
+    codes: Sequence[int] = [given]
+    for rules in chain.rulings:
+        allowed = expect_by_exact.allow(rules, codes[0])
+        yield allowed.branch.clause
+        codes = allowed.codes
+        if len(codes) != 1:
+            return
+
+
+def judged_today(decided: Decided, answers: Sequence[Any]) -> Judged:
+    """The worst of different answers to the input of a question, as it is spelled."""
+    judge = _judge(decided.question, decided.asked)
+    judged = [Judged(each, judge(each)["verdict"]) for each in answers]
+    return max(judged, key=lambda each: each.is_wrong)
+
+
+def different(answers: Bits, target: str) -> list[Any]:
+    """The different elements of an array, as they are spelled."""
+    form = format_named(target)
+    words: list[Any] = []
+    for each in dict.fromkeys(map(datum_of, answers.reshape(-1))):
+        words.append({"text": each} if isinstance(each, str) else form.hexadecimal(each))
+    return words
+
+
+class Element(NamedTuple):
+    """An element: its number or code, the scale, and the zero point if there is one."""
+
+    rules: Formula
+    x: int
+    scale: int
+    zero: int | None
+
+    @classmethod
+    def of(cls, question: Question, case: Case) -> Element:
+        """The element that a question is about; raise CastigateError if it names no scale."""
+        if question.scale is None:
+            raise CastigateError(f"{case.document} needs a `scale` beside the input")
+        rules = formula(case)
+        zero = question.zero
+        if zero is not None:
+            zero = _read_code(zero_format(rules), zero, "zero")
+        x = _read_code(rules.source, question.input, "input")
+        return cls(rules, x, _read_code(rules.scale, question.scale, "scale"), zero)
+
+    def asked(self, case: Case) -> Quantize:
+        """The request for this element alone."""
+        return Quantize(case, tensors_of_element(case, self.x, self.scale, self.zero))
+
+
+def _read_code(form: Format, spelled: Any, what: str) -> int:
+    return int(datum(form, str(spelled), what))
+
+
+def _judge_element(element: Element) -> Callable[[Any], dict[str, Any]]:
+    """Return a function that judges an answer: verdict, level, clause, and what is allowed."""
+    rules = element.rules
+    found = allowed_result(rules, element.x, element.scale, element.zero)
+    _, clause = rule_of(rules, found)
+    codes = [code_word(rules.target, as_code(each)) for each in found.codes]
+
+    def judge(answer: Any) -> dict[str, Any]:
+        code = None if isinstance(answer, dict) else _read_code(rules.target, answer, "answer")
+        return {
+            "input": rules.source.hexadecimal(element.x),
+            "output": answer if code is None else rules.target.hexadecimal(code),
+            "verdict": _element_verdict(rules, found, code),
+            "level": "unspecified" if found.is_open else found.level,
+            "clause": clause,
+            "allowed": codes,
+        }
+
+    return judge
+
+
+def _element_verdict(rules: Formula, found: AllowedResult, code: int | None) -> str:
+    if found.is_open:
+        return "open"
+    if code is None:
+        return "violates"
+
+    def among(allowed: tuple[AllowedCode, ...]) -> bool:
+        return any(
+            any(code in nans for nans in rules.target.nans(each.sign))
+            if isinstance(each, Nan)
+            else code == each
+            for each in allowed
+        )
+
+    if among(found.codes):
+        return "conforms"
+    return "deviates" if among(found.weaker) or found.level == "recommended" else "violates"

@@ -1,0 +1,202 @@
+"""The docket in words: the lines of the command, its data for JSON, and the page in Markdown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from textwrap import TextWrapper
+from typing import Any
+
+from conformance.extras.issues.threads import (
+    VERDICTS,
+    Decided,
+    DecidedThread,
+    Judged,
+    Today,
+    Verdict,
+)
+from reports.findings.finding_text import OUTCOME_WORDS, datum_words
+from specs.bitcast_shapes import format_shape
+from specs.docket import Question
+from specs.loader import yardsticks
+from specs.release import VERSION
+
+LATER_LINES = TextWrapper(
+    width=100,
+    initial_indent=" " * 4,
+    subsequent_indent=" " * 8,
+    break_long_words=False,
+    break_on_hyphens=False,
+)
+
+
+def counts(threads: Iterable[DecidedThread]) -> dict[str, int]:
+    """How many threads have each verdict, in the order of the verdicts."""
+    found = Counter(each.verdict.verdict for each in threads)
+    return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
+
+
+def thread_lines(decided: DecidedThread, versions: Mapping[str, str]) -> Iterator[str]:
+    """A thread with its verdicts, and below each question what the document says."""
+    thread = decided.thread
+    for verdict in decided.verdicts:
+        where = f"  {thread.link}  {thread.entry.opened}".rstrip()
+        yield f"{verdict_words(verdict, versions)}, by {standing(decided)}{where}"
+    yield f"  {thread.entry.report}" + ("" if thread.entry.read else " (known from an excerpt)")
+    for each, today in decided.answered:
+        yield from LATER_LINES.wrap(question_words(each, today))
+
+
+def verdict_words(verdict: Verdict, versions: Mapping[str, str]) -> str:
+    """A verdict, the backend with its version, and the reason if there is one."""
+    name = verdict.backend
+    of_backend = f" in {name} {versions[name]}" if name and not verdict.why else ""
+    return verdict.verdict + of_backend + (f" ({verdict.why})" if verdict.why else "")
+
+
+def question_words(decided: Decided, answers: Mapping[str, Today]) -> str:
+    """Say what the document allows for an input, and what was answered, then and today."""
+    asked, target = decided.asked, decided.asked.target
+    level = "open" if any(each.verdict == "open" for each in decided.reported.values()) else ""
+    given = f"{_words(asked.source, decided.input)}{_scale_words(decided.question)}"
+    parts = [f"{asked} of {given}: {level or allowed_words(decided)}"]
+    parts += [f"{name} {_words(target, each.answer)}" for name, each in decided.reported.items()]
+    if decided.wanted is not None:
+        parts.append(f"wanted {_words(target, decided.wanted.answer)}")
+    for name, each in answers.items():
+        now = _words(target, each.answer) if isinstance(each, Judged) else f"none: {each.reason}"
+        parts.append(f"today {name} {now}")
+    return f"{'; '.join(parts)}. {decided.clause}"
+
+
+def _scale_words(question: Question) -> str:
+    """The scale and the zero point of an element that is quantized."""
+    zero = f" and zero point {question.zero}" if question.zero is not None else ""
+    return f" by scale {question.scale}{zero}" if question.scale is not None else ""
+
+
+def allowed_words(decided: Decided) -> str:
+    """The level, and all that is allowed."""
+    allowed = decided.allowed if isinstance(decided.allowed, list) else [decided.allowed]
+    words = " or ".join(_words(decided.asked.target, each) for each in allowed)
+    return f"{decided.level} {words}"
+
+
+def _words(dtype: str, value: Any) -> str:
+    """A value in JSON in words: a pattern with its number, a text, a tensor, an error."""
+    match value:
+        case {"error": _}:
+            return "an error"
+        case {"text": text}:
+            return datum_words(dtype, text)
+        case {"shape": shape}:
+            return " ".join([f"shape {format_shape(tuple(shape))}", *value.get("bits", ())])
+    return OUTCOME_WORDS.get(value) or datum_words(dtype, value)
+
+
+def standing(decided: DecidedThread) -> str:
+    """Say whose documents decide a thread: the project's own, another project's, or yardsticks."""
+    deciding = [each for each in decided.questions if each.faulty] or decided.questions
+    names = {each.question.case.partition(":")[0] for each in deciding}
+    foreign = names - {*decided.thread.project.claims}
+    if not foreign:
+        return "own document"
+    return "a yardstick" if foreign <= {*yardsticks()} else "another project's document"
+
+
+def thread_data(decided: DecidedThread) -> dict[str, Any]:
+    """A thread as data for JSON."""
+    thread = decided.thread
+    return {
+        "link": thread.link,
+        "project": thread.project.project,
+        "opened": thread.entry.opened,
+        "read": thread.entry.read,
+        "report": thread.entry.report,
+        "outcome": thread.entry.outcome,
+        "findings": thread.entry.findings,
+        "decided_by": standing(decided),
+        "verdicts": [asdict(each) for each in decided.verdicts],
+        "questions": [_question_data(*each) for each in decided.answered],
+    }
+
+
+def _question_data(decided: Decided, answers: Mapping[str, Today]) -> dict[str, Any]:
+    return {
+        "case": decided.question.case,
+        "input": decided.input,
+        "level": decided.level,
+        "clause": decided.clause,
+        "allowed": decided.allowed,
+        "reported": {name: judged._asdict() for name, judged in decided.reported.items()},
+        "wanted": decided.wanted._asdict() if decided.wanted is not None else None,
+        "today": {
+            name: each._asdict() if isinstance(each, Judged) else {"missing": each.reason}
+            for name, each in answers.items()
+        },
+    }
+
+
+def page(threads: Sequence[DecidedThread], versions: Mapping[str, str], date: str) -> str:
+    """Return the page as Markdown."""
+    return "\n".join([*_head(threads, versions, date), *_projects(threads, versions), ""])
+
+
+def _head(
+    threads: Sequence[DecidedThread], versions: Mapping[str, str], date: str
+) -> Iterator[str]:
+    projects = {each.thread.project.project for each in threads}
+    asked = ", ".join(f"{name} {version}" for name, version in versions.items())
+    yield f"# The docket: {len(threads)} threads, decided"
+    yield ""
+    yield (
+        f"Made by `castigate docket {' '.join(versions)} --page FILE` (castigate {VERSION},"
+        f" {date}). {len(threads)} public threads of {len(projects)} projects are about what a"
+        " conversion gives. `specs/docket/` has the facts of each: the input, what was answered,"
+        " what was wanted. Who is right follows from the document that decides it, and whether it"
+        f" is still so from asking: {asked or 'no backend'}. [judging.md](judging.md#the-docket)"
+        " says how."
+    )
+    yield ""
+    yield "| verdict | threads | it means |"
+    yield "|---|---|---|"
+    for verdict, number in counts(threads).items():
+        yield f"| {verdict} | {number} | {VERDICTS[verdict]} |"
+
+
+def _projects(threads: Sequence[DecidedThread], versions: Mapping[str, str]) -> Iterator[str]:
+    by_project = sorted(threads, key=_project)
+    for project, of_project in groupby(by_project, _project):
+        yield ""
+        yield f"## {project}"
+        yield ""
+        for each in of_project:
+            yield from _thread(each, versions)
+
+
+def _project(decided: DecidedThread) -> str:
+    return decided.thread.project.project
+
+
+def _thread(decided: DecidedThread, versions: Mapping[str, str]) -> Iterator[str]:
+    thread = decided.thread
+    entry = thread.entry
+    verdicts = "; ".join(verdict_words(each, versions) for each in decided.verdicts)
+    known = "" if entry.read else " Known from an excerpt."
+    outcome = f" {entry.outcome[0].upper()}{entry.outcome[1:]}." if entry.outcome else ""
+    findings = f" Findings: {', '.join(f'`{each}`' for each in entry.findings)}."
+    number = thread.name.partition("#")[2]
+    opened = f", {entry.opened}" if entry.opened else ""
+    yield (
+        f"- [#{number}]({thread.link}){opened}: {entry.report}."
+        f" **{verdicts[0].upper()}{verdicts[1:]}**, by {standing(decided)}.{outcome}{known}"
+        f"{findings if entry.findings else ''}"
+    )
+    for each, today in decided.answered:
+        yield f"    - {_escaped(question_words(each, today))}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("*", "\\*").replace("<", "&lt;").replace("|", "\\|")

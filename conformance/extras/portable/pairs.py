@@ -1,0 +1,381 @@
+"""Describes a pair: the ranges of values on which all agree, and what each does elsewhere.
+
+The same description becomes lines of a terminal, a file in JSON and a page in Markdown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import TextWrapper
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from conformance.extras.portable.survey import Agreement, Parties, home_range, wide_ranges
+from oracles.protocol import Bits
+from reports.behaviors.explanation import Explanation, explain
+from reports.behaviors.tally import behavior_search, tally_each
+from reports.counterexample.drawing import datum_with_value, value_text
+from reports.findings.value_ranges import (
+    FINITE,
+    ValueRange,
+    cells_of,
+    pattern_of,
+    places_in,
+    range_words,
+)
+from reports.grading.allowed_answers import is_nan
+from reports.grading.divergences import index_of_simplest
+from specs.behaviors import behaviors
+from specs.formats import Format
+from specs.model.strict_model import StrictModel
+from specs.model.vocabulary import Rounding
+from specs.release import VERSION
+
+SAFE, IN_RANGE, NOT_SAFE, ABSENT = "safe", "safe in range", "not safe", "not offered"
+"""How portable a pair of dtypes is between two backends, the best first."""
+MOST_SHOWN = 3
+"""The most ranges of finite values that are put into words."""
+MOST_WRITTEN = 1000
+"""The most ranges of a pair that are written to a file, the widest."""
+MOST_LINES = 3
+"""The most behaviors of one backend in one region that are named; if it has more, none is."""
+BOTH = {("infinity", "-infinity"): "infinities", ("+NaN", "-NaN"): "NaN"}
+"""Common names for two cells that have the same description."""
+
+
+DOES = TextWrapper(
+    width=100,
+    initial_indent=" " * 12,
+    subsequent_indent=" " * 14,
+    break_long_words=False,
+    break_on_hyphens=False,
+)
+
+
+class Range(StrictModel):
+    """A range of finite values on which all agree: the patterns of its ends, and words."""
+
+    low: str
+    high: str
+    words: str
+
+
+class Difference(StrictModel):
+    """Some inputs on which not all agree, in words, and what each backend does there."""
+
+    where: tuple[str, ...]
+    does: dict[str, str]
+    documents: dict[str, str] = Field(default_factory=dict)
+
+
+class PortablePair(StrictModel):
+    """Where all backends that answer a pair agree, and all documents named allow their answers.
+
+    ``every_input`` tells whether all inputs of the source were asked; if not, ``asked`` of them
+    were, so that the ranges are sampled. The ``ranges`` are the widest ones, ``range_count`` counts
+    all. ``agree`` names where all that was asked agrees.
+    """
+
+    source: str
+    target: str
+    backends: dict[str, str]
+    documents: tuple[str, ...] = ()
+    absent: dict[str, str] = Field(default_factory=dict)
+    every_input: bool
+    exact_ends: bool
+    asked: int
+    agreeing: int
+    agree: tuple[str, ...]
+    ranges: tuple[Range, ...]
+    range_count: int
+    differ: tuple[Difference, ...] = ()
+    elsewhere: int = 0
+
+
+class PortablePairs(StrictModel):
+    """The answers for all pairs asked, as a file holds them."""
+
+    suite: str = VERSION
+    versions: dict[str, str]
+    pairs: tuple[PortablePair, ...]
+
+
+@dataclass(frozen=True)
+class Described:
+    """An agreement, its parties, and what else is known of the pair."""
+
+    found: Agreement
+    parties: Parties
+    names: tuple[str, ...]
+    rounding: Rounding
+
+    def pair(
+        self, backends: dict[str, str], absent: dict[str, str], exact_ends: bool
+    ) -> PortablePair:
+        """Put the agreement into words."""
+        found, source = self.found, self.found.source
+        finite = found.cells[FINITE]
+        shown = shown_ranges(found)
+        inside = sum(self._count(each) for each in shown)
+        widest = sorted(finite.ranges, key=lambda each: -each.span)[:MOST_WRITTEN]
+        return PortablePair(
+            source=source.name,
+            target=found.target.name,
+            backends=backends,
+            documents=tuple(self.parties.documents),
+            absent=absent,
+            every_input=found.is_whole,
+            exact_ends=exact_ends,
+            asked=found.asked,
+            agreeing=found.agreeing,
+            agree=tuple(agree_names(found)),
+            ranges=tuple(_range(source, each) for each in sorted(widest, key=lambda e: e.first)),
+            range_count=finite.count,
+            differ=tuple(self._differences(shown)),
+            elsewhere=finite.agreeing - inside,
+        )
+
+    def _count(self, each: ValueRange) -> int:
+        """How many inputs of an agreeing range were asked."""
+        if self.found.is_whole and self.found.sample.ranks.size != 1 << self.found.source.bits:
+            return each.span
+        ranks = self.found.sample.ranks
+        places = places_in(self.found.source, cells_of(self.found.source)[FINITE], ranks)
+        inside = (ranks[places] >= np.uint64(each.first)) & (ranks[places] <= np.uint64(each.last))
+        return int(np.count_nonzero(inside))
+
+    def _differences(self, shown: Sequence[ValueRange]) -> Iterator[Difference]:
+        """Yield the regions outside the ranges, those with the same description together."""
+        said: dict[tuple[tuple[str, str], ...], list[str]] = {}
+        for words, places in self._outside(shown):
+            does = self._deeds(places)
+            said.setdefault(tuple(does.items()), []).append(words)
+        for items, where in said.items():
+            does = {name: words for name, words in items if name in self.names}
+            allowed = {name: words for name, words in items if name not in self.names}
+            yield Difference(where=tuple(_named(where)), does=does, documents=allowed)
+
+    def _outside(self, shown: Sequence[ValueRange]) -> Iterator[tuple[str, NDArray[np.intp]]]:
+        """The regions outside the ranges in words, each with its places in the sample."""
+        found, source = self.found, self.found.source
+        ranks = found.sample.ranks
+        finite = cells_of(source)[FINITE]
+        own = places_in(source, finite, ranks)
+        ends = (int(ranks[own[0]]), int(ranks[own[-1]])) if own.size else (1, 0)
+        for gap in gaps_between(shown, *ends) if own.size else ():
+            here = own[(ranks[own] >= np.uint64(gap.first)) & (ranks[own] <= np.uint64(gap.last))]
+            yield range_words(source, gap), here
+        for name, each in found.cells.items():
+            if name == FINITE or each.is_safe or not each.asked:
+                continue
+            places = places_in(source, each.cell, ranks)
+            if each.agreeing:
+                yield f"{name}, in part", places[~found.sample.agrees[places]]
+            else:
+                yield name, places
+
+    def _deeds(self, places: NDArray[np.intp]) -> dict[str, str]:
+        """Describe each backend's answers to some inputs, and whether each document allows them."""
+        sample = self.found.sample
+        inputs = sample.inputs[places]
+        answers = [each[places] for each in sample.answers]
+        words = dict(zip(self.names, self._answers_words(inputs, answers), strict=True))
+        for document, allows in self.parties.documents.items():
+            wrong = [
+                name
+                for name, each in zip(self.names, answers, strict=True)
+                if not allows(inputs, each).all()
+            ]
+            words[document] = (
+                f"does not allow {_listed(wrong)}" if wrong else "allows all these answers"
+            )
+        return words
+
+    def _answers_words(self, inputs: Bits, answers: Sequence[Bits]) -> Iterator[str]:
+        source, target = self.found.source, self.found.target
+        constant = [_only_answer(target, each) for each in answers]
+        several = [each for each, one in zip(answers, constant, strict=True) if one is None]
+        search = behavior_search(source, target, self.rounding)
+        tallies = iter(tally_each(search, inputs, several))
+        for each, one in zip(answers, constant, strict=True):
+            if one is not None:
+                yield one
+                continue
+            lines = explain(next(tallies))
+            if len(lines) <= MOST_LINES and all(each.behavior or each.nearest for each in lines):
+                yield "; ".join(_explained(each, len(lines) == 1) for each in lines)
+                continue
+            at = index_of_simplest(source, inputs, np.ones(inputs.shape, bool))
+            given, got = int(inputs[at]), int(each[at])
+            yield (
+                f"no known behavior; {datum_with_value(source, given)} gives"
+                f" {datum_with_value(target, got)}"
+            )
+
+
+def shown_ranges(found: Agreement) -> list[ValueRange]:
+    """The few ranges of finite values that words name, from low to high.
+
+    These are the one that holds zero and one, and the widest.
+    """
+    home = home_range(found)
+    kept = [home] if home is not None else []
+    kept += [each for each in wide_ranges(found.cells[FINITE]) if each != home]
+    return sorted(kept[:MOST_SHOWN], key=lambda each: each.first)
+
+
+def agree_names(found: Agreement) -> list[str]:
+    """The ranges on which all agree in words, and the names of other cells on which they do."""
+    extremes = [each for each in found.cells.values() if each.cell.name != FINITE]
+    agree = [range_words(found.source, each) for each in shown_ranges(found)]
+    return agree + _named([each.cell.name for each in extremes if each.is_safe])
+
+
+def gaps_between(shown: Sequence[ValueRange], first: int, last: int) -> Iterator[ValueRange]:
+    """Yield the gaps outside some ranges, between the first and the last rank."""
+    start, below = first, None
+    for each in shown:
+        if each.below is not None:
+            yield ValueRange(start, each.below, below, each.first)
+        if each.above is None:
+            return
+        start, below = each.above, each.last
+    yield ValueRange(start, last, below, None)
+
+
+def portability_of(found: Agreement) -> str:
+    """How safe it is to port a cast: everywhere, in a range that holds zero and one, or not."""
+    if found.asked == found.agreeing:
+        return SAFE
+    return NOT_SAFE if home_range(found) is None else IN_RANGE
+
+
+def _range(source: Format, each: ValueRange) -> Range:
+    low, high = (source.hexadecimal(pattern_of(source, rank)) for rank in (each.first, each.last))
+    return Range(low=low, high=high, words=range_words(source, each))
+
+
+def _only_answer(target: Format, answers: Bits) -> str | None:
+    """The answer as a value if all answers are the same; None if they differ."""
+    if target.nan_codes and is_nan(target, answers).all():
+        return "NaN"
+    if (answers == answers[0]).all():
+        return value_text(target, int(answers[0]))
+    return None
+
+
+def _explained(line: Explanation, is_alone: bool) -> str:
+    """Describe a backend's behavior in some regions, and how many inputs are exceptions."""
+    name = line.behavior or line.nearest
+    assert name is not None
+    says = behaviors()[name].says
+    if line.exceptions:
+        says += f", but not for {line.exceptions:,} of {line.inputs:,} inputs"
+    return says if is_alone else f"{_listed(line.regions)}: {says}"
+
+
+def _named(names: Sequence[str]) -> list[str]:
+    """Names of regions; two cells with a common name are joined if both are there."""
+    left = [*names]
+    for pair, word in BOTH.items():
+        if all(name in left for name in pair):
+            left[left.index(pair[0])] = word
+            left.remove(pair[1])
+    return left
+
+
+def _listed(words: Sequence[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def pair_lines(pair: PortablePair) -> Iterator[str]:
+    """A pair as lines."""
+    yield f"{pair.source} to {pair.target}: {basis_words(pair)}"
+    if pair.asked:
+        yield f"  agree   {agree_words(pair)}"
+        for each in pair.differ:
+            yield f"  differ  {', '.join(each.where)}"
+            for line in does_lines(each):
+                yield from DOES.wrap(line)
+        if pair.elsewhere:
+            yield f"  also    {also_words(pair)}"
+    for name, reason in pair.absent.items():
+        yield f"  absent  {name}: {reason}"
+
+
+def basis_words(pair: PortablePair) -> str:
+    """Which inputs were asked."""
+    if not pair.asked:
+        return "nothing to compare, as fewer than two answer it"
+    if pair.every_input:
+        return f"every input asked, {pair.agreeing:,} of {pair.asked:,} agree"
+    ends = "their ends are exact neighbors" if pair.exact_ends else "their ends too"
+    return f"asked {pair.asked:,} inputs; ranges are sampled, {ends}"
+
+
+def also_words(pair: PortablePair) -> str:
+    """How many inputs agree outside the ranges that are named."""
+    return f"{pair.elsewhere:,} of the others agree, by chance or in narrow ranges"
+
+
+def agree_words(pair: PortablePair) -> str:
+    """The ranges of inputs on which all backends agree."""
+    if pair.asked == pair.agreeing:
+        return "every input" if pair.every_input else "every input asked"
+    return ", ".join(pair.agree) or "nowhere"
+
+
+def does_lines(difference: Difference) -> Iterator[str]:
+    """Say what each backend and document does, in one line for all that do the same."""
+    doing: dict[str, list[str]] = {}
+    for name, words in {**difference.does, **difference.documents}.items():
+        doing.setdefault(words, []).append(name)
+    for words, names in doing.items():
+        yield f"{', '.join(names)}: {words}"
+
+
+def page(every: PortablePairs, date: str) -> str:
+    """Return the page as Markdown."""
+    return "\n".join(
+        [*_head(every, date), *(line for each in every.pairs for line in _section(each))]
+    )
+
+
+def _head(every: PortablePairs, date: str) -> Iterator[str]:
+    yield "# Where backends agree"
+    yield ""
+    versions = ", ".join(f"{name} {version}" for name, version in every.versions.items())
+    yield (
+        f"Made by `castigate portable … --page FILE` (castigate {VERSION}, {date}): {versions}. "
+        "All named backends give the same bits on the inputs below; any NaN equals any NaN."
+    )
+    yield ""
+    yield "| pair | backends | agree | asked |"
+    yield "|---|---|---|---|"
+    for each in every.pairs:
+        asked = f"{each.asked:,}" + (", every input" if each.every_input else ", sampled")
+        agree = agree_words(each) if each.asked else "–"
+        pair = f"{each.source} → {each.target}"
+        yield f"| {pair} | {', '.join(each.backends)} | {agree} | {asked} |"
+
+
+def _section(pair: PortablePair) -> Iterator[str]:
+    yield ""
+    yield f"## {pair.source} to {pair.target}"
+    yield ""
+    words = basis_words(pair)
+    yield f"{words[0].upper()}{words[1:]}."
+    yield ""
+    if pair.asked:
+        yield f"- agree: {agree_words(pair)}"
+    for each in pair.differ:
+        yield f"- differ: {', '.join(each.where)}"
+        yield from (f"    - {line}" for line in does_lines(each))
+    if pair.elsewhere:
+        yield f"- also: {also_words(pair)}"
+    for name, reason in pair.absent.items():
+        yield f"- absent: {name} ({reason})"

@@ -1,0 +1,337 @@
+"""Answers where backends agree on a pair of dtypes: by asking them, or by a run's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial, reduce
+from itertools import repeat
+
+import numpy as np
+
+from conformance.driver import drive
+from conformance.extras.portable.pairs import Described, PortablePair
+from conformance.extras.portable.requirements import (
+    Required,
+    Requirement,
+    checked_requirements,
+    unchecked,
+)
+from conformance.extras.portable.survey import Agreement, Allows, Mask, Parties, Survey, survey
+from conformance.families.cast.quick_inputs import one_of_each, quick_inputs
+from conformance.judging.asking import ask
+from oracles.backend.client import Client
+from oracles.backend.replies import Answered, Declined
+from oracles.backend.requests import Cast
+from oracles.protocol import Bits
+from oracles.registry import Backend
+from reports.grading.allowed_answers import Expectations, grade_answers
+from reports.grading.grades import NOT_ALLOWED
+from reports.run_store.answers import CaseRow, RunAnswers
+from reports.run_store.store import RunStore
+from specs.cases import JOINT, Case
+from specs.errors import CastigateError
+from specs.formats import EXHAUSTIVE_BITS, format_named
+from specs.loader import document_and_version, documents
+from specs.operations import operation_of
+from specs.ruling import ruling
+from specs.selection import case_named, cases_of_pair
+
+COMMON = "onnx-cast"
+"""The document whose case is asked of a backend that claims no cast of the pair."""
+VECTOR = 64
+"""The shortest row, since a kernel's code for a row's tail may answer otherwise than its body."""
+SEED, MAX_EXAMPLES = 0, 1000
+"""The seed and the random inputs of tier quick, as a run asks them by default."""
+WHOLE_BITS = 32
+"""The widest sources of which every input can be asked."""
+
+
+@dataclass(frozen=True)
+class PairQuestion:
+    """A pair of dtypes, documents by name, what is required of it, and whether to ask all."""
+
+    source: str
+    target: str
+    documents: tuple[str, ...] = ()
+    required: tuple[Required, ...] = ()
+    whole: bool = False
+
+    @property
+    def name(self) -> str:
+        """The pair in words."""
+        return f"{self.source} to {self.target}"
+
+    @property
+    def asks_all(self) -> bool:
+        """Whether every input of the source is asked."""
+        bits = format_named(self.source).bits
+        return bits <= EXHAUSTIVE_BITS or (self.whole and bits <= WHOLE_BITS)
+
+    @property
+    def inputs(self) -> int:
+        """About how many inputs are asked."""
+        return 1 << format_named(self.source).bits if self.asks_all else MAX_EXAMPLES
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """A pair in words, the versions of its backends, and whether each requirement holds."""
+
+    pair: PortablePair
+    versions: Mapping[str, str]
+    requirements: tuple[Requirement, ...] = ()
+
+
+def of_backends(
+    backends: Sequence[Backend], question: PairQuestion, on_asked: Callable[[int], None]
+) -> Surveyed:
+    """Ask backends where they agree on a pair."""
+    found = {each.name: asked_of(each, question.source, question.target) for each in backends}
+    asked = [each for each in found.values() if isinstance(each, Asked)]
+    absent = {name: reason for name, reason in found.items() if isinstance(reason, str)}
+    versions = {each.name: each.version for each in backends}
+    cases = {each.name: each.case for each in asked}
+
+    def answered(parties: Parties) -> Agreement:
+        inputs = quick_inputs(question.source, question.target, SEED, MAX_EXAMPLES)
+        required = [each.ranks for each in question.required]
+        whole = question.whole and question.asks_all
+        return drive_survey(survey(parties, inputs, whole, required), asked, on_asked)
+
+    return _surveyed(question, cases, absent, versions, answered, exact_ends=True)
+
+
+def _surveyed(
+    question: PairQuestion,
+    cases: Mapping[str, Case],
+    absent: dict[str, str],
+    versions: Mapping[str, str],
+    answered: Callable[[Parties], Agreement],
+    exact_ends: bool,
+) -> Surveyed:
+    source, target = format_named(question.source), format_named(question.target)
+    documents = documents_of(question.documents, question.source, question.target)
+    for name, case in documents.items():
+        if case is None:
+            absent[name] = f"it lists no cast from {question.name} that answers every input"
+    known = {name: case for name, case in documents.items() if case is not None}
+    asked = {name: case.id for name, case in cases.items()}
+    if not cases or len(cases) + len(known) < 2:
+        missing = PortablePair(
+            source=source.name, target=target.name, backends=asked, documents=tuple(known),
+            absent=absent, every_input=False, exact_ends=False, asked=0, agreeing=0, agree=(),
+            ranges=(), range_count=0,
+        )  # fmt: skip
+        return Surveyed(missing, versions, unchecked(question.required, absent))
+    parties = Parties(source, target, {name: allows_of(case) for name, case in known.items()})
+    found = answered(parties)
+    rounding = ruling(next(iter(cases.values()))).rounding
+    described = Described(found, parties, tuple(cases), rounding)
+    pair = described.pair(asked, absent, exact_ends and not found.is_whole)
+    if absent:
+        return Surveyed(pair, versions, unchecked(question.required, absent))
+    lines = checked_requirements(question.required, found, tuple(cases), parties)
+    return Surveyed(pair, versions, tuple(lines))
+
+
+def of_run(
+    store: RunStore, names: Sequence[str], questions: Sequence[PairQuestion]
+) -> Iterator[Surveyed]:
+    """Survey the pairs of a run by its answers; by default all pairs that two backends answered."""
+    known = {each.name: each.version for each in store.record.backends}
+    for name in names:
+        if name not in known:
+            raise CastigateError(
+                f"{store.folder.display_name} has no backend `{name}`; it has {', '.join(known)}"
+            )
+    held = RunAnswers(store)
+    chosen = [*names] or [*known]
+    rows = {name: rows_by_pair(held, name) for name in chosen}
+    pairs = dict.fromkeys(pair for each in rows.values() for pair in each)
+    for question in questions or [PairQuestion(*pair) for pair in pairs]:
+        own = {
+            name: each[question.source, question.target]
+            for name, each in rows.items()
+            if (question.source, question.target) in each
+        }
+        absent = {name: "the run holds no answers of it" for name in chosen if name not in own}
+        if questions or len(own) > 1:
+            versions = {name: known[name] for name in chosen}
+            yield survey_stored(held, question, own, absent, versions)
+
+
+def rows_by_pair(held: RunAnswers, backend: str) -> dict[tuple[str, str], CaseRow]:
+    """The first case of each pair of numbers whose answers a backend's part of the run holds."""
+    found: dict[tuple[str, str], CaseRow] = {}
+    for row in held.cases(backend):
+        if row.asked is None or row.answers is None:
+            continue
+        case = case_named(row.case)
+        if JOINT in case.document or case.example is not None:
+            continue
+        if format_named(case.source).is_numeric and format_named(case.target).is_numeric:
+            found.setdefault((case.source, case.target), row)
+    return found
+
+
+def survey_stored(
+    held: RunAnswers,
+    question: PairQuestion,
+    rows: Mapping[str, CaseRow],
+    absent: dict[str, str],
+    versions: Mapping[str, str],
+) -> Surveyed:
+    """Survey a pair by stored answers to the inputs that all of some backends were asked."""
+    cases = {name: case_named(row.case) for name, row in rows.items()}
+    required = [each.ranks for each in question.required]
+
+    def answered(parties: Parties) -> Agreement:
+        return stored_agreement(held, parties, [*rows.values()], required)
+
+    return _surveyed(question, cases, absent, versions, answered, exact_ends=False)
+
+
+def stored_agreement(
+    held: RunAnswers, parties: Parties, rows: Sequence[CaseRow], required: Sequence[range] = ()
+) -> Agreement:
+    """Return on which of the inputs that all backends were asked their stored answers agree."""
+    inputs, answers = _common(held, rows)
+    asked = survey(parties, inputs, required=required, refines=False)
+    order = np.searchsorted(inputs, next(asked))
+    try:
+        asked.send([each[order] for each in answers])
+    except StopIteration as done:
+        found: Agreement = done.value
+        return found
+    raise AssertionError("a survey that refines nothing asks once")
+
+
+def _common(held: RunAnswers, rows: Sequence[CaseRow]) -> tuple[Bits, list[Bits]]:
+    """The inputs that all were asked, in rising order of patterns, and the answers to them."""
+    columns = []
+    for row in rows:
+        assert row.asked is not None
+        assert row.answers is not None
+        inputs, first = np.unique(held.values(row.asked), return_index=True)
+        columns.append((inputs, held.values(row.answers)[first]))
+    if len({row.asked for row in rows}) == 1:
+        return columns[0][0], [answers for _, answers in columns]
+    shared = partial(np.intersect1d, assume_unique=True)
+    common: Bits = reduce(shared, (inputs for inputs, _ in columns))
+    return common, [answers[np.searchsorted(inputs, common)] for inputs, answers in columns]
+
+
+class LostError(Exception):
+    """A backend failed on a pair that it answered before; the message says how."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A backend, and the case that it is asked for a pair of dtypes."""
+
+    backend: Backend
+    case: Case
+
+    @property
+    def name(self) -> str:
+        """The name of the backend."""
+        return self.backend.name
+
+    def answers(self, inputs: Bits) -> Bits:
+        """The answers to a row, padded to a power of two; raise LostError if there are none."""
+        size = max(VECTOR, 1 << (inputs.size - 1).bit_length())
+        row = np.concatenate([inputs, np.resize(inputs[-1:], size - inputs.size)])
+        match drive(ask(Cast(self.case, row)), Client(self.backend)):
+            case Answered(answers):
+                found: Bits = answers[: inputs.size]
+                return found
+            case missing:
+                raise LostError(f"{self.name}: {missing.text}")
+
+
+def asked_of(backend: Backend, source: str, target: str) -> Asked | str:
+    """The backend with the case that it is asked for a pair; a reason if it answers none.
+
+    That is the case of default modes of a document that it claims, else of ``COMMON``, else of any.
+    """
+    reasons = []
+    for case in _cases(backend, source, target):
+        match drive(ask(Cast(case, one_of_each(format_named(source)))), Client(backend)):
+            case Answered():
+                return Asked(backend, case)
+            case Declined(text):
+                reasons.append(text)
+            case missing:
+                return missing.text
+    return reasons[0] if reasons else f"no document lists {source} to {target}"
+
+
+def _cases(backend: Backend, source: str, target: str) -> Iterator[Case]:
+    cases = [
+        case
+        for name, document in documents().items()
+        for version in [[*document.entry.versions][-1]]
+        if (case := case_between(name, version, source, target)) is not None
+    ]
+
+    claimed = [each for each in cases if backend.claims(each.document, each.version)]
+    if len(claimed) == len(cases):
+        # A backend without claims of its own claims every document.
+        claimed = []
+    yield from claimed
+    others = [each for each in cases if each not in claimed]
+    yield from sorted(others, key=lambda each: each.document != COMMON)
+
+
+def case_between(document: str, version: str, source: str, target: str) -> Case | None:
+    """The first case of a pair that answers every input; None if none does.
+
+    Default modes come first. A bitcast, a call or a worked example gives None.
+    """
+    for case in cases_of_pair(document, version, source, target):
+        if operation_of(case) != "cast" or case.example is not None:
+            return None
+        rules = ruling(case)
+        if not rules.is_rejection and not rules.refused_branches:
+            return case
+    return None
+
+
+def allows_of(case: Case) -> Allows:
+    """Return a function that tells which answers a case allows."""
+    rules, expectations = ruling(case), Expectations(independent=False)
+
+    def allows(inputs: Bits, answers: Bits) -> Mask:
+        expected = expectations.of(rules, inputs)
+        found: Mask = grade_answers(rules, inputs, expected, answers) != NOT_ALLOWED
+        return found
+
+    return allows
+
+
+def documents_of(words: Sequence[str], source: str, target: str) -> dict[str, Case | None]:
+    """The case of a pair in each document named, by default of its newest version, or None."""
+    found = {}
+    for word in words:
+        document, version = document_and_version(word)
+        version = version or [*document.entry.versions][-1]
+        found[f"{document.name}:{version}"] = case_between(document.name, version, source, target)
+    return found
+
+
+def drive_survey(
+    asked: Survey, parties: Sequence[Asked], on_asked: Callable[[int], None] = lambda count: None
+) -> Agreement:
+    """Answer a survey; ``on_asked`` gets the number of inputs of each row."""
+    with ThreadPoolExecutor(len(parties)) as pool:
+        try:
+            inputs = next(asked)
+            while True:
+                answers = list(pool.map(Asked.answers, parties, repeat(inputs)))
+                on_asked(inputs.size)
+                inputs = asked.send(answers)
+        except StopIteration as done:
+            found: Agreement = done.value
+            return found

@@ -1,0 +1,149 @@
+"""The page of a report: how safe each pair of dtypes is between each two backends of the run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+from conformance.extras.portable.pairs import (
+    ABSENT,
+    IN_RANGE,
+    NOT_SAFE,
+    SAFE,
+    agree_names,
+    portability_of,
+)
+from conformance.extras.portable.questions import rows_by_pair, stored_agreement
+from conformance.extras.portable.survey import Parties
+from reports.html.site import Page, Sign
+from reports.run_store.answers import CaseRow, RunAnswers
+from reports.run_store.store import RunStore
+from specs.formats import format_named, formats
+
+SIGNS: Mapping[str, Sign] = {
+    SAFE: Sign("=", "v-conforms", "both give the same bits for every input asked"),
+    IN_RANGE: Sign(
+        "~",
+        "v-deviates",
+        "they do so in a range of values that holds zero and one, and not everywhere",
+    ),
+    NOT_SAFE: Sign("!", "v-violates", "there is no such range"),
+    ABSENT: Sign(
+        "–",
+        "v-unsupported",
+        "only one of them offers it, or the run holds no answers of the other",
+    ),
+}
+"""The sign of each portability of a pair of dtypes, the best first."""
+Rows = Mapping[tuple[str, str], CaseRow]
+
+
+@dataclass(frozen=True)
+class PortedPair:
+    """A pair of dtypes as two backends answer it: how safe it is, words, a case."""
+
+    source: str
+    target: str
+    portability: str
+    words: str
+    case: str
+
+
+@dataclass(frozen=True)
+class Porting:
+    """Two backends, and the pairs of dtypes that either of them offers."""
+
+    one: str
+    other: str
+    pairs: tuple[PortedPair, ...]
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """The number of pairs of each portability."""
+        return Counter(each.portability for each in self.pairs)
+
+    @property
+    def sources(self) -> list[str]:
+        """The sources, in the order of all dtypes."""
+        return _in_order({each.source for each in self.pairs})
+
+    @property
+    def targets(self) -> list[str]:
+        """The targets, in the order of all dtypes."""
+        return _in_order({each.target for each in self.pairs})
+
+    @cached_property
+    def by_dtypes(self) -> Mapping[tuple[str, str], PortedPair]:
+        """The pairs by source and target."""
+        return {(each.source, each.target): each for each in self.pairs}
+
+    @property
+    def differing(self) -> list[PortedPair]:
+        """The pairs that are not safe everywhere, those that are not safe at all first."""
+        order = [NOT_SAFE, IN_RANGE]
+        found = [each for each in self.pairs if each.portability in order]
+        return sorted(found, key=lambda each: order.index(each.portability))
+
+
+def _in_order(names: set[str]) -> list[str]:
+    return [name for name in formats() if name in names]
+
+
+def portability_page(store: RunStore) -> Page | None:
+    """The page of a run; None if it has nothing to compare."""
+    found = portings(store)
+    content = {"portings": found, "signs": SIGNS}
+    return Page("portability", "Portability", __package__, content) if found else None
+
+
+def portings(store: RunStore) -> list[Porting]:
+    """Compare each two backends of a run; empty if it has one."""
+    held = RunAnswers(store)
+    rows = {each.name: rows_by_pair(held, each.name) for each in store.record.backends}
+    comparison = _Comparison(held)
+    return [
+        Porting(one, other, tuple(_pairs(comparison, (one, other), rows[one], rows[other])))
+        for one, other in combinations(rows, 2)
+        if rows[one] and rows[other]
+    ]
+
+
+def _pairs(
+    comparison: _Comparison, names: tuple[str, str], one: Rows, other: Rows
+) -> Iterator[PortedPair]:
+    order = list(formats())
+    pairs = sorted({*one, *other}, key=lambda pair: tuple(map(order.index, pair)))
+    for pair in pairs:
+        here, there = one.get(pair), other.get(pair)
+        if here is None or there is None:
+            offered = here or there
+            assert offered is not None
+            only = names[here is None]
+            yield PortedPair(*pair, ABSENT, f"only {only} answers it", offered.case)
+        elif (here.asked, here.answers) == (there.asked, there.answers):
+            yield PortedPair(*pair, SAFE, "", here.case)
+        else:
+            portability, words = comparison.of(pair, here, there)
+            yield PortedPair(*pair, portability, words, here.case)
+
+
+class _Comparison:
+    """Compares stored answers; what several backends answered alike is compared once."""
+
+    def __init__(self, held: RunAnswers) -> None:
+        self._held = held
+        self._known: dict[Hashable, tuple[str, str]] = {}
+
+    def of(self, pair: tuple[str, str], one: CaseRow, other: CaseRow) -> tuple[str, str]:
+        """How portable a pair is, and in words where both agree; no words if that is everywhere."""
+        key = (pair, frozenset({(one.asked, one.answers), (other.asked, other.answers)}))
+        if key not in self._known:
+            source, target = map(format_named, pair)
+            found = stored_agreement(self._held, Parties(source, target), [one, other])
+            portability = portability_of(found)
+            words = f"agree: {', '.join(agree_names(found)) or 'nowhere'}"
+            self._known[key] = portability, "" if portability == SAFE else words
+        return self._known[key]

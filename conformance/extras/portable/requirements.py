@@ -1,0 +1,150 @@
+"""What a user requires: that all agree on a closed interval of values of a pair of dtypes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from conformance.extras.portable.survey import Agreement, Breach, Parties
+from conformance.value_spelling import hexadecimal_float, signed_value
+from reports.counterexample.drawing import datum_with_value
+from reports.findings.finding_text import counted
+from reports.findings.value_ranges import cells_of, ranks_between
+from specs.dtype_names import dtype_spelled
+from specs.errors import CastigateError
+from specs.formats import Format, format_named
+
+WRITTEN = re.compile(r"\s*([^/\s]+)/([^/\s:]+)\s*:\s*\[\s*([^,\s]+)\s*,\s*([^,\s]+)\s*\]\s*")
+DECIMAL = re.compile(
+    r"[+-]?([0-9]{1,400}(\.[0-9]{0,1200})?|\.[0-9]{1,1200})([eE][+-]?[0-9]{1,4})?", re.ASCII
+)
+INFINITY = re.compile(r"([+-]?)inf(inity)?", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Required:
+    """An interval on which all must agree, as the user wrote it, and its ranks."""
+
+    source: str
+    target: str
+    interval: str
+    ranks: range
+
+    @property
+    def text(self) -> str:
+        """The pair and the interval."""
+        return f"{self.source}/{self.target}: {self.interval}"
+
+
+def pair_named(text: str) -> tuple[str, str]:
+    """The dtypes of ``SOURCE/TARGET``, as frameworks spell them; both must be numbers."""
+    source, slash, target = text.strip().partition("/")
+    if not (source and slash and target) or "/" in target:
+        raise CastigateError(f"pair `{text}` is not SOURCE/TARGET; write one such as float32/int8")
+    names = dtype_spelled(source), dtype_spelled(target)
+    for name in names:
+        if not format_named(name).is_numeric:
+            raise CastigateError(
+                f"pair `{text}`: the values of {name} have no order; name dtypes of numbers"
+            )
+    return names
+
+
+def required_range(text: str) -> Required:
+    """Parse ``SOURCE/TARGET: [LOW, HIGH]``; raise CastigateError if it is malformed."""
+    match = WRITTEN.fullmatch(text)
+    if match is None:
+        raise CastigateError(
+            f"--require `{text}` is not `SOURCE/TARGET: [LOW, HIGH]`;"
+            " write one such as 'float32/int32: [-1e9, 1e9]'"
+        )
+    source, target = pair_named(f"{match[1]}/{match[2]}")
+    low, high = (_end(text, word) for word in (match[3], match[4]))
+    if low > high:
+        raise CastigateError(f"--require `{text}`: {match[3]} is above {match[4]}; swap them")
+    ranks = _ranks(format_named(source), low, high)
+    if not ranks:
+        raise CastigateError(
+            f"--require `{text}`: no value of {source} lies in the interval; widen it"
+        )
+    return Required(source, target, f"[{match[3]}, {match[4]}]", ranks)
+
+
+def _end(text: str, word: str) -> Fraction | float:
+    if found := INFINITY.fullmatch(word):
+        return float("-inf" if found[1] == "-" else "inf")
+    if number := hexadecimal_float(word):
+        return signed_value(number)
+    if DECIMAL.fullmatch(word) is None:
+        raise CastigateError(
+            f"--require `{text}`: `{word}` is no number; write one such as -1e9, 0.5 or inf"
+        )
+    return Fraction(word)
+
+
+def _ranks(source: Format, low: Fraction | float, high: Fraction | float) -> range:
+    """The ranks of the values of an interval; an infinite end includes the infinity."""
+    ends = [each if isinstance(each, Fraction) else None for each in (low, high)]
+    if low == high and None in ends:
+        name = "infinity" if high > 0 else "-infinity"
+        cell = cells_of(source).get(name)
+        return range(cell.first, cell.last + 1) if cell else range(0)
+    found = ranks_between(source, *ends)
+    cells = cells_of(source)
+    first = cells["-infinity"].first if ends[0] is None and "-infinity" in cells else found.start
+    stop = cells["infinity"].last + 1 if ends[1] is None and "infinity" in cells else found.stop
+    return range(first, stop)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """Whether what was required holds, as one line and as a flag."""
+
+    text: str
+    is_safe: bool
+
+
+def unchecked(required: Sequence[Required], absent: Mapping[str, str]) -> tuple[Requirement, ...]:
+    """Say of each requirement that it is not checked, as some backends answer nothing."""
+    why = "; ".join(f"{name}: {reason}" for name, reason in absent.items()) or "one answers it"
+    lines = (f"{each.text} is not checked: {why}" for each in required)
+    return tuple(Requirement(line, is_safe=False) for line in lines)
+
+
+def checked_requirements(
+    requirements: Sequence[Required], found: Agreement, names: Sequence[str], parties: Parties
+) -> Iterator[Requirement]:
+    """Say of each requirement whether it holds, with the simplest input that shows why not."""
+    results = zip(requirements, found.breaches, found.checked, strict=True)
+    for required, breach, checked in results:
+        if breach is not None:
+            given = datum_with_value(found.source, breach.code)
+            answers = ", ".join(
+                f"{name} {datum_with_value(found.target, code)}"
+                for name, code in zip(names, breach.answers, strict=True)
+            )
+            refused = "".join(f"; {each}" for each in _refusals(parties, names, breach))
+            line = f"{required.text} is not safe: {given} gives {answers}{refused}"
+            yield Requirement(line, is_safe=False)
+        elif not checked:
+            line = f"{required.text} is not checked: the run asked no input of it; name backends"
+            yield Requirement(line, is_safe=False)
+        else:
+            asked = "every input" if found.is_whole else "by a sample"
+            line = f"{required.text} is safe: {counted(checked, 'input')} asked, {asked}"
+            yield Requirement(line, is_safe=True)
+
+
+def _refusals(parties: Parties, names: Sequence[str], breach: Breach) -> Iterator[str]:
+    """Say which documents do not allow an answer of a breach, and which backends gave it."""
+    given = np.array([breach.code], parties.source.storage)
+    for document, allows in parties.documents.items():
+        answers = (np.array([code], parties.target.storage) for code in breach.answers)
+        pairs = zip(names, answers, strict=True)
+        wrong = [name for name, answer in pairs if not allows(given, answer).all()]
+        if wrong:
+            yield f"{document} does not allow {', '.join(wrong)}"

@@ -1,0 +1,243 @@
+"""``castigate bisect``: the first release of a framework that answers otherwise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+import typer
+
+from conformance.commands.options import TimeoutOption
+from conformance.driver import BackendJudge, drive
+from conformance.extras.releases.environments import (
+    Environments,
+    EnvironmentsOption,
+    default_folder,
+    releases,
+    requirements_of,
+)
+from conformance.families import family_of
+from conformance.families.bitcast.explanation import bitcast_tensor
+from conformance.families.cast.explanation import input_row
+from conformance.families.family import Question
+from conformance.judging.scripts import script
+from conformance.judging.subject import Settings
+from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
+from oracles.backend.loading import close, load_isolated
+from reports.findings.finding_text import counted, datum_words
+from reports.judgement import Judgement
+from reports.problem_words import joined_words
+from reports.problems import Datum, WrongValues
+from specs.cases import Case
+from specs.errors import CastigateError
+from specs.formats import format_named
+from specs.operations import is_bitcast
+from specs.questions import read_question
+
+Answer = TypeVar("Answer")
+
+
+def bisect_command(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CASE [INPUT]...",
+            help="A case, as castigate explain takes it, and inputs; without any, all inputs of"
+            " the tier quick.",
+        ),
+    ],
+    backend: Annotated[str, typer.Option("--backend", metavar="NAME", help="The backend.")],
+    versions: Annotated[
+        str,
+        typer.Option(
+            metavar="RANGE", help="Releases, such as 1.28..1.32 or 1.28.0,1.30.0 (default: all)."
+        ),
+    ] = "..",
+    environments: EnvironmentsOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+) -> None:
+    """Find the first release of a framework that answers otherwise, and show both answers."""
+    question = read_question(words)
+    if question.is_open:
+        raise CastigateError(
+            f"name the document too, as in {question.cases[0].id}: the answer may depend on it"
+        )
+    [case] = question.cases
+    framework = requirements_of(backend)[0]
+    known = releases(framework, versions)
+    made = Environments(backend, Path(environments) if environments else default_folder())
+    installed = _installed(framework.name)
+    answers: dict[str, ReleaseAnswer] = {}
+
+    def answer(release: str) -> Any:
+        if release not in answers:
+            typer.echo(f"castigate: asking {framework.name} {release}", err=True)
+            python = None if release == installed else made.python(release)
+            answers[release] = answer_of_release(case, question.inputs, backend, python, timeout)
+        return answers[release].compared
+
+    change = first_change(known, answer, answer(known[-1]))
+    if change is None:
+        shown = (known[0], known[-1])
+        found = f"{framework.name} {known[0]} and {known[-1]} answer alike"
+    else:
+        shown = change
+        found = f"the first release that answers otherwise: {framework.name} {change.first_other}"
+    if as_json:
+        typer.echo(_json(case.id, framework.name, known, change, answers))
+        return
+    typer.echo(f"{case.id} on {backend}, {len(known)} releases from {known[0]} to {known[-1]}")
+    for line in _lines(shown, answers, has_changed=change is not None):
+        typer.echo(line)
+    typer.echo(
+        f"{found} ({counted(len(answers), 'release')} asked, "
+        f"{counted(len(made.made), 'environment')} made)"
+    )
+
+
+def _lines(
+    shown: tuple[str, str], answers: dict[str, ReleaseAnswer], *, has_changed: bool
+) -> Iterator[str]:
+    """The answers of two releases, and if they differ a script that shows the later one's."""
+    width = max(map(len, shown))
+    for release in dict.fromkeys(shown):
+        for line in answers[release].words:
+            yield f"  {release:<{width}}  {line}"
+    if (script := answers[shown[1]].script) and has_changed:
+        yield "  reproduce"
+        yield from (f"    {line}".rstrip() for line in script.splitlines())
+
+
+def _json(
+    case: str,
+    package: str,
+    known: list[str],
+    change: Change | None,
+    answers: dict[str, ReleaseAnswer],
+) -> str:
+    return json.dumps(
+        {
+            "case": case,
+            "package": package,
+            "releases": known,
+            "change": change._asdict() if change is not None else None,
+            "answers": {release: each.compared for release, each in answers.items()},
+        },
+        ensure_ascii=False,
+    )
+
+
+def _installed(package: str) -> str:
+    """The release that is installed beside Castigate; empty if none is."""
+    try:
+        return version(package).partition("+")[0]
+    except PackageNotFoundError:
+        return ""
+
+
+class Change(NamedTuple):
+    """Two neighboring releases: the last with the old answer, and the first with another."""
+
+    last_same: str
+    first_other: str
+
+
+def first_change(
+    releases: Sequence[str], answer_of: Callable[[str], Answer], newest: Answer
+) -> Change | None:
+    """The first change among releases, the oldest first; None if both ends answer alike.
+
+    ``newest`` is what the last release answers. At most log2 of their number are asked besides the
+    oldest. If answers change and change back, one of the changes is found.
+    """
+    low, high = 0, len(releases) - 1
+    oldest = answer_of(releases[low])
+    if high == 0 or oldest == newest:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if answer_of(releases[middle]) == oldest:
+            low = middle
+        else:
+            high = middle
+    return Change(releases[low], releases[high])
+
+
+@dataclass(frozen=True)
+class ReleaseAnswer:
+    """An answer as data that can be compared, in words, and a script that shows it."""
+
+    compared: Any
+    words: tuple[str, ...]
+    script: str
+
+
+def answer_of_release(
+    case: Case, inputs: Sequence[str], backend: str, python: str | None, seconds: float
+) -> ReleaseAnswer:
+    """Ask one release, in the Python where it is installed, or in this one."""
+    pythons = [f"{backend}={python}"] if python is not None else []
+    loaded = load_isolated(backend, launch_configs([backend], pythons, seconds)[backend])
+    try:
+        judge = BackendJudge(loaded, None, Settings())
+        if not inputs and not is_bitcast(case):
+            judgement = judge.judge(case)
+            compared = [judgement.verdict, *_compared(judgement)]
+            words = tuple(_problem_lines(case, judgement)) or (judgement.verdict,)
+            return ReleaseAnswer(compared, words, judgement.reproduction)
+        family = family_of(case)
+        asked = [[word] for word in inputs] if family.is_by_input else [inputs]
+        explained = [family.explain(case, Question(each)) for each in asked]
+        answers = [drive(each.ask(), judge.client) for each in explained]
+        shown = input_row(case, inputs) if family.is_by_input else bitcast_tensor(case, inputs)
+        words = tuple(_answer_lines(case, inputs, answers))
+        return ReleaseAnswer(
+            answers, words, drive(script(judge.subject, case, shown), judge.client)
+        )
+    finally:
+        close(loaded)
+
+
+def _compared(judgement: Judgement) -> Iterator[str]:
+    """Yield what is compared of two releases: the answers to equal inputs, and all problems.
+
+    Answers to open inputs count as well. Verdicts and the ledger's keys would not do: a backend
+    that does not claim the document has none of these.
+    """
+    if judgement.answered is not None:
+        yield judgement.answered.inputs.digest
+        yield judgement.answered.answers.digest
+    yield joined_words(judgement.problems)
+
+
+def _problem_lines(case: Case, judgement: Judgement) -> Iterator[str]:
+    wrong = [each for each in judgement.problems if isinstance(each, WrongValues)]
+    for each in wrong:
+        given, got = _words(case.source, each.smallest), _words(case.target, each.answer)
+        yield f"{judgement.verdict}: {counted(each.count, 'input')}, such as {given}: {got}"
+    if not wrong and judgement.problems:
+        yield f"{judgement.verdict}: {joined_words(judgement.problems)}"
+
+
+def _words(dtype: str, datum: Datum) -> str:
+    form = format_named(dtype)
+    return datum_words(dtype, datum if isinstance(datum, str) else form.hexadecimal(datum))
+
+
+def _answer_lines(case: Case, inputs: Sequence[str], answers: Sequence[Any]) -> Iterator[str]:
+    for word, answer in zip(inputs or ("",), answers, strict=False):
+        match answer:
+            case {"text": text}:
+                said = datum_words(case.target, str(text))
+            case {"shape": shape}:
+                said = f"shape {shape}: {' '.join(answer.get('bits', ()))}"
+            case dict():
+                said = ": ".join(next(iter(answer.items())))
+            case _:
+                said = datum_words(case.target, str(answer))
+        yield f"{word} gives {said}" if word else said

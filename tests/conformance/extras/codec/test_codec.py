@@ -1,0 +1,412 @@
+"""`castigate codec`: planted codecs are found and named, and what cannot be judged is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from conformance.commands.main import build_app
+from conformance.extras.codec.answers import Answers, ask_all
+from conformance.extras.codec.judging import JudgedCodec, judge_codec, step_starts
+from conformance.extras.codec.kept_test import allowed_pieces
+from conformance.extras.codec.target import Signature, signature_named, target_named
+from oracles.reference import expect_by_exact
+from oracles.reference.staircase import staircase
+from reports.grading.allowed_answers import grade_pattern
+from reports.grading.grades import NOT_ALLOWED
+from specs.cases import Case
+from specs.errors import CastigateError
+from specs.ruling import ruling
+from tests.conformance.extras.codec.planted_codecs import FOLDER, HEADER, PLANTED, Planted
+
+PYTHON = FOLDER / "planted.py"
+UNRULY = FOLDER / "unruly.h"
+ENCODED = ("--format", "e4m3fn", "--from", "float16")
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+
+
+def judged(target: str, case: Case, folder: Path) -> tuple[Answers, JudgedCodec]:
+    """Ask a codec in its own processes, and judge the answers."""
+    answers = ask_all(
+        target_named(target), ruling(case), None, 10.0, 2, folder, lambda total: lambda more: None
+    )
+    return answers, judge_codec(case, answers)
+
+
+def names(found: JudgedCodec) -> tuple[str, ...]:
+    return tuple(sorted(each.name for each in found.findings))
+
+
+def run(*words: str | Path) -> tuple[int, str]:
+    """Run the command; return its exit code and its output, or 2 and the error."""
+    result = CliRunner().invoke(build_app(["codec"]), ["codec", *map(str, words)])
+    if isinstance(result.exception, CastigateError):
+        return 2, str(result.exception)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "planted", [each for each in PLANTED if not each.needs_float32], ids=lambda each: each.function
+)
+def test_each_planted_codec_is_named(planted: Planted, tmp_path: Path) -> None:
+    wide = "float32" if planted.decodes else "float16"
+    answers, found = judged(planted.target, planted.case(wide), tmp_path)
+    assert names(found) == planted.findings
+    assert answers.is_whole
+    source = ruling(planted.case(wide)).source
+    assert answers.asked == 1 << source.bits
+
+
+@pytest.mark.nightly
+@needs_compiler
+@pytest.mark.parametrize(
+    "planted", [each for each in PLANTED if not each.decodes], ids=lambda each: each.function
+)
+def test_each_planted_codec_is_named_on_all_inputs(planted: Planted, tmp_path: Path) -> None:
+    answers, found = judged(planted.target, planted.case("float32"), tmp_path)
+    assert names(found) == planted.findings
+    assert (answers.is_whole, answers.asked) == (True, 1 << 32)
+    # This takes 10 seconds on two idle cores.
+    assert answers.processor_seconds < 20
+
+
+SOUND = {
+    "e4m3fn": "saturate", "e4m3fnuz": "saturate", "e4m3b11": "saturate", "e4m3": "inf",
+    "e3m4": "inf", "e5m2": "inf", "e5m2fnuz": "nan", "e2m3": "saturate", "e3m2": "saturate",
+    "e2m1": "saturate", "ue5m3": "saturate", "ue4m3": "saturate",
+}  # fmt: skip
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", SOUND)
+def test_sound_encoders_conform(name: str) -> None:
+    form = "float8e4m3" if name == "e4m3" else name
+    options = ("--format", form, "--from", "float16", "--overflow", SOUND[name])
+    assert run(f"c:{HEADER}:{name}", *options)[0] == 0
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("name", "form", "overflow"),
+    [("e8m0", "e8m0", "saturate"), ("f16", "float16", "inf"), ("bf16", "bfloat16", "inf")],
+)
+def test_sound_encoders_of_wide_ranges_conform_on_a_sample(
+    name: str, form: str, overflow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("conformance.extras.codec.answers.LONGEST_SWEEP", 0.0)
+    monkeypatch.setattr("conformance.extras.codec.answers.SAMPLE_SECONDS", 1e-2)
+    code, output = run(f"c:{HEADER}:{name}", "--format", form, "--overflow", overflow)
+    assert code == 0, output
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["e4m3fn", "e4m3fnuz", "e5m2", "ue5m3", "e2m1", "f16"])
+def test_sound_decoders_conform(name: str) -> None:
+    options = ("--format", name, "--direction", "decode")
+    code, output = run(f"c:{HEADER}:from_{name}", *options)
+    assert (code, output.splitlines()[-1]) == (0, "conforms")
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("name", "rounding"), [("e4m3fn_away", "nearest-away"), ("e4m3fn_truncated", "toward-zero")]
+)
+def test_a_codec_is_judged_by_the_rounding_that_is_asked_for(name: str, rounding: str) -> None:
+    assert run(f"c:{HEADER}:{name}", *ENCODED)[0] == 1
+    assert run(f"c:{HEADER}:{name}", *ENCODED, "--round", rounding)[0] == 0
+
+
+@needs_compiler
+def test_the_report_says_what_was_asked_and_what_is_wrong() -> None:
+    code, output = run(f"c:{HEADER}:subnormals_flushed", *ENCODED)
+    first, second, *rest = output.splitlines()
+    assert code == 1
+    assert first.endswith(
+        "called uint8_t(_Float16): float16 to float8e4m3fn, round nearest-even, overflow saturate"
+    )
+    assert second.startswith("all 65,536 inputs asked in ")
+    assert rest == [
+        "1 finding:",
+        "  wrong value: makes subnormal results zero",
+        "    subnormals-become-zero: 7,934 inputs; 0x2000 (0.0078125) gives 0x00 (0),"
+        " not 0x04 (0.0078125)",
+    ]
+
+
+@needs_compiler
+def test_json_has_the_same() -> None:
+    code, output = run(f"c:{HEADER}:nan_sign_lost", *ENCODED, "--json")
+    record = json.loads(output)
+    assert code == 1
+    assert (
+        record["case"] == "small-floats:1/float16/float8e4m3fn/round:nearest-even/overflow:saturate"
+    )
+    assert (record["verdict"], record["inputs"], record["is_whole"]) == ("deviates", 65536, True)
+    [finding] = record["findings"]
+    assert (finding["name"], finding["level"], finding["inputs"]) == (
+        "nan-sign",
+        "recommended",
+        1023,
+    )
+
+
+@needs_compiler
+def test_what_a_format_cannot_say_is_left_open() -> None:
+    code, output = run(f"c:{HEADER}:e2m1", "--format", "e2m1", "--from", "float16")
+    assert code == 0
+    assert "left open: 2,046 inputs (nan)" in output
+
+
+# How functions are called
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("name", "signature"),
+    [
+        ("gives_int", "uint8_t(_Float16)"),
+        ("takes_double", "uint8_t(_Float16)"),
+        ("A_MACRO", "uint8_t(_Float16)"),
+    ],
+)
+def test_the_compiler_tells_the_type_of_a_header(name: str, signature: str) -> None:
+    code, output = run(f"c:{UNRULY}:{name}", *ENCODED)
+    assert (code, f"called {signature}:" in output) == (0, True)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("name", "signature"),
+    [
+        ("e4m3fn", Signature("float", "uint8_t")),
+        ("takes_pattern", Signature("uint32_t", "uint8_t")),
+        ("takes_array", Signature("float", "uint8_t", "size_t")),
+    ],
+)
+def test_the_type_in_a_library_is_found_by_trying(
+    name: str, signature: Signature, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = compiled_library(tmp_path)
+    monkeypatch.setattr("conformance.extras.codec.answers.LONGEST_SWEEP", 0.0)
+    monkeypatch.setattr("conformance.extras.codec.answers.SAMPLE_SECONDS", 1e-3)
+    case = PLANTED[0].case("float32")
+    answers, found = judged(f"c:{library}:{name}_of_library", case, tmp_path)
+    assert (answers.called, names(found)) == (signature, ())
+
+
+def compiled_library(folder: Path) -> Path:
+    """A shared library of some codecs."""
+    text = f"""#include "{UNRULY}"
+uint8_t e4m3fn_of_library(float x) {{ return e4m3fn(x); }}
+uint8_t takes_pattern_of_library(uint32_t bits) {{ return takes_pattern(bits); }}
+void takes_array_of_library(const float *x, uint8_t *y, size_t n) {{ takes_array(x, y, n); }}
+"""
+    (folder / "codecs.c").write_text(text)
+    command = ["cc", "-O2", "-shared", "-fPIC", "-o", "codecs.so", "codecs.c"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "codecs.so"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "form", "findings"),
+    [
+        ("e4m3fn", ENCODED, "number", ()),
+        ("e5m2", ("--format", "e5m2", "--from", "float16", "--overflow", "inf"), "numpy", ()),
+        ("from_e5m2", ("--format", "e5m2", "--direction", "decode"), "numpy", ()),
+        (
+            "from_e2m1_without_subnormals",
+            ("--format", "e2m1", "--direction", "decode"),
+            "number",
+            ("subnormals-become-zero",),
+        ),
+    ],
+)
+def test_python_functions_are_asked_as_they_take_it(
+    name: str, options: tuple[str, ...], form: str, findings: tuple[str, ...]
+) -> None:
+    code, output = run(f"{PYTHON}:{name}", *options, "--json")
+    record = json.loads(output)
+    words = {"number": "on Python numbers", "numpy": "on numpy arrays"}
+    assert (code, record["called"]) == (1 if findings else 0, words[form])
+    assert tuple(each["name"] for each in record["findings"]) == findings
+
+
+def test_torch_functions_take_tensors(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    module = tmp_path / "tensors.py"
+    module.write_text("import torch\ndef f(x): return x.to(torch.float8_e5m2)\n")
+    options = ("--format", "e5m2", "--from", "float16", "--overflow", "inf")
+    code, output = run(f"{module}:f", *options)
+    assert "called on torch tensors" in output
+    assert code == 0, output
+
+
+def test_a_slow_function_is_sampled_with_the_odds_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conformance.extras.codec.answers.SAMPLE_SECONDS", 0.5)
+    code, output = run(f"{PYTHON}:e4m3fn", "--format", "e4m3fn")
+    assert code == 0
+    assert "and all 4,294,967,296 inputs would take" in output
+    assert "is found with a probability of 99%" in output
+    assert output.splitlines()[-1] == "no finding"
+
+
+# Codecs that cannot be judged
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("crashes", "ended its process by SIGSEGV for 0x4200 (3)"),
+        ("hangs", "did not return within 1 s for 0x4200 (3)"),
+        ("ends", "ended its process with exit code 7 for 0x4200 (3)"),
+        ("changes", "a codec's answer depends on its input alone"),
+        ("missing", f"{UNRULY} has no function `missing`"),
+    ],
+)
+def test_an_unruly_codec_is_named_with_its_input(name: str, says: str) -> None:
+    code, output = run(f"c:{UNRULY}:{name}", *ENCODED, "--timeout", "1")
+    assert (code, says in output) == (2, True), output
+
+
+@needs_compiler
+def test_a_crash_is_found_in_a_sweep(tmp_path: Path) -> None:
+    with pytest.raises(CastigateError, match=r"by SIGSEGV for 0x40400000 \(3\)"):
+        judged(f"c:{UNRULY}:crashes", PLANTED[0].case("float32"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("text_of", "returns a str where a code of float8e4m3fn is wanted"),
+        ("always_zero", "answers 0x00 to every input, however it is called; look at its type"),
+        (
+            "raises_on_infinity",
+            "raised for 0x7c00 (INF) OverflowError: cannot convert float infinity",
+        ),
+        ("ends_its_process", "raised for 0x4200 (3) SystemExit: 9"),
+        ("missing", "cannot be loaded: AttributeError: there is no `missing` in it"),
+    ],
+)
+def test_python_functions_that_are_no_codecs(name: str, says: str) -> None:
+    code, output = run(f"{PYTHON}:{name}", *ENCODED)
+    assert (code, says in output) == (2, True), output
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("x",), "target `x` is no function; write py:module:function"),
+        (("c:absent.h:f",), "there is no file absent.h"),
+        (("py:absent_module:f",), "No module named 'absent_module'"),
+        ((), "TARGET is missing"),
+        (("py:m:f", "--format", "int8"), "--format `int8` is no small float"),
+        (("py:m:f", "--from", "float64"), "--from `float64` has no codec"),
+        (("py:m:f", "--round", "up"), "--round `up` is unknown; use nearest-even"),
+        (("py:m:f", "--overflow", "inf"), "float8e4m3fn has no infinity; use saturate or nan"),
+        (("py:m:f", "--direction", "decode", "--round", "floor"), "nothing is rounded"),
+        (("py:m:f", "--timeout", "0"), "give a number of seconds above 0"),
+        (("py:m:f", "--table"), "leave the target out"),
+        (("py:m:f", "--signature", "int"), "--signature is for C"),
+    ],
+)
+def test_options_that_cannot_be_used(words: tuple[str, ...], says: str) -> None:
+    code, output = run("--format", "e4m3fn", *words)
+    assert (code, says in output) == (2, True), output
+
+
+@pytest.mark.parametrize(
+    "text", ["", "uint8_t", "uint8_t(float, int)", "uint8_t(struct s)", "void(float *, int, int)"]
+)
+def test_signatures_that_are_no_codecs(text: str) -> None:
+    with pytest.raises(CastigateError, match="--signature"):
+        signature_named(text)
+
+
+def test_signatures_are_read_as_c_writes_them() -> None:
+    assert signature_named("uint8_t(const float x)") == Signature("float", "uint8_t")
+    array = signature_named("void (const float *in, uint8_t* out, int n)")
+    assert array == Signature("float", "uint8_t", "int")
+    assert array.pointer == "void (*NAME)(const float *, uint8_t *, int)"
+
+
+def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    code, output = run(f"c:{HEADER}:e4m3fn", *ENCODED)
+    assert (code, "CC=no-such-compiler is not there" in output) == (2, True), output
+
+
+# The table, and the test that the command writes
+
+
+def test_the_table_lists_every_code() -> None:
+    code, output = run("--format", "e2m1", "--table")
+    lines = output.splitlines()
+    assert (code, len(lines), lines[1], lines[15]) == (
+        0,
+        16,
+        "0x1  0 | 00 | 1  0.5",
+        "0xf  1 | 11 | 1  -6",
+    )
+
+
+@pytest.mark.parametrize("planted", PLANTED[:3], ids=lambda each: each.function)
+def test_pieces_allow_what_the_definition_allows(planted: Planted) -> None:
+    rules = ruling(planted.case("float32"))
+    pieces = allowed_pieces(rules)
+    firsts = pieces[:, 0]
+    chance = np.random.default_rng(1)
+    starts = step_starts(staircase(rules))
+    inputs = [*chance.choice(starts, 100), *chance.integers(0, 1 << 32, 100)]
+    for given in map(int, inputs):
+        _, a, b, c, d = map(int, pieces[np.searchsorted(firsts, given, "right") - 1])
+        allowed = expect_by_exact.allow(rules, given)
+        for answer in {a, b, c, d, *map(int, chance.integers(0, rules.target.mask, 20))}:
+            is_allowed = grade_pattern(rules, allowed, answer) != NOT_ALLOWED
+            assert is_allowed == (a <= answer <= b or c <= answer <= d), (hex(given), answer)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("target", "options", "passes"),
+    [
+        (f"c:{HEADER}:e4m3fn", ENCODED, True),
+        (f"c:{HEADER}:nan_sign_lost", ENCODED, True),
+        (f"c:{HEADER}:ties_away", ENCODED, False),
+        (f"c:{HEADER}:from_nan_as_480", ("--format", "e4m3fn", "--direction", "decode"), False),
+        (f"c:{HEADER}:from_e5m2", ("--format", "e5m2", "--direction", "decode"), True),
+        (f"{PYTHON}:e4m3fn", ENCODED, True),
+        (f"{PYTHON}:from_e5m2", ("--format", "e5m2", "--direction", "decode"), True),
+        (
+            f"{PYTHON}:from_e2m1_without_subnormals",
+            ("--format", "e2m1", "--direction", "decode"),
+            False,
+        ),
+    ],
+)
+def test_a_kept_test_asks_again_without_castigate(
+    target: str, options: tuple[str, ...], passes: bool, tmp_path: Path
+) -> None:
+    kept = tmp_path / "test_kept.py"
+    run(target, *options, "--keep", kept)
+    text = kept.read_text()
+    assert len(text.splitlines()) <= 30
+    assert "import castigate" not in text
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(kept)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == (0 if passes else 1), done.stdout
+
+
+def test_a_test_is_kept_where_pytest_finds_it() -> None:
+    code, output = run(f"{PYTHON}:e4m3fn", *ENCODED, "--keep", "codec.py")
+    assert (code, "pytest looks for files named test_" in output) == (2, True)
