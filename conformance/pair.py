@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from conformance.families import family_of
+from conformance.families import judge_of
 from conformance.families.cast.baseline import Baseline, NoBaseline
 from conformance.families.cast.invariances import Invariances
 from conformance.families.cast.judge import Examined, conclude, follow_all
 from conformance.families.cast.variants import judge_variants
-from conformance.families.chains.judge import judge_chains
 from conformance.judging.asking import Ask, in_step
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import broken_adapter
@@ -87,6 +86,8 @@ def _roads(
 def _chains(
     subject: Subject, names: Names, cases: Sequence[Case], _known: Known, _first: Subject | None
 ) -> Ask[list[Judgement]]:
+    from conformance.families.chains.judge import judge_chains  # Few runs ask chains.
+
     return judge_chains(subject, names, cases)
 
 
@@ -97,5 +98,5 @@ CHECKS: Mapping[str, Check] = {INVARIANCES: _invariances, VARIANTS: _roads, CHAI
 def _examine(subject: Subject, case: Case) -> Ask[Examined | Judgement]:
     if (broken := broken_adapter(subject, case)) is not None:
         return broken
-    examined: Examined | Judgement = yield from family_of(case).judge(subject, case)
+    examined: Examined | Judgement = yield from judge_of(case)(subject, case)
     return examined

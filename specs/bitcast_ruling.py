@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from specs.bitcast_shapes import Shape, Widths, output_shape, shape_of, widths_of
+from specs.bitcast_shapes import Shape, Widths, format_shape, output_shape, shape_of, widths_of
+from specs.calls import SHAPE
 from specs.cases import Case
 from specs.editions import edition
 from specs.formats import Format, format_named
 from specs.loader import Document, document_named
-from specs.model.document import BY_BITS, SHAPE_WORDS, outcome_entry
+from specs.model.document import BY_BITS, SHAPE_WORDS, BitcastEntry, outcome_entry
 
 RULINGS_KEPT = 1 << 14
 """More than the listed cases of all documents; other shapes are asked pair by pair."""
@@ -125,3 +127,47 @@ def _ruling(document: Document, case: Case, takers: tuple[str, ...]) -> BitcastR
 def _keeps_size(shape: Shape, result: Shape | None, widths: Widths) -> bool:
     """Whether the result has as many bits as the input, as every bitcast must."""
     return result is not None and prod(shape) * widths.source == prod(result) * widths.target
+
+
+@dataclass(frozen=True)
+class BitcastPair:
+    """A pair of dtypes in one version of a document."""
+
+    document: str
+    version: str
+    source: str
+    target: str
+
+    @property
+    def entry(self) -> BitcastEntry:
+        """The document's entry about bitcasts, besides its rules."""
+        entry = document_named(self.document).entry.bitcast
+        assert entry is not None
+        return entry
+
+    @property
+    def widths(self) -> Widths:
+        """The widths of the pair as the document counts them."""
+        return widths_of(self.entry, format_named(self.source), format_named(self.target))
+
+    @property
+    def parts(self) -> int:
+        """How many elements make one of the result: 1 unless they widen."""
+        return self.widths.ratio if self.widths.relation == "wider" else 1
+
+    @property
+    def unfit_lengths(self) -> Sequence[int]:
+        """Lengths other than ``parts``, which a document may refuse; none unless elements widen."""
+        parts = self.parts
+        return (
+            sorted({1, parts // 2, parts + 1, 2 * parts, 4 * parts} - {parts}) if parts > 1 else ()
+        )
+
+    def case(self, shape: Shape) -> Case:
+        """The case of a shape, which the document need not list."""
+        modes = ((SHAPE, format_shape(shape)),)
+        return Case(self.document, self.version, self.source, self.target, modes)
+
+    def widened(self, shape: Shape) -> Shape:
+        """The shape whose bitcast has this shape, if elements widen; otherwise this shape."""
+        return (*shape, self.parts) if self.parts > 1 else shape

@@ -14,8 +14,8 @@ from specs.coverage import coverage
 from specs.coverage_errors import line_errors
 from specs.editions import editions
 from specs.loader import Document
+from specs.matching_rules import matching_rules
 from specs.model.yaml_source import Location
-from specs.operations import matching_rules
 from specs.tensor_rules import prove_tensors
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from oracles.registry import BUILTINS
-from reports.gate.certificate import suite_digest
+from reports.suite_digest import suite_digest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {"specs", "oracles", "reports", "conformance"}
@@ -75,7 +75,7 @@ def test_it_holds_the_documents_and_nothing_foreign(unpacked: Path) -> None:
 
 
 def test_a_certificate_of_it_names_the_same_sources(unpacked: Path) -> None:
-    done = run(unpacked, "-c", "from reports.gate.certificate import *; print(suite_digest())")
+    done = run(unpacked, "-c", "from reports.suite_digest import *; print(suite_digest())")
     assert done.stdout.strip() == suite_digest()
     assert (unpacked / "reports" / "gate" / "policies" / "strict.yaml").is_file()
     assert (unpacked / "reports" / "gate" / "policy.schema.json").is_file()

@@ -10,8 +10,8 @@ from specs.calls import FORM
 from specs.cases import Case
 from specs.editions import Edition, edition, editions
 from specs.loader import Document
+from specs.matching_rules import matching_rules
 from specs.model.document import FormEntry, PromiseEntry, RuleEntry
-from specs.operations import matching_rules
 
 
 class ParameterListing(BaseModel):

@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 from conformance.commands.options import BackendOption, PythonOption, RulesOption, TimeoutOption
 from conformance.driver import drive
 from conformance.exchange.pair_comparison import most_telling, pair_lines
-from conformance.families import family_of
+from conformance.families import explain_of, family_of
 from conformance.families.cast.explanation import case_of_input, conflict_lines, note_lines
 from conformance.families.chains.explanation import (
     ask_roads,
@@ -104,14 +104,13 @@ def explain_command(
         for loaded in backends:
             stack.callback(close, loaded)
         case = cases[0]
-        family = family_of(case)
 
         def told(case: Case, question: Question) -> tuple[dict[str, Any], Lines]:
-            explained = family.explain(case, question)
+            explained = explain_of(case)(case, question)
             answers = {each.name: drive(explained.ask(), Client(each)) for each in backends}
             return {**explained.told, "answers": answers}, explained.lines
 
-        if not family.is_by_input:
+        if not family_of(case).is_by_input:
             _show(*told(case, Question(inputs, scale, zero)), as_json)
             return
         if not inputs:

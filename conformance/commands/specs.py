@@ -23,9 +23,9 @@ from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
 from specs.lint import Proof, prove
 from specs.loader import Document, document_and_version, documents, load_document
+from specs.matching_rules import matching_rules
 from specs.model.document import json_schema
 from specs.model.page_lines import Span, cite_lines, line_digests, read_page
-from specs.operations import matching_rules
 from specs.page_changes import MovedRange, compare_page
 
 WIDTH = 80

@@ -1,50 +1,105 @@
-"""The families of questions, one folder each, and the table by which the core finds them."""
+"""The families of questions, and the table by which the core finds them.
+
+Each lies in a folder of its own here. Its functions are named by the records below, and a module of
+a family is imported only when a case of it is met: a run of plain casts imports no other family.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from specs.operations import operation_of
 
 if TYPE_CHECKING:
-    from conformance.families.family import Family, NamedTensors
+    from conformance.families.family import Explain, Judge, NamedTensors, Says
     from specs.cases import Case
 
-FAMILIES: Mapping[str, str] = {
-    "cast": "cast",
-    "call": "cast",
-    "bitcast": "bitcast",
-    "quantize": "quantization",
-    "dequantize": "quantization",
-    "dynamic-quantize": "quantization",
-    "block-quantize": "blocks",
-    "block-dequantize": "blocks",
-    "chain": "chains",
-}
-"""The folder of the family of each operation, and of chains."""
+
+@dataclass(frozen=True)
+class Family:
+    """A family of questions, by its operations as documents name them.
+
+    ``judge`` is the judge of a case, ``explain`` tells a person what the document says of a
+    question, and ``says`` has the sentence of what a backend does instead. ``tensors`` is what a
+    family brings whose tensors have names.
+    """
+
+    operations: tuple[str, ...]
+    judge: str
+    explain: str
+    says: str = ""
+    tensors: str = ""
+    is_by_input: bool = False
+    """Whether each input is a question of its own, which many documents can answer at once."""
+
+
+FAMILIES = (
+    Family(
+        ("cast", "call"),
+        judge="conformance.families.cast.judge:examine",
+        explain="conformance.families.cast.explanation:explain",
+        is_by_input=True,
+    ),
+    Family(
+        ("bitcast",),
+        judge="conformance.families.bitcast.judge:judge_bitcast",
+        explain="conformance.families.bitcast.explanation:explain",
+    ),
+    Family(
+        ("quantize", "dequantize", "dynamic-quantize"),
+        judge="conformance.families.quantization.judge:judge_quantization",
+        explain="conformance.families.quantization.explanation:explain",
+        says="conformance.families.quantization.ways:says",
+        tensors="conformance.families.quantization.recorded:TENSORS",
+    ),
+    Family(
+        ("block-quantize", "block-dequantize"),
+        judge="conformance.families.blocks.judge:judge_blocks",
+        explain="conformance.families.blocks.explanation:explain",
+        says="conformance.families.blocks.sentences:says",
+        tensors="conformance.families.blocks.recorded:TENSORS",
+    ),
+    Family(
+        ("chain",),
+        judge="conformance.families.chains.judge:judge_chains",
+        explain="conformance.families.chains.explanation:explain_chain",
+        says="conformance.families.chains.mechanisms:says",
+    ),
+)
+"""All families. Chains are no cases of a document, but of several of its cases."""
+BY_OPERATION = {operation: each for each in FAMILIES for operation in each.operations}
 
 
 def family_of(case: Case) -> Family:
-    """The family of a case; it is imported when a case of it is met first."""
-    return _family(FAMILIES[operation_of(case)])
+    """The family of a case."""
+    return BY_OPERATION[operation_of(case)]
+
+
+@cache
+def _resolved(name: str) -> object:
+    found: object = resolve_name(name)
+    return found
+
+
+def judge_of(case: Case) -> Judge:
+    """The judge of a case."""
+    return _resolved(family_of(case).judge)  # type: ignore[return-value]
+
+
+def explain_of(case: Case) -> Explain:
+    """What tells a person what a document says of a question about a case."""
+    return _resolved(family_of(case).explain)  # type: ignore[return-value]
 
 
 def tensors_of(case: Case) -> NamedTensors:
     """What the family of a case brings whose tensors have names."""
-    found = family_of(case).tensors
-    assert found is not None, f"{case.id} takes no named tensors"
-    return found
+    return _resolved(family_of(case).tensors)  # type: ignore[return-value]
 
 
 def says(question: str, name: str) -> str:
     """The sentence of what a backend does instead, by the operation that is asked, or `chain`."""
-    return str(import_module(f"{__name__}.{FAMILIES[question]}").says(name))
-
-
-@cache
-def _family(folder: str) -> Family:
-    found: Family = import_module(f"{__name__}.{folder}").FAMILY
-    return found
+    say: Says = _resolved(BY_OPERATION[question].says)  # type: ignore[assignment]
+    return say(name)

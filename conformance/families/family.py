@@ -94,17 +94,6 @@ class NamedTensors:
     optional: Callable[[Case], Collection[str]]
 
 
-@dataclass(frozen=True)
-class Family:
-    """A family of questions: how it is judged, told, and spelled.
-
-    ``judge`` is a judge of one case; that of casts concludes when the pair has been followed. The
-    folder also exports ``says``, the sentence of what a backend does instead, by its name.
-    """
-
-    name: str
-    judge: Callable[[Subject, Case], Ask[Any]]
-    explain: Callable[[Case, Question], Explained]
-    tensors: NamedTensors | None = None
-    is_by_input: bool = False
-    """Whether each input is a question of its own, which many documents can answer at once."""
+Judge = Callable[[Subject, Case], Ask[Any]]
+Explain = Callable[[Case, Question], Explained]
+Says = Callable[[str], str]

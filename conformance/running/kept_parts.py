@@ -14,11 +14,11 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
-from reports.gate.certificate import suite_digest
 from reports.run_store.record import RunRecord
 from reports.run_store.storage import Folder
 from reports.run_store.store import RunStore
 from reports.run_store.task_file import DamagedPartError, read_task_name
+from reports.suite_digest import suite_digest
 
 BACKEND = "reference"
 FILE = "reference.zip"

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pkgutil import resolve_name
 from time import monotonic
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from conformance.extras import EXECUTOR
 from conformance.judging.subject import Settings
@@ -30,7 +30,6 @@ from conformance.sweep.plan import is_swept, sweeps
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
 from reports.findings.read_findings import causes_of
 from reports.judgement import Judgement
-from reports.ledger.run_check import RunLedgers
 from reports.outputs.totals import Totals, count_record
 from reports.problems import Note
 from reports.run_store.merge import merge_record
@@ -52,6 +51,9 @@ from specs.formats import format_named
 from specs.house_rules import rules_texts
 from specs.loader import document_named, documents
 from specs.selection import select
+
+if TYPE_CHECKING:
+    from reports.ledger.run_check import RunLedgers
 
 TIME_OVER = "the time for all cases was over"
 

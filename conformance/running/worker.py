@@ -15,7 +15,6 @@ from conformance.judging.subject import Settings
 from conformance.running.plan import Task
 from conformance.running.repeated_crashes import with_repeated_crashes
 from conformance.running.supervisor import WorkerFailure, live_with_parent
-from conformance.sweep.full_tier import swept
 from conformance.sweep.plan import is_swept
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import (
@@ -287,6 +286,8 @@ class TaskRunner:
         return self.road(case) if self.settings.is_full(case) else ""
 
     def _judge_sweep(self, order: TaskOrder) -> list[Judgement]:
+        from conformance.sweep.full_tier import swept  # Only the tier full needs the engine.
+
         task, sweep = order.task, order.task.sweep
         assert sweep is not None
         rulings = [ruling(case) for case in task.cases]

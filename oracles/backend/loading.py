@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from oracles.backend.isolated_oracle import IsolatedOracle
 from oracles.backend.launch_config import LaunchConfig
 from oracles.registry import Backend, check_claims, is_program, load_backend
-from oracles.wire.program_oracle import ProgramOracle
+
+
+@runtime_checkable
+class InOtherProcess(Protocol):
+    """An oracle whose answers come from another process, in Python or not."""
+
+    description: Any
+    waited: float
+    deaths: list[str]
+
+    def close(self) -> None:
+        """End the process."""
+
 
 IN_PROCESS = ("reference", "conformance.families.reference")
 """Backends that drive no framework, and so need no process of their own."""
@@ -28,6 +40,8 @@ def load_isolated(
     if not drives_framework(name):
         return load_backend(name)
     if is_program(name):
+        from oracles.wire.program_oracle import ProgramOracle  # Only programs need the wire.
+
         backend = Backend(name, ProgramOracle(name, config, on_reply, description))
         check_claims(backend)
         return backend
@@ -46,31 +60,31 @@ def can_run_in_process(name: str, config: LaunchConfig) -> bool:
 
 def is_isolated(backend: Backend) -> bool:
     """Return whether a backend runs in another process."""
-    return isinstance(backend.oracle, IsolatedOracle | ProgramOracle)
+    return isinstance(backend.oracle, InOtherProcess)
 
 
 def description_of(backend: Backend) -> Any:
     """Return how a backend's process describes it; None if it has no process."""
-    if isinstance(backend.oracle, IsolatedOracle | ProgramOracle):
+    if isinstance(backend.oracle, InOtherProcess):
         return backend.oracle.description
     return None
 
 
 def seconds_waited(backend: Backend) -> float:
     """The seconds that this process has waited for a backend's process so far."""
-    if isinstance(backend.oracle, IsolatedOracle | ProgramOracle):
+    if isinstance(backend.oracle, InOtherProcess):
         return backend.oracle.waited
     return 0.0
 
 
 def deaths_of(backend: Backend) -> list[str]:
     """How each process of a backend ended that failed in an exchange so far."""
-    if isinstance(backend.oracle, IsolatedOracle | ProgramOracle):
+    if isinstance(backend.oracle, InOtherProcess):
         return backend.oracle.deaths
     return []
 
 
 def close(backend: Backend) -> None:
     """End the process of a backend, if it has one."""
-    if isinstance(backend.oracle, IsolatedOracle | ProgramOracle):
+    if isinstance(backend.oracle, InOtherProcess):
         backend.oracle.close()

@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any
 
 from reports.findings.cells import Cell, CellKey
-from reports.findings.find import find_findings
 from reports.findings.finding import ExplainedCase, Finding, Findings
 from reports.findings.read_cells import read_cells, read_checks
 from reports.run_store.answers import RunAnswers
@@ -26,7 +25,12 @@ STORED = tuple(each.name for each in fields(ExplainedCase) if each.name != "cell
 
 def found_again(store: RunStore) -> dict[str, tuple[Finding, ...]]:
     """Find the causes of a run's failures, whether they are stored or not."""
-    return find_findings(_failing_cells(store), RunAnswers(store).values)
+    failing = [*_failing_cells(store)]
+    if not failing:
+        return {}
+    from reports.findings.find import find_findings  # The search is large, and often not needed.
+
+    return find_findings(failing, RunAnswers(store).values)
 
 
 def causes_of(store: RunStore) -> bytes:

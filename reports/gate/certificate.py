@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
-from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -35,14 +34,9 @@ from reports.run_store.record import RunRecord, TierChoice
 from reports.run_store.storage import folder_at
 from reports.run_store.store import CAUSES, LOG, RECORD, RunStore
 from reports.run_store.tables import PROBLEM_TABLE
+from reports.suite_digest import suite_digest
 from specs.errors import CastigateError
 from specs.loader import check_cached_documents
-
-LAYERS = ("specs", "oracles", "reports", "conformance")
-DIGESTED_SUFFIXES = (".py", ".yaml")
-"""Files that affect verdicts: programs, documents, formats; templates and scripts do not."""
-LEDGERS = "reports/ledger/"
-"""Ledgers do not affect a gate, and a command rewrites them."""
 
 FORMAT: Final = 4
 FILE = "certificate.json"
@@ -58,29 +52,6 @@ SEALS = ("digest", "signature")
 
 class NothingRanError(CastigateError):
     """The backend answered no case of the run, so there is no certificate."""
-
-
-@cache
-def suite_digest() -> str:
-    """Return the sha256 of Castigate's own files, equal for a checkout and an installed wheel."""
-    digest = sha256()
-    for layer in LAYERS:
-        folder = _package_folder(layer)
-        paths = {
-            f"{layer}/{path.relative_to(folder).as_posix()}": path for path in folder.rglob("*")
-        }
-        for name, path in sorted(paths.items()):
-            is_ledger = name.startswith(LEDGERS) and path.suffix == ".yaml"
-            if path.suffix in DIGESTED_SUFFIXES and not is_ledger:
-                digest.update(f"{name} {sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return digest.hexdigest()
-
-
-def _package_folder(layer: str) -> Path:
-    spec = find_spec(layer)
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from reports.gate.certificate import (
     Evidence,
     certificate_body,
     folder_digests,
-    suite_digest,
     without_seals,
 )
 from reports.gate.policy import CLAIMED, Policy, policy_from_certificate
@@ -22,6 +21,7 @@ from reports.gate.signing import verify_signature
 from reports.run_store.open_run import open_run
 from reports.run_store.record import RunRecord
 from reports.run_store.store import RunStore
+from reports.suite_digest import suite_digest
 from specs.errors import CastigateError
 from specs.release import VERSION
 

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance.families.blocks import says
 from conformance.families.blocks.kernels import answer_blocks
+from conformance.families.blocks.sentences import says
 from reports.problems import WrongQuantized
 from tests.conformance.feeding import answering, judged
 from tests.conformance.planted_blocks import Quantize, library

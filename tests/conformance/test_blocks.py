@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.families.blocks import says
 from conformance.families.blocks.kernels import answer_blocks, codes
+from conformance.families.blocks.sentences import says
 from oracles.protocol import Unsupported
 from reports.judgement import Judgement
 from reports.problems import WrongQuantized

@@ -23,7 +23,6 @@ from reports.gate.certificate import (
     copy_run,
     folder_digests,
     open_baseline,
-    suite_digest,
     with_digest,
 )
 from reports.gate.certificate_check import (
@@ -37,6 +36,7 @@ from reports.gate.policy import Policy
 from reports.gate.program import check_program
 from reports.gate.signing import load_private_key, load_public_key, sign_certificate
 from reports.run_store.record import RunRecord
+from reports.suite_digest import suite_digest
 from specs import release
 from specs.errors import CastigateError
 from tests.reports.gated import (

@@ -20,7 +20,7 @@ from conformance.extras.releases.environments import (
     releases,
     requirements_of,
 )
-from conformance.families import family_of
+from conformance.families import explain_of, family_of
 from conformance.families.bitcast.explanation import bitcast_tensor
 from conformance.families.cast.explanation import input_row
 from conformance.families.family import Question
@@ -190,11 +190,11 @@ def answer_of_release(
             compared = [judgement.verdict, *_compared(judgement)]
             words = tuple(_problem_lines(case, judgement)) or (judgement.verdict,)
             return ReleaseAnswer(compared, words, judgement.reproduction)
-        family = family_of(case)
-        asked = [[word] for word in inputs] if family.is_by_input else [inputs]
-        explained = [family.explain(case, Question(each)) for each in asked]
+        is_by_input = family_of(case).is_by_input
+        asked = [[word] for word in inputs] if is_by_input else [inputs]
+        explained = [explain_of(case)(case, Question(each)) for each in asked]
         answers = [drive(each.ask(), judge.client) for each in explained]
-        shown = input_row(case, inputs) if family.is_by_input else bitcast_tensor(case, inputs)
+        shown = input_row(case, inputs) if is_by_input else bitcast_tensor(case, inputs)
         words = tuple(_answer_lines(case, inputs, answers))
         return ReleaseAnswer(
             answers, words, drive(script(judge.subject, case, shown), judge.client)

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from oracles.memory_layouts import NATURAL, Layout, with_layout
 from oracles.protocol import Bits
-from specs.bitcast_ruling import BitcastRuling, bitcast_ruling, ruling_if_any
-from specs.bitcast_shapes import Shape, Widths, format_shape, shapes_between, widths_of
-from specs.calls import SHAPE
+from specs.bitcast_ruling import BitcastPair, BitcastRuling, bitcast_ruling, ruling_if_any
+from specs.bitcast_shapes import Shape, shapes_between
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.loader import document_named
-from specs.model.document import NOT_COPIED, STORAGE_OFFSET, BitcastEntry, PromiseEntry
+from specs.model.document import NOT_COPIED, STORAGE_OFFSET, PromiseEntry
 
 CONTENTS_KEPT = 256
 PAIRS_KEPT = 16
@@ -40,7 +39,7 @@ SQUARE = OF_FOUR[0]
 """The shape in which special values are asked."""
 OF_ONE: Sequence[Shape] = ((1,),)
 EMPTY: Sequence[Shape] = ((0,), (0, 2), (2, 0), (1, 0, 1, 2))
-"""Shapes without elements; where elements widen, a dimension of ``Pair.parts`` is appended."""
+"""Shapes without elements; where elements widen, one dimension more, of the pair's ``parts``."""
 AS_THEY_ARE: Sequence[Shape] = ((0, 3), (3, 0), (2, 3, 0), (1, 1, 1, 1, 3), (1,) * 8)
 """Shapes whose last dimension fits few widths."""
 MOST_RANKS = 8
@@ -54,50 +53,6 @@ WHOLE_BYTES = (8, 12)
 
 Traits = tuple[bool, bool, bool]
 """Traits by which bitcasts of two shapes are alike, the most important first."""
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A pair of dtypes in one version of a document."""
-
-    document: str
-    version: str
-    source: str
-    target: str
-
-    @property
-    def entry(self) -> BitcastEntry:
-        """The document's entry about bitcasts, besides its rules."""
-        entry = document_named(self.document).entry.bitcast
-        assert entry is not None
-        return entry
-
-    @property
-    def widths(self) -> Widths:
-        """The widths of the pair as the document counts them."""
-        return widths_of(self.entry, format_named(self.source), format_named(self.target))
-
-    @property
-    def parts(self) -> int:
-        """How many elements make one of the result: 1 unless they widen."""
-        return self.widths.ratio if self.widths.relation == "wider" else 1
-
-    @property
-    def unfit_lengths(self) -> Sequence[int]:
-        """Lengths other than ``parts``, which a document may refuse; none unless elements widen."""
-        parts = self.parts
-        return (
-            sorted({1, parts // 2, parts + 1, 2 * parts, 4 * parts} - {parts}) if parts > 1 else ()
-        )
-
-    def case(self, shape: Shape) -> Case:
-        """The case of a shape, which the document need not list."""
-        modes = ((SHAPE, format_shape(shape)),)
-        return Case(self.document, self.version, self.source, self.target, modes)
-
-    def widened(self, shape: Shape) -> Shape:
-        """The shape whose bitcast has this shape, if elements widen; otherwise this shape."""
-        return (*shape, self.parts) if self.parts > 1 else shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +175,7 @@ def further_tensors(
     """
     if case.example is not None or rules.is_open:
         return
-    pair = Pair(case.document, case.version, case.source, case.target)
+    pair = BitcastPair(case.document, case.version, case.source, case.target)
     listed = _listed(pair)
     yield from _others(pair).get(rules.shape, ())
     firsts = {len(each.shape): each.shape for each in reversed(listed) if _is_kept_row(each)}
@@ -234,7 +189,7 @@ def further_tensors(
             yield from _larger_tensor(pair, rules, length, seed)
 
 
-def _in_storage(pair: Pair, rules: BitcastRuling) -> Iterator[FurtherTensor]:
+def _in_storage(pair: BitcastPair, rules: BitcastRuling) -> Iterator[FurtherTensor]:
     """Yield tensors with storage offsets that the ratio divides and does not, by the document.
 
     An offset of whole vectors is left out, since such a tensor lies as one without an offset.
@@ -261,7 +216,7 @@ def _in_storage(pair: Pair, rules: BitcastRuling) -> Iterator[FurtherTensor]:
 
 
 def _larger_tensor(
-    pair: Pair, rules: BitcastRuling, length: int, seed: int
+    pair: BitcastPair, rules: BitcastRuling, length: int, seed: int
 ) -> Iterator[FurtherTensor]:
     """Yield a tensor whose first dimension is a larger multiple of the case's, by the same rule."""
     first, *others = rules.shape
@@ -279,14 +234,14 @@ def _is_kept_row(ruling: BitcastRuling) -> bool:
 
 
 @lru_cache(PAIRS_KEPT)
-def _listed(pair: Pair) -> list[BitcastRuling]:
+def _listed(pair: BitcastPair) -> list[BitcastRuling]:
     """The rulings of a pair in the shapes that its document lists for every pair."""
     shapes = shapes_between(pair.entry.shapes, pair.widths)
     return [bitcast_ruling(pair.case(shape)) for shape in shapes]
 
 
 @lru_cache(PAIRS_KEPT)
-def _others(pair: Pair) -> dict[Shape, list[FurtherTensor]]:
+def _others(pair: BitcastPair) -> dict[Shape, list[FurtherTensor]]:
     """Tensors of other shapes, values and layouts, by the shapes of the cases that they go with.
 
     A tensor goes with the case of the same rule that is most like it. So a fault of certain shapes
@@ -330,7 +285,7 @@ LaidBits = tuple[Bits, str]
 """A tensor, and its layout in words."""
 
 
-def _shaped(pair: Pair) -> Iterator[LaidBits]:
+def _shaped(pair: BitcastPair) -> Iterator[LaidBits]:
     """Tensors of as many elements in other shapes, empty ones, and ones that fit few widths.
 
     A pair that is refused in every shape is asked only some that fit few widths.
@@ -344,7 +299,7 @@ def _shaped(pair: Pair) -> Iterator[LaidBits]:
             yield _counted(pair.source, shape, number), ""
 
 
-def _valued(pair: Pair) -> Iterator[LaidBits]:
+def _valued(pair: BitcastPair) -> Iterator[LaidBits]:
     """Tensors of zeros, of negative zeros, of both in turn, and of another constant.
 
     As numbers, both zeros are equal. Where parts are floats also infinities, and NaNs that are
@@ -366,7 +321,7 @@ def _valued(pair: Pair) -> Iterator[LaidBits]:
             yield _tensor_of(source, shape, np.resize(patterns, size)), ""
 
 
-def _laid(pair: Pair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
+def _laid(pair: BitcastPair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
     """Tensors at unusual addresses and, unless a view is promised, in unusual layouts.
 
     A view may refuse some layouts, and needs its elements where those of its result can lie.
@@ -402,7 +357,7 @@ def _laid(pair: Pair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
         yield with_layout(row, Layout(strides)), f"in steps of {step}"
 
 
-def _mixed(pair: Pair, shape: Shape) -> Bits:
+def _mixed(pair: BitcastPair, shape: Shape) -> Bits:
     """A tensor of rising bytes; where floats are, every second element is one of special ones."""
     source, target = format_named(pair.source), format_named(pair.target)
     floats = [part for part in map(_part, (source, target)) if part.kind == "float"]

@@ -8,8 +8,14 @@ import numpy as np
 
 from conformance.families.blocks.grading import GradedBlocks
 from conformance.families.blocks.inputs import block_inputs
-from conformance.families.blocks.kernels import QUESTIONS, Blocks, allowed_codes, scales
-from conformance.families.family import Result, Rule, Shape, Tensors
+from conformance.families.blocks.kernels import (
+    QUESTIONS,
+    Blocks,
+    allowed_codes,
+    answer_blocks,
+    scales,
+)
+from conformance.families.family import NamedTensors, Result, Rule, Shape, Tensors
 from conformance.families.quantization.grading import graded_result
 from conformance.families.quantization.kernels import ANY_NAN, ExpectedCodes
 from oracles.protocol import Bits
@@ -127,3 +133,6 @@ def sample(case: Case) -> dict[str, Bits]:
         whole = format_named(operands_of(case)[GLOBAL])
         tensors[GLOBAL] = np.array(whole.one_code, whole.storage)
     return tensors
+
+
+TENSORS = NamedTensors(answer_blocks, results, sample, listed, shapes, lambda case: ())

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from conformance.families.family import Result, Rule, Shape, Tensors
+from conformance.families.family import NamedTensors, Result, Rule, Shape, Tensors
 from conformance.families.quantization.dynamic import dynamic_inputs
 from conformance.families.quantization.exact import AllowedResult, dynamic_scale, dynamic_zero_point
 from conformance.families.quantization.grading import (
@@ -22,7 +22,7 @@ from conformance.families.quantization.inputs import (
     telling_requests,
     tensors_of_element,
 )
-from conformance.families.quantization.kernels import ExpectedCodes, codes_of, spread
+from conformance.families.quantization.kernels import ExpectedCodes, codes_of, quantize, spread
 from oracles.protocol import Bits
 from specs.bitcast_shapes import format_shape
 from specs.cases import Case
@@ -170,3 +170,6 @@ def sample(case: Case) -> dict[str, Bits]:
 def _largest_whole(codes: Format) -> int:
     """A number up to which the codes have all whole ones."""
     return codes.max_code if codes.is_integral else 1 << codes.entry.mantissa
+
+
+TENSORS = NamedTensors(quantize, results, sample, listed, shapes, optional)

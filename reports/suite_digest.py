@@ -1,0 +1,37 @@
+"""A digest of Castigate's own files, on which verdicts depend."""
+
+from __future__ import annotations
+
+from functools import cache
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+
+LAYERS = ("specs", "oracles", "reports", "conformance")
+DIGESTED_SUFFIXES = (".py", ".yaml")
+"""Files that affect verdicts: programs, documents, formats; templates and scripts do not."""
+LEDGERS = "reports/ledger/"
+"""Ledgers do not affect a gate, and a command rewrites them."""
+
+
+@cache
+def suite_digest() -> str:
+    """Return the sha256 of Castigate's own files, equal for a checkout and an installed wheel."""
+    digest = sha256()
+    for layer in LAYERS:
+        folder = _package_folder(layer)
+        paths = {
+            f"{layer}/{path.relative_to(folder).as_posix()}": path for path in folder.rglob("*")
+        }
+        for name, path in sorted(paths.items()):
+            is_ledger = name.startswith(LEDGERS) and path.suffix == ".yaml"
+            if path.suffix in DIGESTED_SUFFIXES and not is_ledger:
+                digest.update(f"{name} {sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def _package_folder(layer: str) -> Path:
+    spec = find_spec(layer)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
