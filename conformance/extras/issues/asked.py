@@ -11,13 +11,14 @@ from conformance.driver import drive
 from conformance.extras.issues.threads import (
     Decided,
     DecidedThread,
-    Element,
     Missing,
     Today,
     different,
     judged_today,
 )
+from conformance.families import explain_of
 from conformance.families.cast.explanation import input_row
+from conformance.families.family import Question as Asked
 from conformance.judging.asking import Ask, ask, in_step
 from conformance.judging.values import ask_values, no_answer
 from conformance.value_spelling import TensorDatum, tensor, tensor_words
@@ -30,8 +31,7 @@ from specs.bitcast_ruling import bitcast_ruling
 from specs.cases import Case
 from specs.chains import Chain, Company
 from specs.docket import Question, docket
-from specs.model.quantization_entry import STEPS
-from specs.operations import is_bitcast, operation_of
+from specs.operations import is_bitcast, takes_named_tensors
 from specs.ruling import ruling
 
 COPIES = 67
@@ -66,7 +66,7 @@ def _ask(backend: Backend, decided: Decided) -> Ask[Today]:
     """Ask a question of a backend; of several answers to the same input, the worst."""
     if isinstance(decided.asked, Chain):
         found = yield from _ask_chain(backend, decided.asked, decided)
-    elif operation_of(decided.asked) in STEPS:
+    elif takes_named_tensors(decided.asked):
         found = yield from _ask_element(decided.question, decided.asked)
     elif is_bitcast(decided.asked):
         found = yield from _ask_bitcast(decided.asked, decided.input)
@@ -89,13 +89,15 @@ def _ask_cast(case: Case, given: Any) -> Ask[Answers]:
 
 
 def _ask_element(question: Question, case: Case) -> Ask[Answers]:
-    match (yield from ask(Element.of(question, case).asked(case))):
-        case Answered(results):
-            return different(results["y"], case.target)
-        case Declined(text):
-            return Missing(text)
-        case missing:
-            return [_error(no_answer(missing))]
+    scales = (None if each is None else str(each) for each in (question.scale, question.zero))
+    asked = explain_of(case)(case, Asked([str(question.input)], *scales))
+    match (yield from asked.ask()):
+        case {"unsupported": text}:
+            return Missing(str(text))
+        case dict() as missing:
+            return [_error(missing)]
+        case answer:
+            return [answer]
 
 
 def _ask_chain(backend: Backend, chain: Chain, decided: Decided) -> Ask[Answers]:

@@ -9,18 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from conformance.exchange.recorded_answers import judge_line
 from conformance.families.cast.explanation import read_input
 from conformance.families.chains.ends_words import ends_words
-from conformance.families.quantization.exact import AllowedCode, AllowedResult
-from conformance.families.quantization.grading import allowed as allowed_result
-from conformance.families.quantization.grading import as_code, code_word, rule_of
-from conformance.families.quantization.inputs import tensors_of_element, zero_format
 from conformance.value_spelling import datum
-from oracles.backend.requests import Quantize
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
 from oracles.reference.chain_ends import Ends, ends
@@ -31,11 +26,9 @@ from specs.cases import Case
 from specs.chains import Chain
 from specs.docket import Question, Thread
 from specs.errors import CastigateError
-from specs.formats import Format, format_named
-from specs.model.quantization_entry import STEPS
-from specs.operations import is_bitcast, operation_of
-from specs.outcomes import Nan
-from specs.quantization_ruling import Formula, formula
+from specs.formats import format_named
+from specs.operations import is_bitcast, takes_named_tensors
+from specs.quantized_tensors import SCALE, ZERO, X, Y
 from specs.ruling import ruling
 
 VERDICTS = {
@@ -245,8 +238,8 @@ def _judge(question: Question, asked: Case | Chain) -> Callable[[Any], dict[str,
     if isinstance(asked, Chain):
         return lambda answer: _judge_chain(asked, str(question.input), answer)
 
-    if operation_of(asked) in STEPS:
-        return _judge_element(Element.of(question, asked))
+    if takes_named_tensors(asked):
+        return partial(_judge_element, question, asked)
     if question.scale is not None or question.zero is not None:
         raise CastigateError(f"{asked.document} has no scales; leave out `scale` and `zero`")
     rules = bitcast_ruling(asked) if is_bitcast(asked) else ruling(asked)
@@ -259,6 +252,33 @@ def _judge(question: Question, asked: Case | Chain) -> Callable[[Any], dict[str,
         return judged
 
     return judge
+
+
+def _judge_element(question: Question, case: Case, answer: Any) -> dict[str, Any]:
+    """Judge an answer to one element of a quantization, with its scale and zero point."""
+    if question.scale is None:
+        raise CastigateError(f"{case.document} needs a `scale` beside the input")
+    # One element in the least tensor in which scales may lie in any form.
+    given = {X: [[question.input]], SCALE: [question.scale], ZERO: [question.zero]}
+    line = {
+        "case": question.case,
+        "input": {name: each for name, each in given.items() if each != [None]},
+        "output": answer if isinstance(answer, dict) else {Y: [answer]},
+    }
+    judged = judge_line(json.dumps(line), case)
+    for side, name in (("input", X), ("output", Y)):
+        spelled = judged.get(f"{side}_pattern", judged[side])
+        judged[side] = _only(spelled[name]) if name in spelled else spelled
+    [allowed] = judged["allowed"][Y]["bits"]
+    return judged | {"allowed": allowed if isinstance(allowed, list) else [allowed]}
+
+
+def _only(tensor: Any) -> Any:
+    """The one element of a tensor in JSON."""
+    element = tensor["bits"] if isinstance(tensor, dict) else tensor
+    while isinstance(element, list):
+        [element] = element
+    return element
 
 
 def _judge_chain(chain: Chain, word: str, answer: Any) -> dict[str, Any]:
@@ -315,72 +335,3 @@ def different(answers: Bits, target: str) -> list[Any]:
     for each in dict.fromkeys(map(datum_of, answers.reshape(-1))):
         words.append({"text": each} if isinstance(each, str) else form.hexadecimal(each))
     return words
-
-
-class Element(NamedTuple):
-    """An element: its number or code, the scale, and the zero point if there is one."""
-
-    rules: Formula
-    x: int
-    scale: int
-    zero: int | None
-
-    @classmethod
-    def of(cls, question: Question, case: Case) -> Element:
-        """The element that a question is about; raise CastigateError if it names no scale."""
-        if question.scale is None:
-            raise CastigateError(f"{case.document} needs a `scale` beside the input")
-        rules = formula(case)
-        zero = question.zero
-        if zero is not None:
-            zero = _read_code(zero_format(rules), zero, "zero")
-        x = _read_code(rules.source, question.input, "input")
-        return cls(rules, x, _read_code(rules.scale, question.scale, "scale"), zero)
-
-    def asked(self, case: Case) -> Quantize:
-        """The request for this element alone."""
-        return Quantize(case, tensors_of_element(case, self.x, self.scale, self.zero))
-
-
-def _read_code(form: Format, spelled: Any, what: str) -> int:
-    return int(datum(form, str(spelled), what))
-
-
-def _judge_element(element: Element) -> Callable[[Any], dict[str, Any]]:
-    """Return a function that judges an answer: verdict, level, clause, and what is allowed."""
-    rules = element.rules
-    found = allowed_result(rules, element.x, element.scale, element.zero)
-    _, clause = rule_of(rules, found)
-    codes = [code_word(rules.target, as_code(each)) for each in found.codes]
-
-    def judge(answer: Any) -> dict[str, Any]:
-        code = None if isinstance(answer, dict) else _read_code(rules.target, answer, "answer")
-        return {
-            "input": rules.source.hexadecimal(element.x),
-            "output": answer if code is None else rules.target.hexadecimal(code),
-            "verdict": _element_verdict(rules, found, code),
-            "level": "unspecified" if found.is_open else found.level,
-            "clause": clause,
-            "allowed": codes,
-        }
-
-    return judge
-
-
-def _element_verdict(rules: Formula, found: AllowedResult, code: int | None) -> str:
-    if found.is_open:
-        return "open"
-    if code is None:
-        return "violates"
-
-    def among(allowed: tuple[AllowedCode, ...]) -> bool:
-        return any(
-            any(code in nans for nans in rules.target.nans(each.sign))
-            if isinstance(each, Nan)
-            else code == each
-            for each in allowed
-        )
-
-    if among(found.codes):
-        return "conforms"
-    return "deviates" if among(found.weaker) or found.level == "recommended" else "violates"

@@ -161,7 +161,7 @@ def test_only_another_answer_to_the_same_input_makes_a_question(
         (f"case: {FROM_FLOAT}/int32/bool, input: x, answers: {{ort: true}}", "`x`"),
         (f"case: {FROM_FLOAT}/int32/bool, input: 1, answers: {{ort: 5}}", "bool"),
         (f"{ELEMENT}, answers: {{ort: 4}}", "needs a `scale` beside the input"),
-        (f"{ELEMENT}, scale: x, answers: {{ort: 4}}", "`scale` `x` is not a"),
+        (f"{ELEMENT}, scale: x, answers: {{ort: 4}}", "`input.scale[0]` `x` is not a"),
         (f"case: {FROM_FLOAT}/bool, input: 2, scale: '1', answers: {{ort: true}}", "has no scales"),
     ],
 )
