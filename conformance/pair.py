@@ -1,8 +1,8 @@
 """A dtype pair: all its cases side by side, and then what is checked of the pair as a whole.
 
 Cases of a pair share inputs, expectations and compiled programs. Side by side, their requests
-travel together; the checks that follow compare with the answers that the cases got. This is where
-a kind of question enters a run: as a judge of cases in ``_examine``, or of pairs in ``CHECKS``.
+travel together; the checks that follow compare with the answers that the cases got. A case has the
+judge of its family; checks of a pair are those of ``CHECKS``.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The kinds of question: one module each, with its judge, which does no input and output."""
+"""What judges have in common: how they ask, what they know of a backend, and their verdicts."""
