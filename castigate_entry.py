@@ -96,7 +96,7 @@ def pytest_load_initial_conftests(
         return result
     problem = hidden_package()
     if not problem:
-        plugin = importlib.import_module("conformance.suite.plugin")
+        plugin = importlib.import_module("conformance.pytest_plugin.plugin")
         early_config.pluginmanager.register(plugin, "castigate-suite")
     # `--pyargs conformance` may mean the tests of a project that has a package of this name.
     elif is_named_by_path or not _hiding(SUITE) or _lacks_backend(parser, args):

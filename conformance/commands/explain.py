@@ -15,9 +15,9 @@ from typer.core import TyperCommand
 
 from conformance.commands.options import BackendOption, PythonOption, RulesOption, TimeoutOption
 from conformance.driver import drive
-from conformance.exchange.pair_comparison import most_telling, pair_lines
 from conformance.families import explain_of, family_of
 from conformance.families.cast.explanation import case_of_input, conflict_lines, note_lines
+from conformance.families.cast.pair_comparison import most_telling, pair_lines
 from conformance.families.chains.explanation import (
     ask_roads,
     chain_table_lines,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from conformance.commands.options import MaxExamplesOption, SeedOption
-from conformance.exchange.listed_inputs import QUICK_EXAMPLES, QUICK_SEED, listed_inputs
+from conformance.lines.listed_inputs import QUICK_EXAMPLES, QUICK_SEED, listed_inputs
 from conformance.value_spelling import json_text
 from specs.errors import CastigateError
 from specs.operations import is_cast

@@ -43,7 +43,6 @@ COMMANDS = {
     "findings": "conformance.commands.findings:findings_command",
     "report": "conformance.commands.report:report_command",
     "nightly": "conformance.commands.nightly:nightly_command",
-    "export": "conformance.commands.export:export_app",
     "gate": "conformance.commands.gate:gate_command",
     "inputs": "conformance.commands.inputs:inputs_command",
     "judge": "conformance.commands.judge:judge_command",

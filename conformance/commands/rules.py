@@ -11,9 +11,9 @@ import typer
 
 from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
 from conformance.driver import drive
+from conformance.house_rules.obeyed import Obedience, asked_cases, grouped, judge
+from conformance.house_rules.proof import HouseProof, prove_house_rules
 from conformance.judging.asking import in_step
-from conformance.surveys.house_rules_obeyed import Obedience, asked_cases, grouped, judge
-from conformance.surveys.house_rules_proof import HouseProof, prove_house_rules
 from oracles.backend.client import Client
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
 from oracles.backend.loading import close, load_isolated

@@ -56,6 +56,7 @@ ADDONS = (
         commands={"docket": "conformance.extras.issues.command:docket_command"},
         page="conformance.extras.issues.report_page:issues_page",
     ),
+    Addon("onnx_tests", commands={"export": "conformance.extras.onnx_tests.command:export_app"}),
     Addon(
         "releases",
         commands={

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.suite.durations import Durations, PairKey, Spent, Stopwatch
+from conformance.pytest_plugin.durations import Durations, PairKey, Spent, Stopwatch
 from tests.conformance.data import noting
 from tests.conformance.test_pooled_judging import FEW, MANY
 from tests.conformance.test_suite import FAILED, USAGE, suite

@@ -9,7 +9,7 @@ import numpy as np
 from conformance.driver import BackendJudge
 from conformance.families.reference import Reference
 from conformance.judging.subject import Settings
-from conformance.suite.failures import Failures
+from conformance.pytest_plugin.failures import Failures
 from oracles.protocol import Bits
 from oracles.registry import Backend
 from reports.findings.find import find_findings

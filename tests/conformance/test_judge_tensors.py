@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.exchange.listed_inputs import UnansweredInputs, listed_inputs
-from conformance.exchange.named_tensors import (
+from conformance.families.reference import Reference
+from conformance.lines.listed_inputs import UnansweredInputs, listed_inputs
+from conformance.lines.named_tensors import (
     formats_given,
     formats_returned,
     tensors_given,
     tensors_in_words,
 )
-from conformance.exchange.recorded_answers import LONGEST_LINE, Tally, judge_stream
-from conformance.families.reference import Reference
+from conformance.lines.recorded_answers import LONGEST_LINE, Tally, judge_stream
 from conformance.value_spelling import NamedTensors, json_text
 from specs.errors import CastigateError
 from specs.selection import case_named

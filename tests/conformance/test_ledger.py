@@ -224,7 +224,7 @@ def test_the_level_applies_to_listed_breaches_too(listed: Bench) -> None:
 PARTIAL = [
     (["-k", "float16"], "leave out -k"),
     (["--document=small"], "leave out --document"),
-    (["--deselect=conformance/suite/items.py"], "leave out --deselect"),
+    (["--deselect=conformance/pytest_plugin/items.py"], "leave out --deselect"),
     (["--collect-only"], "leave out --collect-only"),
     (["-m", "slow"], "leave out -m"),
     (["--seed=1"], "--tier=quick --seed=0 --max-examples=1000"),
@@ -245,7 +245,7 @@ def test_a_partial_run_updates_nothing(listed: Bench, arguments: list[str], mess
 
 
 def test_a_single_item_updates_nothing(listed: Bench) -> None:
-    node = f"conformance/suite/items.py::{NAME}::small:1/float16/int8"
+    node = f"conformance/pytest_plugin/items.py::{NAME}::small:1/float16/int8"
     code, output = listed.suite("", UPDATE, target=node)
     assert (code, f"leave out {node}" in output) == (USAGE, True), output
 

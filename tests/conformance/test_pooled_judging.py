@@ -16,12 +16,12 @@ import pytest
 
 from conformance.driver import BackendJudge
 from conformance.judging.subject import Settings
+from conformance.pytest_plugin.judging import Key, PooledJudging
+from conformance.pytest_plugin.plugin import MAX_JOBS
 from conformance.running.plan import quick_tasks
 from conformance.running.process_pool import BackendWorker, ProcessPool
 from conformance.running.supervisor import WorkerFailure
 from conformance.running.worker import Ready, TaskDone, TaskOrder, TaskRunner, work
-from conformance.suite.judging import Key, PooledJudging
-from conformance.suite.plugin import MAX_JOBS
 from oracles.backend.launch_config import launch_configs
 from oracles.registry import load_backend
 from reports.outputs.totals import count_record

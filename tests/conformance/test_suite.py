@@ -125,7 +125,7 @@ def test_the_level_decides_whether_a_broken_recommendation_fails() -> None:
 @pytest.mark.nightly
 def test_a_node_id_ends_in_the_case_id_and_selects_it() -> None:
     code, output = suite(REFERENCE, ONNX, "-k", SMALL, "--collect-only", "-q")
-    node = f"conformance/suite/items.py::reference::{SMALL}"
+    node = f"conformance/pytest_plugin/items.py::reference::{SMALL}"
     assert (code, node in output.splitlines()) == (PASSED, True)
     code, output = suite(REFERENCE, "-v", target=node)
     assert code == PASSED

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from conformance.exchange.recorded_answers import judge_line
 from conformance.families.cast.explanation import read_input
 from conformance.families.chains.ends_words import ends_words
+from conformance.lines.recorded_answers import judge_line
 from conformance.value_spelling import datum
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact

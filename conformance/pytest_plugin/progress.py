@@ -12,7 +12,7 @@ from time import monotonic
 
 import pytest
 
-from conformance.suite.items import INVARIANCE, RECORD
+from conformance.pytest_plugin.items import INVARIANCE, RECORD
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_UPDATES = 0.2

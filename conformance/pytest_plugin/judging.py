@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from conformance.judging.subject import Settings
+from conformance.pytest_plugin.durations import PairKey, Spent, Stopwatch
 from conformance.running.assembly import assembled_pair
 from conformance.running.plan import (
     Task,
@@ -30,7 +31,6 @@ from conformance.running.plan import (
 from conformance.running.process_pool import ProcessPool
 from conformance.running.run import process_pools
 from conformance.running.worker import TaskDone
-from conformance.suite.durations import PairKey, Spent, Stopwatch
 from conformance.sweep.plan import sweeps
 from oracles.backend.launch_config import LaunchConfig
 from oracles.claims import Claim

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.exchange.named_tensors import (
+from conformance.families.bitcast.tensors import contents
+from conformance.families.cast.quick_inputs import inputs_of
+from conformance.lines.named_tensors import (
     formats_given,
     listed_tensors,
     tensors_given,
     tensors_in_words,
 )
-from conformance.families.bitcast.tensors import contents
-from conformance.families.cast.quick_inputs import inputs_of
 from conformance.value_spelling import (
     InputDatum,
     TextDatum,

@@ -16,10 +16,10 @@ from weakref import finalize
 import pytest
 
 from conformance.judging.subject import Settings
-from conformance.suite.durations import Durations, Stopwatch
-from conformance.suite.failures import Failures
-from conformance.suite.findings_summary import FindingsSummary
-from conformance.suite.items import (
+from conformance.pytest_plugin.durations import Durations, Stopwatch
+from conformance.pytest_plugin.failures import Failures
+from conformance.pytest_plugin.findings_summary import FindingsSummary
+from conformance.pytest_plugin.items import (
     FAILURES,
     JUDGING,
     SUMMARY,
@@ -27,12 +27,12 @@ from conformance.suite.items import (
     Suite,
     ending_the_run,
 )
-from conformance.suite.judging import JudgedBackend, PooledJudging, documents_asked_for
-from conformance.suite.ledger_check import LEDGERS, Ledgers
-from conformance.suite.ledger_update import LedgerUpdate
-from conformance.suite.progress import SuiteProgress
-from conformance.suite.tally import Tally
-from conformance.suite.xdist_workers import (
+from conformance.pytest_plugin.judging import JudgedBackend, PooledJudging, documents_asked_for
+from conformance.pytest_plugin.ledger_check import LEDGERS, Ledgers
+from conformance.pytest_plugin.ledger_update import LedgerUpdate
+from conformance.pytest_plugin.progress import SuiteProgress
+from conformance.pytest_plugin.tally import Tally
+from conformance.pytest_plugin.xdist_workers import (
     WorkerVersions,
     failures_folder,
     gives_out_work,

@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 
-from conformance.exchange.exported_tests import MAX_INPUTS, exported_case
-from conformance.exchange.text_groups import text_group
+from conformance.extras.onnx_tests.tests import MAX_INPUTS, exported_case, text_group
 from conformance.families.cast.quick_inputs import few_inputs
 from specs.cases import Case
 from specs.formats import format_named

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.exchange.text_groups import TEXT_GROUPS, TextGroup, text_group
 from conformance.families.bitcast.tensors import contents
 from conformance.families.cast.quick_inputs import few_inputs
 from oracles.protocol import Bits
 from oracles.reference.bitcast_bits import by_integer
+from oracles.reference.exact import Number, number_atom
+from oracles.reference.exact_text import NUMBER, read_literal
 from oracles.reference.expectations import Expected
 from oracles.reference.reference_oracle import with_nans
 from reports.grading.allowed_answers import Expectations
 from specs.bitcast_ruling import bitcast_ruling
 from specs.branches import Ruling
 from specs.cases import Case
+from specs.formats import Format, format_named
+from specs.model.vocabulary import Zone
 from specs.operations import is_bitcast
 from specs.outcomes import Anything, Exactly, ParsesTo, PlainText, Rejected
 from specs.ruling import ruling
@@ -134,3 +139,94 @@ def _bitcast_tests(case: Case) -> ExportedCase:
     size = sum(each.inputs.size for each in sets)
     levels = Counter({rules.level: size} if size else {})
     return ExportedCase((ExportedTest(sets, levels),))
+
+
+TextGroup = Literal[
+    "ordinary", "digits", "spelling", "nonfinite", "subnormal", "underflow", "overflow"
+]
+TEXT_GROUPS: tuple[TextGroup, ...] = get_args(TextGroup)
+NONFINITE = ("INF", "+INF", "-INF", "NaN")
+"""The spellings that ONNX's page gives; it allows others, which are the group ``spelling``."""
+GROUP_OF_ZONE: dict[Zone, TextGroup] = {
+    "subnormal": "subnormal",
+    "tiny": "underflow",
+    "beyond": "overflow",
+    "overflow": "overflow",
+}
+FLOAT64_DIGITS = 17
+"""With more digits, a parser that goes by way of float64 may round twice."""
+
+
+def text_group(target: Format, text: str) -> TextGroup:
+    """Return the group of a text as an input of a cast to a target.
+
+    A number's value comes first, so that all other groups have only values that every parser can
+    represent. A target that is not numeric takes the values of float64.
+    """
+    number = read_literal(text).number
+    if number is None:
+        return "nonfinite" if text in NONFINITE else "spelling"
+    group = GROUP_OF_ZONE.get(
+        _zone(target if target.is_numeric else format_named("float64"), number)
+    )
+    return group or _group_of_spelling(text)
+
+
+def _zone(target: Format, number: Number) -> Zone:
+    sign: Literal["-", "+"] = "-" if number.sign else "+"
+    return number_atom("text-decimal", sign, target, "nearest-even", number).zone
+
+
+def _group_of_spelling(text: str) -> TextGroup:
+    match = NUMBER.fullmatch(text)
+    assert match is not None
+    sign, whole, fraction, power = match.groups()
+    digits = (whole + (fraction or "")).strip("0")
+    has_leading_zeros = len(whole) > 1 and whole.startswith("0")
+    if sign == "+" or has_leading_zeros or (power and not digits):
+        return "spelling"
+    return "digits" if len(digits) > FLOAT64_DIGITS else "ordinary"
+
+
+INDEX = "index.json"
+
+
+@dataclass
+class ExportIndex:
+    """The tests that are written, and what is left out."""
+
+    tests: list[dict[str, Any]] = field(default_factory=list)
+    cases_left_out: dict[str, str] = field(default_factory=dict)
+    inputs_left_out: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def add(self, case: Case, test: ExportedTest, folder: str) -> None:
+        """Add a test that is in a folder."""
+        self.tests.append(
+            {
+                "folder": folder,
+                "case": case.id,
+                "document": case.document,
+                "version": case.version,
+                "operation": "bitcast" if is_bitcast(case) else "cast",
+                "source": case.source,
+                "target": case.target,
+                "parameters": case.mode,
+                "group": test.group,
+                "inputs": test.size,
+                "levels": dict(test.levels),
+            }
+        )
+
+    def reasons(self) -> list[tuple[str, int]]:
+        """Return how many cases have no test for each reason, the most frequent first."""
+        return Counter(self.cases_left_out.values()).most_common()
+
+    def to_json(self) -> bytes:
+        """Serialize the index, with the folders of each dtype."""
+        dtypes: dict[str, list[str]] = {}
+        for test in self.tests:
+            for dtype in dict.fromkeys((test["source"], test["target"])):
+                dtypes.setdefault(dtype, []).append(test["folder"])
+        left_out = {"cases": self.cases_left_out, "inputs": self.inputs_left_out}
+        content = {"tests": self.tests, "dtypes": dtypes, "left-out": left_out}
+        return (json.dumps(content, indent=1) + "\n").encode()

@@ -9,10 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from conformance.commands.export_index import INDEX, ExportIndex
 from conformance.commands.options import SourceOption, TargetOption, parse_local_folder
-from conformance.exchange.exported_tests import ExportedTest, exported_case
-from conformance.exchange.text_groups import TextGroup
+from conformance.extras.onnx_tests.tests import (
+    INDEX,
+    ExportedTest,
+    ExportIndex,
+    TextGroup,
+    exported_case,
+)
 from conformance.running.run import selected_cases
 from oracles.adapters.onnx_models import ModelBuilder, bitcast_graph, cast_graph
 from oracles.adapters.refusals import load

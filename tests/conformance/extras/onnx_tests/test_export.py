@@ -14,8 +14,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from conformance.commands.export import folder_of
-from conformance.exchange.exported_tests import MAX_INPUTS, exported_case
+from conformance.extras.onnx_tests.command import folder_of
+from conformance.extras.onnx_tests.tests import MAX_INPUTS, exported_case
 from conformance.families.cast.quick_inputs import few_inputs, quick_inputs
 from oracles.reference.exact import decode
 from specs.formats import format_named

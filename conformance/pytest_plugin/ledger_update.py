@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from conformance.suite.findings_summary import FindingsSummary
-from conformance.suite.ledger_check import LEDGER, Ledgers
-from conformance.suite.xdist_workers import gives_out_work, is_worker
+from conformance.pytest_plugin.findings_summary import FindingsSummary
+from conformance.pytest_plugin.ledger_check import LEDGER, Ledgers
+from conformance.pytest_plugin.xdist_workers import gives_out_work, is_worker
 from reports.case_patterns import all_ids
 from reports.ledger.breaches import Breach, parse_breach
 from reports.ledger.ledger_file import path_of

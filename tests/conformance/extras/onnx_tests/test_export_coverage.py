@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.commands.export import Exporter
-from conformance.exchange.exported_tests import exported_case
+from conformance.extras.onnx_tests.command import Exporter
+from conformance.extras.onnx_tests.tests import exported_case
 from specs.formats import format_named
 from specs.selection import case_named, select
 

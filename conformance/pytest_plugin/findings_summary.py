@@ -8,8 +8,8 @@ from functools import cached_property
 
 import pytest
 
-from conformance.suite.failures import Failures
-from conformance.suite.ledger_check import Ledgers
+from conformance.pytest_plugin.failures import Failures
+from conformance.pytest_plugin.ledger_check import Ledgers
 from reports.findings.find import FindingsSearch
 from reports.findings.finding import KINDS, Finding
 from reports.findings.finding_text import counted, findings_lines

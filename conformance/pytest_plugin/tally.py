@@ -7,7 +7,7 @@ from shutil import get_terminal_size
 
 import pytest
 
-from conformance.suite.items import INVARIANCE, RECORD
+from conformance.pytest_plugin.items import INVARIANCE, RECORD
 from reports.outputs.summary_tables import MIN_WIDTH
 from reports.outputs.totals import Totals
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.suite.judging import JudgedBackend, documents_asked_for
+from conformance.pytest_plugin.judging import JudgedBackend, documents_asked_for
 from reports.case_patterns import can_be_listed, is_chain_check
 from reports.judgement import Judgement
 from reports.ledger.breaches import Breach, breaches

@@ -11,8 +11,10 @@ from typing import IO, Annotated, Any
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from conformance.exchange.listed_inputs import Rules, UnansweredInputs
-from conformance.exchange.named_tensors import (
+from conformance.families.bitcast.recorded import judge_bitcast
+from conformance.families.cast.recorded import allowed_list, check_example_input, grade_answer
+from conformance.lines.listed_inputs import Rules, UnansweredInputs
+from conformance.lines.named_tensors import (
     are_full_patterns,
     formats_given,
     formats_returned,
@@ -20,9 +22,7 @@ from conformance.exchange.named_tensors import (
     tensors_in_words,
     tensors_returned,
 )
-from conformance.exchange.recorded_tensors import judge_tensors
-from conformance.families.bitcast.recorded import judge_bitcast
-from conformance.families.cast.recorded import allowed_list, check_example_input, grade_answer
+from conformance.lines.recorded_tensors import judge_tensors
 from conformance.value_spelling import (
     ErrorDatum,
     InputDatum,

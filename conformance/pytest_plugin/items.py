@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 
+from conformance.pytest_plugin.failures import Failures
+from conformance.pytest_plugin.findings_summary import FindingsSummary
+from conformance.pytest_plugin.judging import JudgedBackend, PooledJudging
+from conformance.pytest_plugin.ledger_check import compared_with_ledger, complaint, excuse
+from conformance.pytest_plugin.xdist_workers import is_worker, report_error
 from conformance.running.plan import Task
-from conformance.suite.failures import Failures
-from conformance.suite.findings_summary import FindingsSummary
-from conformance.suite.judging import JudgedBackend, PooledJudging
-from conformance.suite.ledger_check import compared_with_ledger, complaint, excuse
-from conformance.suite.xdist_workers import is_worker, report_error
 from reports.counterexample.failure_text import failure_text
 from reports.judgement import Judgement
 from reports.ledger.listing import LedgerComparison

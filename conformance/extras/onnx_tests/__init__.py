@@ -1,0 +1,1 @@
+"""Cases as tests for the runners of other projects, such as ONNX's."""
