@@ -6,16 +6,18 @@ A document writes every call as a method of its receiver; here the receiver is t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from oracles.adapters.calls import WORD_VALUES, ArgumentBuilders, arguments
+from oracles.adapters.calls import PLAIN_ARGUMENTS, ArgumentTexts, arguments_text
 from oracles.adapters.script_text import bits_statement
+from oracles.adapters.scripted import function_of
 from oracles.memory_layouts import copied
 from oracles.protocol import Bits, Returned, Tensor, Unsupported
-from specs.calls import Argument, Call
+from specs.calls import Call
 from specs.cases import Case
 from specs.formats import format_named
 from specs.loader import document_named
@@ -32,27 +34,39 @@ def standard_claims(version: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Namespace:
-    """A library that has the standard's functions, and how its arrays are made and read.
+    """How a library that has the standard's functions writes them, and what refusals call it.
 
-    ``array`` makes an array of a dtype from bits. ``read`` returns a numpy view in the array's own
-    memory, so that the adapter can tell whether two arrays share memory.
+    ``array`` is the expression of an array of ``bits``, with a place for the dtype, and ``read``
+    that of a numpy view in an array's own memory, with a place for the array.
     """
 
     framework: str
-    astype: Callable[..., Any]
-    dtype: Callable[[str], Any]
-    array: Callable[[str, Bits], Any]
-    read: Callable[[Any], Any]
+    header: str
+    name: str
+    array: str
+    read: str
 
-    def make(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call of ``astype``, and return its result and the array after it."""
-        require_astype(self.framework, call)
+    def make(
+        self,
+        names: Mapping[str, Any],
+        call: Call,
+        bits: Mapping[str, Bits],
+        require_dtype: Callable[[str], Any],
+        context: AbstractContextManager[Any],
+    ) -> Returned:
+        """Make a call of ``astype`` in a context; return its result and the array after it."""
+        self._require_astype(self.framework, call)
         [member] = call.members
-        x = self.array(member.dtype, copied(bits[member.name]))
-        builders: ArgumentBuilders = {"dtype": self.dtype, "word": WORD_VALUES.__getitem__}
-        args, kwargs = arguments(self.framework, builders, call)
-        y = self.astype(x, *args, **kwargs)
-        before, after = self.read(x), self.read(y)
+        for argument in (*call.args, *(each for _, each in call.kwargs)):
+            if argument.kind == "dtype":
+                require_dtype(argument.value)
+        require_dtype(member.dtype)
+        x_text, y_text = self._texts(call, member.dtype)
+        x = function_of({**names}, "bits", "", x_text)(copied(bits[member.name]))
+        with context:
+            y = function_of({**names}, "x", "", y_text)(x)
+        read = function_of({**names}, "x", "", self.read.format("x"))
+        before, after = read(x), read(y)
         return Returned(
             is_receiver=y is x,
             shares_memory=np.shares_memory(before, after),
@@ -60,45 +74,36 @@ class Namespace:
             receiver={"": _tensor(before)},
         )
 
-
-def require_astype(framework: str, call: Call) -> None:
-    """Raise Unsupported unless a call is ``astype`` of a tensor on the CPU."""
-    if (call.receiver, call.method, call.device) != ("tensor", "astype", "cpu"):
-        raise Unsupported(f"{framework} has no {call.receiver} with a method {call.method}")
-
-
-def _tensor(array: Any) -> Tensor:
-    dtype = array.dtype.name
-    return Tensor(dtype, "cpu", np.asarray(array).view(format_named(dtype).storage))
-
-
-@dataclass(frozen=True)
-class NamespaceSyntax:
-    """How a script imports a library, and how it writes an array, a dtype and numpy's view."""
-
-    header: str
-    namespace: str
-    array: str
-    read: str
-
     def call_script(self, version: str, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return a script that makes a call and prints its result and whether memory is shared."""
-        require_astype(self.namespace, call)
+        self._require_astype(self.name, call)
         [member] = call.members
-        written = [self._argument(each) for each in call.args]
-        written += [f"{name}={self._argument(each)}" for name, each in call.kwargs]
+        x_text, y_text = self._texts(call, member.dtype)
         read_x, read_y = self.read.format("x"), self.read.format("y")
         return (
             self.header.format(version=version, case=case)
             + f"{bits_statement(member.dtype, bits[member.name])}\n"
-            + f"x = {self.array.format(member.dtype)}\n"
-            + f"y = {self.namespace}.astype({', '.join(['x', *written])})\n"
+            + f"x = {x_text}\n"
+            + f"y = {y_text}\n"
             + 'print("the array itself:", y is x)\n'
             + f'print("its memory:", np.shares_memory({read_x}, {read_y}))\n'
             + "print(y.dtype, y)\n"
         )
 
-    def _argument(self, argument: Argument) -> str:
-        if argument.kind == "dtype":
-            return f"{self.namespace}.{argument.value}"
-        return repr(WORD_VALUES[argument.value])
+    def _texts(self, call: Call, dtype: str) -> tuple[str, str]:
+        """Return the expressions of the receiver, which is the first argument, and of the call."""
+        texts: ArgumentTexts = {**PLAIN_ARGUMENTS, "dtype": lambda dtype: f"{self.name}.{dtype}"}
+        refusal = f"{self.framework} has no argument of the kind `{{}}`"
+        arguments = ", ".join(filter(None, ["x", arguments_text(call, texts, refusal)]))
+        return self.array.format(dtype), f"{self.name}.astype({arguments})"
+
+    @staticmethod
+    def _require_astype(framework: str, call: Call) -> None:
+        """Raise Unsupported unless a call is ``astype`` of a tensor on the CPU."""
+        if (call.receiver, call.method, call.device) != ("tensor", "astype", "cpu"):
+            raise Unsupported(f"{framework} has no {call.receiver} with a method {call.method}")
+
+
+def _tensor(array: Any) -> Tensor:
+    dtype = array.dtype.name
+    return Tensor(dtype, "cpu", np.asarray(array).view(format_named(dtype).storage))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-
-from oracles.adapters.array_api import CALLS, CASTS, Namespace, NamespaceSyntax
-from oracles.adapters.refusals import load, plain_road, require_plain, require_variant
-from oracles.adapters.script_text import bits_statement, print_loop
+from oracles.adapters.array_api import CALLS, CASTS, Namespace
+from oracles.adapters.dtype_table import names_in
+from oracles.adapters.refusals import load, require_variant
+from oracles.adapters.scripted import Operation, Scripted, Steps
 from oracles.protocol import Bits, Bound, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
@@ -21,10 +20,7 @@ from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ()
 
-DTYPES = (
-    "float64", "float32", "int64", "int32", "int16", "int8",
-    "uint64", "uint32", "uint16", "uint8", "bool", "complex64", "complex128",
-)  # fmt: skip
+DTYPES = tuple(names_in("api"))
 
 HEADER = """\
 # array-api-strict {version}: {case}
@@ -33,86 +29,79 @@ import numpy as np
 
 """
 
-SYNTAX = NamespaceSyntax(HEADER, "xp", "xp.asarray(bits.view(np.{0}))", "np.from_dlpack({0})")
+NAMESPACE = Namespace(
+    "array_api_strict", HEADER, "xp", "xp.asarray(bits.view(np.{}))", "np.from_dlpack({})"
+)
 
 
-class ArrayApiStrict:
+class ArrayApiStrict(Scripted):
     """A cast by the namespace's ``astype``; a call by the ``astype`` of its document's version."""
 
     name = "array_api_strict"
+    header = HEADER
+    operations: ClassVar[Mapping[Operation, str]] = {"cast": "astype"}
     claims: tuple[str, ...] = (CASTS, CALLS)
     dtypes = DTYPES
 
     def __init__(self, variant: str | None = None) -> None:
         self._xp: Any = load("array_api_strict", "array-api-strict")
         require_variant(self.name, variant, VARIANTS)
+        super().__init__(xp=self._xp)
         self.version = str(self._xp.__version__)
         self._flags = Lock()
-        self._namespace = Namespace(
-            self.name, self._xp.astype, self._dtype, self._array, np.from_dlpack
-        )
+
+    def require_dtype(self, operation: Operation, dtype: str) -> None:
+        """Raise Unsupported for a dtype that the standard has not."""
+        if dtype not in DTYPES:
+            raise Unsupported(f"array-api-strict has no dtype {dtype}")
+
+    def tensor_text(self, dtype: str) -> str:
+        """Return the expression of an array in the memory of ``bits``."""
+        return NAMESPACE.array.format(dtype)
+
+    def patterns_text(self, dtype: str) -> str:
+        """Return the expression of the patterns in ``y``."""
+        return f'np.from_dlpack(y).view("{format_named(dtype).storage}")'
+
+    def steps(self, operation: Operation, case: Case, form: Hashable) -> Steps:
+        """Return one ``astype``."""
+        return Steps(f"y = xp.astype(x, xp.{case.target})\n")
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one ``astype``."""
-        self.road(case)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            y = self._xp.astype(self._array(case.source, bits), self._dtype(case.target))
-        return np.from_dlpack(y).view(format_named(case.target).storage)
+            return super().cast(case, bits)
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call in the version of the standard that the case is about."""
-        astype = self._xp.astype
-        if case.document == CALLS:
-            astype = partial(self._astype_of, case.version)
-        return replace(self._namespace, astype=astype).make(call, bits)
+        """Make a call in the version of the standard that the case is about, under a lock.
 
-    def road(self, case: Case) -> str:
-        """Return the pair: the function has no parameter that changes values."""
-        require_plain(case, "astype")
-        for dtype in (case.source, case.target):
-            self._dtype(dtype)
-        return plain_road(case, "astype")
+        The flags that set the version are the whole process's.
+        """
+        context: AbstractContextManager[Any]
+        context = self._flags_of(case.version) if case.document == CALLS else nullcontext()
+        return NAMESPACE.make(self.names, call, bits, self._require_named, context)
+
+    @contextmanager
+    def _flags_of(self, version: str) -> Iterator[None]:
+        with self._flags, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns that it has no 2021.12 of its own
+            with self._xp.ArrayAPIStrictFlags(api_version=version):
+                yield
 
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Prepare a call that casts what ``bits`` holds at that moment."""
-        self.road(case)
+        self.require("cast", case)
         return partial(self.cast, case, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
         """Make an array of the dtype, and return its bits."""
-        array = self._array(dtype, bits.copy())
-        return np.from_dlpack(array).view(format_named(dtype).storage)
-
-    def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on array-api-strict, without this project."""
-        self.road(case)
-        return (
-            HEADER.format(version=self.version, case=case)
-            + f"{bits_statement(case.source, bits)}\n"
-            + f"x = {SYNTAX.array.format(case.source)}\n"
-            + f"y = xp.astype(x, xp.{case.target})\n"
-            + f'answers = np.from_dlpack(y).view("{format_named(case.target).storage}")\n'
-            + print_loop(case.source, case.target)
-        )
+        self.require_dtype("cast", dtype)
+        return self.patterns(dtype, self.tensor(dtype, bits.copy()))
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return a script that makes a call, without this project."""
-        return SYNTAX.call_script(self.version, case, call, bits)
+        return NAMESPACE.call_script(self.version, case, call, bits)
 
-    def _dtype(self, dtype: str) -> Any:
-        if dtype not in DTYPES:
-            raise Unsupported(f"array-api-strict has no dtype {dtype}")
-        return getattr(self._xp, dtype)
-
-    def _array(self, dtype: str, bits: Bits) -> Any:
-        """Return an array in the memory of the bits."""
-        self._dtype(dtype)
-        return self._xp.asarray(bits.view(dtype))
-
-    def _astype_of(self, version: str, *args: Any, **kwargs: Any) -> Any:
-        """Call the ``astype`` of a version, under a lock: the flags are the whole process's."""
-        with self._flags, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns that it has no 2021.12 of its own
-            with self._xp.ArrayAPIStrictFlags(api_version=version):
-                return self._xp.astype(*args, **kwargs)
+    def _require_named(self, dtype: str) -> None:
+        self.require_dtype("cast", dtype)

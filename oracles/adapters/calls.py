@@ -1,19 +1,20 @@
-"""Makes the calls that a document writes; shared by the adapters that make any."""
+"""The calls that a document writes, as statements that adapters execute and scripts show."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oracles.adapters.refusals import first_line
+from oracles.adapters.script_text import bits_statement
+from oracles.adapters.scripted import function_of
 from oracles.protocol import Bits, Tensor, Unsupported
-from specs.calls import Argument, ArgumentKind, Call
+from specs.calls import MEMBER, Argument, ArgumentKind, Call, Member
+from specs.cases import Case
 from specs.formats import format_named
-
-ArgumentBuilders = Mapping[ArgumentKind, Callable[[str], Any]]
-"""How a framework builds each kind of argument from the argument's value."""
 
 WORD_VALUES: Mapping[str, object] = {
     "none": None,
@@ -27,33 +28,121 @@ WORD_VALUES: Mapping[str, object] = {
 }
 """The Python values of ``specs.calls.ArgumentWord``."""
 
+ArgumentTexts = Mapping[ArgumentKind, Callable[[str], str]]
+"""How a framework writes each kind of argument, from the argument's value."""
 
-def invoke(framework: str, builders: ArgumentBuilders, call: Call, receiver: Any) -> Any:
-    """Call the receiver's method with the framework's own objects as arguments.
+PLAIN_ARGUMENTS: ArgumentTexts = {
+    "dtype-name": repr,
+    "device-name": repr,
+    "text": repr,
+    "word": lambda word: repr(WORD_VALUES[word]),
+}
+"""The arguments that are no framework's own objects."""
 
-    Raises ``Unsupported`` where the receiver lacks the method or an argument cannot be built.
+
+def arguments_text(call: Call, texts: ArgumentTexts, refusal: str) -> str:
+    """Return a call's arguments; raise Unsupported, with the kind in the refusal, if one is none.
+
+    The refusal is a text with a place for the kind.
     """
-    method = getattr(receiver, str(call.method), None)
-    if method is None:
-        raise Unsupported(f"{framework}'s {call.receiver} has no method {call.method}")
-    args, kwargs = arguments(framework, builders, call)
-    return method(*args, **kwargs)
+
+    def written(argument: Argument) -> str:
+        if argument.kind not in texts:
+            raise Unsupported(refusal.format(argument.kind))
+        return texts[argument.kind](argument.value)
+
+    keywords = (f"{name}={written(each)}" for name, each in call.kwargs)
+    return ", ".join([*map(written, call.args), *keywords])
 
 
-def arguments(
-    framework: str, builders: ArgumentBuilders, call: Call
-) -> tuple[list[Any], dict[str, Any]]:
-    """Return a call's arguments as the framework's own objects, by position and by keyword."""
-    args = [_build(framework, builders, argument) for argument in call.args]
-    kwargs = {name: _build(framework, builders, argument) for name, argument in call.kwargs}
-    return args, kwargs
+@dataclass(frozen=True)
+class CallSyntax:
+    """How a framework writes the parts of a call, each as a Python expression.
 
+    ``tensor`` makes a tensor of a dtype from the array ``bits``, and ``ones`` a tensor of ones.
+    ``module`` makes an empty layer, and ``parameter`` a parameter from a tensor's expression.
+    """
 
-def _build(framework: str, builders: ArgumentBuilders, argument: Argument) -> Any:
-    build = builders.get(argument.kind)
-    if build is None:
-        raise Unsupported(f"{framework} has no argument of the kind `{argument.kind}`")
-    return build(argument.value)
+    framework: str
+    arguments: ArgumentTexts
+    tensor: Callable[[str], str]
+    ones: Callable[[str], str]
+    module: str
+    parameter: Callable[[str, str], str]
+
+    def invoke(
+        self,
+        names: Mapping[str, Any],
+        call: Call,
+        receiver: Any,
+        require: Callable[[Argument], None],
+    ) -> Any:
+        """Call a receiver's method.
+
+        Raises Unsupported if it has none of the name, or as ``require`` does for an argument.
+        """
+        if not hasattr(receiver, str(call.method)):
+            raise Unsupported(f"{self.framework}'s {call.receiver} has no method {call.method}")
+        for argument in (*call.args, *(each for _, each in call.kwargs)):
+            require(argument)
+        text = self._call("receiver", call, f"{self.framework} has no argument of the kind `{{}}`")
+        return function_of({**names}, "receiver", "", text)(receiver)
+
+    def layer(
+        self, names: Mapping[str, Any], call: Call, tensors: Mapping[str, Any], module: str = ""
+    ) -> Any:
+        """Return a layer with these tensors as members; of the class ``module``, if it is given."""
+        texts = {name: f"tensors[{name!r}]" for name in tensors}
+        statements = "\n".join(self._layer(call.members, texts, module or self.module))
+        return function_of({**names}, "tensors", statements, "layer")(tensors)
+
+    def call_statements(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
+        """Return the statements that make a case's call on a receiver that holds these bits.
+
+        If the receiver has several members, only the one that the case asks about holds the bits.
+        Raises Unsupported for a receiver or an argument that scripts cannot write.
+        """
+        if call.receiver not in ("tensor", "layer") or call.device != "cpu" or not call.method:
+            raise Unsupported(f"{self.framework}'s scripts make no {call.receiver} of this kind")
+        asked = case.mode.get(MEMBER, "")
+        lines = [bits_statement(case.source, bits[asked]), f"x = {self.tensor(case.source)}"]
+        receiver = "x"
+        if call.receiver == "layer":
+            receiver = "layer"
+            texts = {each.name: self.ones(each.dtype) for each in call.members} | {asked: "x"}
+            lines += self._layer(call.members, texts, self.module)
+        call_text = self._call(receiver, call, f"{self.framework}'s scripts write no `{{}}`")
+        answer = f"result.{asked}" if asked else "result"
+        lines.append(f"result = {call_text}")
+        lines.append(f'print("the receiver itself:", result is {receiver})')
+        lines.append(f'print("its memory:", {answer}.data_ptr() == x.data_ptr())')
+        lines.append(f"print({answer}.dtype, {answer})")
+        return "\n".join(lines) + "\n"
+
+    def _call(self, receiver: str, call: Call, refusal: str) -> str:
+        texts: ArgumentTexts = {**PLAIN_ARGUMENTS, "tensor": self.ones, **self.arguments}
+        return f"{receiver}.{call.method}({arguments_text(call, texts, refusal)})"
+
+    def _layer(
+        self, members: tuple[Member, ...], tensors: Mapping[str, str], module: str
+    ) -> Iterator[str]:
+        """Yield the statements that build a layer; a dotted name is a member of a nested layer."""
+        yield f"layer = {module}"
+        known = {"layer"}
+        for member in members:
+            *path, name = f"layer.{member.name}".split(".")
+            for length in range(2, len(path) + 1):
+                owner = ".".join(path[:length])
+                if owner not in known:
+                    known.add(owner)
+                    yield f"{owner} = {self.module}"
+            owner, tensor = ".".join(path), tensors[member.name]
+            if member.kind == "buffer":
+                yield f'{owner}.register_buffer("{name}", {tensor})'
+            elif member.kind == "parameter":
+                yield f"{owner}.{name} = {self.parameter(member.dtype, tensor)}"
+            else:
+                yield f"{owner}.{name} = {tensor}"
 
 
 def layer_output(

@@ -10,17 +10,17 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from oracles.adapters.calls import WORD_VALUES, ArgumentBuilders, invoke
-from oracles.adapters.paddle import reproduction
-from oracles.adapters.paddle_programs import TracedPrograms
-from oracles.adapters.paddle_tensors import Tensors, load_paddle
-from oracles.adapters.refusals import plain_road, require_plain, require_variant
+from oracles.adapters.calls import WORD_VALUES
+from oracles.adapters.paddle import PaddleCasts
+from oracles.adapters.paddle_tensors import load_paddle
+from oracles.adapters.refusals import require_variant
+from oracles.adapters.scripted import Operation
 from oracles.protocol import Bits, Bound, NotInstalled, Returned, Tensor, Unsupported
-from specs.calls import Call, ReceiverKind
+from specs.calls import Argument, ArgumentKind, Call, ReceiverKind
 from specs.cases import Case
 from specs.formats import format_named
 
@@ -55,7 +55,7 @@ BUILDER_CLASSES: Mapping[ReceiverKind, str] = {
 }
 
 
-class Cinn:
+class Cinn(PaddleCasts):
     """A cast by a static program that CINN compiles; bitcasts and calls by CINN's own builders."""
 
     name = "cinn"
@@ -67,6 +67,12 @@ class Cinn:
     )
     compiles_shapes = True
 
+    operations: ClassVar[Mapping[Operation, str]] = {
+        "cast": "CINN's cast",
+        "bitcast": "CINN's bitcast_convert",
+    }
+    backend = BACKEND
+
     def __init__(self, variant: str | None = None) -> None:
         try:
             paddle = load_paddle()
@@ -75,49 +81,20 @@ class Cinn:
         if not paddle.is_compiled_with_cinn():
             raise NotInstalled(ADVICE)
         require_variant(self.name, variant, VARIANTS)
-        self.version = str(paddle.__version__)
-        self._tensors = Tensors(paddle)
-        self._programs = TracedPrograms(paddle, self._tensors, BACKEND)
-
-    def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one compiled cast."""
-        require_plain(case, "CINN's cast")
-        cast = self._programs.cast(case.source, case.target, bits.ndim)
-        y = cast(self._tensors.tensor(case.source, bits))
-        return self._tensors.bits(case.target, y).copy()
+        super().__init__(paddle, "static")
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one ``bitcast_convert`` of CINN's builder."""
-        require_plain(case, "CINN's bitcast_convert")
+        self.require_parameters("bitcast", case)
         return Builders().bitcast(case.source, case.target, bits)
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call on one of CINN's builders."""
         return Builders().call(call, bits)
 
-    def bitcast_road(self, case: Case) -> str:
-        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
-        return plain_road(case, "CINN's bitcast_convert")
-
-    def road(self, case: Case) -> str:
-        """Return the pair: a cast has no parameters."""
-        require_plain(case, "CINN's cast")
-        for dtype in (case.source, case.target):
-            self._tensors.dtype(dtype)
-        return f"{case.source}->{case.target}"
-
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Return a call of ``cast``."""
         return partial(self.cast, case, bits)
-
-    def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits through a tensor of the dtype."""
-        return self._tensors.bits(dtype, self._tensors.tensor(dtype, bits)).copy()
-
-    def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on CINN, without this project."""
-        self.road(case)
-        return reproduction(self.version, case, bits, "static", BACKEND)
 
 
 class Builders:
@@ -150,14 +127,24 @@ class Builders:
         [member] = call.members
 
         def operator(builder: Any, variable: Any) -> Any:
-            builders: ArgumentBuilders = {
+            method = getattr(builder, str(call.method), None)
+            if method is None:
+                raise Unsupported(f"CINN's {call.receiver} has no method {call.method}")
+            builders: Mapping[ArgumentKind, Callable[[str], Any]] = {
                 "dtype-name": str,
                 "dtype": self.type,
                 "input": lambda _: variable,
                 "text": str,
                 "word": WORD_VALUES.__getitem__,
             }
-            return invoke("CINN", builders, call, builder)
+
+            def build(argument: Argument) -> Any:
+                if argument.kind not in builders:
+                    raise Unsupported(f"CINN has no argument of the kind `{argument.kind}`")
+                return builders[argument.kind](argument.value)
+
+            arguments = [*map(build, call.args)]
+            return method(*arguments, **{name: build(each) for name, each in call.kwargs})
 
         input_bits = bits[member.name]
         array = self._run(name, operator, member.dtype, input_bits.copy())

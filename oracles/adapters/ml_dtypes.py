@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from oracles.adapters.dtype_table import names_in
 from oracles.adapters.numpy_arrays import NumpyArrays
 from oracles.adapters.refusals import first_line, load, require_variant
 from oracles.protocol import Bits, Unsupported
@@ -14,24 +15,7 @@ from specs.cases import Case
 
 VARIANTS: tuple[str, ...] = ()
 
-ML_DTYPES: Mapping[str, str] = {
-    "bfloat16": "bfloat16",
-    "float8e4m3fn": "float8_e4m3fn",
-    "float8e4m3fnuz": "float8_e4m3fnuz",
-    "float8e5m2": "float8_e5m2",
-    "float8e5m2fnuz": "float8_e5m2fnuz",
-    "float8e4m3": "float8_e4m3",
-    "float8e3m4": "float8_e3m4",
-    "float8e4m3b11fnuz": "float8_e4m3b11fnuz",
-    "float8e8m0": "float8_e8m0fnu",
-    "float6e2m3": "float6_e2m3fn",
-    "float6e3m2": "float6_e3m2fn",
-    "float4e2m1": "float4_e2m1fn",
-    "int4": "int4",
-    "int2": "int2",
-    "uint4": "uint4",
-    "uint2": "uint2",
-}
+ML_DTYPES: Mapping[str, str] = names_in("ml")
 """The dtypes that come from ml_dtypes; numpy has all others, under the same names."""
 
 HEADER = """\
@@ -53,6 +37,7 @@ class MlDtypes(NumpyArrays):
     def __init__(self, variant: str | None = None) -> None:
         self._ml_dtypes: Any = load("ml_dtypes", "ml-dtypes")
         require_variant(self.name, variant, VARIANTS)
+        super().__init__(ml_dtypes=self._ml_dtypes)
         self.version = f"{self._ml_dtypes.__version__}+numpy.{np.__version__}"
 
     def cast(self, case: Case, bits: Bits) -> Bits:

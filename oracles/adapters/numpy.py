@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from oracles.adapters.array_api import Namespace, NamespaceSyntax, standard_claims
+from oracles.adapters.array_api import Namespace, standard_claims
+from oracles.adapters.dtype_table import names_in
 from oracles.adapters.numpy_arrays import NumpyArrays
 from oracles.adapters.refusals import require_variant
 from oracles.protocol import Bits, Returned, Unsupported
@@ -16,10 +18,7 @@ from specs.cases import Case
 
 VARIANTS: tuple[str, ...] = ()
 
-DTYPES = (
-    "float64", "float32", "float16", "int64", "int32", "int16", "int8",
-    "uint64", "uint32", "uint16", "uint8", "bool", "complex64", "complex128",
-)  # fmt: skip
+DTYPES = tuple(names_in("numpy"))
 
 HEADER = """\
 # numpy {version}: {case}
@@ -27,7 +26,7 @@ import numpy as np
 
 """
 
-SYNTAX = NamespaceSyntax(HEADER, "np", "bits.view(np.{0})", "{0}")
+NAMESPACE = Namespace("numpy", HEADER, "np", "bits.view(np.{})", "{}")
 
 SAME_VALUE_SINCE = (2, 4)
 
@@ -41,9 +40,9 @@ class Numpy(NumpyArrays):
 
     def __init__(self, variant: str | None = None) -> None:
         require_variant(self.name, variant, VARIANTS)
+        super().__init__()
         self.version = np.__version__
         self.claims = (_own_document(), *standard_claims(np.__array_api_version__))
-        self._namespace = Namespace(self.name, np.astype, self.dtype, self.array, lambda x: x)
 
     def casting(self, case: Case) -> str:
         """Return the casting mode that a case names, or numpy's own default."""
@@ -53,11 +52,11 @@ class Numpy(NumpyArrays):
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call of the array API standard."""
-        return self._namespace.make(call, bits)
+        return NAMESPACE.make(self.names, call, bits, self.dtype, nullcontext())
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return a script that makes a call, without this project."""
-        return SYNTAX.call_script(self.version, case, call, bits)
+        return NAMESPACE.call_script(self.version, case, call, bits)
 
     def dtype(self, dtype: str) -> np.dtype[Any]:
         """Return the dtype of the same name; raise Unsupported if numpy has none."""

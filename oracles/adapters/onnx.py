@@ -22,11 +22,13 @@ from oracles.adapters.onnx_quantize_models import (
     Node,
     NodeModels,
     Shapes,
+    print_patterns,
     quantize_node,
+    results,
     shapes_of,
+    tensor_statements,
     without_lengths,
 )
-from oracles.adapters.quantize_scripts import print_patterns, results, tensor_statements
 from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import (
     NUMPY_DTYPES,
@@ -104,7 +106,7 @@ class Onnx:
         require_variant(self.name, variant, VARIANTS)
         self.version = str(self._onnx.__version__)
         self._models = ModelBuilder(self._onnx)
-        self._nodes = NodeModels(self._onnx, self._models)
+        self._nodes = NodeModels(self._models)
         self._refusal = lru_cache(CACHED_MODELS)(self._check)
         self._node_evaluator = lru_cache(CACHED_MODELS)(self._create_node_evaluator)
         self._evaluator_of = lru_cache(CACHED_MODELS)(self._create_evaluator)
@@ -229,11 +231,10 @@ class Onnx:
         return script
 
     def _script(self, case: Case, graph: Graph, bits: Bits) -> str:
-        shape = ", ".join(f"d{axis}" for axis in range(bits.ndim))
         return (
             HEADER.format(version=self.version, case=case)
             + f"{bits_statement(case.source, bits)}\n"
-            + self._models.statement(graph, f"[{shape}]" if shape else "")
+            + self._models.statement(graph, bits.ndim)
             + CHECK
             + evaluator_run(self._models, case, bits, is_bitcast=graph.operator == "BitCast")
         )

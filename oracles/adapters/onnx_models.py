@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from oracles.adapters.dtype_table import names_in
+from oracles.adapters.refusals import load
 from oracles.adapters.tensor_memory import initializer_content
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
@@ -35,14 +37,22 @@ FIRST_FREE_INITIALIZER = 4
 
 CACHED_GRAPHS = 64
 
-SHORT_NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}
-PARSED_NAMES = {"float32": "float", "float64": "double"}
-"""The dtypes that ONNX's text format names otherwise than this project."""
+DTYPES = names_in("onnx")
+"""The names of dtypes in ONNX's text format."""
 
 
-def element_name(dtype: str) -> str:
-    """Return the dtype's name in the enum TensorProto."""
-    return SHORT_NAMES.get(dtype, dtype.upper())
+def typed(dtype: str, shape: str, name: str) -> str:
+    """Return a tensor in ONNX's text format; its shape is in brackets, which are empty for any."""
+    return f"{DTYPES.get(dtype, dtype)}{shape} {name}"
+
+
+def attributes_text(attributes: Mapping[str, int | str]) -> str:
+    """Return a node's attributes in ONNX's text format."""
+    listed = (
+        f"{name} = {value}" if isinstance(value, int) else f'{name} = "{value}"'
+        for name, value in attributes.items()
+    )
+    return f"<{', '.join(listed)}>" if attributes else ""
 
 
 @dataclass(frozen=True)
@@ -97,14 +107,17 @@ def axes_of(company: Company) -> dict[str, str]:
 
 
 class ModelBuilder:
-    """Builds models with an onnx package; raises Unsupported for dtypes that the package lacks."""
+    """Builds models with an onnx package; raises Unsupported for dtypes that the package lacks.
+
+    A model is what the package's parser makes of a text, which scripts have, too.
+    """
 
     def __init__(self, onnx: Any) -> None:
         self._onnx = onnx
-        self._helper = onnx.helper
-        # A graph is asked in several ranks, and copying its model takes a fraction of building it.
-        self._unshaped = lru_cache(CACHED_GRAPHS)(self._built_unshaped)
-        self._without_input = lru_cache(CACHED_GRAPHS)(self._built_without_input)
+        self._parse = load("onnx.parser", "onnx").parse_model
+        # Copying a model takes a fraction of parsing it, and its opset has one IR version.
+        self._parsed = lru_cache(CACHED_GRAPHS)(self._parse)
+        self._ir_version = lru_cache(None)(self._oldest_ir_version)
 
     def road(self, case: Case) -> str:
         """Return the road of a case, whose dtypes the onnx package must have."""
@@ -114,39 +127,37 @@ class ModelBuilder:
 
     def element_type(self, dtype: str) -> int:
         """Return the dtype's number in the enum TensorProto."""
+        name = DTYPES.get(dtype, dtype).upper()
         try:
-            return int(self._onnx.TensorProto.DataType.Value(element_name(dtype)))
+            return int(self._onnx.TensorProto.DataType.Value(name))
         except ValueError:
-            version = self._onnx.__version__
-            raise Unsupported(f"onnx {version} has no dtype {element_name(dtype)}") from None
+            raise Unsupported(f"onnx {self._onnx.__version__} has no dtype {name}") from None
 
     def with_input(self, graph: Graph, rank: int | None) -> Any:
         """Return the model whose x is a graph input, of that rank or, without one, of any shape."""
-        unshaped = self._unshaped(graph)
-        if rank is None:
-            return unshaped
-        model = _copied(unshaped)
-        for value in (*model.graph.input, *model.graph.output):
-            shape = value.type.tensor_type.shape
-            shape.SetInParent()  # A shape without dimensions is not the same as none.
-            for axis in range(rank):
-                shape.dim.add().dim_param = f"d{axis}"
-        return model
-
-    def _built_unshaped(self, graph: Graph) -> Any:
-        x = self._value("x", graph.source, None)
-        return self._model(graph, None, inputs=[x])
+        return self._with_like(graph, self._text(graph, rank, has_input=True))
 
     def with_constant(
         self, graph: Graph, shape: tuple[int, ...], content: bytes | list[bytes]
     ) -> Any:
         """Return the model whose x is an initializer of texts, or of the patterns' raw bytes."""
-        model = _copied(self._without_input(graph, len(shape)))
+        model = self._with_like(graph, self._text(graph, len(shape), has_input=False))
         model.graph.initializer.append(self.tensor("x", graph.source, shape, content))
         return model
 
-    def _built_without_input(self, graph: Graph, rank: int) -> Any:
-        return self._model(graph, rank, inputs=[])
+    def _with_like(self, graph: Graph, text: str) -> Any:
+        model = self.parsed(text)
+        if LIKE in graph.inputs:
+            content = _content_of_like(graph)
+            model.graph.initializer.append(self.tensor(LIKE, graph.target, (1,), content))
+        return model
+
+    def parsed(self, text: str) -> Any:
+        """Return a model of its own for a text."""
+        parsed = self._parsed(text)
+        model = type(parsed)()
+        model.CopyFrom(parsed)
+        return model
 
     def tensor(
         self, name: str, dtype: str, shape: tuple[int, ...], content: bytes | list[bytes]
@@ -157,25 +168,31 @@ class ModelBuilder:
         number = self.element_type(dtype)
         return self._onnx.TensorProto(name=name, data_type=number, dims=shape, **filled)
 
-    def statement(self, graph: Graph, shape: str, *, has_input: bool = True) -> str:
-        """Return the statement that binds a script's ``model``; dtypes are followed by ``shape``.
+    def statement(self, graph: Graph, rank: int | None, *, has_input: bool = True) -> str:
+        """Return the statements that bind a script's ``model``, as ``with_input`` builds it.
 
         Without an input, the script must add x as an initializer.
         """
-        source, target = (
-            f"{PARSED_NAMES.get(dtype, dtype)}{shape}" for dtype in (graph.source, graph.target)
-        )
-        attributes = ", ".join(
-            f"{name} = {value}" if isinstance(value, int) else f'{name} = "{value}"'
-            for name, value in self._attributes(graph).items()
-        )
+        text = self._text(graph, rank, has_input=has_input)
+        return parse_statement(text) + self._constant_statement(graph)
+
+    def _text(self, graph: Graph, rank: int | None, *, has_input: bool) -> str:
+        for dtype in (graph.source, graph.target)[:: 1 if has_input else -1]:
+            self.element_type(dtype)
+        axes = ", ".join(f"d{axis}" for axis in range(rank or 0))
+        shape = "" if rank == 0 else f"[{axes}]"
+        x, y = typed(graph.source, shape, "x"), typed(graph.target, shape, graph.output)
+        attributes = attributes_text(self._attributes(graph))
+        node = f" y = {graph.operator}{attributes}({', '.join(graph.inputs)})"
         return (
-            f'model = onnx.parser.parse_model("""<ir_version: {self.ir_version(graph.opset)}, '
-            f'opset_import: ["": {graph.opset}]>\n'
-            f"one_node ({f'{source} x' if has_input else ''}) => ({target} y)\n"
-            f"{{ y = {graph.operator}{f'<{attributes}>' if attributes else ''}"
-            f'({", ".join(graph.inputs)}) }}""")\n' + self._constant_statement(graph)
+            self.head(graph.opset)
+            + f"one_node ({x if has_input else ''}) => ({y})\n"
+            + f"{{{node if graph.operator else ''} }}"
         )
+
+    def head(self, opset: int) -> str:
+        """Return the first line of a model's text."""
+        return f'<ir_version: {self._ir_version(opset)}, opset_import: ["": {opset}]>\n'
 
     def _constant_statement(self, graph: Graph) -> str:
         if LIKE not in graph.inputs:
@@ -189,121 +206,72 @@ class ModelBuilder:
             f"{field}={value})\n"
         )
 
-    def chains(
-        self,
-        company: Company,
-        axes: Mapping[str, str],
-        bits: Sequence[Bits],
-    ) -> Any:
+    def chains(self, company: Company, axes: Mapping[str, str], bits: Sequence[Bits]) -> Any:
         """Return the model of a company: chain number i leads from ``xi`` to ``yi``.
 
         With the axis ``middle:output`` the values between casts are outputs too, with
         ``input:constant`` the inputs are initializers with these ``bits``, and with
         ``before:reshape`` a Reshape precedes the first cast.
         """
-        helper, graph = self._helper, cast_graph(company.chains[0].steps[0])
-        nodes, inputs, outputs, constants = [], [], [], []
-
-        def row(name: str, dtype: str, number: int) -> Any:
-            # Each chain has its own length; onnxruntime relies on equal names for equal sizes.
-            return helper.make_tensor_value_info(name, self.element_type(dtype), [f"n{number}"])
-
-        for number, chain in enumerate(company.chains):
-            at = f"x{number}"
-            if axes.get("input") == "constant":
-                own = bits[number]
+        numbers = [*map(str, range(len(company.chains)))]
+        model = self._parse(self._chains_text(company.chains, axes, numbers))
+        if axes.get("input") == "constant":
+            for number, chain, own in zip(numbers, company.chains, bits, strict=True):
                 content = initializer_content(format_named(chain.source), own)
-                constants.append(self.tensor(at, chain.source, own.shape, content))
-            else:
-                inputs.append(row(at, chain.source, number))
-            if axes.get("before") == "reshape":
-                nodes.append(helper.make_node("Reshape", [at, "row"], [f"r{number}"]))
-                at = f"r{number}"
-            for place, step in enumerate(chain.steps, 1):
-                is_last = place == len(chain.steps)
-                name = f"y{number}" if is_last else f"m{number}_{place}"
-                attributes = self._attributes(cast_graph(step))
-                nodes.append(helper.make_node("Cast", [at], [name], **attributes))
-                if is_last or axes.get("middle") == "output":
-                    outputs.append(row(name, step.target, number))
-                at = name
-        if axes.get("before") == "reshape":
-            constants.append(helper.make_tensor("row", self.element_type("int64"), [1], [-1]))
-        body = helper.make_graph(nodes, "casts", inputs, outputs, constants)
-        opsets = [helper.make_opsetid("", graph.opset)]
-        return helper.make_model(
-            body, opset_imports=opsets, ir_version=self.ir_version(graph.opset)
-        )
+                constant = self.tensor(f"x{number}", chain.source, own.shape, content)
+                model.graph.initializer.append(constant)
+        return model
 
     def chain_statement(self, chain: Chain, axes: Mapping[str, str]) -> str:
         """Return the statement that binds a script's ``model`` of one chain, as ``chains`` does.
 
         If x is constant, the script must add it as an initializer.
         """
-        graph = cast_graph(chain.steps[0])
-        lines, outputs, at = [], [], "x"
-        if axes.get("before") == "reshape":
-            lines += ["row = Constant<value = int64[1] {-1}>()", "r = Reshape(x, row)"]
-            at = "r"
-        for place, step in enumerate(chain.steps, 1):
-            is_last = place == len(chain.steps)
-            name = "y" if is_last else f"m{place}"
-            given = self._attributes(cast_graph(step)).items()
-            attributes = ", ".join(
-                f"{key} = {value}" if isinstance(value, int) else f'{key} = "{value}"'
-                for key, value in given
-            )
-            lines.append(f"{name} = Cast<{attributes}>({at})")
-            if is_last or axes.get("middle") == "output":
-                outputs.append(f"{PARSED_NAMES.get(step.target, step.target)}[n] {name}")
-            at = name
-        source = f"{PARSED_NAMES.get(chain.source, chain.source)}[n] x"
-        given_x = "" if axes.get("input") == "constant" else source
+        return parse_statement(self._chains_text([chain], axes, [""]))
+
+    def _chains_text(
+        self, chains: Sequence[Chain], axes: Mapping[str, str], numbers: Sequence[str]
+    ) -> str:
+        lines, inputs, outputs = [], [], []
+        has_reshape, opset = axes.get("before") == "reshape", cast_graph(chains[0].steps[0]).opset
+        for number, chain in zip(numbers, chains, strict=True):
+            # Each chain has its own length; onnxruntime relies on equal names for equal sizes.
+            shape, at = f"[n{number}]", f"x{number}"
+            self.element_type(chain.source)
+            if axes.get("input") != "constant":
+                inputs.append(typed(chain.source, shape, at))
+            if has_reshape:
+                lines.append(f"r{number} = Reshape({at}, row)")
+                at = f"r{number}"
+            for place, step in enumerate(chain.steps, 1):
+                is_last = place == len(chain.steps)
+                name = f"y{number}" if is_last else f"m{number}_{place}" if number else f"m{place}"
+                attributes = attributes_text(self._attributes(cast_graph(step)))
+                lines.append(f"{name} = Cast{attributes}({at})")
+                if is_last or axes.get("middle") == "output":
+                    outputs.append(typed(step.target, shape, name))
+                at = name
+        constants = "\n<int64[1] row = {-1}>" if has_reshape else ""
         body = "\n  ".join(lines)
         return (
-            f'model = onnx.parser.parse_model("""<ir_version: {self.ir_version(graph.opset)}, '
-            f'opset_import: ["": {graph.opset}]>\n'
-            f"casts ({given_x}) => ({', '.join(outputs)}) {{\n  {body}\n}}"
-            '""")\n'
+            self.head(opset)
+            + f"casts ({', '.join(inputs)}) => ({', '.join(outputs)}){constants} {{\n  {body}\n}}"
         )
 
-    def _value(self, name: str, dtype: str, rank: int | None) -> Any:
-        shape = None if rank is None else [f"d{axis}" for axis in range(rank)]
-        return self._helper.make_tensor_value_info(name, self.element_type(dtype), shape)
-
-    def _model(self, graph: Graph, rank: int | None, *, inputs: list[Any]) -> Any:
-        helper, output = self._helper, self._value(graph.output, graph.target, rank)
-        nodes, constants = self._nodes(graph), self._constants(graph)
-        body = helper.make_graph(nodes, "one_node", inputs, [output], constants)
-        opsets = [helper.make_opsetid("", graph.opset)]
-        version = self.ir_version(graph.opset)
-        return helper.make_model(body, opset_imports=opsets, ir_version=version)
-
-    def ir_version(self, opset: int) -> int:
+    def _oldest_ir_version(self, opset: int) -> int:
         """Return the oldest IR version that models of an opset may have here."""
-        opsets = [self._helper.make_opsetid("", opset)]
-        oldest = int(self._helper.find_min_ir_version_for(opsets, ignore_unknown=True))
+        opsets = [self._onnx.helper.make_opsetid("", opset)]
+        oldest = int(self._onnx.helper.find_min_ir_version_for(opsets, ignore_unknown=True))
         return max(FIRST_FREE_INITIALIZER, oldest)
-
-    def _nodes(self, graph: Graph) -> list[Any]:
-        if graph.operator is None:
-            return []
-        attributes = self._attributes(graph)
-        return [self._helper.make_node(graph.operator, graph.inputs, ["y"], **attributes)]
-
-    def _constants(self, graph: Graph) -> list[Any]:
-        """Return the initializers that a node needs besides x: for CastLike one of the target."""
-        if LIKE not in graph.inputs:
-            return []
-        return [self.tensor(LIKE, graph.target, (1,), _content_of_like(graph))]
 
     def _attributes(self, graph: Graph) -> dict[str, int | str]:
         """Return the node's attributes; Cast and BitCast have `to`."""
         if graph.operator not in ("Cast", "BitCast"):
             return graph.attributes
         is_numbered = graph.opset >= FIRST_NUMBERED
-        to = self.element_type(graph.target) if is_numbered else element_name(graph.target)
-        return {"to": to} | graph.attributes
+        number = self.element_type(graph.target)
+        name = DTYPES.get(graph.target, graph.target).upper()
+        return {"to": number if is_numbered else name} | graph.attributes
 
 
 def _content_of_like(graph: Graph) -> bytes | list[bytes]:
@@ -315,8 +283,6 @@ def _content_of_like(graph: Graph) -> bytes | list[bytes]:
     )
 
 
-def _copied(model: Any) -> Any:
-    """Return a copy of a model."""
-    copy = type(model)()
-    copy.CopyFrom(model)
-    return copy
+def parse_statement(text: str) -> str:
+    """Return the statement that binds a script's ``model`` to the model of a text."""
+    return f'model = onnx.parser.parse_model("""{text}""")\n'

@@ -1,22 +1,31 @@
 """ONNX models of one QuantizeLinear, DequantizeLinear or DynamicQuantizeLinear.
 
 A model depends on the case and on how its tensors are shaped: whether there is a zero point, and
-along which axis the scales lie. The values of the tensors are no part of it.
+along which axis the scales lie. The values of the tensors are no part of it. Below are the
+statements of scripts that the runtimes of ONNX share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from oracles.adapters.onnx_models import LATEST, PARSED_NAMES, ModelBuilder
+from oracles.adapters.onnx_models import (
+    LATEST,
+    ModelBuilder,
+    attributes_text,
+    parse_statement,
+    typed,
+)
+from oracles.adapters.script_text import bits_statement
 from oracles.adapters.tensor_memory import initializer_content
+from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
-from specs.formats import format_named
+from specs.formats import Format, format_named
 from specs.operations import operation_of
 from specs.quantization_cases import AXIS, BLOCK, FORM, PRECISION, SATURATE, SCALE
 
@@ -128,10 +137,9 @@ def without_lengths(node: Node, shapes: Shapes) -> Shapes:
 
 
 class NodeModels:
-    """Builds the models of nodes with an onnx package, by the builder of casts."""
+    """Builds the models of nodes, by the builder of casts."""
 
-    def __init__(self, onnx: Any, models: ModelBuilder) -> None:
-        self._helper = onnx.helper
+    def __init__(self, models: ModelBuilder) -> None:
         self._models = models
 
     def model(self, node: Node, shapes: Shapes, constants: Mapping[str, Bits]) -> Any:
@@ -139,70 +147,46 @@ class NodeModels:
 
         A tensor that is not among the ``shapes`` may have any shape.
         """
-        helper, shape_of = self._helper, dict(shapes)
-
-        def values(tensors: Typed) -> list[Any]:
-            return [
-                helper.make_tensor_value_info(
-                    name,
-                    self._models.element_type(dtype),
-                    shape_of.get(name),
-                )
-                for name, dtype in tensors
-            ]
-
-        attributes = {
-            name: self._models.element_type(value) if isinstance(value, str) else value
-            for name, value in node.attributes
-        }
-        inputs, outputs = ([name for name, _ in each] for each in (node.inputs, node.outputs))
-        made = helper.make_node(node.operator, inputs, outputs, **attributes)
-        content = [
-            self._models.tensor(
-                name,
-                dtype,
-                constants[name].shape,
-                initializer_content(format_named(dtype), constants[name]),
-            )
-            for name, dtype in node.inputs
-            if name in constants
-        ]
-        free = tuple(each for each in node.inputs if each[0] not in constants)
-        body = helper.make_graph([made], "one_node", values(free), values(node.outputs), content)
-        opsets = [helper.make_opsetid("", node.opset)]
-        version = self._models.ir_version(node.opset)
-        return helper.make_model(body, opset_imports=opsets, ir_version=version)
+        model = self._models.parsed(self._text(node, shapes, [*constants]))
+        for name, dtype in node.inputs:
+            if name in constants:
+                content = initializer_content(format_named(dtype), constants[name])
+                tensor = self._models.tensor(name, dtype, constants[name].shape, content)
+                model.graph.initializer.append(tensor)
+        return model
 
     def statement(self, node: Node, shapes: Shapes, constants: Sequence[str] = ()) -> str:
         """Return the statement that binds a script's ``model``, as ``model`` builds it.
 
         The script must add the constants as initializers.
         """
+        return parse_statement(self._text(node, shapes, constants))
+
+    def _text(self, node: Node, shapes: Shapes, constants: Sequence[str]) -> str:
         shape_of = dict(shapes)
 
         def values(tensors: Typed) -> str:
+            for _, dtype in tensors:
+                self._models.element_type(dtype)
             return ", ".join(
-                f"{PARSED_NAMES.get(dtype, dtype)}{_parsed_shape(name, shape_of.get(name))} {name}"
+                typed(dtype, _parsed_shape(name, shape_of.get(name)), name)
                 for name, dtype in tensors
             )
 
-        attributes = ", ".join(
-            f"{name} = {self._models.element_type(value) if isinstance(value, str) else value}"
-            for name, value in node.attributes
+        attributes = attributes_text(
+            {
+                name: self._models.element_type(value) if isinstance(value, str) else value
+                for name, value in node.attributes
+            }
         )
         free = tuple(each for each in node.inputs if each[0] not in constants)
         inputs, outputs = (
             ", ".join(name for name, _ in each) for each in (node.inputs, node.outputs)
         )
         head = f"one_node ({values(free)}) => ({values(node.outputs)})"
-        listed = f"<{attributes}>" if attributes else ""
-        body = f"{{ {outputs} = {node.operator}{listed}({inputs}) }}"
+        body = f"{{ {outputs} = {node.operator}{attributes}({inputs}) }}"
         between = " " if len(head) + len(body) < FITTING else "\n"
-        return (
-            f'model = onnx.parser.parse_model("""<ir_version: '
-            f"{self._models.ir_version(node.opset)}, "
-            f'opset_import: ["": {node.opset}]>\n{head}{between}{body}""")\n'
-        )
+        return f"{self._models.head(node.opset)}{head}{between}{body}"
 
 
 def _parsed_shape(name: str, shape: tuple[int | None, ...] | None) -> str:
@@ -213,3 +197,52 @@ def _parsed_shape(name: str, shape: tuple[int | None, ...] | None) -> str:
         f"{name}{axis}" if length is None else str(length) for axis, length in enumerate(shape)
     )
     return f"[{', '.join(lengths)}]"
+
+
+PACKED = "  # packed: the first code in the low bits"
+
+INITIALIZERS = """\
+for name, dtype, dims, data in [{constants}]:
+    model.graph.initializer.add(name=name, data_type=dtype, dims=dims, raw_data=data.tobytes())
+"""
+
+
+def tensor_statements(
+    node: Node, tensors: Mapping[str, Bits], memory: Callable[[Format, Bits], Bits]
+) -> str:
+    """Return the statements that bind a node's inputs, by name, to the content of their memory."""
+    lines = []
+    for name, dtype in node.inputs:
+        entry, bits = format_named(dtype), tensors[name]
+        statement = bits_statement(dtype, memory(entry, bits), name)
+        lines.append(statement + (PACKED if is_packed(entry) and bits.size > 1 else "") + "\n")
+    return "".join(lines)
+
+
+def initializers(node: Node, tensors: Mapping[str, Bits], number_of: Callable[[str], int]) -> str:
+    """Return the statements that make a node's inputs the initializers of ``model``."""
+    constants = (
+        f'("{name}", {number_of(dtype)}, {tensors[name].shape}, {name})'
+        for name, dtype in node.inputs
+    )
+    return INITIALIZERS.format(constants=", ".join(constants))
+
+
+def results(node: Node) -> str:
+    """Return the names of a node's results, as a statement binds them."""
+    names = [name for name, _ in node.outputs]
+    return ", ".join(names) if len(names) > 1 else f"({names[0]},)"
+
+
+def patterns_expression(dtype: str, memory: str, count: int) -> str:
+    """Return the expression of the patterns in the memory of a tensor of ``count`` elements."""
+    entry = format_named(dtype)
+    if not is_packed(entry):
+        return f'{memory}.view("{entry.storage}")'
+    codes = f'{memory}.view("uint8")[:, None] >> np.arange(0, 8, {entry.bits}) & {entry.mask:#x}'
+    return f"({codes}).ravel()[:{count}]"
+
+
+def print_patterns(name: str, patterns: str) -> str:
+    """Return the statement that prints the patterns of a result."""
+    return f'print("{name}:", *map(hex, {patterns}.ravel()))\n'

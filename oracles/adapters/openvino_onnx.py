@@ -16,17 +16,15 @@ from oracles.adapters.onnx_quantize_models import (
     Node,
     NodeModels,
     Shapes,
+    initializers,
+    patterns_expression,
+    print_patterns,
     shapes_of,
+    tensor_statements,
     without_lengths,
 )
 from oracles.adapters.openvino_plugin import SETTINGS, Plugin
 from oracles.adapters.openvino_tensors import Tensors
-from oracles.adapters.quantize_scripts import (
-    initializers,
-    patterns_expression,
-    print_patterns,
-    tensor_statements,
-)
 from oracles.adapters.refusals import load
 from oracles.adapters.tensor_memory import tensor_content
 from oracles.protocol import Bits, Unsupported
@@ -49,7 +47,7 @@ class OnnxNodes:
         self._plugin = plugin
         self._variant = variant
         self._numbers = ModelBuilder(onnx)
-        self._nodes = NodeModels(onnx, self._numbers)
+        self._nodes = NodeModels(self._numbers)
         self._model = lru_cache(CACHED_MODELS)(self._read)
         self._compiled = lru_cache(CACHED_MODELS)(self._compile)
 

@@ -6,32 +6,12 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
+from oracles.adapters.dtype_table import names_in
 from oracles.adapters.tensor_memory import patterns_in, tensor_content, tensor_memory
 from oracles.protocol import Bits, Unsupported
 from specs.formats import format_named
 
-DTYPES: Mapping[str, str] = {
-    "float64": "f64",
-    "float32": "f32",
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float8e4m3fn": "f8e4m3",
-    "float8e5m2": "f8e5m2",
-    "float8e8m0": "f8e8m0",
-    "float4e2m1": "f4e2m1",
-    "int64": "i64",
-    "int32": "i32",
-    "int16": "i16",
-    "int8": "i8",
-    "int4": "i4",
-    "uint64": "u64",
-    "uint32": "u32",
-    "uint16": "u16",
-    "uint8": "u8",
-    "uint4": "u4",
-    "uint2": "u2",
-    "bool": "boolean",
-}
+DTYPES: Mapping[str, str] = names_in("openvino")
 """The types that Convert takes; openvino has strings, too, but converts none."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -18,11 +18,27 @@ from oracles.adapters.onnx_models import (
     bitcast_graph,
     cast_graph,
 )
-from oracles.adapters.onnx_quantize_models import CLAIMS, Node, NodeModels, quantize_node
-from oracles.adapters.ort_scripts import header, initializer, is_raw, node_run, run, session
-from oracles.adapters.quantize_scripts import initializers, tensor_statements
+from oracles.adapters.onnx_quantize_models import (
+    CLAIMS,
+    Node,
+    NodeModels,
+    initializers,
+    patterns_expression,
+    print_patterns,
+    quantize_node,
+    results,
+    tensor_statements,
+)
 from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
-from oracles.adapters.script_text import NUMPY_DTYPES, bits_statement
+from oracles.adapters.script_text import (
+    NUMPY_DTYPES,
+    PACK,
+    UNPACK,
+    bits_statement,
+    mask_expression,
+    print_statement,
+    print_tensor,
+)
 from oracles.adapters.tensor_memory import (
     initializer_content,
     ort_value_buffer,
@@ -99,7 +115,7 @@ class Ort:
         self._onnx: Any = load("onnx", "ort")
         self.version = str(self._ort.__version__)
         self._models = ModelBuilder(self._onnx)
-        self._nodes = NodeModels(self._onnx, self._models)
+        self._nodes = NodeModels(self._models)
         available = self._ort.get_available_providers()
         providers = {name.removesuffix("ExecutionProvider").lower(): name for name in available}
         require_variant(self.name, variant, tuple(dict.fromkeys((*VARIANTS, *providers))))
@@ -251,7 +267,9 @@ class Ort:
         return (
             header(self.version, str(case), case.target)
             + f"{bits_statement(case.source, bits)}\n"
-            + self._models.statement(graph, "[]", has_input=not is_constant)
+            + self._models.statement(
+                graph, bits.ndim if is_constant else None, has_input=not is_constant
+            )
             + (initializer(case.source, number, bits) if is_constant else "")
             + session(level, self._provider)
             + run(
@@ -401,3 +419,146 @@ class Ort:
             if not any(sign in str(error) for sign in signs):
                 raise
             raise Unsupported(first_line(error)) from None
+
+
+HEADER = """\
+# onnxruntime {version}: {asked}
+{modules}import numpy as np
+import onnx.parser
+import onnxruntime as ort
+
+"""
+
+INITIALIZER = """\
+x = onnx.helper.make_tensor("x", {number}, bits.shape, {content})
+model.graph.initializer.append(x)
+"""
+
+SESSION = """\
+session = ort.InferenceSession(model.SerializeToString(), providers=["{provider}"])
+"""
+
+SESSION_OF_LEVEL = """\
+options = ort.SessionOptions()
+options.graph_optimization_level = ort.GraphOptimizationLevel.{level}
+session = ort.InferenceSession(
+    model.SerializeToString(), options, providers=["{provider}"]
+)
+"""
+
+ORT_VALUE = "x = ort.OrtValue.ortvalue_from_numpy_with_onnx_type({array}, {number})\n"
+
+PADDED = """\
+padded = np.resize(packed, bits.shape)  # the tensor takes its shape from the array
+"""
+
+TENSORS = """\
+tensor = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
+given = {{{given}}}
+"""
+
+RAW = "raw = ctypes.string_at(y.data_ptr(), y.tensor_size_in_bytes())\n"
+
+
+def header(version: str, asked: str, target: str) -> str:
+    """Return a script's first line, which names the case or the chain, and its imports."""
+    modules = "import ctypes\n\n" if is_raw(target) else ""
+    return HEADER.format(version=version, asked=asked, modules=modules)
+
+
+def initializer(dtype: str, number: int, bits: Bits) -> str:
+    """Return the statements that make ``bits`` the initializer x of ``model``."""
+    entry = format_named(dtype)
+    if entry.kind == "text":
+        return INITIALIZER.format(number=number, content="[text.encode() for text in bits.flat]")
+    pack = PACK.format(bits=entry.bits) if _needs_packing(dtype, bits) else ""
+    array = "packed" if pack else "bits"
+    return pack + INITIALIZER.format(number=number, content=f"{array}.tobytes(), raw=True")
+
+
+def session(level: str | None, provider: str) -> str:
+    """Return the statements that open a session, at a level of optimization if it is given."""
+    if level is None:
+        return SESSION.format(provider=provider)
+    return SESSION_OF_LEVEL.format(level=level, provider=provider)
+
+
+def run(
+    case: Case,
+    number: int,
+    bits: Bits,
+    outputs: str = "None",
+    *,
+    is_constant: bool,
+    is_bitcast: bool = False,
+) -> str:
+    """Return the statements that run the session and print its answers."""
+    in_memory = is_raw(case.target)
+    if is_constant:
+        feed, is_numpy = "{}", not in_memory
+    elif case.source == "string":
+        feed, is_numpy = '{"x": bits}', True
+    elif case.source in NUMPY_DTYPES and not in_memory:
+        feed, is_numpy = f'{{"x": bits.view("{case.source}")}}', True
+    else:
+        feed, is_numpy = '{"x": x}', False
+    statements = _ort_value(case.source, number, bits) if feed == '{"x": x}' else ""
+    method = "run" if is_numpy else "run_with_ort_values"
+    statements += f"(y,) = session.{method}({outputs}, {feed})\n"
+    answers = "y" if is_numpy else "y.numpy()"
+    if in_memory:
+        more, answers = _from_memory(case.target, bits)
+        statements += more
+    elif case.target != "string":
+        answers += f'.view("{format_named(case.target).storage}")'
+    if is_bitcast:
+        return statements + print_tensor(case.target, answers)
+    return statements + print_statement(case.source, case.target, bits, answers)
+
+
+def _ort_value(dtype: str, number: int, bits: Bits) -> str:
+    """Return the statements that make ``bits`` the OrtValue x."""
+    if not _needs_packing(dtype, bits):
+        return ORT_VALUE.format(array="bits", number=number)
+    pack = PACK.format(bits=format_named(dtype).bits)
+    return pack + PADDED + ORT_VALUE.format(array="padded", number=number)
+
+
+def _from_memory(dtype: str, bits: Bits) -> tuple[str, str]:
+    """Return the statements that read the memory of y, and the expression of its patterns."""
+    entry, shaped = format_named(dtype), "" if bits.ndim == 1 else ".reshape(bits.shape)"
+    if _needs_packing(dtype, bits):
+        return RAW + UNPACK.format(bits=entry.bits), f"answers{shaped}"
+    return RAW, f'np.frombuffer(raw, "{entry.storage}"){mask_expression(dtype)}{shaped}'
+
+
+def node_run(
+    node: Node,
+    tensors: Mapping[str, Bits],
+    number_of: Callable[[str], int],
+    *,
+    is_constant: bool,
+) -> str:
+    """Return the statements that run the session on a node's inputs and print its results."""
+    given = [f'"{name}": tensor({name}, {number_of(dtype)})' for name, dtype in node.inputs]
+    feed = "{}" if is_constant else "given"
+    statements = "" if is_constant else TENSORS.format(given=", ".join(given))
+    statements += f"{results(node)} = session.run_with_ort_values(None, {feed})\n"
+    for name, dtype in node.outputs:
+        patterns = f'{name}.numpy().view("{format_named(dtype).storage}")'
+        if is_raw(dtype):
+            statements += RAW
+            memory, count = 'np.frombuffer(raw, "uint8")', tensors["x"].size
+            patterns = patterns_expression(dtype, memory, count)
+        statements += print_patterns(name, patterns)
+    return statements
+
+
+def is_raw(dtype: str) -> bool:
+    """Whether a tensor's patterns must be read from its memory, as numpy lacks the dtype."""
+    return dtype not in NUMPY_DTYPES and dtype != "string"
+
+
+def _needs_packing(dtype: str, bits: Bits) -> bool:
+    """Whether several codes share a byte; a single one has its own."""
+    return is_packed(format_named(dtype)) and bits.size != 1

@@ -1,21 +1,30 @@
-"""paddle's ``astype`` and ``view`` on the CPU, and its ``cast`` and ``view`` as static programs."""
+"""paddle's ``astype`` and ``view`` on the CPU, and its ``cast`` and ``view`` as static programs.
+
+A program is built once for each pair and rank, and runs on tensors.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Hashable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
-from oracles.adapters.call_scripts import CallSyntax
-from oracles.adapters.paddle_calls import PLACES, Calls, shares_memory
-from oracles.adapters.paddle_programs import ExecutorPrograms, TracedPrograms
-from oracles.adapters.paddle_tensors import CARRIERS, DTYPES, Tensors, carrier_out, load_paddle
-from oracles.adapters.refusals import first_line, plain_road, require_plain, require_variant
-from oracles.adapters.script_text import bits_statement, print_statement, print_tensor
+import numpy as np
+
+from oracles.adapters.paddle_calls import SYNTAX, Calls, shares_memory
+from oracles.adapters.paddle_tensors import (
+    DTYPES,
+    Tensors,
+    load_paddle,
+    patterns_text,
+    tensor_text,
+)
+from oracles.adapters.refusals import first_line, require_variant
+from oracles.adapters.scripted import Function, Operation, Scripted, Steps
 from oracles.protocol import Bits, Bound, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
-from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ("static", "executor")
 """`static` is ``paddle.jit.to_static``, `executor` a program in ``paddle.static.Executor``."""
@@ -23,38 +32,162 @@ VARIANTS: tuple[str, ...] = ("static", "executor")
 NO_KERNEL = "is not registered"
 """The sign that an operation has no kernel for a dtype."""
 
+REFUSALS = (AssertionError, NotImplementedError, TypeError, ValueError)
+"""The errors with which paddle refuses to build a program of a dtype or an operation."""
 
-class Paddle:
-    """A cast by ``astype``, or (`static`, `executor`) by a static program."""
+NO_FETCH = "[pd_op.fetch] kernel output args (0)"
+"""The sign that the Executor has no kernel to fetch an answer of a dtype."""
 
-    name = "paddle"
-    claims: tuple[str, ...] = ("paddle-tensor-to", "paddle-layer-astype")
+# Without ``full_graph``, paddle silently runs eagerly what it cannot trace.
+TRACE = """\
+spec = paddle.static.InputSpec({shape}, paddle.{source}, stop_gradient=True)
+static = paddle.jit.to_static(
+    paddle.{operation}, input_spec=[spec, paddle.{target}], full_graph=True, backend={backend!r}
+)
+"""
 
-    def __init__(self, variant: str | None = None) -> None:
-        self._paddle = load_paddle()
-        require_variant(self.name, variant, VARIANTS)
-        self.version = str(self._paddle.__version__)
+# The Executor releases its input in another thread, which cannot free numpy's memory while Python
+# exits: so it is fed a copy. It reads any dtype as the declared one, and only warns.
+BUILD = """\
+paddle.enable_static()
+program = paddle.static.Program()
+with paddle.static.program_guard(program, paddle.static.Program()):
+    fetched = paddle.{operation}(paddle.static.data("x", {shape}, paddle.{source}), paddle.{target})
+paddle.disable_static()
+executor = paddle.static.Executor(paddle.CPUPlace())
+"""
+EXECUTE = """\
+fed = x._copy_to(paddle.CPUPlace(), True)
+paddle.enable_static()
+(answer,) = executor.run(
+    program, feed={"x": fed.get_tensor()}, fetch_list=[fetched], return_numpy=False
+)
+paddle.disable_static()
+y = paddle.Tensor(answer)
+"""
+
+
+class PaddleCasts(Scripted):
+    """Casts by paddle or its compiler, eagerly or (`static`, `executor`) by a static program."""
+
+    header = (
+        "# paddle {version}: {case}\nimport numpy as np\nimport paddle\n\n"
+        'paddle.set_device("cpu")\n'
+    )
+    kept = 64
+    backend: str | None = None
+    """The compiler of traced programs."""
+
+    def __init__(self, paddle: Any, variant: str | None) -> None:
+        super().__init__(paddle=paddle)
+        self.version = str(paddle.__version__)
+        self._paddle = paddle
         self._variant = variant
-        self._tensors = Tensors(self._paddle)
-        self._programs: TracedPrograms | ExecutorPrograms | None = None
-        if variant is not None:
-            programs = TracedPrograms if variant == "static" else ExecutorPrograms
-            self._programs = programs(self._paddle, self._tensors)
+        self.target_first = () if variant else ("cast",)
+        self._tensors = Tensors(paddle)
+
+    def require_dtype(self, operation: Operation, dtype: str) -> None:
+        """Raise Unsupported for a dtype that paddle has not."""
+        self._tensors.dtype(dtype)
+
+    def tensor_text(self, dtype: str) -> str:
+        """Return the expression of a tensor of ``bits``."""
+        return tensor_text(dtype)
+
+    def patterns_text(self, dtype: str) -> str:
+        """Return the expression of the patterns in ``y``."""
+        return patterns_text(dtype)
+
+    def tensor(self, dtype: str, bits: Bits) -> Any:
+        """Return a tensor of patterns."""
+        return self._tensors.tensor(dtype, bits)
+
+    def patterns(self, dtype: str, tensor: Any) -> Bits:
+        """Return the patterns in a tensor; raise TypeError if it has another dtype."""
+        return self._tensors.bits(dtype, tensor)
+
+    def steps(self, operation: Operation, case: Case, form: Hashable) -> Steps:
+        """Return one ``astype``, or one ``view``, which scales the last dimension; or a program."""
+        source, target = DTYPES[case.source], DTYPES[case.target]
+        if self._variant is None:
+            method = "astype" if operation == "cast" else "view"
+            return Steps(f"y = x.{method}(paddle.{target})\n")
+        assert isinstance(form, int)
+        once = (TRACE if self._variant == "static" else BUILD).format(
+            operation="cast" if operation == "cast" else "view",
+            shape=[-1] * form,
+            source=source,
+            target=target,
+            backend=self.backend,
+        )
+        traced = f"y = static(x, paddle.{target})\n"
+        return Steps(traced if self._variant == "static" else EXECUTE, once)
+
+    def form_of(self, operation: Operation, case: Case, bits: Bits) -> Hashable:
+        """Return the rank, which a program depends on."""
+        return None if self._variant is None else bits.ndim
+
+    def _make(self, operation: Operation, case: Case, form: Hashable) -> Function:
+        """Compile the steps; raise Unsupported if paddle builds no program of them."""
+        make = super()._make(operation, case, form)
+        if self._variant == "static":
+            static = self.prepared(self.steps(operation, case, form).once, form)["static"]
+            found = static.concrete_program.inputs[0].dtype
+            if found != self._tensors.dtype(case.source):
+                raise Unsupported(f"no static program: it takes {case.source} for {found}")
+        return make
+
+    def _prepare(self, once: str, form: Hashable) -> dict[str, Any]:
+        if self._variant is None:
+            return super()._prepare(once, form)
+        try:
+            names = super()._prepare(once, form)
+            if self._variant == "static":
+                _ = names["static"].concrete_program
+        except REFUSALS as error:
+            self._paddle.disable_static()
+            raise Unsupported(f"no static program: {_reason(error)}") from None
+        return names
+
+    def run(self, make: Function, case: Case, bits: Bits) -> Bits:
+        """Return the patterns in what a function makes of a tensor."""
+        if self._variant is None:
+            return super().run(make, case, bits)
+        try:
+            # paddle compares an answer of one element with a number that overflows float16.
+            with np.errstate(over="ignore"):
+                return super().run(make, case, bits)
+        except Exception as error:
+            self._paddle.disable_static()
+            if NO_FETCH not in str(error):
+                raise
+            raise Unsupported(f"the Executor fetches no {case.target}") from None
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one cast."""
-        require_plain(case, "paddle's cast")
-        cast = self._cast(case, bits.ndim)
-        y = cast(self._tensors.tensor(case.source, bits))
         # For the tensor's own dtype paddle returns the tensor itself: copy it.
-        return self._tensors.bits(case.target, y).copy()
+        return self.answer("cast", case, bits).copy()
+
+
+class Paddle(PaddleCasts):
+    """A cast by ``astype``, or (`static`, `executor`) by a static program."""
+
+    name = "paddle"
+    operations: ClassVar[Mapping[Operation, str]] = {
+        "cast": "paddle's cast",
+        "bitcast": "Tensor.view",
+    }
+    claims: tuple[str, ...] = ("paddle-tensor-to", "paddle-layer-astype")
+
+    def __init__(self, variant: str | None = None) -> None:
+        paddle = load_paddle()
+        require_variant(self.name, variant, VARIANTS)
+        super().__init__(paddle, variant)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one ``view``, which scales the last dimension."""
-        require_plain(case, "Tensor.view")
-        x, view = self._tensors.tensor(case.source, bits), self._view(case, bits.ndim)
         try:
-            return self._tensors.bits(case.target, view(x)).copy()
+            return self.answer("bitcast", case, bits).copy()
         except RuntimeError as error:
             if NO_KERNEL not in str(error):
                 raise
@@ -62,25 +195,13 @@ class Paddle:
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
         """Whether the result of a ``view`` begins at its tensor's address."""
-        x = self._tensors.tensor(case.source, bits)
+        x = self.tensor(case.source, bits)
         return shares_memory(x, x.view(self._tensors.dtype(case.target)))
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call on a tensor or a layer that holds these bits."""
-        if self._programs is not None:
-            raise Unsupported("a static program has no calls: they are made eagerly")
+        self._require_calls()
         return Calls(self._paddle, self._tensors).make(call, bits)
-
-    def bitcast_road(self, case: Case) -> str:
-        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
-        return plain_road(case, "Tensor.view")
-
-    def road(self, case: Case) -> str:
-        """Return the pair: a cast has no parameters."""
-        require_plain(case, "paddle's cast")
-        for dtype in (case.source, case.target):
-            self._tensors.dtype(dtype)
-        return f"{case.source}->{case.target}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Prepare a call that casts a tensor in the memory of ``bits``."""
@@ -90,140 +211,27 @@ class Paddle:
             # The answer would share the input's memory or the next answer's, or the tensor would be
             # a copy of ``bits``.
             return partial(self.cast, case, bits)
-        x, cast = self._tensors.tensor(case.source, bits), self._cast(case, bits.ndim)
-        return lambda: self._tensors.bits(case.target, cast(x))
-
-    def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits through a tensor of the dtype."""
-        return self._tensors.bits(dtype, self._tensors.tensor(dtype, bits)).copy()
-
-    def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on paddle, without this project."""
-        self.road(case)
-        return reproduction(self.version, case, bits, self._variant)
+        make = self.made("cast", case, self.form_of("cast", case, bits))
+        return partial(self.run, make, case, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a script that views a tensor as another dtype, without this project."""
         if self._variant is not None:
             raise Unsupported(f"paddle:{self._variant} writes no scripts of bitcasts")
-        for dtype in (case.source, case.target):
-            self._tensors.dtype(dtype)
-        return (
-            HEADER.format(version=self.version, case=case)
-            + f"{bits_statement(case.source, bits)}\n"
-            + f"x = {_tensor_expression(case.source)}\n"
-            + f"y = x.view(paddle.{DTYPES[case.target]})\n"
-            + print_tensor(case.target, _answers_expression(case.target))
-        )
+        return super().reproduce_bitcast(case, bits)
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return a script that makes a call on paddle's tensors, without this project."""
+        self._require_calls()
+        statements = SYNTAX.call_statements(case, call, bits)
+        return self.header.format(version=self.version, case=case) + statements
+
+    def _require_calls(self) -> None:
         if self._variant is not None:
             raise Unsupported("a static program has no calls: they are made eagerly")
-        statements = CALL_SYNTAX.call_statements(case, call, bits)
-        return HEADER.format(version=self.version, case=case) + statements
-
-    def _cast(self, case: Case, rank: int) -> Callable[[Any], Any]:
-        if self._programs is not None:
-            return self._programs.cast(case.source, case.target, rank)
-        target = self._tensors.dtype(case.target)
-        return lambda x: x.astype(target)
-
-    def _view(self, case: Case, rank: int) -> Callable[[Any], Any]:
-        if self._programs is not None:
-            return self._programs.view(case.source, case.target, rank)
-        target = self._tensors.dtype(case.target)
-        return lambda x: x.view(target)
 
 
-HEADER = """\
-# paddle {version}: {case}
-import numpy as np
-import paddle
-
-paddle.set_device("cpu")
-"""
-
-EAGER = """\
-y = x.astype(paddle.{target})
-"""
-
-STATIC = """\
-spec = paddle.static.InputSpec([-1], paddle.{source}, stop_gradient=True)
-cast = paddle.jit.to_static(
-    paddle.cast, input_spec=[spec, paddle.{target}], full_graph=True, backend={backend!r}
-)
-y = cast(x, paddle.{target})
-"""
-
-EXECUTOR = """\
-fed = x._copy_to(paddle.CPUPlace(), True)
-paddle.enable_static()
-program = paddle.static.Program()
-with paddle.static.program_guard(program):
-    y = paddle.cast(paddle.static.data("x", [-1], paddle.{source}), paddle.{target})
-(answer,) = paddle.static.Executor(paddle.CPUPlace()).run(
-    program, feed={{"x": fed.get_tensor()}}, fetch_list=[y], return_numpy=False
-)
-paddle.disable_static()
-y = paddle.Tensor(answer)
-"""
-
-CAST_STATEMENTS: Mapping[str | None, str] = {
-    None: EAGER,
-    "static": STATIC,
-    "executor": EXECUTOR,
-}
-
-
-def reproduction(
-    version: str, case: Case, bits: Bits, variant: str | None, backend: str | None = None
-) -> str:
-    """Return a script of one cast; ``backend`` is that of ``to_static``, for `static` only."""
-    source, target = DTYPES[case.source], DTYPES[case.target]
-    cast = CAST_STATEMENTS[variant].format(source=source, target=target, backend=backend)
-    return (
-        HEADER.format(version=version, case=case)
-        + f"{bits_statement(case.source, bits)}\n"
-        + f"x = {_tensor_expression(case.source)}\n"
-        + cast
-        + f"answers = {_answers_expression(case.target)}\n"
-        + print_statement(case.source, case.target, bits)
-    )
-
-
-def _tensor_expression(dtype: str) -> str:
-    """Return the expression of a tensor of ``bits``."""
-    carrier = CARRIERS[format_named(dtype).storage]
-    x = f"paddle.to_tensor(bits.view(np.{carrier}))"
-    return x if carrier == dtype else f"{x}.view(paddle.{DTYPES[dtype]})"
-
-
-def _answers_expression(dtype: str) -> str:
-    """Return the expression of the patterns in y."""
-    carrier = carrier_out(dtype)
-    y = "y" if carrier == dtype else f"y.view(paddle.{carrier})"
-    return f'np.from_dlpack({y}).view("{format_named(dtype).storage}")'
-
-
-def _ones(dtype: str) -> str:
-    return f"paddle.ones([1], paddle.{DTYPES[dtype]})"
-
-
-def _place(device: str) -> str:
-    kind, _, index = device.partition(":")
-    return f"paddle.{PLACES[kind]}({'' if kind == 'cpu' else index or 0})"
-
-
-CALL_SYNTAX = CallSyntax(
-    "paddle",
-    {
-        "dtype": lambda dtype: f"paddle.{DTYPES[dtype]}",
-        "device": _place,
-        "gpu-tensor": lambda dtype: f'{_ones(dtype)}.to("gpu")',
-    },
-    _tensor_expression,
-    _ones,
-    "paddle.nn.Layer()",
-    lambda dtype, tensor: f"paddle.nn.Parameter({tensor})",
-)
+def _reason(error: Exception) -> str:
+    """Return the reason without the traced code before it and paddle's source file after it."""
+    match = re.search(r"^ *\w+Error: (.*)$", str(error), re.MULTILINE)
+    return (match[1] if match else first_line(error)).partition(" (at ")[0]

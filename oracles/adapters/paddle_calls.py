@@ -5,37 +5,59 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oracles.adapters.calls import WORD_VALUES, ArgumentBuilders, invoke, layer_output, ones
-from oracles.adapters.paddle_tensors import Tensors
-from oracles.protocol import Bits, Returned, Tensor, Unsupported
-from specs.calls import Call, Member
+import numpy as np
 
+from oracles.adapters.calls import CallSyntax, layer_output, ones
+from oracles.adapters.dtype_table import carrier_in
+from oracles.adapters.paddle_tensors import DTYPES, Tensors, tensor_text
+from oracles.protocol import Bits, Returned, Tensor, Unsupported
+from specs.calls import Argument, Call, Member
+
+UNFILLED = ("uint16", "uint32", "uint64")
+"""The dtypes of which paddle fills no tensors."""
 PLACES: Mapping[str, str] = {"cpu": "CPUPlace", "gpu": "CUDAPlace", "xpu": "XPUPlace"}
 
 
+def _ones(dtype: str) -> str:
+    carrier = carrier_in("paddle", dtype)
+    if dtype in UNFILLED:
+        return f"paddle.ones([1], paddle.{carrier}).view(paddle.{dtype})"
+    return f"paddle.ones([1], paddle.{DTYPES[dtype]})"
+
+
+def _place(device: str) -> str:
+    kind, _, index = device.partition(":")
+    return f"paddle.{PLACES[kind]}({'' if kind == 'cpu' else index or 0})"
+
+
+SYNTAX = CallSyntax(
+    "paddle",
+    {
+        "dtype": lambda dtype: f"paddle.{DTYPES[dtype]}",
+        "device": _place,
+        "gpu-tensor": lambda dtype: f'{_ones(dtype)}.to("gpu")',
+    },
+    tensor_text,
+    _ones,
+    "paddle.nn.Layer()",
+    lambda dtype, tensor: f"paddle.nn.Parameter({tensor})",
+)
+
+
 class Calls:
-    """Builds a call's receiver and arguments, makes the call, and reads the result."""
+    """Builds a call's receiver, makes the call, and reads the result."""
 
     def __init__(self, paddle: Any, tensors: Tensors) -> None:
         self._paddle = paddle
         self._tensors = tensors
-        self._arguments: ArgumentBuilders = {
-            "dtype-name": str,
-            "dtype": tensors.dtype,
-            "device-name": self._device_name,
-            "device": self._place,
-            "tensor": self._other_tensor,
-            "gpu-tensor": self._other_tensor_on_gpu,
-            "text": str,
-            "word": WORD_VALUES.__getitem__,
-        }
+        self._names = {"paddle": paddle, "np": np}
 
     def make(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make the call, and return its result and the receiver's state after it."""
         receiver = self._receiver(call, bits)
         result = receiver
         if call.method is not None:
-            result = invoke("paddle", self._arguments, call, receiver)
+            result = SYNTAX.invoke(self._names, call, receiver, self._require)
         returned, after = self._members(result), self._members(receiver)
         return Returned(
             is_receiver=result is receiver,
@@ -53,9 +75,10 @@ class Calls:
                 tensor = self._tensor(call.members[0], bits)
                 return tensor.to(self._device_name(call.device)) if call.device != "cpu" else tensor
             case "layer":
-                return self._layer(call.members, bits)
+                return self._layer(call, bits)
             case "linear":
-                return self._linear(call.members, bits)
+                # paddle's own Linear, with these members in place of its parameters.
+                return self._layer(call, bits, f"paddle.nn.Linear{bits['weight'].shape}")
             case _:
                 raise Unsupported(f"paddle has no {call.receiver} in one process")
 
@@ -63,36 +86,33 @@ class Calls:
         # A call may write into its receiver, so copy the bits.
         return self._tensors.tensor(member.dtype, bits[member.name].copy())
 
-    def _layer(self, members: tuple[Member, ...], bits: Mapping[str, Bits]) -> Any:
-        """Build a layer of these members; a dotted name belongs to a sublayer."""
-        layer = self._paddle.nn.Layer()
-        for member in members:
-            *path, name = member.name.split(".")
-            owner = layer
-            for step in path:
-                children = dict(owner.named_children())
-                owner = children[step] if step in children else self._sublayer(owner, step)
-            if member.kind == "parameter":
-                owner.add_parameter(name, self._parameter(member, bits))
-            else:
-                owner.register_buffer(name, self._tensor(member, bits))
-        return layer
-
-    def _linear(self, members: tuple[Member, ...], bits: Mapping[str, Bits]) -> Any:
-        """Build paddle's own Linear, with these members in place of its parameters."""
-        layer = self._paddle.nn.Linear(*bits["weight"].shape)
-        for member in members:
-            setattr(layer, member.name, self._parameter(member, bits))
-        return layer
-
-    def _sublayer(self, owner: Any, name: str) -> Any:
-        return owner.add_sublayer(name, self._paddle.nn.Layer())
-
-    def _parameter(self, member: Member, bits: Mapping[str, Bits]) -> Any:
+    def _layer(self, call: Call, bits: Mapping[str, Bits], module: str = "") -> Any:
+        """Build a layer of a call's members."""
+        tensors = {member.name: self._tensor(member, bits) for member in call.members}
         try:
-            return self._paddle.nn.Parameter(self._tensor(member, bits))
-        except KeyError:
-            raise Unsupported(f"paddle has no parameters of dtype {member.dtype}") from None
+            return SYNTAX.layer(self._names, call, tensors, module)
+        except KeyError as error:
+            dtype = self._tensors.named(error.args[0])
+            raise Unsupported(f"paddle has no parameters of dtype {dtype}") from None
+
+    def _require(self, argument: Argument) -> None:
+        """Raise Unsupported for a dtype that paddle lacks, or a device that this machine lacks."""
+        match argument.kind:
+            case "dtype" | "tensor":
+                self._tensors.dtype(argument.value)
+            case "device-name":
+                self._device_name(argument.value)
+            case "gpu-tensor":
+                self._device_name("gpu")
+            case "device":
+                kind, _, index = argument.value.partition(":")
+                try:
+                    getattr(self._paddle, PLACES[kind])(
+                        *([] if kind == "cpu" else [int(index or 0)])
+                    )
+                except (KeyError, ValueError):
+                    reason = f"there is no device object {argument.value} here"
+                    raise Unsupported(reason) from None
 
     def _device_name(self, device: str) -> str:
         """Return the name unchanged; raise Unsupported for a GPU that this machine lacks."""
@@ -100,21 +120,6 @@ class Calls:
         if device.startswith("gpu") and not (cuda() and self._paddle.device.cuda.device_count()):
             raise Unsupported(f"there is no device {device} here")
         return device
-
-    def _place(self, device: str) -> Any:
-        kind, _, index = device.partition(":")
-        try:
-            return getattr(self._paddle, PLACES[kind])(
-                *([] if kind == "cpu" else [int(index or 0)])
-            )
-        except (KeyError, ValueError):
-            raise Unsupported(f"there is no device object {device} here") from None
-
-    def _other_tensor(self, dtype: str) -> Any:
-        return self._tensors.tensor(dtype, ones(dtype, (1,)))
-
-    def _other_tensor_on_gpu(self, dtype: str) -> Any:
-        return self._other_tensor(dtype).to(self._device_name("gpu"))
 
     def _members(self, value: Any) -> dict[str, Any]:
         """Return the tensors of a tensor or a layer by name; empty for anything else."""

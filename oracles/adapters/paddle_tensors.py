@@ -5,43 +5,19 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from oracles.adapters.dtype_table import carrier_in, names_in
 from oracles.adapters.refusals import load
+from oracles.adapters.scripted import function_of
 from oracles.protocol import Bits, Unsupported
 from specs.formats import format_named
 
-DTYPES: Mapping[str, str] = {
-    "float64": "float64",
-    "float32": "float32",
-    "float16": "float16",
-    "bfloat16": "bfloat16",
-    "float8e4m3fn": "float8_e4m3fn",
-    "float8e5m2": "float8_e5m2",
-    "int64": "int64",
-    "int32": "int32",
-    "int16": "int16",
-    "int8": "int8",
-    "uint64": "uint64",
-    "uint32": "uint32",
-    "uint16": "uint16",
-    "uint8": "uint8",
-    "bool": "bool",
-    "complex64": "complex64",
-    "complex128": "complex128",
-}
+DTYPES: Mapping[str, str] = names_in("paddle")
 """paddle's dtype objects. As strings some names mean another dtype: `uint16` is bfloat16."""
-
-CARRIERS: Mapping[str, str] = {
-    "uint8": "uint8",
-    "uint16": "int16",
-    "uint32": "int32",
-    "uint64": "int64",
-    "V16": "complex128",
-}
-"""By storage, a dtype that numpy and paddle share; paddle can view it as any of the same size."""
 
 ONLY_FATAL = "3"
 
@@ -60,11 +36,40 @@ def load_paddle() -> Any:
     return paddle
 
 
+def tensor_text(dtype: str) -> str:
+    """Return the expression of a tensor of ``bits``, in their memory if that is contiguous.
+
+    Not by DLPack: paddle releases a program's input in another thread, and releasing DLPack memory
+    there deadlocks with the next import.
+    """
+    carrier = carrier_in("paddle", dtype)
+    carried = f"paddle.Tensor(value=bits.view(np.{carrier}), zero_copy=True)"
+    return carried + _viewed(carrier, DTYPES[dtype])
+
+
+def patterns_text(dtype: str) -> str:
+    """Return the expression of the patterns in ``y``; paddle views no unsigned integers."""
+    storage = format_named(dtype).storage
+    carrier = dtype if dtype == storage else carrier_in("paddle", dtype)
+    return f'np.from_dlpack(y{_viewed(dtype, carrier)}).view("{storage}")'
+
+
+def _viewed(held: str, name: str) -> str:
+    return "" if held == name else f".view(paddle.{name})"
+
+
 class Tensors:
     """Converts between patterns and the tensors of a paddle module."""
 
     def __init__(self, paddle: Any) -> None:
         self._paddle = paddle
+        names = {"paddle": paddle, "np": np}
+        self._into = lru_cache(None)(
+            lambda dtype: function_of(names, "bits", "", tensor_text(dtype))
+        )
+        self._out_of = lru_cache(None)(
+            lambda dtype: function_of(names, "y", "", patterns_text(dtype))
+        )
 
     def dtype(self, dtype: str) -> Any:
         """Return paddle's dtype object; raise Unsupported if paddle has none."""
@@ -75,33 +80,22 @@ class Tensors:
 
     def name(self, tensor: Any) -> str:
         """Return the project's name of a tensor's dtype, or paddle's if the project has none."""
+        return self.named(tensor.dtype)
+
+    def named(self, found: Any) -> str:
+        """Return the project's name of a dtype object, or paddle's if the project has none."""
         names = {self.dtype(name): name for name in DTYPES}
-        return names.get(tensor.dtype, str(tensor.dtype))
+        return names.get(found, str(found))
 
     def tensor(self, dtype: str, bits: Bits) -> Any:
         """Return a tensor of these patterns, in their memory if that is contiguous."""
-        target = self.dtype(dtype)
-        # Not by DLPack: paddle releases a program's input in another thread, and releasing DLPack
-        # memory there deadlocks with the next import.
-        carried = self._paddle.Tensor(
-            value=bits.view(CARRIERS[format_named(dtype).storage]),
-            place=self._paddle.CPUPlace(),
-            zero_copy=True,
-        )
-        return carried if carried.dtype == target else carried.view(target)
+        self.dtype(dtype)
+        return self._into(dtype)(bits)
 
     def bits(self, dtype: str, tensor: Any) -> Bits:
         """Return the patterns in a tensor's memory; raise TypeError if it has another dtype."""
         found = getattr(tensor, "dtype", None)
         if found != self.dtype(dtype):
             raise TypeError(f"asked for {dtype}, got {found}")
-        carried = self.dtype(carrier_out(dtype))
-        array = np.from_dlpack(tensor if found == carried else tensor.view(carried))
-        codes: Bits = array.view(format_named(dtype).storage)
+        codes: Bits = self._out_of(dtype)(tensor)
         return codes
-
-
-def carrier_out(dtype: str) -> str:
-    """Return the dtype in which numpy reads a tensor; paddle views no unsigned integers."""
-    storage = format_named(dtype).storage
-    return dtype if dtype == storage else CARRIERS[storage]

@@ -11,6 +11,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
+from oracles.adapters.dtype_table import names_in
 from oracles.adapters.refusals import require_variant
 from oracles.adapters.torch_tensors import Tensors
 from oracles.protocol import Bits, NotInstalled, Unsupported
@@ -26,16 +27,7 @@ ADVICE = (
     " torch and torch_npu, under its own license"
 )
 
-DTYPES: Mapping[str, str] = {
-    "float32": "DT_FP32",
-    "float16": "DT_FP16",
-    "bfloat16": "DT_BF16",
-    "int64": "DT_INT64",
-    "int32": "DT_INT32",
-    "int16": "DT_INT16",
-    "int8": "DT_INT8",
-    "uint8": "DT_UINT8",
-}
+DTYPES: Mapping[str, str] = names_in("pypto")
 
 DEFAULT_MODES: Mapping[str, str] = {"mode": "CAST_NONE", "satmode": "off"}
 """The values of parameters that a case does not name."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
+from oracles.adapters.dtype_table import names_in
 from oracles.protocol import Unsupported
 from specs.cases import Case
 from specs.formats import format_named
@@ -21,38 +22,7 @@ PRECISION = "bits"
 Operation = Literal["convert", "bitcast_convert", "reduce_precision"]
 Shape = tuple[int, ...]
 
-ELEMENTS: Mapping[str, str] = {
-    "float64": "f64",
-    "float32": "f32",
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float8e4m3fn": "f8E4M3FN",
-    "float8e4m3fnuz": "f8E4M3FNUZ",
-    "float8e5m2": "f8E5M2",
-    "float8e5m2fnuz": "f8E5M2FNUZ",
-    "float8e4m3": "f8E4M3",
-    "float8e3m4": "f8E3M4",
-    "float8e4m3b11fnuz": "f8E4M3B11FNUZ",
-    "float8e8m0": "f8E8M0FNU",
-    "float6e2m3": "f6E2M3FN",
-    "float6e3m2": "f6E3M2FN",
-    "float4e2m1": "f4E2M1FN",
-    "int64": "i64",
-    "int32": "i32",
-    "int16": "i16",
-    "int8": "i8",
-    "int4": "i4",
-    "int2": "i2",
-    "uint64": "ui64",
-    "uint32": "ui32",
-    "uint16": "ui16",
-    "uint8": "ui8",
-    "uint4": "ui4",
-    "uint2": "ui2",
-    "bool": "i1",
-    "complex64": "complex<f32>",
-    "complex128": "complex<f64>",
-}
+ELEMENTS: Mapping[str, str] = names_in("stablehlo")
 """StableHLO's names of the dtypes."""
 
 UNCHANGED = """\

@@ -8,7 +8,7 @@ of less than a byte, or two operations that take a complex number apart.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from oracles.adapters.script_text import (
     print_statement,
     print_tensor,
 )
+from oracles.adapters.scripted import Function, function_of
 from oracles.adapters.stablehlo import (
     ELEMENTS,
     REDUCTION,
@@ -43,7 +44,7 @@ WHOLE, PACKED, COMPLEX = (
     'np.packbits(parts[0], -1, bitorder="little")[..., 0]',
     'np.stack(parts, -1).view("{storage}")[..., 0]',
 )
-"""How a script gets patterns from the arrays that numpy reads; ``_codes`` does the same."""
+"""How patterns come from the arrays that numpy reads."""
 
 
 class StableHlo:
@@ -106,15 +107,13 @@ class StableHlo:
         return self._script(program, case, bits) + print_tensor(case.target)
 
     def _script(self, program: Program, case: Case, bits: Bits) -> str:
-        entry = format_named(case.target)
-        codes = PACKED if is_packed(entry) else COMPLEX if entry.kind == "complex" else WHOLE
         return SCRIPT.format(
             version=self._release,
             case=case,
             bits=bits_statement(case.source, bits),
             program=program.text(),
             element=ELEMENTS[case.source],
-            codes=codes.format(storage=entry.storage),
+            codes=_codes_text(case.target),
         )
 
     def _answer(self, program: Program, bits: Bits) -> Bits:
@@ -129,7 +128,7 @@ class StableHlo:
             element = self._ir.Type.parse(ELEMENTS[program.source])
             x = self._ir.DenseElementsAttr.get(memory, type=element, shape=bits.shape)
             parts = [np.array(part) for part in self._stablehlo.eval_module(module, [x])]
-        return _codes(format_named(program.target), parts)
+        return np.asarray(_codes(program.target)(parts))
 
     def _fresh_context(self, size: int) -> Any:
         """Return the context for ``size`` bytes more; a new one if the old one is full."""
@@ -153,12 +152,16 @@ def _program(case: Case, shape: Shape) -> Program:
     return Program("reduce_precision", case.source, case.target, shape, precision)
 
 
-def _codes(target: Format, parts: list[Any]) -> Bits:
-    if is_packed(target):
-        return np.asarray(np.packbits(parts[0], -1, bitorder="little")[..., 0])
-    whole = np.stack(parts, -1) if target.kind == "complex" else parts[0]
-    codes: Bits = whole.view(target.storage)
-    return np.asarray(codes[..., 0]) if target.kind == "complex" else codes
+def _codes_text(dtype: str) -> str:
+    """Return the expression of the patterns in ``parts``, the arrays that numpy reads."""
+    entry = format_named(dtype)
+    codes = PACKED if is_packed(entry) else COMPLEX if entry.kind == "complex" else WHOLE
+    return codes.format(storage=entry.storage)
+
+
+@cache
+def _codes(dtype: str) -> Function:
+    return function_of({"np": np}, "parts", "", _codes_text(dtype))
 
 
 class Program(NamedTuple):

@@ -1,26 +1,36 @@
-"""torch's ``Tensor.to(dtype)`` and ``Tensor.view(dtype)``, eager, compiled and on a device."""
+"""torch's ``Tensor.to(dtype)`` and ``Tensor.view(dtype)``, eager, compiled and on a device.
+
+inductor compiles a function per pair, for all lengths. In chains it may keep more precision than a
+dtype on the way has; with ``emulate_precision_casts`` it rounds there. Both are roads of `compile`.
+"""
 
 from __future__ import annotations
 
+import importlib
+import logging
+import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Hashable, Mapping
 from functools import cached_property, partial
-from operator import methodcaller
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from oracles.adapters.call_scripts import CallSyntax
-from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
-from oracles.adapters.script_text import bits_statement, print_statement, print_tensor
-from oracles.adapters.torch_calls import Calls
-from oracles.adapters.torch_chains import chain_roads, chain_statement, ends_of
-from oracles.adapters.torch_compile import Compiler, Function
-from oracles.adapters.torch_device import DeviceSweep, require_device
+from oracles.adapters.refusals import first_line, load, require_variant
+from oracles.adapters.scripted import Chained, Function, Operation, Steps, call_steps
+from oracles.adapters.torch_calls import SYNTAX, Calls
 from oracles.adapters.torch_quantize import Quantizer
-from oracles.adapters.torch_tensors import DTYPES, PAIRED, VIEWED, Tensors, shares_memory
+from oracles.adapters.torch_tensors import (
+    DTYPES,
+    PAIRED,
+    VIEWED,
+    Tensors,
+    patterns_text,
+    shares_memory,
+    tensor_text,
+)
 from oracles.huge_pages import in_huge_pages
-from oracles.protocol import Bits, Bound, DeviceSwept, Returned, Unsupported
+from oracles.protocol import Bits, Bound, DeviceSwept, NotInstalled, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
 from specs.chains import Company
@@ -31,20 +41,25 @@ VARIANTS: tuple[str, ...] = ("view", "compile", "threads", "cuda", "decomposed")
 ALONE = {"view": "bitcasts alone", "decomposed": "quantization alone"}
 """The variants that do not cast, each with what it offers."""
 
-HEADER = """\
-# torch {version}: {case}
-import numpy as np
-import torch
-
-"""
-
-CAST_STATEMENTS = {
-    None: "y = x.to(torch.{target})\n",
-    "compile": "y = torch.compile(lambda x: x.to(torch.{target}), dynamic=True)(x)\n",
+EAGER, COMPILED = "eager", "compiled"
+EMULATED = f"{COMPILED},emulate_precision_casts:on"
+CHAIN_ROADS: Mapping[str | None, tuple[str, ...]] = {
+    "compile": (COMPILED, EMULATED),
+    "view": (),
+    "decomposed": (),
 }
+"""The roads of chains by variant, if it has other ones than the eager road."""
+
+OPTIONS = "fullgraph=True, dynamic=True"
+EMULATE = f'{OPTIONS}, options={{"emulate_precision_casts": True}}'
+"""The arguments of ``torch.compile``."""
+
+SIGNED = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
+"""torch's signed integers by their bytes: it computes with few of the unsigned ones."""
+HALF = 1 << 31
 
 
-class Torch:
+class Torch(Chained):
     """A cast by ``to``, a bitcast by ``view``; `compile` compiles both, `view` has only bitcasts.
 
     `decomposed` quantizes alone, by the operations that exported graphs have.
@@ -54,6 +69,8 @@ class Torch:
     """
 
     name = "torch"
+    header = "# torch {version}: {case}\nimport numpy as np\nimport torch\n\n"
+    operations: ClassVar[Mapping[Operation, str]] = {"cast": "Tensor.to", "bitcast": "Tensor.view"}
     devices: Mapping[str | None, str] = {"cuda": "cuda"}
     """By variant, the torch device of its tensors; those of other variants are on the CPU."""
     claims: tuple[str, ...] = (
@@ -63,85 +80,141 @@ class Torch:
     def __init__(self, variant: str | None = None) -> None:
         self._torch: Any = load("torch", "torch")
         require_variant(self.name, variant, VARIANTS)
+        super().__init__(torch=self._torch)
         self.version = str(self._torch.__version__)
         if variant != "threads":
             self._torch.set_num_threads(1)
         self._variant = variant
         self._device = self.devices.get(variant)
         if self._device is not None:
-            require_device(self._torch, self._device)
+            _require_device(self._torch, self._device)
         self._tensors = Tensors(self._torch, self._device)
-        self.chain_roads = chain_roads(variant)
-        self._function: Callable[[str, Any, Any], Function] = eager
+        self.chain_roads = CHAIN_ROADS.get(variant, (EAGER,))
         # A compiled kernel serves all lengths, but only one rank.
         self.compiles_shapes = variant == "compile"
         if self.compiles_shapes:
-            self._function = Compiler(self._torch)
+            self._dynamo = _compiler(self._torch)
 
-    def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``to``."""
-        self._require_cast(case)
-        return self._answer("to", case, bits)
+    def require_dtype(self, operation: Operation, dtype: str) -> None:
+        """Raise Unsupported for a dtype that torch does not cast, or not view."""
+        self._tensors.castable(dtype) if operation == "cast" else self._tensors.viewable(dtype)
 
-    def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Quantize by `quantize_per_tensor` or `quantize_per_channel`."""
-        return self._quantizer.quantize(case, tensors)
+    def require_parameters(self, operation: Operation, case: Case) -> None:
+        """Raise Unsupported also for an operation that the variant lacks."""
+        super().require_parameters(operation, case)
+        if self._variant in ALONE and (operation, self._variant) != ("bitcast", "view"):
+            raise Unsupported(f"torch:{self._variant} offers {ALONE[self._variant]}; torch casts")
 
-    def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Return a script that quantizes by torch, without this project."""
-        header = HEADER.format(version=self.version, case=case).rstrip() + "\n"
-        return header + self._quantizer.statements(case, tensors)
+    def tensor_text(self, dtype: str) -> str:
+        """Return the expression of a tensor of ``bits``."""
+        return tensor_text(dtype, self._device)
 
-    @cached_property
-    def _quantizer(self) -> Quantizer:
-        if self._variant not in (None, "threads", "decomposed"):
-            raise Unsupported(f"torch:{self._variant} does not quantize; torch does")
-        return Quantizer(self._torch, self._tensors, decomposed=self._variant == "decomposed")
+    def input_text(self, dtype: str, bits: Bits) -> str:
+        """Return the expression of a tensor; an empty array has strides that torch cannot view."""
+        empty = f"torch.empty({bits.shape}, dtype=torch.{DTYPES[dtype]})"
+        return self.tensor_text(dtype) if bits.size else empty
+
+    def patterns_text(self, dtype: str) -> str:
+        """Return the expression of the patterns in ``y``."""
+        return patterns_text(dtype, self._device)
+
+    def steps(self, operation: Operation, case: Case, form: Hashable) -> Steps:
+        """Return one ``to``, or one ``view``, which scales the last dimension."""
+        method, target = "to" if operation == "cast" else "view", VIEWED[case.target]
+        maker = "torch.compile" if self.compiles_shapes else ""
+        return call_steps(f"x.{method}(torch.{target})", maker, OPTIONS)
+
+    def cast_text(self, case: Case, x: str) -> str:
+        """Return the expression of a ``to`` of an expression."""
+        return f"{x}.to(torch.{DTYPES[case.target]})"
+
+    def chain_steps(self, road: str, names: str, ends: str) -> Steps:
+        """Return one ``to`` after another, eager or in one compiled function."""
+        maker = "" if road == EAGER else "torch.compile"
+        return call_steps(ends, maker, EMULATE if road == EMULATED else OPTIONS, names)
+
+    def form_of(self, operation: Operation, case: Case, bits: Bits) -> Hashable:
+        """Return what a compiled function serves: a dtype, and a rank or kinds of lengths.
+
+        A view depends on whether a length divides, so torch must know lengths when it compiles.
+        """
+        if not self.compiles_shapes:
+            return None
+        if operation == "cast":
+            return case.source, bits.ndim
+        last = 4 if case.source in PAIRED else 2  # two codes share an element
+        kinds = *(min(n, 2) for n in bits.shape[:-1]), *(min(n, last) for n in bits.shape[-1:])
+        return case.source, kinds
+
+    def tensor(self, dtype: str, bits: Bits) -> Any:
+        """Return a tensor of patterns in any memory layout."""
+        return self._tensors.tensor(dtype, bits)
+
+    def patterns(self, dtype: str, tensor: Any) -> Bits:
+        """Return the patterns in a tensor, one per byte."""
+        return self._tensors.bits(dtype, tensor)
+
+    def answer(self, operation: Operation, case: Case, bits: Bits) -> Bits:
+        """Answer a case with one ``to`` or one ``view``."""
+        make = self.made(operation, case, self.form_of(operation, case, bits))
+        return self._run(operation, make, case, self.tensor(case.source, bits))
+
+    def _run(self, operation: Operation, make: Function, case: Case, x: Any) -> Bits:
+        try:
+            y = self._quietly(operation, make, x)
+            codes = self.patterns(case.target, y)
+        except NotImplementedError as error:
+            raise Unsupported(first_line(error)) from None
+        # A view shares x's memory, and `to` x's own dtype returns x: copy, so that the answer owns
+        # its memory. numpy copies bytes unchanged; `clone` would turn every bool into 0 or 1.
+        return codes.copy() if shares_memory(x, y) else codes
+
+    def _quietly(self, operation: Operation, make: Function, x: Any) -> Any:
+        """Call a function of x without warnings.
+
+        A complex source warns about its discarded part, and torch.compile about its own internals.
+        """
+        if self.compiles_shapes:
+            self._mark(operation, x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return make(x)
+
+    def _mark(self, operation: Operation, x: Any) -> None:
+        """Have a compiled function serve all lengths.
+
+        A length that is only marked dynamic gets another kernel if it is 0 or 1, and the first
+        length decides whether the kernel for all others uses vectors.
+        """
+        for dimension, length in enumerate(x.shape):
+            if operation == "cast":
+                self._dynamo.decorators.mark_unbacked(x, dimension)
+            elif length > 1:
+                self._dynamo.mark_dynamic(x, dimension)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Answer chains with one ``to`` after another, all in one function."""
-        paths = []
-        for chain in company.chains:
-            for step in chain.steps:
-                self._require_cast(step)
-            paths.append([self._tensors.castable(step.target) for step in chain.steps])
-        pairs = zip(company.chains, bits.values(), strict=True)
-        tensors = [self._tensors.tensor(chain.source, own) for chain, own in pairs]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                ends = ends_of(self._torch, company.road, paths, tensors)
+                return super().chains(case, company, bits)
             except NotImplementedError as error:
                 raise Unsupported(first_line(error)) from None
-            found = zip(company.chains, ends, strict=True)
-            return [self._tensors.bits(chain.target, end).copy() for chain, end in found]
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one ``view``, which scales the last dimension."""
-        require_plain(case, "Tensor.view")
-        if self._variant == "decomposed":
-            raise Unsupported("torch:decomposed offers quantization alone; torch casts")
-        for dtype in (case.source, case.target):
-            self._tensors.viewable(dtype)
-        return self._answer("view", case, bits)
+        return self.answer("bitcast", case, bits)
 
     def bitcast_in_storage(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one ``view`` of a tensor that has a storage offset."""
-        x = self._tensors.in_storage(case.source, bits)
-        with warnings.catch_warnings():
-            # torch.compile warns about its own internals.
-            warnings.simplefilter("ignore")
-            view = self._function("view", x, self._tensors.viewable(case.target))
-            return self._run(view, x, case.target)
+        make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
+        return self._run("bitcast", make, case, self._tensors.in_storage(case.source, bits))
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
         """Whether the result of a ``view`` lies in its tensor's memory."""
-        x = self._tensors.tensor(case.source, bits)
-        with warnings.catch_warnings():
-            # torch.compile warns about its own internals.
-            warnings.simplefilter("ignore")
-            view = self._function("view", x, self._tensors.viewable(case.target))
-            return shares_memory(x, view(x))
+        make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
+        x = self.tensor(case.source, bits)
+        return shares_memory(x, self._quietly("bitcast", make, x))
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call on a tensor, a sharded tensor or a module."""
@@ -151,14 +224,20 @@ class Torch:
             warnings.simplefilter("ignore")
             return Calls(self._torch, self._tensors).make(call, bits)
 
-    def bitcast_road(self, case: Case) -> str:
-        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
-        return plain_road(case, "Tensor.view")
+    def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
+        """Quantize by `quantize_per_tensor` or `quantize_per_channel`."""
+        return self._quantizer.quantize(case, tensors)
 
-    def road(self, case: Case) -> str:
-        """Return the pair: ``to`` has no parameters that cases vary."""
-        self._require_cast(case)
-        return f"{case.source}->{case.target}"
+    def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
+        """Return a script that quantizes by torch, without this project."""
+        header = self.header.format(version=self.version, case=case).rstrip() + "\n"
+        return header + self._quantizer.statements(case, tensors)
+
+    @cached_property
+    def _quantizer(self) -> Quantizer:
+        if self._variant not in (None, "threads", "decomposed"):
+            raise Unsupported(f"torch:{self._variant} does not quantize; torch does")
+        return Quantizer(self._torch, self._tensors, decomposed=self._variant == "decomposed")
 
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Prepare a call that casts ``bits`` into a tensor that calls reuse; not if compiled.
@@ -168,13 +247,13 @@ class Torch:
         self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
         if self._device is not None:
             return partial(self.cast, case, bits)
-        x = self._tensors.tensor(case.source, bits)
-        if self._variant == "compile":
-            function = self._function("to", x, self._tensors.castable(case.target))
-            return partial(self._run, function, x, case.target)
+        x = self.tensor(case.source, bits)
+        if self.compiles_shapes:
+            make = self.made("cast", case, self.form_of("cast", case, bits))
+            return partial(self._run, "cast", make, case, x)
         memory = in_huge_pages(len(bits), format_named(case.target).storage)
-        y = self._tensors.tensor(case.target, memory)
-        answer = self._tensors.bits(case.target, y)
+        y = self.tensor(case.target, memory)
+        answer = self.patterns(case.target, y)
 
         def call() -> Bits:
             # ``to`` allocates and then does this same ``copy_``. The allocation adds 5 to 25 % at
@@ -186,7 +265,7 @@ class Torch:
 
     def device_sweep(self, case: Case, most: int) -> DeviceSwept:
         """Prepare a call that makes inputs on the device and leaves the answers there."""
-        self._require_cast(case)
+        self.require("cast", case)
         if self._device is None:
             raise Unsupported("the tensors are on the CPU")
         source, target = map(self._tensors.castable, (case.source, case.target))
@@ -196,34 +275,8 @@ class Torch:
         """Clone a tensor of the dtype, and return the clone's bits."""
         # Two codes share an element: pad an odd number of them with another one.
         padded = np.resize(bits, bits.size + bits.size % 2) if dtype in PAIRED else bits
-        back = self._tensors.bits(dtype, self._tensors.tensor(dtype, padded).clone())
+        back = self.patterns(dtype, self.tensor(dtype, padded).clone())
         return back[: bits.size].reshape(bits.shape) if dtype in PAIRED else back
-
-    def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on torch, without this project."""
-        self._require_cast(case)
-        cast = CAST_STATEMENTS.get(self._variant, CAST_STATEMENTS[None])
-        return (
-            HEADER.format(version=self.version, case=case)
-            + f"{bits_statement(case.source, bits)}\n"
-            + f"x = {tensor_expression(case.source, self._device)}\n"
-            + cast.format(target=DTYPES[case.target])
-            + f"answers = {answers_expression(case.target, self._device)}\n"
-            + print_statement(case.source, case.target, bits)
-        )
-
-    def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes one chain by torch, without this project."""
-        [chain], [own] = company.chains, [*bits.values()]
-        dtypes = [DTYPES[step.target] for step in chain.steps]
-        return (
-            HEADER.format(version=self.version, case=f"{chain.id} on {company.road}")
-            + f"{bits_statement(chain.source, own)}\n"
-            + f"x = {tensor_expression(chain.source, self._device)}\n"
-            + chain_statement(company.road, dtypes)
-            + f"answers = {answers_expression(chain.target, self._device)}\n"
-            + print_statement(chain.source, chain.target, own)
-        )
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a script that views a tensor as another dtype, without this project."""
@@ -232,90 +285,71 @@ class Torch:
         for dtype in (case.source, case.target):
             if dtype in PAIRED:
                 raise Unsupported(f"scripts of torch pack no {dtype}")
-            self._tensors.viewable(dtype)
-        # An empty numpy array has strides of 0, which torch refuses to view.
-        empty = f"torch.empty({bits.shape}, dtype=torch.{DTYPES[case.source]})"
-        return (
-            HEADER.format(version=self.version, case=case)
-            + f"{bits_statement(case.source, bits)}\n"
-            + f"x = {tensor_expression(case.source) if bits.size else empty}\n"
-            + f"y = x.view(torch.{DTYPES[case.target]})\n"
-            + print_tensor(case.target, answers_expression(case.target))
-        )
+            self.require_dtype("bitcast", dtype)
+        return super().reproduce_bitcast(case, bits)
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return a script that makes a call on torch's tensors, without this project."""
         if self._variant is not None:
             raise Unsupported(f"torch:{self._variant} makes no calls; torch does")
-        statements = CALL_SYNTAX.call_statements(case, call, bits)
-        return HEADER.format(version=self.version, case=case) + statements
-
-    def _require_cast(self, case: Case) -> None:
-        require_plain(case, "Tensor.to")
-        if self._variant in ALONE:
-            raise Unsupported(f"torch:{self._variant} offers {ALONE[self._variant]}; torch casts")
-        for dtype in (case.source, case.target):
-            self._tensors.castable(dtype)
-
-    def _answer(self, method: str, case: Case, bits: Bits) -> Bits:
-        x = self._tensors.tensor(case.source, bits)
-        with warnings.catch_warnings():
-            # A complex source warns about its discarded part.
-            warnings.simplefilter("ignore")
-            function = self._function(method, x, self._tensors.viewable(case.target))
-            try:
-                return self._run(function, x, case.target)
-            except NotImplementedError as error:
-                raise Unsupported(first_line(error)) from None
-
-    def _run(self, function: Function, x: Any, target: str) -> Bits:
-        y = function(x)
-        codes = self._tensors.bits(target, y)
-        # A view shares x's memory, and `to` x's own dtype returns x: copy, so that the answer owns
-        # its memory. numpy copies bytes unchanged; `clone` would turn every bool into 0 or 1.
-        return codes.copy() if shares_memory(x, y) else codes
+        statements = SYNTAX.call_statements(case, call, bits)
+        return self.header.format(version=self.version, case=case) + statements
 
 
-def tensor_expression(dtype: str, device: str | None = None) -> str:
-    """Return the expression of a tensor of ``bits``."""
-    array = "bits.view(np.complex128)" if dtype == "complex128" else "bits"
-    there = f'.to("{device}")' if device else ""
-    return f"torch.from_numpy({array}){there}.view(torch.{DTYPES[dtype]})"
+def _compiler(torch: Any) -> Any:
+    """Return dynamo, with which inductor compiles one function at a time, and without output.
+
+    Raise NotInstalled without a C++ compiler. Kernels are cached in TORCHINDUCTOR_CACHE_DIR or in
+    temp.
+    """
+    dynamo: Any = importlib.import_module("torch._dynamo")
+    # By default torch starts a process per core, but here kernels are compiled one by one.
+    config: Any = importlib.import_module("torch._inductor.config")
+    config.compile_threads = 1
+    if "TORCH_LOGS" not in os.environ:
+        # A refusal is an answer; without this, torch also prints it with a page of its trace.
+        torch._logging.set_logs(all=logging.CRITICAL)
+    builder: Any = importlib.import_module("torch._inductor.cpp_builder")
+    failure: Any = importlib.import_module("torch._inductor.exc").InvalidCxxCompiler
+    try:
+        builder.get_cpp_compiler()
+    except failure as error:
+        raise NotInstalled("torch:compile needs a C++ compiler, g++ or what CXX names") from error
+    return dynamo
 
 
-def answers_expression(dtype: str, device: str | None = None) -> str:
-    """Return the expression of the patterns in y."""
-    storage, back = format_named(dtype).storage, ".cpu()" if device else ""
-    if storage == "V16":
-        return f'y{back}.numpy().view("V16")'
-    return f"y.view(torch.{storage}){back}.numpy()"
+def _require_device(torch: Any, device: str) -> None:
+    """Raise Unsupported, with what to do about it, if torch cannot use a device of this kind."""
+    if not torch.get_device_module(device).is_available():
+        raise Unsupported(
+            f"torch {torch.__version__} sees no {device.upper()} device; ask `torch`, or install a "
+            "torch that is built for the device (https://pytorch.org/get-started)"
+        )
 
 
-def _ones(dtype: str) -> str:
-    return f"torch.ones(1, dtype=torch.{DTYPES[dtype]})"
+class DeviceSweep:
+    """Casts consecutive patterns of a 32-bit source on a device, block by block.
 
+    The tensors are reused: the answers of a call last until the next one.
+    """
 
-def _parameter(dtype: str, tensor: str) -> str:
-    is_differentiable = format_named(dtype).kind in ("float", "complex")
-    gradient = "" if is_differentiable else ", requires_grad=False"
-    return f"torch.nn.Parameter({tensor}{gradient})"
+    def __init__(self, torch: Any, device: str, source: Any, target: Any, most: int) -> None:
+        if source.itemsize != 4 or target.itemsize not in SIGNED:
+            raise Unsupported(f"{source} to {target} is not swept on a device")
+        self._torch = torch
+        self._device = torch.get_device_module(device)
+        self._offsets = torch.arange(most, dtype=torch.int32, device=device)
+        self._patterns = torch.empty_like(self._offsets)
+        self._x = self._patterns.view(source)
+        self._y = torch.empty(most, dtype=target, device=device)
+        self._answers = self._y.view(getattr(torch, SIGNED[target.itemsize]))
 
-
-CALL_SYNTAX = CallSyntax(
-    "torch",
-    {
-        "dtype": lambda dtype: f"torch.{VIEWED[dtype]}",
-        "device": lambda device: f'torch.device("{device}")',
-        "gpu-tensor": lambda dtype: f'{_ones(dtype)}.to("cuda")',
-        "memory-format": lambda name: f"torch.{name}_format",
-    },
-    tensor_expression,
-    _ones,
-    "torch.nn.Module()",
-    _parameter,
-)
-
-
-def eager(method: str, x: Any, target: Any) -> Function:
-    """Return the uncompiled function that answers ``x.to(target)`` or ``x.view(target)``."""
-    return methodcaller(method, target)
+    def __call__(self, first: int, count: int) -> Any:
+        """Return the answers to ``count`` patterns from ``first`` on, as signed integers."""
+        # Beyond the largest signed integer the sum wraps around, as the patterns do.
+        start = first - 2 * HALF if first >= HALF else first
+        self._torch.add(self._offsets[:count], start, out=self._patterns[:count])
+        self._y[:count].copy_(self._x[:count])
+        # Wait here, so that errors of the device are raised and its time counts as the backend's.
+        self._device.synchronize()
+        return self._answers[:count]

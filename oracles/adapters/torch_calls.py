@@ -10,41 +10,56 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.calls import WORD_VALUES, ArgumentBuilders, invoke, layer_output, ones
+from oracles.adapters.calls import CallSyntax, layer_output, ones
 from oracles.adapters.refusals import first_line
-from oracles.adapters.torch_tensors import Tensors, shares_memory
+from oracles.adapters.torch_tensors import DTYPES, VIEWED, Tensors, shares_memory, tensor_text
 from oracles.memory_layouts import copied
 from oracles.protocol import Bits, Returned, Tensor, Unsupported
-from specs.calls import Call, Member
+from specs.calls import Argument, Call, Member
 from specs.formats import format_named
 
 Members = Mapping[str, Any]
 """The torch tensors of a receiver or of a call's result, by their members' names."""
 
 
+def _ones(dtype: str) -> str:
+    return f"torch.ones(1, dtype=torch.{DTYPES[dtype]})"
+
+
+def _parameter(dtype: str, tensor: str) -> str:
+    is_differentiable = format_named(dtype).kind in ("float", "complex")
+    gradient = "" if is_differentiable else ", requires_grad=False"
+    return f"torch.nn.Parameter({tensor}{gradient})"
+
+
+SYNTAX = CallSyntax(
+    "torch",
+    {
+        "dtype": lambda dtype: f"torch.{VIEWED[dtype]}",
+        "device": lambda device: f'torch.device("{device}")',
+        "gpu-tensor": lambda dtype: f'{_ones(dtype)}.to("cuda")',
+        "memory-format": lambda name: f"torch.{name}_format",
+    },
+    tensor_text,
+    _ones,
+    "torch.nn.Module()",
+    _parameter,
+)
+
+
 class Calls:
-    """Builds a call's receiver and arguments, makes the call, and reads the result."""
+    """Builds a call's receiver, makes the call, and reads the result."""
 
     def __init__(self, torch: Any, tensors: Tensors) -> None:
         self._torch = torch
         self._tensors = tensors
-        self._arguments: ArgumentBuilders = {
-            "dtype-name": str,
-            "dtype": tensors.viewable,
-            "device-name": self._device_name,
-            "device": self._device,
-            "tensor": self._other_tensor,
-            "gpu-tensor": lambda dtype: self._other_tensor(dtype).to(self._device("cuda")),
-            "memory-format": lambda name: getattr(torch, f"{name}_format"),
-            "text": str,
-            "word": WORD_VALUES.__getitem__,
-        }
+        self._names = {"torch": torch}
 
     def make(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make the call, and return its result and the receiver's state after it."""
         if call.device != "cpu":
             raise Unsupported(f"torch's receivers are made on the CPU, not on the {call.device}")
-        members = {member.name: self._member(member, bits[member.name]) for member in call.members}
+        members = {member.name: self._tensor(member, bits[member.name]) for member in call.members}
         match call.receiver:
             case "tensor":
                 return self._call(call, members[""], lambda tensor: {"": tensor})
@@ -52,16 +67,20 @@ class Calls:
                 with self._single_process_group():
                     return self._call(call, self._sharded(members[""]), _local_shard)
             case "layer":
-                return self._call(call, self._layer(call, members), _members_of_layer(call))
+                layer = SYNTAX.layer(self._names, call, members)
+                return self._call(call, layer, _members_of_layer(call))
             case "linear":
-                return self._call(call, self._linear(members), _members_of_layer(call))
+                # torch's own Linear, with these members in place of its parameters.
+                features = tuple(reversed(members["weight"].shape))
+                layer = SYNTAX.layer(self._names, call, members, f"torch.nn.Linear{features}")
+                return self._call(call, layer, _members_of_layer(call))
             case _:
                 raise Unsupported(f"torch has no {call.receiver}")
 
     def _call(self, call: Call, receiver: Any, members: Callable[[Any], Members]) -> Returned:
         result = receiver
         if call.method is not None:
-            result = invoke("torch", self._arguments, call, receiver)
+            result = SYNTAX.invoke(self._names, call, receiver, self._require)
         after = members(receiver)
         returned = members(result) if isinstance(result, type(receiver)) else {}
         return Returned(
@@ -72,39 +91,8 @@ class Calls:
             outputs={dtype: self._output(receiver, dtype) for dtype in call.inputs},
         )
 
-    def _other_tensor(self, dtype: str) -> Any:
-        return self._tensors.tensor(dtype, ones(dtype, (1,)))
-
-    def _member(self, member: Member, bits: Bits) -> Any:
-        tensor = self._tensors.tensor(member.dtype, copied(bits))
-        if member.kind != "parameter":
-            return tensor
-        differentiable = tensor.is_floating_point() or tensor.is_complex()
-        return self._torch.nn.Parameter(tensor, requires_grad=differentiable)
-
-    def _layer(self, call: Call, members: Members) -> Any:
-        """Build a module of these members; a dotted name belongs to a submodule."""
-        nn = self._torch.nn
-        layer = nn.Module()
-        for member in call.members:
-            *path, name = member.name.split(".")
-            owner = layer
-            for step in path:
-                if not hasattr(owner, step):
-                    owner.add_module(step, nn.Module())
-                owner = getattr(owner, step)
-            if member.kind == "buffer":
-                owner.register_buffer(name, members[member.name])
-            else:
-                setattr(owner, name, members[member.name])
-        return layer
-
-    def _linear(self, members: Members) -> Any:
-        """Build torch's own Linear, with these members in place of its parameters."""
-        layer = self._torch.nn.Linear(*reversed(members["weight"].shape))
-        for name, parameter in members.items():
-            setattr(layer, name, parameter)
-        return layer
+    def _tensor(self, member: Member, bits: Bits) -> Any:
+        return self._tensors.tensor(member.dtype, copied(bits))
 
     def _output(self, layer: Any, dtype: str) -> Tensor | str:
         """Return a Linear's output for a row of ones."""
@@ -136,18 +124,21 @@ class Calls:
         finally:
             distributed.destroy_process_group()
 
-    def _device_name(self, name: str) -> str:
-        """Return the name unchanged; raise Unsupported for a GPU that this machine lacks."""
-        if name.startswith("cuda") and not self._torch.cuda.is_available():
-            raise Unsupported(f"there is no device {name} here")
-        return name
-
-    def _device(self, name: str) -> Any:
-        """Return a device object; raise Unsupported for a device that this machine lacks."""
-        try:
-            return self._torch.empty(0, device=self._torch.device(name)).device
-        except Exception as error:
-            raise Unsupported(f"there is no device {name} here: {first_line(error)}") from None
+    def _require(self, argument: Argument) -> None:
+        """Raise Unsupported for a dtype that torch lacks, or a device that this machine lacks."""
+        match argument.kind:
+            case "dtype" | "tensor":
+                self._tensors.viewable(argument.value)
+            case "device-name" if argument.value.startswith("cuda"):
+                if not self._torch.cuda.is_available():
+                    raise Unsupported(f"there is no device {argument.value} here")
+            case "device" | "gpu-tensor":
+                name = argument.value if argument.kind == "device" else "cuda"
+                try:
+                    self._torch.empty(0, device=self._torch.device(name))
+                except Exception as error:
+                    reason = f"there is no device {name} here: {first_line(error)}"
+                    raise Unsupported(reason) from None
 
     def _read_all(self, members: Members) -> dict[str, Tensor]:
         return {name: self._read(tensor.detach()) for name, tensor in members.items()}

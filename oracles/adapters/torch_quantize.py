@@ -17,6 +17,7 @@ import numpy as np
 
 from oracles.adapters.refusals import first_line
 from oracles.adapters.script_text import bits_statement
+from oracles.adapters.scripted import function_of
 from oracles.adapters.torch_tensors import DTYPES, Tensors
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Unsupported
@@ -95,30 +96,33 @@ class Quantizer:
         return Parameters(operation, modes[FORM] == "axis", carrier, _limits(entry))
 
     def _answer(self, case: Case, parameters: Parameters, given: Mapping[str, Bits]) -> Bits:
-        torch, x = self._torch, given["x"]
-        scale, zero = self._scales(case, given), self._zeros(case, given)
-        if parameters.operation == "dequantize":
-            codes = _widened(case.source, parameters.codes, x)
-            call = self._call(parameters, scale, zero, parameters.codes)
-            out = getattr(torch, DTYPES[case.target])
-            answer = call(self._tensors.tensor(parameters.codes, codes), out_dtype=out)
-            return self._tensors.bits(case.target, answer).copy()
-        dtype = parameters.codes if self._decomposed else QUANTIZED[parameters.codes]
-        answer = self._call(parameters, scale, zero, dtype)(self._tensors.tensor(case.source, x))
-        answer = answer if self._decomposed else answer.int_repr()
-        patterns = self._tensors.bits(parameters.codes, answer)
-        entry = format_named(case.target)
-        return patterns & np.uint8(entry.mask) if is_packed(entry) else patterns.copy()
+        dtype, x = _input(case, parameters, given["x"])
+        statements = f"y = {self._call(case, parameters)}"
+        answers = self._patterns(case, parameters)
+        call = function_of({"torch": self._torch}, "x, scale, zero", statements, answers)
+        tensor = self._tensors.tensor(dtype, x)
+        found: Bits = call(tensor, self._scales(case, given), self._zeros(case, given)).copy()
+        return found
 
-    def _call(self, parameters: Parameters, scale: Any, zero: Any, dtype: str) -> Any:
-        """Return a function of the tensor that is quantized or dequantized."""
-        torch, kind = self._torch, "channel" if parameters.is_per_channel else "tensor"
-        axis = (AXIS,) if parameters.is_per_channel else ()
-        owner = torch.ops.quantized_decomposed if self._decomposed else torch
-        function = getattr(owner, f"{parameters.operation}_per_{kind}")
-        limits = parameters.limits if self._decomposed else ()
-        arguments = (scale, zero, *axis, *limits, getattr(torch, dtype))
-        return lambda x, **more: function(x, *arguments, **more)
+    def _call(self, case: Case, parameters: Parameters) -> str:
+        """Return the call of an operation on x, with its scales and zero points."""
+        is_per_channel, quantizes = parameters.is_per_channel, parameters.operation == "quantize"
+        dtype = parameters.codes if self._decomposed else QUANTIZED[parameters.codes]
+        arguments = ["x, scale, zero", *([str(AXIS)] if is_per_channel else [])]
+        arguments += map(str, parameters.limits if self._decomposed else ())
+        arguments.append(f"torch.{dtype}")
+        arguments += [] if quantizes else [f"out_dtype=torch.{DTYPES[case.target]}"]
+        owner = "torch.ops.quantized_decomposed" if self._decomposed else "torch"
+        function = f"{owner}.{parameters.operation}_per_{'channel' if is_per_channel else 'tensor'}"
+        return f"{function}(\n    {', '.join(arguments)}\n)"
+
+    def _patterns(self, case: Case, parameters: Parameters) -> str:
+        """Return the expression of the patterns in y."""
+        quantizes = parameters.operation == "quantize"
+        storage = format_named(parameters.codes if quantizes else case.target).storage
+        mask = f" & {format_named(case.target).mask:#x}" if quantizes else ""
+        y = "y" if self._decomposed else "y.int_repr()"
+        return f"{y}.view(torch.{storage}).numpy(){mask}"
 
     def _scales(self, case: Case, given: Mapping[str, Bits]) -> Any:
         scales = self._tensors.tensor(dict(case.modes)[SCALE], given["scale"]).flatten()
@@ -136,34 +140,26 @@ class Quantizer:
     def statements(self, case: Case, given: Mapping[str, Bits]) -> str:
         """Return the statements of a script that prints the answer."""
         parameters = self._parameters(case)
-        modes, quantizes = dict(case.modes), parameters.operation == "quantize"
-        source = case.source if quantizes else parameters.codes
-        x = given["x"] if quantizes else _widened(case.source, parameters.codes, given["x"])
+        dtype, x = _input(case, parameters, given["x"])
         scale, zero = self._scales(case, given), self._zeros(case, given)
-        kind = "channel" if parameters.is_per_channel else "tensor"
         if parameters.is_per_channel:
             scale, zero = f"torch.tensor({scale.tolist()})", f"torch.tensor({zero.tolist()})"
-        arguments = [f"{scale}", f"{zero}", *([str(AXIS)] if modes[FORM] == "axis" else [])]
-        dtype = parameters.codes if self._decomposed else QUANTIZED[parameters.codes]
-        if self._decomposed:
-            arguments += map(str, parameters.limits)
-        arguments.append(f"torch.{dtype}")
-        if not quantizes:
-            arguments.append(f"out_dtype=torch.{DTYPES[case.target]}")
-        owner = "torch.ops.quantized_decomposed" if self._decomposed else "torch"
-        result = case.target if not quantizes else parameters.codes
-        answer = "y" if self._decomposed else "y.int_repr()"
-        mask = f" & {format_named(case.target).mask:#x}" if quantizes else ""
         return (
             (f"import {DECOMPOSED}\n\n" if self._decomposed else "\n")
-            + f"{bits_statement(source, x, 'x')}\n"
-            + f"x = torch.from_numpy(x).view(torch.{DTYPES[source]})\n"
-            + f"y = {owner}.{parameters.operation}_per_{kind}(\n"
-            + f"    x, {', '.join(arguments)}\n"
-            + ")\n"
-            + f"answers = {answer}.view(torch.{format_named(result).storage}).numpy(){mask}\n"
+            + f"{bits_statement(dtype, x, 'x')}\n"
+            + f"x = torch.from_numpy(x).view(torch.{DTYPES[dtype]})\n"
+            + f"scale, zero = {scale}, {zero}\n"
+            + f"y = {self._call(case, parameters)}\n"
+            + f"answers = {self._patterns(case, parameters)}\n"
             + 'print("y:", *map(hex, answers.ravel()))\n'
         )
+
+
+def _input(case: Case, parameters: Parameters, bits: Bits) -> tuple[str, Bits]:
+    """Return the tensor that an operation takes: its dtype, and its patterns."""
+    if parameters.operation == "quantize":
+        return case.source, bits
+    return parameters.codes, _widened(case.source, parameters.codes, bits)
 
 
 def _limits(entry: Format) -> tuple[int, int]:

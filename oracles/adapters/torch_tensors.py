@@ -4,35 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
+from oracles.adapters.dtype_table import carrier_in, names_in
+from oracles.adapters.scripted import Function, function_of
 from oracles.bit_packing import is_packed, pack, unpack
 from oracles.memory_layouts import storage_offset
 from oracles.protocol import Bits, Unsupported
 from specs.formats import format_named
 
-DTYPES: Mapping[str, str] = {
-    "float64": "float64",
-    "float32": "float32",
-    "float16": "float16",
-    "bfloat16": "bfloat16",
-    "float8e4m3fn": "float8_e4m3fn",
-    "float8e4m3fnuz": "float8_e4m3fnuz",
-    "float8e5m2": "float8_e5m2",
-    "float8e5m2fnuz": "float8_e5m2fnuz",
-    "float8e8m0": "float8_e8m0fnu",
-    "int64": "int64",
-    "int32": "int32",
-    "int16": "int16",
-    "int8": "int8",
-    "uint64": "uint64",
-    "uint32": "uint32",
-    "uint16": "uint16",
-    "uint8": "uint8",
-    "bool": "bool",
-    "complex64": "complex64",
-    "complex128": "complex128",
-}
+DTYPES: Mapping[str, str] = names_in("torch")
 """The dtypes that torch casts."""
 
 PAIRED: Mapping[str, str] = {"float4e2m1": "float4_e2m1fn_x2"}
@@ -45,12 +29,29 @@ VIEWED: Mapping[str, str] = {**DTYPES, **PAIRED}
 NAMES: Mapping[str, str] = {torch_name: name for name, torch_name in VIEWED.items()}
 
 
+def tensor_text(dtype: str, device: str | None = None) -> str:
+    """Return the expression of a tensor of ``bits``."""
+    array = "bits.view(np.complex128)" if dtype == "complex128" else "bits"
+    there = f'.to("{device}")' if device else ""
+    return f"torch.from_numpy({array}){there}.view(torch.{VIEWED[dtype]})"
+
+
+def patterns_text(dtype: str, device: str | None = None) -> str:
+    """Return the expression of the patterns in the tensor ``y``; of pairs, of their bytes."""
+    storage, back = format_named(dtype).storage, ".cpu()" if device else ""
+    if storage == "V16":
+        return f'y{back}.numpy().view("V16")'
+    return f"y.view(torch.{storage}){back}.numpy()"
+
+
 class Tensors:
     """Converts between patterns and the tensors of a torch module, on the CPU or on a device."""
 
     def __init__(self, torch: Any, device: str | None = None) -> None:
         self._torch = torch
         self._device = device
+        self._into = lru_cache(None)(self._make_into)
+        self._out_of = lru_cache(None)(self._make_out_of)
 
     def castable(self, dtype: str) -> Any:
         """Return the torch dtype for ``to``; raise Unsupported if torch casts none of that name."""
@@ -75,23 +76,25 @@ class Tensors:
 
     def tensor(self, dtype: str, bits: Bits) -> Any:
         """Return a tensor of the patterns: on the device, or in their memory where torch can."""
-        torch_dtype = self.viewable(dtype)
+        into = self._into(dtype)
         if is_packed(format_named(dtype)):
             bits = _pairs(dtype, bits)
         elif any(stride < 0 for stride in bits.strides):
             bits = bits.copy()  # torch has no negative strides
         if not bits.size:
             # An empty numpy array has strides of 0, which torch refuses to view.
-            return self._torch.empty(bits.shape, dtype=torch_dtype, device=self._device)
+            return self._torch.empty(bits.shape, dtype=self.viewable(dtype), device=self._device)
+        if self._device is not None and not bits.flags.c_contiguous:
+            return self._placed(dtype, bits)
+        if bits.flags.writeable:
+            return into(bits)
         with warnings.catch_warnings():
-            # torch warns about read-only arrays.
-            warnings.simplefilter("ignore")
-            host = self._torch.from_numpy(bits.view(_carrier(dtype)))
-        return self._placed(host).view(torch_dtype)
+            warnings.simplefilter("ignore")  # torch warns about read-only arrays
+            return into(bits)
 
     def in_storage(self, dtype: str, bits: Bits) -> Any:
         """Return a contiguous tensor with the storage offset of the patterns."""
-        offset, carrier = storage_offset(bits), getattr(self._torch, _carrier(dtype))
+        offset, carrier = storage_offset(bits), getattr(self._torch, carrier_in("torch", dtype))
         elements = self.tensor(dtype, bits).view(carrier)
         storage = self._torch.zeros(
             offset + elements.numel(), dtype=carrier, device=elements.device
@@ -99,26 +102,36 @@ class Tensors:
         placed = storage[offset:].view(elements.shape)
         return placed.copy_(elements).view(self.viewable(dtype))
 
-    def _placed(self, host: Any) -> Any:
-        """Return a copy on the device with the host tensor's strides; without a device, itself."""
-        if self._device is None:
-            return host
-        strides = zip(host.stride(), host.shape, strict=True)
-        span = 1 + sum(stride * (length - 1) for stride, length in strides)
-        # `to` would make the elements of a strided tensor neighbors.
-        memory = host.as_strided((span,), (1,)).to(self._device, copy=True)
-        return memory.as_strided(host.shape, host.stride())
+    def _placed(self, dtype: str, bits: Bits) -> Any:
+        """Return a tensor on the device with the strides of the patterns.
+
+        A script's ``to`` makes the elements of a strided tensor neighbors; so copy its memory.
+        """
+        steps = tuple(stride // bits.itemsize for stride in bits.strides)
+        ends = zip(steps, bits.shape, strict=True)
+        span = 1 + sum(step * (length - 1) for step, length in ends)
+        memory = np.lib.stride_tricks.as_strided(bits, (span,), (bits.itemsize,)).copy()
+        return self._into(dtype)(memory).as_strided(bits.shape, steps)
 
     def bits(self, dtype: str, tensor: Any) -> Bits:
         """Return the patterns in a tensor, in its memory if that is the host's, one per byte."""
+        codes: Bits = self._out_of(dtype)(tensor)
         entry = format_named(dtype)
-        codes: Bits = tensor.view(getattr(self._torch, _carrier(dtype))).cpu().numpy()
         if not is_packed(entry):
-            return codes.view(entry.storage)
+            return codes
         if not codes.ndim:
             raise Unsupported(f"torch's {PAIRED[dtype]} without dimensions holds a pair of codes")
         shape = (*codes.shape[:-1], 2 * codes.shape[-1])
         return unpack(codes.reshape(-1), 2 * codes.size, entry.bits).reshape(shape)
+
+    def _make_into(self, dtype: str) -> Function:
+        self.viewable(dtype)
+        names = {"np": np, "torch": self._torch}
+        return function_of(names, "bits", "", tensor_text(dtype, self._device))
+
+    def _make_out_of(self, dtype: str) -> Function:
+        # Tensors of a call may be on the host whatever the device is.
+        return function_of({"torch": self._torch}, "y", "", patterns_text(dtype, self._device))
 
 
 def shares_memory(x: Any, y: Any) -> bool:
@@ -133,9 +146,3 @@ def _pairs(dtype: str, bits: Bits) -> Bits:
         raise Unsupported(f"torch's {PAIRED[dtype]} holds pairs along the last dimension")
     packed = pack(bits, format_named(dtype).bits)
     return packed.reshape(*bits.shape[:-1], bits.shape[-1] // 2)
-
-
-def _carrier(dtype: str) -> str:
-    """Return a dtype of this size that numpy and torch share: an integer, up to 64 bits."""
-    storage = format_named(dtype).storage
-    return "complex128" if storage == "V16" else storage

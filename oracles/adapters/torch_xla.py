@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from oracles.adapters.dtype_table import names_in
 from oracles.adapters.refusals import load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import bits_statement, print_loop
 from oracles.adapters.torch_tensors import DTYPES, Tensors
@@ -16,25 +17,7 @@ from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ()
 
-TYPES: Mapping[str, str] = {
-    "float64": "f64",
-    "float32": "f32",
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float8e4m3fn": "f8e4m3fn",
-    "float8e5m2": "f8e5m2",
-    "int64": "s64",
-    "int32": "s32",
-    "int16": "s16",
-    "int8": "s8",
-    "uint64": "u64",
-    "uint32": "u32",
-    "uint16": "u16",
-    "uint8": "u8",
-    "bool": "pred",
-    "complex64": "c64",
-    "complex128": "c128",
-}
+TYPES: Mapping[str, str] = names_in("xla")
 """XLA's names of the dtypes that torch_xla has on its device."""
 
 ENVIRONMENT: Mapping[str, str] = {"PJRT_DEVICE": "CPU", "NPROC": "1"}

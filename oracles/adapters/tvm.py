@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import lru_cache, partial, reduce
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from oracles.adapters.dtype_table import names_in
 from oracles.adapters.refusals import load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import (
     bits_statement,
@@ -17,10 +17,11 @@ from oracles.adapters.script_text import (
     print_loop,
     print_tensor,
 )
+from oracles.adapters.scripted import Function, Operation, Steps
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
-from specs.chains import Company
+from specs.chains import Chain, Company
 from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ("static", "folded")
@@ -29,36 +30,7 @@ VARIANTS: tuple[str, ...] = ("static", "folded")
 relax only folds (`folded`): what it compiles becomes the same program as without it.
 """
 
-DTYPES: Mapping[str, str] = {
-    "float64": "float64",
-    "float32": "float32",
-    "float16": "float16",
-    "bfloat16": "bfloat16",
-    "float8e4m3fn": "float8_e4m3fn",
-    "float8e4m3fnuz": "float8_e4m3fnuz",
-    "float8e5m2": "float8_e5m2",
-    "float8e5m2fnuz": "float8_e5m2fnuz",
-    "float8e4m3": "float8_e4m3",
-    "float8e3m4": "float8_e3m4",
-    "float8e4m3b11fnuz": "float8_e4m3b11fnuz",
-    "float8e8m0": "float8_e8m0fnu",
-    "float6e2m3": "float6_e2m3fn",
-    "float6e3m2": "float6_e3m2fn",
-    "float4e2m1": "float4_e2m1fn",
-    "int64": "int64",
-    "int32": "int32",
-    "int16": "int16",
-    "int8": "int8",
-    "int4": "int4",
-    "int2": "int2",
-    "uint64": "uint64",
-    "uint32": "uint32",
-    "uint16": "uint16",
-    "uint8": "uint8",
-    "uint4": "uint4",
-    "uint2": "uint2",
-    "bool": "bool",
-}
+DTYPES: Mapping[str, str] = names_in("tvm")
 
 TARGET = "llvm"
 """Names no processor, so that the instructions are the same on all machines."""
@@ -66,14 +38,7 @@ TARGET = "llvm"
 MISSING_CAST = "to.MatchesCode(DLDataTypeCode::kDLFloat)"
 """The sign that the code generator lacks a cast between floats."""
 
-CACHED_KERNELS = 256
-
-Operation = Literal["cast", "bitcast", "copy"]
 Shape = tuple[int, ...]
-Path = tuple[str, ...]
-"""The dtypes to which elements are cast, one after another."""
-Kernel = Callable[..., None]
-"""Takes the length, if that is not compiled in, and both tensors."""
 
 
 class Tvm:
@@ -84,39 +49,15 @@ class Tvm:
 
     def __init__(self, variant: str | None = None) -> None:
         self._tvm: Any = load("tvm", "tvm")
-        self._te: Any = load("tvm.te", "tvm")
-        self._tirx: Any = load("tvm.tirx", "tvm")
+        te, tirx = load("tvm.te", "tvm"), load("tvm.tirx", "tvm")
         require_variant(self.name, variant, VARIANTS)
+        self._names = {"tvm": self._tvm, "te": te, "tirx": tirx}
         self.version = str(self._tvm.__version__)
         self._variant = variant
         self.compiles_shapes = variant is not None
         self.chain_roads = () if variant == "folded" else ("loop",)
         self._folding = Folding(self._tvm)
-        self._kernel = lru_cache(CACHED_KERNELS if variant else None)(self._compile)
-
-    def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one loop of ``astype``."""
-        require_plain(case, "astype")
-        if self._variant == "folded":
-            return self._folded(case.source, case.target, bits)
-        return self._answer("cast", case.source, (case.target,), bits)
-
-    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer each chain with one loop of an ``astype`` after another."""
-        ends = []
-        for chain, own in zip(company.chains, bits.values(), strict=True):
-            for step in chain.steps:
-                require_plain(step, "astype")
-            path = tuple(step.target for step in chain.steps)
-            ends.append(self._answer("cast", chain.source, path, own))
-        return ends
-
-    def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one loop of ``reinterpret``, which keeps the width and the shape."""
-        require_plain(case, "reinterpret")
-        if self._variant == "folded":
-            raise Unsupported("relax has no reinterpret that it could fold")
-        return self._answer("bitcast", case.source, (case.target,), bits)
+        self._kernel = lru_cache(256 if variant else None)(self._compile)
 
     def bitcast_road(self, case: Case) -> str:
         """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
@@ -129,72 +70,97 @@ class Tvm:
             _name(dtype)
         return f"{case.source}->{case.target}"
 
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case with one loop of ``astype``."""
+        require_plain(case, "astype")
+        if self._variant == "folded":
+            return self._folded(case.source, case.target, bits)
+        return self._answer("cast", (case.source, case.target), bits)
+
+    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
+        """Answer each chain with one loop of an ``astype`` after another."""
+        pairs = zip(company.chains, bits.values(), strict=True)
+        return [self._answer("cast", self._path(chain), own) for chain, own in pairs]
+
+    def _path(self, chain: Chain) -> tuple[str, ...]:
+        for step in chain.steps:
+            require_plain(step, "astype")
+        return (chain.source, *(step.target for step in chain.steps))
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case with one loop of ``reinterpret``, which keeps the width and the shape."""
+        require_plain(case, "reinterpret")
+        if self._variant == "folded":
+            raise Unsupported("relax has no reinterpret that it could fold")
+        return self._answer("bitcast", (case.source, case.target), bits)
+
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Prepare a call that copies ``bits`` into one tensor and casts it into another."""
         require_plain(case, "astype")
         if self._variant == "folded":
             self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
             return partial(self.cast, case, bits)
-        return self._bound("cast", case.source, (case.target,), bits)
+        return self._bound("cast", (case.source, case.target), bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
         """Send bits through a loop that copies."""
-        return self._answer("copy", dtype, (dtype,), bits)
+        return self._answer("copy", (dtype, dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on TVM, without this project."""
         self.road(case)
-        script = self._script(f'a[i].astype("{DTYPES[case.target]}")', case, bits)
-        return script + print_loop(case.source, case.target)
+        pair = (case.source, case.target)
+        return self._script("cast", pair, case, bits) + print_loop(*pair)
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
         """Return a script that makes one chain on TVM, without this project."""
         [chain], [own] = company.chains, [*bits.values()]
-        casts = "".join(f'.astype("{_name(step.target)}")' for step in chain.steps)
-        ends = replace(case, target=chain.target)
-        script = self._script(f"a[i]{casts}", ends, own, f"{chain.id} on {company.road}")
+        script = self._script("cast", self._path(chain), f"{chain.id} on {company.road}", own)
         return script + print_loop(chain.source, chain.target)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a script that does a bitcast of a row on TVM, without this project."""
         if self._variant is not None or bits.ndim != 1:
             raise Unsupported("scripts of tvm do bitcasts of rows alone, in a loop of open length")
-        element = f'tirx.reinterpret("{_name(case.target)}", a[i])'
-        return self._script(element, case, bits) + print_tensor(case.target)
+        script = self._script("bitcast", (case.source, case.target), case, bits)
+        return script + print_tensor(case.target)
 
-    def _script(self, element: str, case: Case, bits: Bits, asked: str = "") -> str:
+    def _script(
+        self, operation: Operation, path: tuple[str, ...], asked: object, bits: Bits
+    ) -> str:
         """Return a script up to the statement that binds ``answers``."""
-        has_open_length, is_folded = self._variant is None, self._variant == "folded"
-        mask = mask_expression(case.target)
-        mask_statement = f"answers = answers{mask}\n" if mask else ""
-        return (HEADER + (FOLD if is_folded else COMPILE) + mask_statement).format(
-            version=self.version,
-            case=asked or case,
-            bits=bits_statement(case.source, bits),
-            modules="relax" if is_folded else "te, tirx" if has_open_length else "te",
-            source=_name(case.source),
-            target=_name(case.target),
-            element=element,
-            source_storage=format_named(case.source).storage,
-            target_storage=format_named(case.target).storage,
-            compiler=TARGET,
-            length='tirx.Var("n", "int64")' if has_open_length else "len(bits)",
-            arguments="n, " if has_open_length else "",
-            count="len(bits), " if has_open_length else "",
+        source, target = path[0], path[-1]
+        form = bits.shape if self._variant == "static" else None
+        body = FOLD if self._variant == "folded" else _loop(operation, path, form).text
+        modules = {None: "te, tirx", "static": "te", "folded": "relax"}[self._variant]
+        mask = mask_expression(target)
+        return (
+            HEADER.format(
+                version=self.version,
+                case=asked,
+                modules=modules,
+                bits=bits_statement(source, bits),
+                source=_name(source),
+                source_storage=format_named(source).storage,
+            )
+            + body.format(
+                target=_name(target), storage=format_named(target).storage, compiler=TARGET
+            )
+            + (f"answers = answers{mask}\n" if mask else "")
         )
 
-    def _answer(self, operation: Operation, source: str, path: Path, bits: Bits) -> Bits:
+    def _answer(self, operation: Operation, path: tuple[str, ...], bits: Bits) -> Bits:
         # A loop over the flat elements serves every shape: both operations work element by element.
         shape = bits.shape if self._variant == "static" else (bits.size,)
-        answer = self._bound(operation, source, path, bits.reshape(shape))()
+        answer = self._bound(operation, path, bits.reshape(shape))()
         return answer.reshape(bits.shape)
 
-    def _bound(self, operation: Operation, source: str, path: Path, bits: Bits) -> Bound:
+    def _bound(self, operation: Operation, path: tuple[str, ...], bits: Bits) -> Bound:
         is_static = self._variant == "static"
-        kernel = self._kernel(operation, source, path, bits.shape if is_static else None)
+        kernel = self._kernel(operation, path, bits.shape if is_static else None)
         counts = () if is_static else (bits.size,)
         # TVM needs memory aligned to 64 bytes, which numpy's seldom is.
-        x, content = self._tensor(source, bits.shape)
+        x, content = self._tensor(path[0], bits.shape)
         y, codes = self._tensor(path[-1], bits.shape)
         entry = format_named(path[-1])
 
@@ -232,28 +198,40 @@ class Tvm:
         return tensor, np.from_dlpack(memory).view(storage)[:count].reshape(shape)
 
     def _compile(
-        self, operation: Operation, source: str, path: Path, shape: Shape | None
-    ) -> Kernel:
-        names = [*map(_name, path)]
-        operations: Mapping[Operation, Callable[[Any], Any]] = {
-            "cast": lambda element: reduce(lambda x, to: x.astype(to), names, element),
-            "bitcast": lambda element: self._tirx.reinterpret(names[0], element),
-            "copy": lambda element: element,
-        }
-        # An open length is a separate argument, since TVM reads none from a tensor of int4.
-        counts = [] if shape is not None else [self._tirx.Var("n", "int64")]
-        lengths = tuple(counts) if shape is None else shape
-        a = self._te.placeholder(lengths, _name(source), "a")
+        self, operation: Operation, path: tuple[str, ...], shape: Shape | None
+    ) -> Function:
+        names = dict(self._names)
         try:
-            b = self._te.compute(lengths, lambda *index: operations[operation](a(*index)))
-            program = self._te.create_prim_func([*counts, a, b])
-            kernel: Kernel = self._tvm.compile(program, TARGET)["main"]
+            exec(_loop(operation, path, shape).once, names)
         except RuntimeError as error:
             if operation != "cast" or MISSING_CAST not in str(error):
                 raise
-            casts = " to ".join([DTYPES[source], *names])
+            casts = " to ".join(map(_name, path))
             raise Unsupported(f"TVM generates no code for {TARGET} that casts {casts}") from None
+        kernel: Function = names["kernel"]
         return kernel
+
+
+def _loop(operation: Operation, path: tuple[str, ...], shape: Shape | None) -> Steps:
+    """Return the steps that compile a loop and run it; an open length is an argument of its own.
+
+    TVM reads no length from a tensor of int4.
+    """
+    names, source = [*map(_name, path[1:])], _name(path[0])
+    element = "a(*i)" + "".join(f'.astype("{name}")' for name in names)
+    if operation != "cast":
+        element = "a(*i)" if operation == "copy" else f'tirx.reinterpret("{names[0]}", a(*i))'
+    is_open = shape is None
+    once = COMPILE.format(
+        length='n = tirx.Var("n", "int64")\n' if is_open else "",
+        shape="(n,)" if is_open else shape,
+        source=source,
+        element=element,
+        arguments="n, " if is_open else "",
+        compiler=TARGET,
+    )
+    run = f"kernel({'len(bits), ' if is_open else ''}x, y)\n"
+    return Steps(f'y, answers = tensor("{{target}}", "{{storage}}")\n{run}', once)
 
 
 class Folding:
@@ -304,12 +282,9 @@ content[:] = bits
 """
 
 COMPILE = """\
-n = {length}
-a = te.placeholder((n,), "{source}", "a")
-b = te.compute((n,), lambda i: {element})
+{length}a = te.placeholder({shape}, "{source}", "a")
+b = te.compute({shape}, lambda *i: {element})
 kernel = tvm.compile(te.create_prim_func([{arguments}a, b]), "{compiler}")["main"]
-y, answers = tensor("{target}", "{target_storage}")
-kernel({count}x, y)
 """
 
 FOLD = """\
@@ -321,6 +296,6 @@ with builder.function("main", []):
 with tvm.target.Target("{compiler}"):
     module = relax.transform.FoldConstant()(relax.transform.LegalizeOps()(builder.get()))
 y = module["main"].body.body.value
-content = y._create_view((len(bits) * np.dtype("{target_storage}").itemsize,), "uint8")
-answers = np.from_dlpack(content).view("{target_storage}")
+content = y._create_view((len(bits) * np.dtype("{storage}").itemsize,), "uint8")
+answers = np.from_dlpack(content).view("{storage}")
 """

@@ -15,12 +15,14 @@ import pytest
 
 from conformance.driver import BackendJudge
 from conformance.judging.subject import Settings
-from oracles.adapters.jax import DTYPES, OPERATIONS, VARIANTS, Jax, Request
+from oracles.adapters.jax import DTYPES, OPERATIONS, VARIANTS, Jax
+from oracles.adapters.scripted import Operation
 from oracles.adapters.stablehlo import Shape
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
 from reports.judgement import Judgement
 from specs.case_calls import call_of
+from specs.cases import Case
 from specs.formats import format_named, formats
 from specs.selection import case_named
 from tests.adapters.common import (
@@ -93,11 +95,8 @@ class TestArrayApi:
 
 class TestArrays:
     def test_bits_above_a_code_of_an_answer_are_dropped(self, oracle: Any) -> None:
-        def widened(x: Any) -> Any:
-            return np.asarray(x).view(np.uint8) | np.uint8(0xF0)
-
-        four_bits = oracle._roads.dtype("int4")
-        assert oracle._run(widened, "int4", np.zeros(1, four_bits)).tolist() == [0]
+        four_bits = np.asarray([-1], oracle.dtype("int4"))
+        assert oracle.patterns("int4", four_bits).tolist() == [0xF]
 
     def test_a_precision_is_reduced_by_a_function_of_its_own(self, oracle: Any) -> None:
         case = case_named("stablehlo-reduce-precision:1.20/float32/float32/bits:e5m10")
@@ -110,9 +109,8 @@ class TestArrays:
 
     def test_every_array_has_its_own_dtype(self, oracle: Any) -> None:
         for dtype in DTYPES:
-            x = oracle._roads.on_device(np.zeros(3, oracle._roads.dtype(dtype)))
-            function = oracle._roads.function(Request(None, dtype, dtype, (3,)))
-            assert function(x).dtype == oracle._roads.dtype(dtype)
+            bits = np.zeros(3, format_named(dtype).storage)
+            assert oracle.tensor(dtype, bits).dtype == oracle.dtype(dtype)
 
     def test_nothing_of_64_bits_is_narrowed(self, oracle: Any) -> None:
         wide = bits_of("int64", [1 << 62, (1 << 64) - 1])
@@ -136,7 +134,7 @@ for name in {names}:
 
 class TestPrograms:
     def test_one_program_serves_one_shape(self, jit: Any) -> None:
-        function = jit._roads.function
+        function = jit.made
         for patterns in ([1, 2], [3, 4], [5]):
             jit.cast(onnx_case("int32", "int8"), bits_of("int32", patterns))
         assert (function.cache_info().hits, function.cache_info().misses) == (1, 2)
@@ -153,11 +151,12 @@ class TestPrograms:
             kept.append({path.name for path in (tmp_path / "castigate" / "jax").glob("*/*-cache")})
         assert kept[0] == kept[1]
         names = sorted(name.partition("-")[0] for name in kept[0])
-        assert names == ["jit_convert_element_type"]
+        assert names == ["jit__lambda"]
 
     def test_a_loop_is_not_cut_by_the_number_of_processors(self, jit: Any) -> None:
-        x = jit._roads.on_device(some_patterns("float32", 1 << 20).view("float32"))
-        function = jit._roads.function(Request("convert", "float32", "float16", x.shape))
+        bits, case = some_patterns("float32", 1 << 20), onnx_case("float32", "float16")
+        x, steps = jit.tensor("float32", bits), jit.steps("cast", case, bits.shape)
+        function = jit.prepared(steps.once, bits.shape)["function"]
         text = function.lower(x).compile().as_text()
         assert "convert" in text
         assert "outer_dimension_partitions" not in text
@@ -178,13 +177,12 @@ class TestPrograms:
     def test_what_was_not_folded_is_unsupported(
         self, folded: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        roads = folded._roads
-        plain, lax = roads._eager, roads._jax.lax
+        plain = folded.function_text
 
-        def hidden(request: Request) -> Any:
-            return lambda x: plain(request)(lax.optimization_barrier(x))
+        def hidden(operation: Operation, case: Case, x: str) -> str:
+            return str(plain(operation, case, f"jax.lax.optimization_barrier({x})"))
 
-        monkeypatch.setattr(roads, "_eager", hidden)
+        monkeypatch.setattr(folded, "function_text", hidden)
         for target, left in (("float16", "convert"), ("bool", "compare")):
             with pytest.raises(Unsupported, match=f"did not fold .* left a {left}$"):
                 folded.cast(onnx_case("float32", target), bits_of("float32", FLOATS))

@@ -11,9 +11,8 @@ import pytest
 
 from conformance.families.chains.inputs import chain_inputs
 from conformance.families.reference import Reference
-from oracles.adapters.onnx_graph_casts import GraphCasts
 from oracles.adapters.onnx_models import ModelBuilder
-from oracles.adapters.onnx_optimizers import REWRITERS, OnnxOptimizer, Rewriter
+from oracles.adapters.onnx_optimizers import REWRITERS, GraphCasts, OnnxOptimizer, Rewriter
 from oracles.protocol import Bits, NotInstalled, Unsupported
 from specs.chains import Chain, Company, chain_named, chains_of, lossy
 from specs.selection import case_named

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from contextlib import suppress
-from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -14,6 +13,7 @@ import pytest
 
 from oracles.adapters.paddle import VARIANTS
 from oracles.adapters.paddle_tensors import Tensors
+from oracles.adapters.scripted import Steps
 from oracles.protocol import Unsupported, WithBitcast, WithCall
 from specs.formats import format_named
 from tests.adapters.common import bits_of, compared, onnx_case, some_patterns, view_case
@@ -63,7 +63,8 @@ class TestPrograms:
             static.cast(case, bits)
 
     def test_the_static_road_runs_a_program(self, static: Any) -> None:
-        static._programs.cast.cache_clear()
+        static.made.cache_clear()
+        static.prepared.cache_clear()
         to_static = static._paddle.jit.to_static
         with patch.object(static._paddle.jit, "to_static", wraps=to_static) as traced:
             for _ in range(2):
@@ -74,14 +75,14 @@ class TestPrograms:
     def test_the_executor_runs_a_program_on_a_tensor_of_the_dtype(
         self, executor: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        ran, real = [], executor._programs._executor.run
+        ran, real = [], executor._paddle.static.Executor.run
 
-        def recorded(program: Any, feed: Any, **more: Any) -> Any:
+        def recorded(self: Any, program: Any, feed: Any, **more: Any) -> Any:
             operations = [one.name() for one in program.global_block().ops]
             ran.append((operations, str(feed["x"]._dtype())))
-            return real(program, feed=feed, **more)
+            return real(self, program, feed=feed, **more)
 
-        monkeypatch.setattr(executor._programs._executor, "run", recorded)
+        monkeypatch.setattr(executor._paddle.static.Executor, "run", recorded)
         # 0.625 and 1.5: were the bytes fed as int8, they would come back as they are.
         case, bits = onnx_case("float8e4m3fn", "int8"), bits_of("float8e4m3fn", [0x32, 0x3C])
         assert executor.cast(case, bits).tolist() == [0, 1]
@@ -92,13 +93,14 @@ class TestPrograms:
         self, eager: Any, executor: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert compared(eager, executor, "int8", "int16") == ("conforms", "")
-        paddle = executor._paddle
+        steps = executor.steps
 
-        def doubled(x: Any, dtype: Any) -> Any:
-            return paddle.cast(x, dtype) + paddle.cast(x, dtype)
+        def doubled(*asked: Any) -> Steps:
+            right = steps(*asked)
+            return Steps(right.each + "y = y + y\n", right.once)
 
-        built = partial(executor._programs._build, doubled)
-        monkeypatch.setattr(executor._programs, "cast", built)
+        monkeypatch.setattr(executor, "steps", doubled)
+        executor.made.cache_clear()
         verdict, message = compared(eager, executor, "int8", "int16")
         assert verdict != "conforms"
         assert "255 of 256 inputs answer otherwise than on paddle:0" in message
@@ -109,7 +111,7 @@ class TestPrograms:
         def fail(*_: Any, **__: Any) -> None:
             raise RuntimeError("out of luck")
 
-        monkeypatch.setattr(executor._programs._executor, "run", fail)
+        monkeypatch.setattr(executor._paddle.static.Executor, "run", fail)
         with pytest.raises(RuntimeError, match="out of luck"):
             executor.cast(onnx_case("float32", "int8"), bits_of("float32", [0]))
         assert executor._paddle.in_dynamic_mode()

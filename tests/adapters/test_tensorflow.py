@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oracles.adapters.scripted import Steps
 from oracles.adapters.tensorflow import DTYPES, VARIANTS
 from oracles.protocol import Unsupported
 from specs.cases import Case
@@ -47,26 +48,28 @@ class TestFunctions:
             raise OutOfMemory
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(oracle, "_answer", failing)
+            patch.setattr(oracle, "made", failing)
             with pytest.raises(OutOfMemory):
                 oracle.cast(onnx_case("int8", "int16"), bits_of("int8", [1]))
 
     def test_one_function_serves_one_shape(self, oracle: Any) -> None:
-        if oracle._constants is not None:
+        if oracle._is_folded:
             pytest.skip("a constant is part of its function")
-        before = oracle._function.cache_info()
+        before = oracle.made.cache_info()
         for shape in ((17,), (17,), (18,)):
             oracle.cast(onnx_case("int32", "int8"), np.zeros(shape, np.uint32))
-        after = oracle._function.cache_info()
-        assert (after.hits - before.hits, after.misses - before.misses) == (1, 2)
+        after = oracle.made.cache_info()
+        built = 1 if oracle._variant is None else 2
+        assert (after.hits - before.hits, after.misses - before.misses) == (3 - built, built)
         assert after.maxsize is not None
 
     def test_only_one_road_is_compiled_by_xla(self, oracle: Any) -> None:
-        if oracle._constants is not None:
+        if oracle._is_folded:
             pytest.skip("TestFolding shows what becomes of constants")
-        function = oracle._function("cast", "float32", "float16", (3,))
+        steps = oracle.steps("cast", onnx_case("float32", "float16"), (3,))
+        function = oracle.prepared(steps.once, (3,)).get("function")
         if oracle._variant is None:
-            assert not hasattr(function, "function_def")
+            assert function is None
         else:
             must_compile = function.function_def.attr["_XlaMustCompile"].b
             assert must_compile == (oracle._variant == "xla")
@@ -80,7 +83,7 @@ class TestFunctions:
 class TestBitcasts:
     @pytest.mark.parametrize("shape", [(), (2, 3)])
     def test_only_xla_copies(self, oracle: Any, shape: tuple[int, ...]) -> None:
-        if oracle._constants is not None:
+        if oracle._is_folded:
             pytest.skip("a constant shares no memory")
         case = Case("tensorflow-bitcast", "2023", "float32", "int32")
         shared = oracle.bitcast_shares_memory(case, np.ones(shape, np.uint32))
@@ -118,7 +121,7 @@ class TestScripts:
         printed = [line for line in run_script(script) if "->" in line or line.startswith("0x")]
         assert printed == ["(2,) -> (2, 4)", "0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x8"]
         assert ("jit_compile=True" in script) == (oracle._variant in ("xla", "xla-folded"))
-        assert ("TensorProto" in script) == (oracle._constants is not None)
+        assert ("TensorProto" in script) == (oracle._is_folded)
 
 
 class GraphRecorder:
@@ -194,22 +197,27 @@ class TestFolding:
     def test_xla_computes_nothing(self, roads: dict[str | None, Any]) -> None:
         oracle = roads["xla-folded"]
         tensorflow, bits = oracle._tensorflow, np.arange(300, dtype=np.uint32)
-        dtype = tensorflow.int32
 
-        def cast(x: Any) -> Any:
-            return tensorflow.cast(x, "float8_e4m3fnuz")
+        def cast(constant: Any) -> Any:
+            return tensorflow.function(
+                lambda: tensorflow.cast(tensorflow.constant(constant), "float8_e4m3fnuz"),
+                autograph=False,
+                jit_compile=True,
+            )
 
-        assert oracle._constants.answer(cast, dtype, bits.reshape(1, -1)).shape == (1, 300)
+        row = bits.reshape(1, -1).view(np.int32)
+        assert oracle._folding.answer(cast(row)).shape == (1, 300)
         # XLA computes a row that counts from 0 at run time, and does not keep it as a constant.
         with pytest.raises(Unsupported, match=r"XLA did not fold this .* left a (iota|convert)$"):
-            oracle._constants.answer(cast, dtype, bits)
+            oracle._folding.answer(cast(row[0]))
 
-        def random(x: Any) -> Any:
+        @tensorflow.function(autograph=False, jit_compile=True)  # type: ignore[untyped-decorator]
+        def random() -> Any:
             uniform = tensorflow.random.stateless_uniform([300], [1, 2])
-            return tensorflow.cast(uniform, tensorflow.int32) + x
+            return tensorflow.cast(uniform, tensorflow.int32)
 
         with pytest.raises(Unsupported, match=r"XLA did not fold this"):
-            oracle._constants.answer(random, dtype, bits)
+            oracle._folding.answer(random)
 
     def test_a_folded_answer_can_differ_from_that_at_run_time(
         self, roads: dict[str | None, Any]
@@ -254,14 +262,18 @@ class TestFolding:
     ) -> None:
         pair = (roads[first], roads[second])
         assert compared(*pair, "int8", "int16") == ("conforms", "")
-        tensorflow, real = pair[1]._tensorflow, pair[1]._operation
+        real = pair[1].steps
 
-        def inverting(*request: Any) -> Any:
-            return lambda x: tensorflow.bitwise.invert(real(*request)(x))
+        def inverting(*asked: Any) -> Steps:
+            steps = real(*asked)
+            once = steps.once.replace("tf.cast(", "tf.bitwise.invert(tf.cast(")
+            return Steps(steps.each, once.replace('"int16")', '"int16"))'))
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pair[1], "_operation", inverting)
+            patch.setattr(pair[1], "steps", inverting)
+            pair[1].made.cache_clear()
             verdict, message = compared(*pair, "int8", "int16")
+        pair[1].made.cache_clear()
         assert verdict == "differs"
         assert message.startswith("256 of 256 inputs answer otherwise than on tensorflow:0")
 

@@ -137,13 +137,13 @@ class TestKnownShapes:
         self, roads: dict[str | None, Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         lengths = []
-        real = roads["static"]._te.placeholder
+        real = roads["static"]._names["te"].placeholder
 
         def recorded(shape: Any, *more: Any) -> Any:
             lengths.append(shape)
             return real(shape, *more)
 
-        monkeypatch.setattr(roads["static"]._te, "placeholder", recorded)
+        monkeypatch.setattr(roads["static"]._names["te"], "placeholder", recorded)
         roads["static"].cast(onnx_case("float32", "uint16"), np.zeros((2, 5), np.uint32))
         assert lengths == [(2, 5)]
 
@@ -164,10 +164,12 @@ class TestKnownShapes:
     ) -> None:
         pair = (roads[None], roads["static"])
         assert compared(*pair, "int8", "int16") == ("conforms", "")
-        real = pair[1]._te.compute
+        real = pair[1]._names["te"].compute
         roads["static"]._kernel.cache_clear()
         monkeypatch.setattr(
-            pair[1]._te, "compute", lambda shape, of: real(shape, lambda *at: of(*at) + of(*at))
+            pair[1]._names["te"],
+            "compute",
+            lambda shape, of: real(shape, lambda *at: of(*at) + of(*at)),
         )
         verdict, message = compared(*pair, "int8", "int16")
         roads["static"]._kernel.cache_clear()

@@ -1,0 +1,249 @@
+"""The base class of adapters that execute the lines of their own scripts.
+
+A script binds ``bits`` to patterns, ``x`` to a tensor of them, ``y`` to what the framework makes of
+it, and ``answers`` to the patterns in y. An adapter writes each of these as Python text. The text
+is compiled once per case, and kept: a cast executes it, and a reproduction script shows it.
+"""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from oracles.adapters.refusals import plain_road, require_plain
+from oracles.adapters.script_text import (
+    WIDTH,
+    bits_statement,
+    print_statement,
+    print_tensor,
+)
+from oracles.protocol import Bits
+from specs.cases import Case
+from specs.chains import Chain, Company
+
+Function = Callable[..., Any]
+Operation = Literal["cast", "bitcast", "copy"]
+"""What a function does to a tensor; a copy tells a broken adapter from a failing framework."""
+
+MODULE = "castigate_script"
+"""The name of the module that statements believe to be in."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The statements that bind y to what is made of x, after those that are executed ``once``."""
+
+    each: str
+    once: str = ""
+
+    @property
+    def text(self) -> str:
+        """All statements, as a script has them."""
+        return self.once + self.each
+
+
+def call_steps(expression: str, maker: str = "", options: str = "", names: str = "x") -> Steps:
+    """Return the steps of an expression in x; a framework's ``maker`` compiles it to a function."""
+    if not maker:
+        return Steps(f"y = {expression}\n")
+    arguments = f"lambda {names}: {expression}" + (f", {options}" if options else "")
+    once = f"function = {maker}({arguments})\n"
+    if len(once) > WIDTH:
+        once = f"function = {maker}(\n    {arguments}\n)\n"
+    return Steps(f"y = function({names})\n", once)
+
+
+def function_of(names: dict[str, Any], takes: str, statements: str, gives: str) -> Function:
+    """Compile statements to a function of the names that they take, in a namespace of its own."""
+    tree = ast.parse(f"def function({takes}):\n    return {gives}")
+    [definition] = tree.body
+    assert isinstance(definition, ast.FunctionDef)
+    definition.body[:0] = ast.parse(statements).body
+    found: dict[str, Function] = {}
+    exec(compile(tree, "<script>", "exec"), names, found)
+    return found["function"]
+
+
+class Scripted(ABC):
+    """Casts and bitcasts by the statements of scripts, which a subclass writes."""
+
+    name: str
+    version: str
+    header: str
+    """The first lines of a script, with places for `version` and `case`."""
+    results: str = "y"
+    """What a function of a tensor returns."""
+    operations: ClassVar[Mapping[Operation, str]]
+    """What refusals call each operation."""
+    target_first: tuple[Operation, ...] = ()
+    """The operations whose refusals name the target if both dtypes are missing."""
+    kept: ClassVar[int] = 1024
+    """The number of functions that are kept."""
+
+    def __init__(self, **imported: Any) -> None:
+        self.names = {"__name__": MODULE, "np": np, **imported}
+        self.prepared = lru_cache(self.kept)(self._prepare)
+        self.made = lru_cache(self.kept)(self._make)
+        self.into = lru_cache(None)(self._into)
+        self.out_of = lru_cache(None)(self._out_of)
+
+    @abstractmethod
+    def require_dtype(self, operation: Operation, dtype: str) -> None:
+        """Raise Unsupported for a dtype that an operation does not take."""
+
+    @abstractmethod
+    def tensor_text(self, dtype: str) -> str:
+        """Return the expression of a tensor of ``bits``."""
+
+    def input_text(self, dtype: str, bits: Bits) -> str:
+        """Return the expression of a script's tensor of these bits."""
+        return self.tensor_text(dtype)
+
+    @abstractmethod
+    def patterns_text(self, dtype: str) -> str:
+        """Return the expression of the patterns in the tensor ``y``."""
+
+    @abstractmethod
+    def steps(self, operation: Operation, case: Case, form: Hashable) -> Steps:
+        """Return the steps of an operation on a tensor of this form."""
+
+    def form_of(self, operation: Operation, case: Case, bits: Bits) -> Hashable:
+        """Return what the steps depend on besides the case: nothing, the rank or the shape."""
+        return None
+
+    def require_parameters(self, operation: Operation, case: Case) -> None:
+        """Raise Unsupported for a case with parameters that an operation has not."""
+        require_plain(case, self.operations.get(operation, operation))
+
+    def require(self, operation: Operation, case: Case) -> None:
+        """Raise Unsupported for a case that an operation does not take."""
+        self.require_parameters(operation, case)
+        for dtype in (case.source, case.target):
+            self.require_dtype(operation, dtype)
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case with one cast."""
+        return self.answer("cast", case, bits)
+
+    def answer(self, operation: Operation, case: Case, bits: Bits) -> Bits:
+        """Answer a case with one operation."""
+        return self.run(self.made(operation, case, self.form_of(operation, case, bits)), case, bits)
+
+    def run(self, make: Function, case: Case, bits: Bits) -> Bits:
+        """Return the patterns in what a function makes of a tensor."""
+        return self.patterns(case.target, make(self.tensor(case.source, bits)))
+
+    def identity(self, dtype: str, bits: Bits) -> Bits:
+        """Send bits through a tensor of the dtype."""
+        self.require_dtype("copy", dtype)
+        return self.patterns(dtype, self.tensor(dtype, bits)).copy()
+
+    def tensor(self, dtype: str, bits: Bits) -> Any:
+        """Return a tensor of patterns."""
+        return self.into(dtype)(bits)
+
+    def patterns(self, dtype: str, tensor: Any) -> Bits:
+        """Return the patterns in a tensor, as an array even if its rank is 0."""
+        return np.asarray(self.out_of(dtype)(tensor))
+
+    def road(self, case: Case) -> str:
+        """Return the pair: a cast has no parameters that cases vary."""
+        self.require("cast", case)
+        return f"{case.source}->{case.target}"
+
+    def bitcast_road(self, case: Case) -> str:
+        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        return plain_road(case, self.operations["bitcast"])
+
+    def reproduce(self, case: Case, bits: Bits) -> str:
+        """Return a script that casts, without this project."""
+        self.require("cast", case)
+        steps = self.steps("cast", case, self.form_of("cast", case, bits))
+        script = self.script(case, (case.source, case.target), steps, bits)
+        return script + print_statement(case.source, case.target, bits)
+
+    def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
+        """Return a script that reinterprets bits, without this project."""
+        for dtype in (case.source, case.target):
+            self.require_dtype("bitcast", dtype)
+        steps = self.steps("bitcast", case, self.form_of("bitcast", case, bits))
+        return self.script(case, (case.source, case.target), steps, bits) + print_tensor(
+            case.target
+        )
+
+    def script(self, asked: object, pair: tuple[str, str], steps: Steps, bits: Bits) -> str:
+        """Return a script up to the statement that binds ``answers``."""
+        source, target = pair
+        return (
+            self.header.format(version=self.version, case=asked)
+            + f"{bits_statement(source, bits)}\n"
+            + f"x = {self.input_text(source, bits)}\n"
+            + steps.text
+            + f"answers = {self.patterns_text(target)}\n"
+        )
+
+    def _prepare(self, once: str, form: Hashable) -> dict[str, Any]:
+        """Return the names that steps find, after the statements that are executed once."""
+        names = dict(self.names)
+        exec(once, names)
+        return names
+
+    def _make(self, operation: Operation, case: Case, form: Hashable) -> Function:
+        """Compile the steps of a case to a function of x."""
+        self.require_parameters(operation, case)
+        order = -1 if operation in self.target_first else 1
+        for dtype in (case.source, case.target)[::order]:
+            self.require_dtype(operation, dtype)
+        steps = self.steps(operation, case, form)
+        return function_of(self.prepared(steps.once, form), "x", steps.each, self.results)
+
+    def _into(self, dtype: str) -> Function:
+        return function_of(self.names, "bits", "", self.tensor_text(dtype))
+
+    def _out_of(self, dtype: str) -> Function:
+        return function_of(self.names, "y", "", self.patterns_text(dtype))
+
+
+class Chained(Scripted):
+    """Also makes chains of casts, all of a company in one function."""
+
+    chain_roads: tuple[str, ...]
+
+    @abstractmethod
+    def cast_text(self, case: Case, x: str) -> str:
+        """Return the expression of a cast of an expression."""
+
+    @abstractmethod
+    def chain_steps(self, road: str, names: str, ends: str) -> Steps:
+        """Return the steps that bind y to the ends, expressions in these names."""
+
+    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
+        """Answer chains with one cast after another, all in one function."""
+        pairs = [*zip(company.chains, bits.values(), strict=True)]
+        tensors = [self.tensor(chain.source, own) for chain, own in pairs]
+        names = [f"x{number}" for number in range(len(tensors))]
+        ends = [self._end(chain, name) for chain, name in zip(company.chains, names, strict=True)]
+        steps = self.chain_steps(company.road, ", ".join(names), f"({', '.join(ends)},)")
+        make = function_of(self._prepare(steps.once, None), ", ".join(names), steps.each, "y")
+        found = zip(company.chains, make(*tensors), strict=True)
+        return [self.patterns(chain.target, end).copy() for chain, end in found]
+
+    def _end(self, chain: Chain, name: str) -> str:
+        for step in chain.steps:
+            self.require("cast", step)
+            name = self.cast_text(step, name)
+        return name
+
+    def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
+        """Return a script that makes one chain, without this project."""
+        [chain], [own] = company.chains, [*bits.values()]
+        steps = self.chain_steps(company.road, "x", self._end(chain, "x"))
+        ends = (chain.source, chain.target)
+        script = self.script(f"{chain.id} on {company.road}", ends, steps, own)
+        return script + print_statement(*ends, own)
