@@ -151,7 +151,8 @@ def test_judges_import_no_process_no_backend_and_no_clock() -> None:
 def test_frameworks_are_imported_by_their_adapter_alone_and_late() -> None:
     code = (
         "import sys, conformance.commands.main, conformance.pytest_plugin.plugin,"
-        "oracles.adapters.ort, oracles.adapters.torch, oracles.adapters.onnx, oracles.adapters.ml_dtypes;"
+        "oracles.adapters.ort, oracles.adapters.torch, oracles.adapters.onnx,"
+        "oracles.adapters.ml_dtypes;"
         f"print([name for name in {HEAVY} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -95,7 +95,7 @@ def junit_cases(path: Path) -> list[tuple[str | None, list[str], list[str]]]:
 def shown(output: str) -> list[str]:
     """The lines of an output without times, progress, and the line of code that skips an item."""
     output = re.sub(r"^castigate: [\d,]+ of [\d,]+ judged, .*\n+", "", output, flags=re.MULTILINE)
-    lines = re.sub(r"in \d+\.\d+s", "", output).splitlines()
+    lines = re.sub(r"in \d+\.\d+s( \([\d:]+\))?", "", output).splitlines()
     return [re.sub(r"items\.py:\d+", "items.py", line).strip("= ") for line in lines if line]
 
 
