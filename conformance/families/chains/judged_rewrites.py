@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from conformance.families.chains.removable_casts import FOLDER, RemovableCast
+from specs.errors import CastigateError
 from specs.model.strict_model import StrictModel
 from specs.release import VERSION
 
@@ -47,5 +48,11 @@ def write_rewrites(every: RewrittenChains, folder: Path) -> Path:
 
 @cache
 def judged_rewrites() -> RewrittenChains:
-    """Read what the lab found."""
-    return RewrittenChains.model_validate_json((FOLDER / FILE).read_bytes())
+    """Read what the lab found; CastigateError, with what to do, if nothing is shipped."""
+    path = FOLDER / FILE
+    if not path.exists():
+        raise CastigateError(
+            f"{FILE} is not shipped; docs/rewrites.md has what was found, and in a checkout"
+            " `python -m lab.removable rewrites` makes it anew"
+        )
+    return RewrittenChains.model_validate_json(path.read_bytes())
