@@ -52,7 +52,7 @@ FAMILIES = (
         ("quantize", "dequantize", "dynamic-quantize"),
         judge="conformance.families.quantization.judge:judge_quantization",
         explain="conformance.families.quantization.explanation:explain",
-        says="conformance.families.quantization.ways:says",
+        says="conformance.families.quantization.wrongs:says",
         tensors="conformance.families.quantization.recorded:TENSORS",
     ),
     Family(

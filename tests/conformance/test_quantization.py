@@ -13,7 +13,7 @@ import pytest
 from conformance.families.quantization.dynamic import dynamic_inputs
 from conformance.families.quantization.kernels import quantize as answer_rightly
 from conformance.families.quantization.kernels import spread
-from conformance.families.quantization.ways import IN_OTHER_TENSORS, SAYS, says
+from conformance.families.quantization.wrongs import IN_OTHER_TENSORS, SAYS, says
 from oracles.backend.replies import Declined, Reply, attempt
 from oracles.protocol import Unsupported
 from reports.grading.allowed_answers import Expectations

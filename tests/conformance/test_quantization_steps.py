@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from conformance.families.quantization.kernels import quantize as answer_rightly
-from conformance.families.quantization.ways import says
+from conformance.families.quantization.wrongs import says
 from reports.problems import WrongQuantized
 from specs.cases import Case
 from tests.conformance.test_quantization import (

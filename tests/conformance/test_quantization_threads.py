@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from conformance.families.quantization.kernels import expect
-from conformance.families.quantization.ways import followed_ways
+from conformance.families.quantization.wrongs import followed_ways
 from specs.formats import format_named
 from specs.quantization_ruling import formula
 from specs.selection import case_named

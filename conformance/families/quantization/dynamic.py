@@ -22,7 +22,7 @@ from conformance.families.quantization.grading import (
     grade,
     rule_of,
 )
-from conformance.families.quantization.ways import followed_ways
+from conformance.families.quantization.wrongs import followed_ways
 from conformance.judging.asking import Ask
 from conformance.judging.scripts import script_of
 from conformance.judging.subject import Subject

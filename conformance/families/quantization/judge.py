@@ -35,7 +35,7 @@ from conformance.families.quantization.inputs import (
     telling_requests,
     tensors_of_element,
 )
-from conformance.families.quantization.ways import IN_OTHER_TENSORS, followed_ways
+from conformance.families.quantization.wrongs import IN_OTHER_TENSORS, followed_ways
 from conformance.judging.asking import Ask, ask
 from conformance.judging.scripts import script_of
 from conformance.judging.subject import Subject

@@ -1,0 +1,370 @@
+"""The codes that a backend gives which quantizes in another way than the formula, on whole arrays.
+
+A ``Way`` says in what it differs. Fake quantization multiplies the limits of codes by the scale and
+finds where x lies between them. Dequantization may round codes, scales and their difference to the
+dtype of the result before it multiplies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.families.quantization.kernels import (
+    ANY_NAN,
+    NAN_CODES,
+    Floats,
+    code_of_outcome,
+    codes_of,
+    nearest,
+    rounded_by,
+    values_of,
+)
+from oracles.protocol import Bits
+from specs.formats import Format, format_named
+from specs.model.quantization_entry import Situation
+from specs.pair_conditions import value_of
+from specs.quantization_ruling import Formula
+
+Rounding = Literal["even", "away", "up", "toward-zero", "down"]
+ZeroPoint = Literal["added", "before-rounding", "after-limits", "left-out", "other-sign", "scaled"]
+Ends = Literal[
+    "limited", "wrapped", "without-lowest", "other-saturate", "by-int32", "nan", "carried-to-nan",
+    "truncated-nan-saturated",
+]  # fmt: skip
+Infinities = Literal["saturated", "infinite", "nan", "positive-nan"]
+Nans = Literal["zero", "max", "max-of-sign", "lowest", "positive", "negative"]
+Between = Literal["divided", "multiplied"]
+"""How fake quantization turns x into steps: by a division, or by a product and an offset."""
+ROUNDINGS: Mapping[Rounding, Callable[[Floats], Floats]] = {
+    "even": np.rint,
+    "away": lambda values: np.copysign(np.floor(np.abs(values) + 0.5), values),
+    "up": lambda values: np.floor(values + 0.5),
+    "toward-zero": np.trunc,
+    "down": np.floor,
+}
+
+
+@dataclass(frozen=True)
+class Way:
+    """The differences from the formula; a field that is None does not differ.
+
+    ``layout`` names another assignment of scales and zero points to elements, from the judge.
+    """
+
+    precision: str | None = None
+    is_reciprocal: bool | None = None
+    rounding: Rounding | None = None
+    zero: ZeroPoint | None = None
+    ends: Ends | None = None
+    is_flushed: bool | None = None
+    layout: str | None = None
+    infinities: Infinities | None = None
+    nans: Nans | None = None
+    rounds_operands: bool | None = None
+    between: Between | None = None
+    overflows_limits: bool | None = None
+    steps: str | None = None
+    flushes_products: bool | None = None
+    truncates_subnormals: bool | None = None
+    carries_twice: bool | None = None
+    narrows_quotients: bool | None = None
+
+    @property
+    def differences(self) -> dict[str, Any]:
+        """The fields in which it differs."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def joined(self, other: Way) -> Way | None:
+        """Both differences together; None if they are about the same thing."""
+        more = other.differences
+        return None if self.differences.keys() & more.keys() else replace(self, **more)
+
+
+UNSETTLED = -5
+"""Stands for a pattern that depends on how a system treats a NaN or an infinity."""
+
+
+def simulate(
+    rules: Formula, way: Way, x: Bits, scale: Bits, zero: Bits | None
+) -> NDArray[np.int64]:
+    """The patterns that a way gives; ``ANY_NAN`` for a NaN, ``UNSETTLED`` where it defines none."""
+    factor = values_of(rules.scale, scale)
+    if way.is_flushed:
+        smallest = 2.0**rules.scale.lowest_exponent
+        factor = np.where(np.abs(factor) < smallest, 0.0, factor)
+    values = values_of(rules.source, x)
+    if way.is_flushed and way.nans:
+        values = np.where(np.abs(values) < 2.0**rules.source.lowest_exponent, 0.0, values)
+    codes = rules.source if rules.operation == "dequantize" else rules.target
+    offset = np.zeros(x.shape) if zero is None else values_of(codes, zero)
+    if way.zero == "left-out":
+        offset = np.zeros(x.shape)
+    if way.zero == "other-sign":
+        size = float(1 << codes.bits)
+        is_upper = offset < 0 if codes.is_signed else offset >= size / 2
+        offset = np.where(is_upper, offset + (size if codes.is_signed else -size), offset)
+    if rules.operation == "dequantize":
+        return _dequantized(rules, way, values, factor, offset)
+    found = _quantized(rules, way, values, factor, offset)
+    if way.nans != "max-of-sign":
+        return found
+    is_negative = x & rules.source.sign_bit != 0
+    largest = np.where(is_negative, rules.target.lowest_code, rules.target.max_code)
+    return np.where(np.isnan(values), largest, found)
+
+
+def _quantized(
+    rules: Formula, way: Way, x: Floats, scale: Floats, offset: Floats
+) -> NDArray[np.int64]:
+    target = rules.target
+    fmt = format_named(way.precision) if way.precision else rules.precision
+    if way.rounds_operands:
+        x, scale = rounded_in(fmt, x), rounded_in(fmt, scale)
+    quotient = rounded_in(fmt, x * rounded_in(fmt, 1 / scale) if way.is_reciprocal else x / scale)
+    if way.narrows_quotients:
+        quotient = rounded_in(format_named("float16"), quotient)
+    if way.carries_twice:
+        quotient = carried_twice(fmt, x / scale, quotient)
+    if not target.is_integral:
+        return _float_codes(rules, way, quotient)
+    low, high = float(value_of(target, target.lowest_code)), largest_of(target)
+    round_to = ROUNDINGS[way.rounding or "even"]
+    if way.between:
+        largest = largest_of(rules.scale) if way.overflows_limits else np.inf
+        total = between_limits(way.between, largest, x, scale, offset, (low, high))
+    elif way.zero == "before-rounding":
+        total = round_to(rounded_in(fmt, quotient + offset))
+    elif way.zero == "after-limits":
+        total = np.clip(round_to(quotient), low, high) + offset
+    else:
+        total = round_to(quotient) + offset
+    if way.ends == "by-int32":
+        # Processors convert values beyond int32 to the smallest int32; then sums wrap.
+        whole = np.where(np.abs(round_to(quotient)) < 2.0**31, round_to(quotient), -(2.0**31))
+        total = np.mod(whole + offset + 2.0**31, 2.0**32) - 2.0**31
+    if way.ends == "without-lowest":
+        low += 1
+    if way.ends == "wrapped" or way.zero == "after-limits":
+        finite = np.abs(total) < 2.0**62
+        codes = np.where(finite, total, 0).astype(np.int64) & target.mask
+        return np.where(finite, codes, UNSETTLED)
+    codes = codes_of(target, np.clip(np.nan_to_num(total, nan=0.0), low, high), total < 0)
+    nan = {"zero": 0, "max": target.max_code}.get(way.nans or "", UNSETTLED)
+    return np.where(np.isnan(total), nan, codes)
+
+
+def _float_codes(rules: Formula, way: Way, quotient: Floats) -> NDArray[np.int64]:
+    """Patterns of small floats; values out of the target's range become what the rules require."""
+    target = rules.target
+    rounded = (truncated_subnormals if way.truncates_subnormals else nearest)(target, quotient)
+    is_out = ~(np.abs(rounded) <= largest_of(target))
+    is_negative = quotient < 0
+    codes = codes_of(target, np.where(is_out, 0.0, rounded), np.signbit(quotient))
+    due = rules.outcome("saturation", "out-of-range").best == "saturated"
+    saturates = due != (way.ends == "other-saturate")
+    largest = np.where(is_negative, target.lowest_code, target.max_code)
+    infinite = _infinite(target, is_negative)
+    ends = largest if saturates else infinite
+    magnitude = np.abs(quotient)
+    match way.ends:
+        case "nan":
+            ends = np.full(codes.shape, ANY_NAN)
+        case "carried-to-nan":  # Only rounding puts them out of range.
+            ends = np.where(magnitude < _beyond(target), ANY_NAN, ends)
+        case "truncated-nan-saturated":  # Truncated, they have the bits of a NaN.
+            is_beside = (magnitude >= np.abs(rounded)) & (np.abs(rounded) < _beyond(target))
+            ends = np.where(is_beside, largest, ends)
+    codes = np.where(is_out, ends, codes)
+    # The result for an infinity differs between versions; it holds unless the way changes it.
+    for negative in (False, True) if rules.casts else ():
+        code = code_of_cast(rules, "infinite", negative) if saturates == due else UNSETTLED
+        codes = np.where(np.isinf(quotient) & (is_negative == negative), code, codes)
+    if way.infinities:
+        kept = {"saturated": largest, "infinite": infinite}
+        nan = NAN_CODES["+" if way.infinities == "positive-nan" else "any"]
+        ends = kept.get(way.infinities, np.full(codes.shape, nan))
+        codes = np.where(np.isinf(quotient), ends, codes)
+    return np.where(np.isnan(quotient), _nans(rules, way, np.signbit(quotient)), codes)
+
+
+def code_of_cast(rules: Formula, situation: Situation, is_negative: bool) -> int:
+    """The pattern that an infinity or a NaN becomes by the tables of the cast."""
+    return code_of_outcome(rules.cast_of(situation, is_negative=is_negative).strictest)
+
+
+def _nans(rules: Formula, way: Way, is_negative: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The patterns that NaNs of each sign become."""
+    target = rules.target
+    codes = {
+        "zero": 0,
+        "max": target.max_code,
+        "lowest": target.lowest_code,
+        "positive": NAN_CODES["+"],
+        "negative": NAN_CODES["-"],
+    }
+    positive = negative = codes.get(way.nans or "", UNSETTLED)
+    if way.nans is None and way.ends == "other-saturate":
+        positive = negative = ANY_NAN  # Only one of the two tables has a sign.
+    elif way.nans is None and rules.casts:
+        positive, negative = (code_of_cast(rules, "nan", each) for each in (False, True))
+    return np.where(is_negative, negative, positive)
+
+
+def _beyond(target: Format) -> float:
+    """The power of two above all values of a target."""
+    return 2.0 ** (math.frexp(largest_of(target))[1])
+
+
+def _infinite(target: Format, is_negative: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The patterns of infinities; of NaNs in a target without them."""
+    if not target.entry.infinity:
+        return np.full(is_negative.shape, ANY_NAN)
+    return target.infinity_code | np.where(is_negative, target.sign_bit, 0)
+
+
+def _dequantized(
+    rules: Formula, way: Way, x: Floats, scale: Floats, offset: Floats
+) -> NDArray[np.int64]:
+    source, target = rules.source, rules.target
+    difference = x - offset
+    if way.ends == "wrapped" and source.is_integral:
+        wrapped = np.nan_to_num(difference).astype(np.int64) & source.mask
+        difference = values_of(source, wrapped)
+    fmt = format_named(way.precision) if way.precision else target
+    if way.steps:
+        product = product_by_steps(STEPS[way.steps], target, x, scale, offset)
+    elif way.zero == "scaled":
+        product = rounded_in(fmt, x * scale) - rounded_in(fmt, offset * scale)
+    elif way.precision or way.rounds_operands:
+        product = rounded_in(fmt, rounded_in(fmt, difference) * rounded_in(fmt, scale))
+    else:
+        product = difference * scale
+    if way.rounding == "toward-zero":
+        rounded = rounded_by(np.trunc, target, product)
+    else:
+        rounded = rounded_in(target, product)
+    if way.flushes_products:
+        rounded = np.where(np.abs(rounded) < 2.0**target.lowest_exponent, 0.0, rounded)
+    finite = np.isfinite(rounded)
+    codes = codes_of(target, np.where(finite, rounded, 0.0), np.signbit(product))
+    codes = np.where(np.isinf(rounded), _infinite(target, product < 0), codes)
+    return np.where(np.isnan(rounded), ANY_NAN, codes)
+
+
+Rounded = Callable[[Format, Floats], Floats]
+
+
+def largest_of(fmt: Format) -> float:
+    """The largest value of a dtype."""
+    return float(value_of(fmt, fmt.max_code))
+
+
+def rounded_in(fmt: Format, values: Floats) -> Floats:
+    """Values rounded to a format, with infinities beyond its range."""
+    return values if fmt.name == "float64" else _limited(fmt, nearest(fmt, values))
+
+
+def up_from_odd(fmt: Format, values: Floats) -> Floats:
+    """Values rounded to a format: to the nearest from odd patterns, else toward zero."""
+
+    def rounded(units: Floats) -> Floats:
+        lower = np.trunc(units)
+        return lower + np.where(lower % 2 == 1, np.trunc(2 * (units - lower)), 0.0)
+
+    magnitudes = np.abs(rounded_in(format_named("float32"), values))
+    return _limited(fmt, np.copysign(rounded_by(rounded, fmt, magnitudes), values))
+
+
+def truncated_subnormals(fmt: Format, values: Floats) -> Floats:
+    """Values rounded to the bits of normal ones; subnormals are then truncated to their bits."""
+    unit = 2.0 ** (fmt.lowest_exponent - fmt.entry.mantissa)
+    significand, exponent = np.frexp(values)
+    bits = fmt.entry.mantissa + 1
+    rounded = np.ldexp(np.rint(np.ldexp(significand, bits)), exponent - bits)
+    whole = np.where(np.abs(values) < unit, 0.0, np.trunc(rounded / unit) * unit)
+    is_subnormal = np.abs(values) < 2.0**fmt.lowest_exponent
+    return np.where(is_subnormal, np.copysign(whole, values), nearest(fmt, values))
+
+
+def carried_twice(fmt: Format, exact: Floats, rounded: Floats) -> Floats:
+    """Rounded values; subnormals that rounded up to a power of two are doubled."""
+    is_power = np.frexp(np.abs(rounded))[0] == 0.5
+    is_carried = is_power & (np.abs(rounded) > np.abs(exact))
+    return np.where(is_carried & (np.abs(rounded) < 2.0**fmt.lowest_exponent), 2, 1) * rounded
+
+
+def _limited(fmt: Format, rounded: Floats) -> Floats:
+    return np.where(np.abs(rounded) > largest_of(fmt), np.copysign(np.inf, rounded), rounded)
+
+
+def _kept(_: Format, values: Floats) -> Floats:
+    return values
+
+
+class Steps(NamedTuple):
+    """How dequantization rounds codes and zero points, scales, differences, and products."""
+
+    codes: Rounded
+    scale: Rounded
+    difference: Rounded
+    product: Rounded
+
+
+STEPS: Mapping[str, Steps] = {
+    "rounds-each-step": Steps(rounded_in, rounded_in, rounded_in, rounded_in),
+    "rounds-each-step-up-from-odd": Steps(up_from_odd, up_from_odd, up_from_odd, up_from_odd),
+    "rounds-operands": Steps(rounded_in, rounded_in, _kept, rounded_in),
+    "rounds-operands-up-from-odd": Steps(up_from_odd, up_from_odd, _kept, up_from_odd),
+    "rounds-codes-up-from-odd": Steps(up_from_odd, rounded_in, _kept, rounded_in),
+}
+"""Ways to dequantize by what they round to the dtype of the result."""
+
+
+def product_by_steps(
+    steps: Steps, fmt: Format, codes: Floats, scale: Floats, zero: Floats
+) -> Floats:
+    """The products of differences and scales in a format."""
+    difference = steps.difference(fmt, steps.codes(fmt, codes) - steps.codes(fmt, zero))
+    return steps.product(fmt, difference * steps.scale(fmt, scale))
+
+
+def between_limits(
+    how: Between,
+    largest: float,
+    x: Floats,
+    scale: Floats,
+    zero: Floats,
+    limits: tuple[float, float],
+) -> Floats:
+    """Codes by fake quantization in float32; results that are not finite become 0.
+
+    A limit times the scale becomes infinite if it is beyond ``largest``.
+    """
+    fmt = format_named("float32")
+    low, high = limits
+    count = high - low
+    x, scale = rounded_in(fmt, x), rounded_in(fmt, scale)
+    first, last = (rounded_in(fmt, scale * rounded_in(fmt, end - zero)) for end in limits)
+    first, last = (
+        np.where(np.abs(end) > largest, np.copysign(np.inf, end), end) for end in (first, last)
+    )
+    span = rounded_in(fmt, last - first)
+    if how == "multiplied":
+        factor = rounded_in(fmt, count / span)
+        inside = rounded_in(fmt, np.minimum(np.maximum(x, first), last) * factor)
+        steps = rounded_in(fmt, inside - rounded_in(fmt, first * factor))
+        found = np.rint(steps) + low
+        return np.where(np.isfinite(found), found, 0.0)
+    place = rounded_in(fmt, rounded_in(fmt, x - first) / span)
+    steps = np.rint(rounded_in(fmt, place * count))
+    inside = rounded_in(fmt, rounded_in(fmt, rounded_in(fmt, steps / count) * count) + low)
+    is_low, is_high = x <= np.minimum(first, last), x > np.maximum(first, last)
+    found = np.where(is_low, low, np.where(is_high, high, inside))
+    return np.where(np.isfinite(found), np.trunc(found), 0.0)

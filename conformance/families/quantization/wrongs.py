@@ -1,0 +1,539 @@
+"""What a backend may do instead when it quantizes, a row each, and the search among the rows.
+
+A row differs from the formula in one thing. Two or three are joined where nothing simpler explains
+the answers. Rows explain answers if they give every one of them, right or wrong. The treatment of
+infinities and NaNs is independent of this. So it is found from the answers to these alone, and
+added to any other row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.families.quantization.kernels import NAN_CODES, values_of
+from conformance.families.quantization.simulation import UNSETTLED, Way, code_of_cast, simulate
+from oracles.protocol import Bits
+from reports.grading.allowed_answers import is_nan
+from specs.formats import Format
+from specs.model.quantization_entry import Step
+from specs.quantization_ruling import Formula
+
+FEW = 128
+"""The size of each half of the sample on which a way is tried first."""
+
+
+class Asked(NamedTuple):
+    """What is asked: a formula, the layouts that a tensor may be taken for, and the precision.
+
+    If the case names a precision, a way that divides in the scale's precision ignores it.
+    """
+
+    rules: Formula
+    layouts: frozenset[str]
+    names_precision: bool
+
+    @property
+    def is_decoding(self) -> bool:
+        """Whether codes become numbers."""
+        return self.rules.operation == "dequantize"
+
+    @property
+    def has_integers(self) -> bool:
+        """Whether codes are integers, and not small floats."""
+        return (self.rules.source if self.is_decoding else self.rules.target).is_integral
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """What a backend may do instead: its name, the sentence of a finding, the way, and where."""
+
+    name: str
+    says: str
+    way: Way
+    applies: Callable[[Asked], bool] = lambda _: True
+
+
+def _in_layout(name: str, says: str) -> Wrong:
+    return Wrong(name, says, Way(layout=name), lambda asked: name in asked.layouts)
+
+
+def _in_precision(precision: str) -> Iterator[Wrong]:
+    """Another precision than the one that is due, or the scale's where a case names one."""
+
+    def ignores(asked: Asked) -> bool:
+        return asked.names_precision and asked.rules.scale.name == precision
+
+    def is_other(asked: Asked) -> bool:
+        return not ignores(asked) and asked.rules.precision.name != precision
+
+    way, says = Way(precision=precision), f"in {precision}, not in the precision that is due"
+    yield Wrong("ignores-precision", "ignores `precision` when it quantizes", way, ignores)
+    yield Wrong(
+        f"divides-in-{precision}",
+        f"divides {says}",
+        way,
+        lambda asked: _encodes(asked) and is_other(asked),
+    )
+    yield Wrong(
+        f"multiplies-in-{precision}",
+        f"multiplies {says}",
+        way,
+        lambda asked: _decodes(asked) and is_other(asked),
+    )
+
+
+def _decodes(asked: Asked) -> bool:
+    return asked.is_decoding
+
+
+def _decodes_to_floats(asked: Asked) -> bool:
+    return asked.is_decoding and not asked.rules.target.is_integral
+
+
+def _encodes(asked: Asked) -> bool:
+    return not asked.is_decoding
+
+
+def _encodes_floats(asked: Asked) -> bool:
+    return not asked.is_decoding and not asked.has_integers
+
+
+def _encodes_integers(asked: Asked) -> bool:
+    return not asked.is_decoding and asked.has_integers
+
+
+def _encodes_signed(asked: Asked) -> bool:
+    return _encodes_integers(asked) and asked.rules.target.is_signed
+
+
+def _divides_integers(asked: Asked) -> bool:
+    """Whether an x is never infinite, but a quotient may be."""
+    return _encodes_floats(asked) and asked.rules.source.is_integral
+
+
+OF_INFINITIES = (
+    Wrong(
+        "saturates-infinities",
+        "turns infinities into the largest values when it quantizes",
+        Way(infinities="saturated"),
+        _divides_integers,
+    ),
+    Wrong(
+        "makes-infinities-nan",
+        "turns infinities into NaN when it quantizes",
+        Way(infinities="nan"),
+        _divides_integers,
+    ),
+    Wrong(
+        "keeps-infinities",
+        "keeps infinities when it quantizes",
+        Way(infinities="infinite"),
+        _divides_integers,
+    ),
+)
+OF_INFINITIES_AS_NANS = (
+    OF_INFINITIES[0],
+    Wrong(
+        "loses-the-sign-of-infinities",
+        "gives one NaN for infinities of both signs when it quantizes",
+        Way(infinities="positive-nan"),
+    ),
+)
+"""Where infinities are to become NaNs of their signs."""
+OF_NANS = (
+    Wrong("makes-nans-zero", "turns NaN into zero when it quantizes", Way(nans="zero")),
+    Wrong(
+        "makes-nans-the-largest",
+        "turns NaN into the largest value when it quantizes",
+        Way(nans="max"),
+    ),
+    Wrong(
+        "makes-nans-the-largest-of-their-sign",
+        "turns NaN into the largest value of its sign when it quantizes",
+        Way(nans="max-of-sign"),
+    ),
+    Wrong(
+        "makes-nans-the-lowest",
+        "turns NaN into the lowest value when it quantizes",
+        Way(nans="lowest"),
+    ),
+    Wrong(
+        "loses-the-sign-of-nans",
+        "gives one NaN for NaNs of both signs when it quantizes",
+        Way(nans="positive"),
+    ),
+    Wrong(
+        "makes-nans-negative",
+        "gives a negative NaN for NaNs of both signs when it quantizes",
+        Way(nans="negative"),
+    ),
+)
+ZEROS = Wrong(
+    "gives-zeros-of-the-other-sign",
+    "gives zeros of the wrong sign when it quantizes",
+    Way(),
+)
+"""Codes are compared without the signs of zeros."""
+WRONGS = (
+    _in_layout("takes-one-scale", "takes the first scale for all elements"),
+    _in_layout("takes-another-axis", "takes the scales along another axis"),
+    _in_layout("takes-blocks-of-another-size", "takes blocks of another size"),
+    _in_layout(
+        "repeats-scales-in-turn",
+        "repeats the row of scales instead of each scale in its block",
+    ),
+    *(row for each in ("float32", "float64", "float16", "bfloat16") for row in _in_precision(each)),
+    Wrong(
+        "treats-subnormal-scales-as-zero",
+        "treats subnormal scales as zero",
+        Way(is_flushed=True),
+    ),
+    Wrong("leaves-out-zero-points", "leaves out the zero point", Way(zero="left-out")),
+    Wrong(
+        "reads-zero-points-as-another-type",
+        "reads a zero point as one of the other signedness",
+        Way(zero="other-sign"),
+        lambda asked: asked.has_integers,
+    ),
+    Wrong(
+        "wraps-differences",
+        "wraps the difference of code and zero point when it dequantizes",
+        Way(ends="wrapped"),
+        _decodes,
+    ),
+    Wrong(
+        "scales-zero-points-alone",
+        "multiplies code and zero point by the scale before it subtracts",
+        Way(zero="scaled"),
+        _decodes,
+    ),
+    Wrong(
+        "truncates-products",
+        "truncates the product when it dequantizes",
+        Way(rounding="toward-zero"),
+        _decodes,
+    ),
+    Wrong(
+        "makes-subnormal-products-zero",
+        "makes zero of subnormal products when it dequantizes",
+        Way(flushes_products=True),
+        _decodes,
+    ),
+    *(
+        Wrong(name, says, Way(steps=name), _decodes_to_floats)
+        for name, says in {
+            "rounds-each-step": "rounds code, zero point, scale and difference to the dtype of the"
+            " result before it multiplies",
+            "rounds-each-step-up-from-odd": "rounds each step to the dtype of the result, and up"
+            " only where the truncated pattern is odd",
+            "rounds-operands": "rounds code, zero point and scale to the dtype of the result before"
+            " it subtracts and multiplies",
+            "rounds-operands-up-from-odd": "rounds operands and product to the dtype of the result,"
+            " and up only where the truncated pattern is odd",
+            "rounds-codes-up-from-odd": "rounds codes to the dtype of the result first, and up only"
+            " where the truncated pattern is odd",
+        }.items()
+    ),
+    Wrong(
+        "multiplies-by-the-reciprocal",
+        "multiplies by 1/scale instead of dividing by the scale",
+        Way(is_reciprocal=True),
+        _encodes,
+    ),
+    Wrong(
+        "ignores-saturate",
+        "ignores `saturate` when it quantizes",
+        Way(ends="other-saturate"),
+        _encodes_floats,
+    ),
+    Wrong(
+        "makes-carries-nan",
+        "turns quotients into NaN that only rounding puts out of range",
+        Way(ends="carried-to-nan"),
+        _encodes_floats,
+    ),
+    Wrong(
+        "makes-overflows-nan",
+        "turns quotients that are out of range into NaN, not into infinities",
+        Way(ends="nan"),
+        _encodes_floats,
+    ),
+    Wrong(
+        "saturates-truncated-nans",
+        "saturates quotients whose bits before rounding are those of a NaN",
+        Way(ends="truncated-nan-saturated"),
+        _encodes_floats,
+    ),
+    Wrong(
+        "truncates-subnormals",
+        "rounds quotients to the bits of normal codes, then truncates subnormal ones",
+        Way(truncates_subnormals=True),
+        _encodes_floats,
+    ),
+    Wrong(
+        "rounds-quotients-to-float16",
+        "rounds quotients to float16 before it rounds them to codes",
+        Way(narrows_quotients=True),
+        _encodes_floats,
+    ),
+    Wrong(
+        "carries-twice-in-float16",
+        "divides in float16, and doubles subnormals that round up to a power of two",
+        Way(precision="float16", carries_twice=True),
+        _encodes_floats,
+    ),
+    *OF_INFINITIES,
+    Wrong(
+        "treats-subnormals-as-zero",
+        "treats subnormals as zero when it quantizes, and gives 0 for 0/0",
+        Way(is_flushed=True, nans="zero"),
+        _encodes_integers,
+    ),
+    Wrong(
+        "treats-subnormals-as-zero-with-largest-nans",
+        "treats subnormals as zero when it quantizes, and gives the largest code for 0/0",
+        Way(is_flushed=True, nans="max"),
+        _encodes_integers,
+    ),
+    Wrong(
+        "rounds-half-away",
+        "rounds ties away from zero when it quantizes",
+        Way(rounding="away"),
+        _encodes_integers,
+    ),
+    Wrong(
+        "rounds-half-up",
+        "rounds ties up when it quantizes",
+        Way(rounding="up"),
+        _encodes_integers,
+    ),
+    Wrong(
+        "truncates-quotients",
+        "truncates the quotient when it quantizes",
+        Way(rounding="toward-zero"),
+        _encodes_integers,
+    ),
+    Wrong(
+        "rounds-quotients-down",
+        "rounds the quotient down when it quantizes",
+        Way(rounding="down"),
+        _encodes_integers,
+    ),
+    Wrong(
+        "adds-zero-points-before-rounding",
+        "adds the zero point before it rounds, not afterwards",
+        Way(zero="before-rounding"),
+        _encodes_integers,
+    ),
+    Wrong(
+        "limits-before-zero-points",
+        "limits codes to their range before it adds the zero point",
+        Way(zero="after-limits"),
+        _encodes_integers,
+    ),
+    Wrong(
+        "wraps-codes",
+        "wraps codes that are out of range when it quantizes",
+        Way(ends="wrapped"),
+        _encodes_integers,
+    ),
+    Wrong(
+        "overflows-in-int32",
+        "converts quotients to int32, and those beyond its range to the smallest",
+        Way(ends="by-int32"),
+        _encodes_integers,
+    ),
+    Wrong(
+        "divides-between-scaled-limits",
+        "divides x by the width of the scaled range in float32, as fake quantization does",
+        Way(between="divided"),
+        _encodes_integers,
+    ),
+    Wrong(
+        "multiplies-between-scaled-limits",
+        "multiplies x by the reciprocal width of the scaled range in float32, as fake quantization"
+        " does",
+        Way(between="multiplied"),
+        _encodes_integers,
+    ),
+    Wrong(
+        "overflows-in-scaled-limits",
+        "overflows where a limit times the scale exceeds the scale's dtype",
+        Way(overflows_limits=True),
+        _encodes_integers,
+    ),
+    Wrong(
+        "leaves-out-lowest-codes",
+        "never gives the lowest code when it quantizes",
+        Way(ends="without-lowest"),
+        _encodes_signed,
+    ),
+)
+"""What is tried, in this order; of two that explain the same answers the first is named."""
+SAYS: Mapping[str, str] = {
+    each.name: each.says for each in (*WRONGS, *OF_INFINITIES_AS_NANS, *OF_NANS, ZEROS)
+}
+IN_OTHER_TENSORS = "changes-with-layout"
+"""Stands for what is wrong in long tensors, or in those that lie otherwise, and in no short row."""
+JOINT = "+"
+"""Joins the names of two wrongs that explain answers together."""
+
+
+def says(name: str) -> str:
+    """The sentence of a finding."""
+    return ", and ".join(SAYS[each] for each in name.split(JOINT))
+
+
+Layouts = Mapping[str, tuple[Bits, Bits | None]]
+"""Scales and zero points of each element by the names of layouts, the right one under ""."""
+
+
+def followed_ways(
+    rules: Formula,
+    x: Bits,
+    layouts: Layouts,
+    answers: Bits,
+    is_wrong: NDArray[np.bool_],
+    *,
+    names_precision: bool,
+) -> tuple[str, ...]:
+    """The names of the simplest ways that give these answers; empty if none that is tried does.
+
+    A way must settle at least half of the wrong answers. If the case names a precision, a way that
+    divides in the scale's precision ignores it.
+    """
+    asked = Asked(rules, frozenset(layouts), names_precision)
+    singles = {each.name: each.way for each in WRONGS if each.applies(asked)}
+    plain = [*_allowed_ways(rules)]
+    specials = _special_ways(rules, plain, x, layouts[""], answers, is_wrong)
+    settled = plain
+    for special in specials.values():
+        settled = [*_onto(special, settled)]
+
+    few = _few(x, layouts, answers, is_wrong)
+
+    def gives(way: Way, bases: Sequence[Way]) -> bool:
+        return any(
+            _gives(rules, both, *few, needs_most=False)
+            and _gives(rules, both, x, layouts, answers, is_wrong)
+            for both in _onto(way, bases)
+        )
+
+    are_zeros = _is_same(rules.target, np.zeros(answers.shape, np.int64), answers)
+    if gives(Way(), settled) and (specials or are_zeros[is_wrong].all()):
+        # Codes are compared without the signs of zeros, so that these alone are wrong.
+        return (JOINT.join(specials or [ZEROS.name]),)
+    more = [([*specials], settled)] if specials else []
+    for added, bases in (([], plain), *more):
+        found = [name for name, way in singles.items() if gives(way, bases)]
+        if found:
+            return tuple(JOINT.join((name, *added)) for name in found)
+    # Small floats have few ways, so that three of them may be tried.
+    is_small = rules.operation != "dequantize" and not rules.target.is_integral
+    for count in (2, 3) if is_small else (2,):
+        for names in combinations(singles, count):
+            joined: Way | None = Way()
+            for name in names:
+                joined = joined and joined.joined(singles[name])
+            if joined is not None and gives(joined, settled):
+                return (JOINT.join((*names, *specials)),)
+    return ()
+
+
+def _few(
+    x: Bits, layouts: Layouts, answers: Bits, is_wrong: NDArray[np.bool_]
+) -> tuple[Bits, Layouts, Bits, NDArray[np.bool_]]:
+    """A sample of the elements, most of them wrong, on which ways are tried before all elements."""
+    wrong = np.flatnonzero(is_wrong)
+    chosen = np.append(wrong[:: len(wrong) // FEW + 1], np.arange(0, x.size, x.size // FEW + 1))
+
+    def some(each: Bits) -> Bits:
+        return each.reshape(-1)[chosen]
+
+    few = {
+        name: (some(scale), None if zero is None else some(zero))
+        for name, (scale, zero) in layouts.items()
+    }
+    return some(x), few, some(answers), some(is_wrong)
+
+
+def _onto(way: Way, bases: Iterable[Way]) -> Iterator[Way]:
+    for base in bases:
+        if (both := base.joined(way)) is not None:
+            yield both
+
+
+def _gives(
+    rules: Formula,
+    way: Way,
+    x: Bits,
+    layouts: Layouts,
+    answers: Bits,
+    is_wrong: NDArray[np.bool_],
+    needs_most: bool = True,
+) -> bool:
+    """Whether a way gives all answers and, if it ``needs_most``, settles half of the wrong ones."""
+    with np.errstate(all="ignore"):
+        found = simulate(rules, way, x, *layouts[way.layout or ""])
+    settled = found != UNSETTLED
+    is_same = _is_same(rules.target, found, answers)
+    if not (is_same | ~settled).all():
+        return False
+    explained = np.count_nonzero(is_same & settled & is_wrong)
+    return not needs_most or bool(2 * explained >= np.count_nonzero(is_wrong))
+
+
+def _allowed_ways(rules: Formula) -> Iterator[Way]:
+    """Yield the ways that the formula allows: as it is, and with rounded operands if it says so."""
+    yield Way()
+    step: Step = "product" if rules.operation == "dequantize" else "quotient"
+    if any("of-rounded-operands" in each.words for each in rules.outcomes[step].values()):
+        yield Way(rounds_operands=True)
+
+
+def _special_ways(
+    rules: Formula,
+    bases: Sequence[Way],
+    x: Bits,
+    own: tuple[Bits, Bits | None],
+    answers: Bits,
+    is_wrong: NDArray[np.bool_],
+) -> dict[str, Way]:
+    """The ways, by name, that explain wrong answers to infinities and to NaNs."""
+    if rules.operation == "dequantize" or rules.target.is_integral:
+        return {}
+    with np.errstate(invalid="ignore"):
+        values = values_of(rules.source, x)
+    become_nans = bool(rules.casts) and code_of_cast(rules, "infinite", True) == NAN_CODES["-"]
+    infinities = OF_INFINITIES_AS_NANS if become_nans else OF_INFINITIES
+    regions = (np.isinf(values), infinities), (np.isnan(values), OF_NANS)
+    found: dict[str, Way] = {}
+    for here, rows in regions:
+        if not is_wrong[here].any():
+            continue
+        scale, zero = (None if each is None else each[here] for each in own)
+        assert scale is not None
+        given = x[here], {"": (scale, zero)}, answers[here], is_wrong[here]
+        for name, way in {"": Way(), **{each.name: each.way for each in rows}}.items():
+            if any(_gives(rules, both, *given) for both in _onto(way, bases)):
+                found |= {name: way} if name else {}
+                break
+    return found
+
+
+def _is_same(target: Format, found: NDArray[np.int64], answers: Bits) -> NDArray[np.bool_]:
+    """Where patterns equal the answers; zeros may differ in sign."""
+    given = answers.astype(np.int64)
+    same = found == given
+    if target.sign_bit and not target.is_integral:
+        same |= ((found | given) & ~target.sign_bit == 0) & (target.entry.zero == "signed")
+    for sign, code in NAN_CODES.items():
+        if (here := found == code).any():
+            same |= here & is_nan(target, answers, sign)
+    return np.asarray(same)
