@@ -427,3 +427,16 @@ def signed_value(number: Number) -> Fraction:
     """The value of a number, in which a zero has no sign."""
     magnitude = number.significand * Fraction(2) ** number.exponent
     return -magnitude if number.sign else magnitude
+
+
+def patterns_of_line(
+    given: tuple[Format, InputDatum], output: tuple[Format, OutputDatum], shape: Shape | None = None
+) -> dict[str, Any]:
+    """The patterns of an input and an output, where a line does not spell them as patterns."""
+    found: dict[str, Any] = {}
+    if not is_full_pattern(*given):
+        found["input_pattern"] = as_pattern(*given, "input", shape)
+    form, answer = output
+    if not is_full_pattern(form, answer) and not isinstance(answer, ErrorDatum):
+        found["output_pattern"] = as_pattern(form, answer, "output")
+    return found

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from conformance.commands.options import MaxExamplesOption, SeedOption
-from conformance.lines.listed_inputs import QUICK_EXAMPLES, QUICK_SEED, listed_inputs
+from conformance.families import lines_of
+from conformance.recorded_lines import QUICK_EXAMPLES, QUICK_SEED
 from conformance.value_spelling import json_text
 from specs.errors import CastigateError
 from specs.operations import is_cast
@@ -36,6 +37,6 @@ def inputs_command(
     if not as_json and (of_tensors := [case for case in chosen if not is_cast(case)]):
         raise CastigateError(f"the inputs of {of_tensors[0]} are tensors; add --json to list them")
     for case in chosen:
-        for given in listed_inputs(case, seed, max_examples):
+        for given in lines_of(case).listed(seed, max_examples):
             line = {"case": case.id, "input": given} if as_json else given
             sys.stdout.write(f"{line if isinstance(line, str) else json_text(line)}\n")

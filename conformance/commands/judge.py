@@ -10,8 +10,7 @@ from typing import IO, Annotated
 
 import typer
 
-from conformance.lines.listed_inputs import UnansweredInputs
-from conformance.lines.recorded_answers import Tally, judge_stream
+from conformance.recorded_lines import Tally, UnansweredInputs, judge_stream
 from conformance.value_spelling import json_text
 from specs.errors import CastigateError
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from specs.operations import operation_of
 
 if TYPE_CHECKING:
-    from conformance.families.family import Explain, Judge, NamedTensors, Says
+    from conformance.families.family import CaseLines, Explain, Judge, LinesOf, NamedTensors, Says
     from specs.cases import Case
 
 
@@ -23,13 +23,14 @@ class Family:
     """A family of questions, by its operations as documents name them.
 
     ``judge`` is the judge of a case, ``explain`` tells a person what the document says of a
-    question, and ``says`` has the sentence of what a backend does instead. ``tensors`` is what a
-    family brings whose tensors have names.
+    question, ``lines`` reads and judges JSON lines, and ``says`` has the sentence of what a backend
+    does instead. ``tensors`` is what a family brings whose tensors have names.
     """
 
     operations: tuple[str, ...]
     judge: str
     explain: str
+    lines: str = ""
     says: str = ""
     tensors: str = ""
     is_by_input: bool = False
@@ -41,17 +42,20 @@ FAMILIES = (
         ("cast", "call"),
         judge="conformance.families.cast.judge:examine",
         explain="conformance.families.cast.explanation:explain",
+        lines="conformance.families.cast.recorded:CastLines",
         is_by_input=True,
     ),
     Family(
         ("bitcast",),
         judge="conformance.families.bitcast.judge:judge_bitcast",
         explain="conformance.families.bitcast.explanation:explain",
+        lines="conformance.families.bitcast.recorded:BitcastLines",
     ),
     Family(
         ("quantize", "dequantize", "dynamic-quantize"),
         judge="conformance.families.quantization.judge:judge_quantization",
         explain="conformance.families.quantization.explanation:explain",
+        lines="conformance.families.named_tensors:NamedTensorLines",
         says="conformance.families.quantization.wrongs:says",
         tensors="conformance.families.quantization.recorded:TENSORS",
     ),
@@ -59,6 +63,7 @@ FAMILIES = (
         ("block-quantize", "block-dequantize"),
         judge="conformance.families.blocks.judge:judge_blocks",
         explain="conformance.families.blocks.explanation:explain",
+        lines="conformance.families.named_tensors:NamedTensorLines",
         says="conformance.families.blocks.sentences:says",
         tensors="conformance.families.blocks.recorded:TENSORS",
     ),
@@ -92,6 +97,12 @@ def judge_of(case: Case) -> Judge:
 def explain_of(case: Case) -> Explain:
     """What tells a person what a document says of a question about a case."""
     return _resolved(family_of(case).explain)  # type: ignore[return-value]
+
+
+def lines_of(case: Case) -> CaseLines:
+    """What reads and judges the JSON lines of a case."""
+    lines: LinesOf = _resolved(family_of(case).lines)  # type: ignore[assignment]
+    return lines(case)
 
 
 def tensors_of(case: Case) -> NamedTensors:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conformance.judging.asking import Ask
 from conformance.judging.subject import Subject
+from conformance.value_spelling import InputDatum, OutputDatum
 from oracles.protocol import Bits
 from specs.cases import Case
 from specs.formats import Format
@@ -94,6 +95,20 @@ class NamedTensors:
     optional: Callable[[Case], Collection[str]]
 
 
+class CaseLines(Protocol):
+    """The questions of a case as JSON lines have them.
+
+    ``listed`` yields the inputs of the tier quick, ``spelled`` spells an input of a line likewise.
+    ``judge`` returns the verdict on an output, with what decides it and, where a line does not
+    spell patterns, the ``input_pattern`` and the ``output_pattern``.
+    """
+
+    def listed(self, seed: int, max_examples: int) -> Iterator[Any]: ...
+    def spelled(self, given: InputDatum) -> Any: ...
+    def judge(self, given: InputDatum, output: OutputDatum) -> dict[str, Any]: ...
+
+
+LinesOf = Callable[[Case], CaseLines]
 Judge = Callable[[Subject, Case], Ask[Any]]
 Explain = Callable[[Case, Question], Explained]
 Says = Callable[[str], str]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from conformance.families.cast.quick_inputs import inputs_of, one_of_each
 from conformance.families.reference import Reference
-from conformance.lines.recorded_answers import Tally, judge_stream
+from conformance.recorded_lines import Tally, judge_stream
 from oracles.reference.expect_by_exact import allow
 from oracles.reference.reference_oracle import RejectedError
 from reports.grading.divergences import datum_of

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.lines.recorded_answers import Tally, judge_stream
+from conformance.recorded_lines import Tally, judge_stream
 from conformance.value_spelling import json_text
 from tests.conformance.test_judge import judged
 

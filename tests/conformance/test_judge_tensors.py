@@ -10,15 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.families.reference import Reference
-from conformance.lines.listed_inputs import UnansweredInputs, listed_inputs
-from conformance.lines.named_tensors import (
+from conformance.families import lines_of
+from conformance.families.named_tensors import (
     formats_given,
     formats_returned,
     tensors_given,
     tensors_in_words,
 )
-from conformance.lines.recorded_answers import LONGEST_LINE, Tally, judge_stream
+from conformance.families.reference import Reference
+from conformance.recorded_lines import (
+    LONGEST_LINE,
+    Tally,
+    UnansweredInputs,
+    judge_stream,
+)
 from conformance.value_spelling import NamedTensors, json_text
 from specs.errors import CastigateError
 from specs.selection import case_named
@@ -57,7 +62,10 @@ def verdict(name: str, given: Any, output: Any) -> Line:
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_references_answers_to_all_inputs_conform(name: str) -> None:
-    lines = [line(name, given, answered(name, given)) for given in listed_inputs(case_named(name))]
+    lines = [
+        line(name, given, answered(name, given))
+        for given in lines_of(case_named(name)).listed(0, 1000)
+    ]
     texts = [json.dumps(each) for each in lines]
     assert len(texts) > 3 or name in (ALONG_AXIS, IN_BLOCKS, KEPT)
     assert max(map(len, texts)) < LONGEST_LINE
@@ -72,7 +80,7 @@ def test_the_references_answers_to_all_inputs_conform(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_code_with_its_lowest_bit_flipped_is_found(name: str) -> None:
-    [given, *_] = listed_inputs(case_named(name))
+    [given, *_] = lines_of(case_named(name)).listed(0, 1000)
     answer = answered(name, given)
     right = verdict(name, given, line(name, given, answer)["output"])
     allowed = [
@@ -99,7 +107,7 @@ def test_a_code_with_its_lowest_bit_flipped_is_found(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_line_that_is_missing_is_named(name: str) -> None:
-    given, *more = listed_inputs(case_named(name))
+    given, *more = lines_of(case_named(name)).listed(0, 1000)
     unanswered = UnansweredInputs()
     text = json.dumps(line(name, given, answered(name, given)))
     [_] = judge_stream(io.StringIO(text), Tally(unanswered=unanswered))

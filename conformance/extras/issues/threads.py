@@ -14,22 +14,20 @@ from typing import Any, NamedTuple
 
 from conformance.families.cast.explanation import read_input
 from conformance.families.chains.ends_words import ends_words
-from conformance.lines.recorded_answers import judge_line
+from conformance.recorded_lines import judge_line
 from conformance.value_spelling import datum
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
 from oracles.reference.chain_ends import Ends, ends
 from oracles.registry import BUILTINS, framework_of
 from reports.grading.divergences import datum_of
-from specs.bitcast_ruling import bitcast_ruling
 from specs.cases import Case
 from specs.chains import Chain
 from specs.docket import Question, Thread
 from specs.errors import CastigateError
 from specs.formats import format_named
-from specs.operations import is_bitcast, takes_named_tensors
+from specs.operations import takes_named_tensors
 from specs.quantized_tensors import SCALE, ZERO, X, Y
-from specs.ruling import ruling
 
 VERDICTS = {
     "present": "the answer is still given, or another that the document does not allow",
@@ -242,11 +240,10 @@ def _judge(question: Question, asked: Case | Chain) -> Callable[[Any], dict[str,
         return partial(_judge_element, question, asked)
     if question.scale is not None or question.zero is not None:
         raise CastigateError(f"{asked.document} has no scales; leave out `scale` and `zero`")
-    rules = bitcast_ruling(asked) if is_bitcast(asked) else ruling(asked)
 
     def judge(answer: Any) -> dict[str, Any]:
         line = {"case": question.case, "input": question.input, "output": answer}
-        judged = judge_line(json.dumps(line), rules)
+        judged = judge_line(json.dumps(line), asked)
         for side in ("input", "output"):
             judged[side] = judged.get(f"{side}_pattern", judged[side])
         return judged

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from conformance.families.cast.quick_inputs import inputs_of
+from conformance.value_spelling import (
+    ErrorDatum,
+    InputDatum,
+    OutputDatum,
+    TextDatum,
+    datum,
+    patterns_of_line,
+)
+from oracles.reference import expect_by_exact
 from oracles.reference.expectations import Allowed
 from reports.grading.allowed_answers import (
     OUTCOME_NAMES,
@@ -11,10 +22,12 @@ from reports.grading.allowed_answers import (
     grade_pattern,
     grade_text,
 )
-from reports.grading.grades import ALLOWED, NOT_ALLOWED
+from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
 from specs.branches import Ruling
+from specs.cases import Case
 from specs.errors import CastigateError
 from specs.outcomes import Anything, Rejected, Same
+from specs.ruling import ruling
 
 
 def check_example_input(rules: Ruling, given: int | str) -> None:
@@ -50,3 +63,58 @@ def grade_answer(
     if isinstance(answer, str):
         return grade_text(rules, allowed.branch_index, given, answer)
     return grade_pattern(rules, allowed, answer)
+
+
+class CastLines:
+    """The lines of a cast, or of a call: patterns, numbers or texts."""
+
+    def __init__(self, case: Case) -> None:
+        self._case, self._rules = case, ruling(case)
+
+    def listed(self, seed: int, max_examples: int) -> Iterator[Any]:
+        """Yield the inputs of the tier quick, as patterns or texts."""
+        source = self._rules.source
+        inputs = inputs_of(self._case, self._rules, seed, max_examples)
+        if source.kind == "text":
+            yield from ({"text": text} for text in inputs.tolist())
+        elif source.bits > 64:
+            for element in inputs:
+                yield source.hexadecimal(int.from_bytes(element.tobytes(), "little"))
+        else:
+            yield from map(source.hexadecimal, inputs.tolist())
+
+    def spelled(self, given: InputDatum) -> Any:
+        """Spell an input as ``listed`` does."""
+        if isinstance(given, TextDatum):
+            return given.model_dump()
+        return self._rules.source.hexadecimal(int(datum(self._rules.source, given, "input")))
+
+    def judge(self, given: InputDatum, output: OutputDatum) -> dict[str, Any]:
+        """Judge an output, which may be an error."""
+        rules, is_error = self._rules, isinstance(output, ErrorDatum)
+        value = datum(rules.source, given, "input")
+        check_example_input(rules, value)
+        allowed = expect_by_exact.allow(rules, value)
+        branch = allowed.branch
+        answer = None if isinstance(output, ErrorDatum) else datum(rules.target, output, "output")
+        grade = grade_answer(rules, allowed, value, answer)
+        rule, clause, level = branch.rule, branch.clause, branch.level
+        if grade == NOT_RECOMMENDED:
+            level = "recommended"
+        # An open input may raise an error; of a case that is open as a whole, an answer may be due.
+        elif is_error and (grade != ALLOWED or rules.is_open) and rules.answer_due:
+            due = rules.answer_due
+            rule, clause, level, grade = due.rule, due.clause, due.level, NOT_ALLOWED
+        verdict = "conforms"
+        if isinstance(branch.outcome, Anything) and grade == ALLOWED:
+            verdict = "open"
+        elif grade != ALLOWED:
+            verdict = "violates" if level == "required" else "deviates"
+        return {
+            **patterns_of_line((rules.source, given), (rules.target, output)),
+            "verdict": verdict,
+            "rule": rule,
+            "level": level,
+            "clause": clause,
+            "allowed": allowed_list(rules, allowed, value, level),
+        }

@@ -1,7 +1,10 @@
-"""Tensors that have names, as JSON lines have them, with their shapes.
+"""Lines about tensors that have names, with their shapes, and the verdict on recorded ones.
 
 A cast takes one value; other operations take values, scales and zero points. So `input` and
-`output` of a line are objects here, whose members are tensors as those of a bitcast.
+`output` of a line are objects here, whose members are tensors as those of a bitcast. Each element
+of a result is judged by itself, as in a run: codes by their scale and zero point. What a backend
+computes itself, such as the scale of a block, is judged first, and then the codes by the scale that
+it returned.
 """
 
 from __future__ import annotations
@@ -10,9 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from conformance.families import tensors_of
-from conformance.families.family import Shape
+from conformance.families.family import Result, Rule, Shape
 from conformance.value_spelling import (
+    ErrorDatum,
+    InputDatum,
     NamedTensors,
     NestedDatum,
     OutputDatum,
@@ -21,6 +28,7 @@ from conformance.value_spelling import (
     tensor_words,
 )
 from oracles.protocol import Bits
+from reports.grading.divergences import index_of_simplest
 from specs.bitcast_shapes import format_shape
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -42,11 +50,33 @@ def formats_returned(case: Case) -> dict[str, Format]:
     return {name: format_named(dtype) for name, dtype in results_of(case).items()}
 
 
-def listed_tensors(case: Case, seed: int) -> Iterator[dict[str, Any]]:
-    """The quick tier's inputs of a case, large ones cut, as lines spell them."""
-    formats = formats_given(case)
-    for tensors in tensors_of(case).listed(case, seed, MOST_ELEMENTS):
-        yield tensors_in_words(formats, tensors)
+class NamedTensorLines:
+    """The lines of a case whose tensors have names."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._given, self._returned = formats_given(case), formats_returned(case)
+
+    def listed(self, seed: int, max_examples: int) -> Iterator[Any]:
+        """Yield the inputs of the tier quick, large ones cut."""
+        for tensors in tensors_of(self._case).listed(self._case, seed, MOST_ELEMENTS):
+            yield tensors_in_words(self._given, tensors)
+
+    def spelled(self, given: InputDatum) -> Any:
+        """Spell an input as ``listed`` does."""
+        return tensors_in_words(self._given, tensors_given(self._case, given))
+
+    def judge(self, given: InputDatum, output: OutputDatum) -> dict[str, Any]:
+        """Judge each element of each tensor of an output."""
+        tensors, answer = tensors_given(self._case, given), None
+        patterns: dict[str, Any] = {}
+        if not are_full_patterns(self._given, given):
+            patterns["input_pattern"] = tensors_in_words(self._given, tensors)
+        if not isinstance(output, ErrorDatum):
+            answer = tensors_returned(self._case, tensors[X], output)
+            if not are_full_patterns(self._returned, output):
+                patterns["output_pattern"] = tensors_in_words(self._returned, answer)
+        return {**patterns, **judge_tensors(self._case, tensors, answer)}
 
 
 def tensors_in_words(formats: Mapping[str, Format], tensors: Mapping[str, Bits]) -> dict[str, Any]:
@@ -126,3 +156,71 @@ def _in_shape(found: Bits, spelled: Any, shapes: Sequence[Shape], what: str) -> 
     raise CastigateError(
         f"`{what}` has shape {format_shape(found.shape)}; beside this x it has {wanted}"
     )
+
+
+def judge_tensors(
+    case: Case, tensors: Mapping[str, Bits], answer: Mapping[str, Bits] | None
+) -> dict[str, Any]:
+    """Verdict, rule, what is allowed, and the simplest wrong element; None stands for an error."""
+    if answer is not None and answer[Y].shape != tensors[X].shape:
+        return _wrong_shape(case, tensors[X].shape)
+    results = [*tensors_of(case).results(case, tensors, answer)]
+    found = {"verdict": "conforms", **_rule_of_first(results)._asdict()}
+    if all(each.is_open.all() for each in results):
+        found["verdict"] = "open"
+    element: dict[str, Any] = {}
+    for level, verdict in (("required", "violates"), ("recommended", "deviates")):
+        wrong = next((each for each in results if each.wrong(level).any()), None)
+        if wrong is not None:
+            at = index_of_simplest(*wrong.inputs, wrong.wrong(level))
+            found = {"verdict": verdict, **wrong.rule(at)._asdict(), "level": level}
+            element = {"element": _element(wrong, at, at_required=level == "required")}
+            break
+    count = sum(
+        int(np.count_nonzero(each.wrong("required") | each.wrong("recommended")))
+        for each in results
+    )
+    allowed_tensors = {
+        each.name: {
+            "shape": list(each.shape),
+            "bits": [_one_or_several(each.allowed(at, False)) for at in range(each.is_open.size)],
+        }
+        for each in results
+    }
+    return {**found, "allowed": allowed_tensors, "wrong": count, **element}
+
+
+def _wrong_shape(case: Case, shape: tuple[int, ...]) -> dict[str, Any]:
+    [(name, entry)] = document_named(case.document).entry.tensors.items()
+    return {
+        "verdict": "violates" if entry.level == "required" else "deviates",
+        **Rule(name, entry.level, entry.clause)._asdict(),
+        "allowed": {Y: {"shape": list(shape)}},
+    }
+
+
+def _rule_of_first(results: list[Result]) -> Rule:
+    """The rule of the first element about which the document says something, if there is one."""
+    for each in results:
+        settled = np.flatnonzero(~each.is_open)
+        if settled.size:
+            return each.rule(int(settled[0]))
+    [first, *_] = results
+    return first.rule(0) if first.is_open.size else Rule("", "", "")
+
+
+def _element(result: Result, at: int, *, at_required: bool) -> dict[str, Any]:
+    answer = result.answer
+    index = [int(each) for each in np.unravel_index(at, result.shape)] if result.shape else []
+    output = None if answer is None else result.form.hexadecimal(int(answer.reshape(-1)[at]))
+    return {
+        "result": result.name,
+        "index": index,
+        **result.given(at),
+        **({} if output is None else {"output": output}),
+        "allowed": result.allowed(at, at_required),
+    }
+
+
+def _one_or_several(words: list[str]) -> list[str] | str:
+    return words[0] if len(words) == 1 else words

@@ -1,1 +1,0 @@
-"""JSON lines: the inputs of cases out, and recorded answers in, each with its verdict."""

@@ -1,0 +1,195 @@
+"""`castigate judge`: JSON lines with recorded answers in, the same lines with a verdict out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import IO, Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from conformance.families import lines_of
+from conformance.families.family import CaseLines
+from conformance.value_spelling import InputDatum, JsonNumber, OutputDatum, json_text
+from specs.cases import Case
+from specs.errors import CastigateError
+from specs.json_source import JsonError, unique_members
+from specs.model.strict_model import StrictModel
+from specs.questions import case_of_any_shape
+from specs.selection import case_named
+
+QUICK_SEED, QUICK_EXAMPLES = 0, 1000
+"""The seed and the random inputs of the quick tier, unless a run's options say otherwise."""
+LONGEST_LINE = 1 << 20
+"""The most characters of a line; a longer one is reported, and its rest is skipped."""
+
+
+def _refuse_constant(word: str) -> Any:
+    quoted = word.lower().replace("infinity", "inf")
+    raise CastigateError(f'not JSON: `{word}` is no value of JSON; write "{quoted}" in quotes')
+
+
+NUMBERS_AS_TEXT = json.JSONDecoder(
+    parse_int=JsonNumber,
+    parse_float=JsonNumber,
+    parse_constant=_refuse_constant,
+    object_pairs_hook=unique_members,
+)
+
+
+class RecordedLine(StrictModel):
+    """One line: a case, an input, and the recorded output."""
+
+    case: str
+    input: Annotated[InputDatum, Field(union_mode="left_to_right")]
+    output: Annotated[OutputDatum, Field(union_mode="left_to_right")]
+
+
+INPUTS = (
+    '"0x3f", 1.5, {"text": "…"}; for a bitcast {"shape": [2], "bits": ["0x3f", 1.5]};'
+    ' for a quantization {"x": [1.5], "scale": 0.5}'
+)
+SPELLINGS = {"input": INPUTS, "output": f'{INPUTS}; or {{"error": "…"}}'}
+
+
+class UnansweredInputs:
+    """The inputs that have no line yet, of every case that has at least one line."""
+
+    def __init__(self) -> None:
+        self._left: dict[str, dict[str, None]] = {}
+
+    def remove(self, case_id: str, lines: CaseLines, given: InputDatum) -> None:
+        """Remove the input of one line from those that its case has left."""
+        if case_id not in self._left:
+            inputs = lines_of(case_named(case_id)).listed(QUICK_SEED, QUICK_EXAMPLES)
+            self._left[case_id] = dict.fromkeys(map(json_text, inputs))
+        self._left[case_id].pop(json_text(lines.spelled(given)), None)
+
+    def check(self) -> None:
+        """Raise CastigateError with the number of inputs without a line, and the first of them."""
+        left = [(case, given) for case, inputs in self._left.items() for given in inputs]
+        if left:
+            (case, given), cases = left[0], len({case for case, _ in left})
+            inputs = f"{len(left)} input{'s' if len(left) > 1 else ''}"
+            raise CastigateError(
+                f"{inputs} of {cases} case{'s' if cases > 1 else ''} without a line, first"
+                f" {case} {given[:100]}; castigate inputs --json CASE lists all inputs of a case"
+            )
+
+
+@dataclass
+class Tally:
+    """Counts lines by verdict; ``unanswered`` is for callers that want every input answered."""
+
+    lines: int = 0
+    malformed: int = 0
+    verdicts: dict[str, int] = field(default_factory=dict)
+    unanswered: UnansweredInputs | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """2 for a malformed line, 1 for a broken rule, else 0."""
+        if self.malformed:
+            return 2
+        return 1 if self.verdicts.get("violates") or self.verdicts.get("deviates") else 0
+
+
+def judge_stream(stream: IO[str], tally: Tally) -> Iterator[dict[str, Any]]:
+    """Judge line by line; a malformed line becomes an error, and the rest is still judged."""
+    for number, line in _numbered(stream):
+        tally.lines += 1
+        try:
+            if line is None:
+                raise CastigateError(f"longer than {LONGEST_LINE} characters; the rest is skipped")
+            recorded = _parsed(line)
+            lines = _lines_named(recorded.case)
+            judged = _judged(lines, recorded)
+            if tally.unanswered is not None:
+                tally.unanswered.remove(recorded.case, lines, recorded.input)
+        except CastigateError as error:
+            tally.malformed += 1
+            yield {"error": f"line {number}: {error}", "line": number}
+            continue
+        verdict = judged["verdict"]
+        tally.verdicts[verdict] = tally.verdicts.get(verdict, 0) + 1
+        yield judged
+
+
+def judge_line(line: str, case: Case) -> dict[str, Any]:
+    """Judge one line of a case; raise CastigateError if it is malformed."""
+    return _judged(lines_of(case), _parsed(line))
+
+
+def _numbered(stream: IO[str]) -> Iterator[tuple[int, str | None]]:
+    """Numbered lines that are not blank; ``None`` for one that is too long."""
+    number = 0
+    while line := stream.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE and not line.endswith("\n"):
+            while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith("\n"):
+                pass
+            yield number, None
+        elif line.strip():
+            yield number, line
+
+
+def _judged(lines: CaseLines, recorded: RecordedLine) -> dict[str, Any]:
+    """The line with its verdict; raises ``CastigateError`` for a malformed one."""
+    return {
+        "case": recorded.case,
+        "input": _as_json(recorded.input),
+        "output": _as_json(recorded.output),
+        **lines.judge(recorded.input, recorded.output),
+    }
+
+
+def _parsed(line: str) -> RecordedLine:
+    recorded: RecordedLine | None = None
+    try:
+        recorded = RecordedLine.model_validate_json(line.encode(errors="surrogateescape"))
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+    if recorded is not None or detail["type"] != "json_invalid":
+        try:
+            # This decoder rejects some lines that pydantic accepts, and keeps the digits of
+            # numbers.
+            content = NUMBERS_AS_TEXT.decode(line)
+            return recorded or RecordedLine.model_validate(content)
+        except JsonError as error:
+            raise CastigateError(f"the line {error}; write it once") from None
+        except ValidationError as error:
+            detail = error.errors(include_url=False)[0]
+    where = str(detail["loc"][0]) if detail["loc"] else ""
+    raise CastigateError(_advice(where, detail["type"], detail)) from None
+
+
+def _advice(where: str, kind: str, detail: ErrorDetails) -> str:
+    if kind == "json_invalid" and "hex escape" in detail["ctx"]["error"]:
+        return "a text has half an escape, such as `\\ud800` alone; write it whole"
+    if kind == "json_invalid":
+        return f"not JSON: {detail['ctx']['error']}".replace(" at line 1 column ", " at column ")
+    if not where:
+        return 'a line is an object: {"case": "…", "input": "0x…", "output": "0x…"}'
+    if kind == "missing":
+        return f"`{where}` is missing"
+    if kind == "extra_forbidden":
+        return f"unknown key `{where[:40]}`; the keys are case, input, output"
+    if where == "case":
+        return "`case` is not a text"
+    shown = json_text(detail["input"])[:60]
+    return f"`{where}` is {shown}; write {SPELLINGS[where]}"
+
+
+def _as_json(given: OutputDatum) -> Any:
+    # Strings first: checking for a pydantic model takes far longer.
+    if isinstance(given, str) or not isinstance(given, BaseModel):
+        return given
+    return given.model_dump(by_alias=True, exclude_unset=True)
+
+
+@cache
+def _lines_named(name: str) -> CaseLines:
+    return lines_of(case_of_any_shape(name))
