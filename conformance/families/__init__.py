@@ -50,6 +50,7 @@ FAMILIES = (
         judge="conformance.families.bitcast.judge:judge_bitcast",
         explain="conformance.families.bitcast.explanation:explain",
         lines="conformance.families.bitcast.recorded:BitcastLines",
+        says="conformance.families.bitcast.wrongs:says",
     ),
     Family(
         ("quantize", "dequantize", "dynamic-quantize"),
@@ -71,7 +72,7 @@ FAMILIES = (
         ("chain",),
         judge="conformance.families.chains.judge:judge_chains",
         explain="conformance.families.chains.explanation:explain_chain",
-        says="conformance.families.chains.mechanisms:says",
+        says="conformance.families.chains.wrongs:says",
     ),
 )
 """All families. Chains are no cases of a document, but of several of its cases."""

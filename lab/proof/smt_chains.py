@@ -1,7 +1,7 @@
 """Whether a cast may be left out of a chain, for every input: by the solver, or by all patterns.
 
-Both get the same traced composition of the kernels (``oracles.reference.chain_composition``), once
-of the chain and once of the shorter one. The solver looks for an input that contradicts; exhaustion
+Both get the same traced composition of the kernels (``composition.py`` of the family of chains),
+once of the chain and once of the shorter one. The solver looks for an input that contradicts; exhaustion
 compiles the question to a loop over all patterns.
 """
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from conformance.families.chains.composition import Composed, compose, unchanged
 from lab.proof.bit_vectors import NoAnswer, Solving, Truth
 from lab.proof.smt_traces import translated
-from oracles.reference.chain_composition import Composed, compose, unchanged
 from oracles.reference.compiled_kernels import loop_body
 from oracles.reference.kernel_terms import Term, Trace, select_terms
 from specs.branches import Ruling

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families.chains.composition import chain_inputs, compose_arrays, unchanged
 from conformance.families.chains.ends_words import ends_words
-from conformance.families.chains.inputs import chain_inputs
 from conformance.families.chains.removable_casts import (
     Counterexample,
     Method,
@@ -31,7 +31,6 @@ from conformance.families.chains.removable_casts import (
 from lab.proof.bit_vectors import NoAnswer
 from lab.proof.smt_chains import Removal
 from oracles.protocol import Bits
-from oracles.reference.chain_composition import compose_arrays, unchanged
 from oracles.reference.chain_ends import Ends, ends
 from reports.grading.divergences import index_of_simplest
 from specs.branches import Ruling

@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import NamedTuple
 
 from reports import case_patterns
-from reports.findings.bitcast_mechanisms import BIT_MECHANISMS
 from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import Kind
 from reports.findings.finding_text import shortened
@@ -137,7 +136,7 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
             says = SHAPE_RULES[name].says + shape_words(shapes[name])
             yield Cause("wrong value", name), says
         elif name:
-            yield Cause("wrong value", name), BIT_MECHANISMS[name].says
+            yield Cause("wrong value", name), _says(operation_of(each.cell.as_case), name)
         else:
             yield _cause(each)
 

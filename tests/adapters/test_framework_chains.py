@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.families.chains.inputs import chain_inputs
+from conformance.families.chains.composition import chain_inputs
 from oracles.protocol import Bits, NotInstalled, Unsupported
 from oracles.registry import load_backend
 from specs.chains import Chain, Company, chain_named

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.families.chains.inputs import chain_inputs
+from conformance.families.chains.composition import chain_inputs
 from conformance.families.reference import Reference
 from oracles.adapters.onnx_models import ModelBuilder
 from oracles.adapters.onnx_optimizers import REWRITERS, GraphCasts, OnnxOptimizer, Rewriter

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.families.chains.inputs import chain_inputs
+from conformance.families.chains.composition import chain_inputs
 from conformance.families.chains.judge import judge_chains
-from conformance.families.chains.mechanisms import says
+from conformance.families.chains.wrongs import says
 from conformance.families.reference import Reference
 from oracles.protocol import Bits, Unsupported
 from reports.findings.causes import failures_of, find_causes

@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from conformance.families.chains.inputs import chain_inputs
+from conformance.families.chains.composition import chain_inputs
 from conformance.families.chains.removable_casts import (
     Removable,
     RemovableCast,

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.families.chains.checks import count_forbidden
-from conformance.families.chains.inputs import chain_inputs
-from oracles.reference.chain_composition import compose_arrays
+from conformance.families.chains.composition import chain_inputs, compose_arrays
+from conformance.families.chains.sweeps import count_forbidden
 from oracles.reference.chain_ends import LEVELS, Ends, ends, nan_ends, open_ends
 from specs.chains import Chain, chain_named, chains_of
 from specs.formats import Format, format_named

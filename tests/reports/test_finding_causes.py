@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.families.chains.mechanisms import followed_paths
+from conformance.families.bitcast.wrongs import followed_mechanisms
+from conformance.families.chains.wrongs import followed_paths
 from oracles.registry import Backend
 from reports.findings import root_causes
 from reports.findings.asked_inputs import AskedInputs, answered_ruling, expected_of
 from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
-from reports.findings.bitcast_mechanisms import followed_mechanisms
 from reports.findings.candidates import candidates
 from reports.findings.causes import Failure, find_causes
 from reports.findings.cells import Cell, Divergence

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from conformance.families.bitcast.tensors import contents, further_tensors, promised_memory
+from conformance.families.bitcast.wrongs import followed_mechanisms
 from conformance.judging.asking import Ask
 from conformance.judging.scripts import script
 from conformance.judging.subject import Subject
@@ -17,7 +18,6 @@ from oracles.backend.replies import Answered, Declined, NoAnswer, Raised
 from oracles.backend.requests import Bitcast, BitcastInStorage, Request, SharesMemory
 from oracles.protocol import Bits
 from oracles.reference.bitcast_bits import by_integer
-from reports.findings.bitcast_mechanisms import followed_mechanisms
 from reports.judgement import Judgement
 from reports.problems import (
     BrokenPromise,

@@ -3,8 +3,8 @@
 Users do not cast once. In a program a cast has neighbors, and optimizers drop, merge and move it.
 So a judge asks a chain twice: its steps one by one, and all of them in one program, on each road
 that the backend has. Where the two differ, an optimizer has changed something, and the answer is
-wrong if the document does not allow it (``oracles.reference.chain_composition``). A step that is
-wrong by itself is reported in its own case.
+wrong if the document does not allow it (``composition.py``). A step that is wrong by itself is
+reported in its own case.
 
 The chains of a pair of dtypes travel in one program, each with an input of its own. Where that is
 not answered, each is asked alone.
@@ -20,16 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families.chains.composition import Composed, chain_inputs, compose_arrays
 from conformance.families.chains.ends_words import ends_words
-from conformance.families.chains.inputs import chain_inputs
-from conformance.families.chains.mechanisms import followed_paths
 from conformance.families.chains.sweeps import Swept, is_swept, sweep
+from conformance.families.chains.wrongs import followed_paths
 from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, NoAnswer, Raised, Reply
 from oracles.backend.requests import Cast, CastChains, Script
 from oracles.protocol import Bits
-from oracles.reference.chain_composition import Composed, compose_arrays
 from oracles.reference.chain_ends import ends
 from reports.counterexample.drawing import datum_text, datum_with_value
 from reports.grading.divergences import datum_of, index_of_simplest

@@ -7,9 +7,9 @@ import random
 import numpy as np
 import pytest
 
+from conformance.families.chains.composition import compose_arrays
 from lab.proof.smt_chains import Removal
 from lab.removable.casts import contradicts, decide
-from oracles.reference.chain_composition import compose_arrays
 from oracles.reference.chain_ends import ends
 from specs.chains import Chain, chain_named, chains_of
 from specs.formats import format_named

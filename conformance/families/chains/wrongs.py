@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from conformance.families.chains.composition import compose_arrays
 from oracles.protocol import Bits
-from oracles.reference.chain_composition import compose_arrays
 from specs.cases import Case
 from specs.chains import Chain
 from specs.formats import format_named, formats

@@ -172,6 +172,11 @@ BIT_MECHANISMS: Mapping[str, BitMechanism] = {
 """The mechanisms by the names of their findings; among equal explanations the first is named."""
 
 
+def says(name: str) -> str:
+    """The sentence of a finding."""
+    return BIT_MECHANISMS[name].says
+
+
 def followed_mechanisms(
     answered: Iterable[tuple[BitcastRuling, Patterns, Patterns]],
 ) -> tuple[str, ...]:
