@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import resolve_name
+from typing import get_args
 
 import pytest
 
-from tests.conformance.processes import castigate_in_process
+from conformance.families import FAMILIES
+from specs.model.document import Operation
+from tests.conformance.processes import castigate, castigate_in_process
 
 ROOT = Path(__file__).parents[1]
 FLOORS = ("specs", "oracles", "reports", "conformance")
@@ -129,6 +134,54 @@ def test_a_report_imports_no_extra_that_has_nothing_to_show(tmp_path: Path) -> N
     asked = [sys.executable, "-c", code, "report", str(tmp_path / "run"), site]
     done = subprocess.run(asked, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[1:] == [""]
+
+
+def test_every_function_of_a_family_exists() -> None:
+    for family in FAMILIES:
+        for name in (family.judge, family.explain, family.lines, family.says, family.tensors):
+            if name:
+                resolve_name(name)
+    operations = [each for family in FAMILIES for each in family.operations]
+    assert {*get_args(Operation)} <= {*operations}
+    assert len(operations) == len({*operations})
+
+
+WATCHES_IMPORTS = """\
+import os, sys
+
+def note(event, arguments, seen=set()):
+    name = str(arguments[0]) if event == "import" else ""
+    if name.startswith(("oracles.", "reports.", "conformance.", "lab.")) and name not in seen:
+        seen.add(name)
+        with open(os.path.join(os.environ["IMPORTED"], str(os.getpid())), "a") as file:
+            file.write(f"{name}\\n")
+
+sys.addaudithook(note)
+"""
+
+
+def test_a_run_of_casts_imports_nothing_about_other_questions(tmp_path: Path) -> None:
+    """No process of it imports another family, a page of an extra, the gate, or the lab."""
+    (tmp_path / "sitecustomize.py").write_text(WATCHES_IMPORTS)
+    (tmp_path / "seen").mkdir()
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+    asked = ("--document=onnx-cast:25", "--source=float16", "--target=float8e4m3fn")
+    code, out, err = castigate(
+        "run", "--backend=ml_dtypes", *asked, f"--out={tmp_path / 'run'}",
+        env={"PYTHONPATH": paths, "IMPORTED": str(tmp_path / "seen")},
+    )  # fmt: skip
+    assert code in (0, 1), (out, err)
+    files = [*(tmp_path / "seen").iterdir()]
+    assert len(files) >= 2
+    seen = {name for file in files for name in file.read_text().split()}
+    assert "conformance.families.cast.judge" in seen
+    others = ("bitcast", "blocks", "chains", "quantization")
+    unwanted = (
+        *(f"conformance.families.{each}" for each in others),
+        *("conformance.extras.", "conformance.sweep.engine", "conformance.commands.gate"),
+        *("reports.gate", "reports.html", "lab."),
+    )
+    assert [name for name in sorted(seen) if name.startswith(unwanted)] == []
 
 
 def test_judges_import_no_process_no_backend_and_no_clock() -> None:

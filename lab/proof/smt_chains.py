@@ -1,8 +1,8 @@
 """Whether a cast may be left out of a chain, for every input: by the solver, or by all patterns.
 
 Both get the same traced composition of the kernels (``composition.py`` of the family of chains),
-once of the chain and once of the shorter one. The solver looks for an input that contradicts; exhaustion
-compiles the question to a loop over all patterns.
+once of the chain and once of the shorter one. The solver looks for an input that contradicts;
+exhaustion compiles the question to a loop over all patterns.
 """
 
 from __future__ import annotations

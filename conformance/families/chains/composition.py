@@ -6,6 +6,8 @@ conditions and patterns are arrays, or terms for a solver or a compiler, so that
 serves for judging, for exhaustion and for proof.
 
 If a step names no pattern, the end no longer depends on the input: ``chain_ends`` computes it once.
+
+Below stand the inputs at which such results change: those near the breakpoints of every step.
 """
 
 from __future__ import annotations
