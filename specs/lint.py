@@ -5,16 +5,25 @@ If rules point at lines of the page, every line must be encoded or listed as not
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from specs.calls import FORM, MEMBER
 from specs.cases import Case
-from specs.coverage import coverage
-from specs.coverage_errors import line_errors
+from specs.coverage import (
+    Coverage,
+    Encoder,
+    coverage,
+    encoders,
+    has_pointers,
+    sections_of,
+    version_at,
+)
 from specs.editions import editions
+from specs.errors import DocumentError
 from specs.loader import Document
 from specs.matching_rules import matching_rules
+from specs.model.page_lines import Page, Span
 from specs.model.yaml_source import Location
 from specs.tensor_rules import prove_tensors
 
@@ -99,3 +108,117 @@ def _require_cases(document: Document, modes: set[tuple[str, str]]) -> None:
                     ("bitcast", "more", "pairs", source),
                     f"no version lists the pair {source} to {target}; list or delete it",
                 )
+
+
+def line_errors(document: Document) -> Iterator[DocumentError]:
+    """Every error in the lines that a document points at; lines that nothing encodes come last."""
+    if not has_pointers(document):
+        return
+    found = coverage(document)
+    if found is None:
+        seed = document.entry.seed
+        digests = f"{seed}.sha256"
+        yield document.source.error(
+            ("seed",),
+            f"rules point at lines of `{seed}`, but there is no {digests} beside this file;"
+            f" write it by castigate specs page {seed} > {digests}",
+        )
+        return
+    yield from _section_errors(document, found.page)
+    for encoder in encoders(document):
+        yield from _encoder_errors(encoder, found.page)
+    yield from _exclusion_errors(document, found)
+    yield from _gap_errors(document, found)
+
+
+def _section_errors(document: Document, page: Page) -> Iterator[DocumentError]:
+    sections = sections_of(document)
+    if sections and len(sections) < len(document.entry.versions):
+        for name in document.entry.versions:
+            if name not in sections:
+                message = f"version {name} has no `section`, but other versions do; add one"
+                yield document.source.error(("versions", name), message)
+    end = 0
+    for name, section in sorted(sections.items(), key=lambda each: each[1]):
+        location = ("versions", name, "section")
+        if section.last > page.whole.last:
+            yield document.source.error(location, _outside_message(section, page))
+        if section.first <= end:
+            message = f"the section {section} overlaps another version's; correct one of them"
+            yield document.source.error(location, message)
+        end = section.last
+
+
+def _outside_message(span: Span, page: Page) -> str:
+    return (
+        f"lines {span} are outside of {page.name}, which has {page.whole.last} lines;"
+        " correct the range"
+    )
+
+
+def _span_messages(spans: Iterable[Span], page: Page) -> Iterator[str]:
+    """A message about each range that is not on the page, or begins or ends at a blank line."""
+    for span in spans:
+        if span.last > page.whole.last:
+            yield _outside_message(span, page)
+            continue
+        for line in dict.fromkeys(span):  # once if both ends are the same
+            if not page.has_text(line):
+                yield (
+                    f"line {line} of {page.name} is blank; begin and end the range {span}"
+                    " at lines with text"
+                )
+
+
+def _encoder_errors(encoder: Encoder, page: Page) -> Iterator[DocumentError]:
+    if encoder.spans is None:
+        yield encoder.error(
+            f"its clause has no `lines`; point at lines of {page.name}, or write `lines: none`"
+            " if the clause cites another source"
+        )
+        return
+    for message in _span_messages(encoder.spans, page):
+        yield encoder.error(message)
+    sections = sections_of(encoder.document)
+    for span in encoder.spans if encoder.versions else ():
+        for version in dict.fromkeys(version_at(sections, line) for line in span):
+            if version is not None and version not in encoder.versions:
+                yield encoder.error(
+                    f"lines {span} are in the section of version {version}, which has no such"
+                    f" {encoder.kind}; point at lines in a section of {', '.join(encoder.versions)}"
+                )
+
+
+def _exclusion_errors(document: Document, found: Coverage) -> Iterator[DocumentError]:
+    """Ranges under `not-encoded` that are not on the page, or that an encoder points at as well."""
+    encoded: dict[int, Encoder] = {}
+    for each in found.documents:
+        for encoder in encoders(each):
+            for line in found.page.texts(*encoder.spans or ()):
+                encoded.setdefault(line, encoder)
+    for index, exclusion in enumerate(document.entry.not_encoded):
+        location: Location = ("not-encoded", index, "lines")
+        for message in _span_messages(exclusion.lines, found.page):
+            yield document.source.error(location, message)
+        for line in found.page.texts(*exclusion.lines):
+            if line in encoded:
+                encoder = encoded[line]
+                owner = "" if encoder.document is document else f" of {encoder.document.name}"
+                message = (
+                    f"line {line} is listed as not encoded, but {encoder.label}{owner} encodes it;"
+                    " remove it from one of the two"
+                )
+                yield document.source.error(location, message)
+                break
+
+
+def _gap_errors(document: Document, found: Coverage) -> Iterator[DocumentError]:
+    gaps = found.uncovered()
+    if gaps:
+        more = f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else ""
+        yield document.source.error(
+            ("seed",),
+            f"line {gaps[0]} of {found.page.name}{more} is not encoded:"
+            f" {found.why_uncovered(gaps[0])}; point at it from a rule's `lines` or list it under"
+            f" `not-encoded`; castigate specs --coverage {document.source.path} shows the page",
+        )

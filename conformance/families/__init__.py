@@ -48,7 +48,7 @@ FAMILIES = (
     Family(
         ("bitcast",),
         judge="conformance.families.bitcast.judge:judge_bitcast",
-        explain="conformance.families.bitcast.explanation:explain",
+        explain="conformance.families.bitcast.recorded:explain",
         lines="conformance.families.bitcast.recorded:BitcastLines",
         says="conformance.families.bitcast.wrongs:says",
     ),

@@ -30,8 +30,7 @@ from conformance.pytest_plugin.items import (
 from conformance.pytest_plugin.judging import JudgedBackend, PooledJudging, documents_asked_for
 from conformance.pytest_plugin.ledger_check import LEDGERS, Ledgers
 from conformance.pytest_plugin.ledger_update import LedgerUpdate
-from conformance.pytest_plugin.progress import SuiteProgress
-from conformance.pytest_plugin.tally import Tally
+from conformance.pytest_plugin.progress import SuiteProgress, Tally
 from conformance.pytest_plugin.xdist_workers import (
     WorkerVersions,
     failures_folder,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from multiprocessing.connection import Connection
@@ -13,7 +13,6 @@ import conformance.families.cast.drawn_probes  # noqa: F401 (before the fork: a 
 from conformance.driver import BackendJudge
 from conformance.judging.subject import Settings
 from conformance.running.plan import Task
-from conformance.running.repeated_crashes import with_repeated_crashes
 from conformance.running.supervisor import WorkerFailure, live_with_parent
 from conformance.sweep.plan import is_swept
 from oracles.backend.launch_config import LaunchConfig
@@ -40,6 +39,7 @@ from reports.verdicts import FAILING
 from specs.cases import Case
 from specs.errors import IS_A_BUG, CastigateError
 from specs.house_rules import know_rules
+from specs.plain_text import plain_line
 from specs.ruling import ruling
 
 SECONDS_BETWEEN_MESSAGES = 0.2
@@ -286,7 +286,7 @@ class TaskRunner:
         return self.road(case) if self.settings.is_full(case) else ""
 
     def _judge_sweep(self, order: TaskOrder) -> list[Judgement]:
-        from conformance.sweep.full_tier import swept  # Only the tier full needs the engine.
+        from conformance.sweep.engine import swept  # Only the tier full needs the engine.
 
         task, sweep = order.task, order.task.sweep
         assert sweep is not None
@@ -335,3 +335,21 @@ class _ProgressSender:
         self.link.send(Progress(self.inputs, self.wrong))
         self.inputs = self.wrong = 0
         self.last_sent = monotonic()
+
+
+def with_repeated_crashes(
+    judgements: Sequence[Judgement], deaths: Sequence[str]
+) -> list[Judgement]:
+    """Add the deaths during a task to its first check, or without one to its first case.
+
+    Nothing is added if a judgement says already that the process died. Requests of all cases of a
+    pair travel together, so that it is not known which of them the process died of.
+    """
+    found = list(judgements)
+    is_said = any(isinstance(each, Died) for one in found for each in one.problems)
+    if deaths and found and not is_said:
+        at = next((at for at, each in enumerate(found) if each.check), 0)
+        times = "once" if len(deaths) == 1 else f"{len(deaths):,} times"
+        how = f"died {times}, and answered when asked again: {plain_line(deaths[0])}"
+        found[at] = replace(found[at], problems=(*found[at].problems, Died(how)))
+    return found

@@ -35,7 +35,7 @@ from oracles.reference.staircase import staircase
 from oracles.reference.staircase_lookup import branch_indices_of, last_of_step, open_inputs
 from oracles.reference.sweep_inputs import Dense, InputSequence
 from reports.grading.chunk_check import ChunkCheck, advance
-from reports.grading.chunk_comparison import ChunkComparison
+from reports.grading.chunk_comparison import ChunkComparison, fastest_comparison
 from reports.grading.chunk_table import table
 from reports.grading.divergences import Failures, FailureTally, find_failures, simplest_between
 from reports.grading.failure_runs import one_run
@@ -492,3 +492,15 @@ def _continue_stretch(
     if not is_uniform(answers, inputs, step):
         return False
     return all(is_right(first, answers, None, 0) for is_right in passes)
+
+
+def swept(
+    judge: BackendJudge,
+    cases: list[Case],
+    inputs: InputSequence,
+    lo: int,
+    hi: int,
+    progress: Progress,
+) -> list[Judgement]:
+    """Sweep some inputs of a sequence with the fastest functions that are installed."""
+    return sweep(judge, cases, inputs, lo, hi, fastest_comparison(), progress)

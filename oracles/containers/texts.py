@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import io
+import json
 import zipfile
 from collections.abc import Mapping
 from functools import partial
+from math import prod
 
 import numpy as np
 
@@ -13,9 +16,7 @@ from oracles.bit_packing import is_packed, pack, unpack
 from oracles.containers.dlpack_memory import described, read_described
 from oracles.containers.party import BIG, Party, Road, tensor
 from oracles.containers.text_gguf import BLOCK_TYPES, read_gguf, write_gguf
-from oracles.containers.text_npy import read_npy, write_npy
 from oracles.containers.text_onnx import read_tensor, write_tensor
-from oracles.containers.text_safetensors import read_safetensors, write_safetensors
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
@@ -118,3 +119,122 @@ def _read_packed(case: Case, content: bytes) -> Tensor:
     count = 8 // entry.bits
     codes = unpack(row, row.size * count, entry.bits).reshape(-1, count)[:, ::-1]
     return tensor(case.source, codes.reshape(-1)[:size])
+
+
+MAGIC = b"\x93NUMPY"
+ALIGNMENT = 64
+DESCRIPTIONS: Mapping[str, str] = {
+    "float16": "f2",
+    "float32": "f4",
+    "float64": "f8",
+    "int8": "i1",
+    "int16": "i2",
+    "int32": "i4",
+    "int64": "i8",
+    "uint8": "u1",
+    "uint16": "u2",
+    "uint32": "u4",
+    "uint64": "u8",
+    "bool": "b1",
+    "complex64": "c8",
+    "complex128": "c16",
+}
+NAMES_BY_DESCRIPTION = {description: name for name, description in DESCRIPTIONS.items()}
+
+
+def write_npy(dtype: str, bits: Bits, *, is_big: bool) -> bytes:
+    """Return a file of version 1.0; arrays that are contiguous in Fortran order keep it."""
+    try:
+        description = DESCRIPTIONS[dtype]
+    except KeyError:
+        raise Unsupported(f"the npy format has no dtype {dtype}") from None
+    is_fortran = bool(bits.flags.f_contiguous and not bits.flags.c_contiguous)
+    one_byte = format_named(dtype).bits <= 8
+    if one_byte and is_big:
+        raise Unsupported("an element of one byte has no byte order")
+    order = "|" if one_byte else ">" if is_big else "<"
+    fields = f"'descr': '{order}{description}', 'fortran_order': {is_fortran}, "
+    header = f"{{{fields}'shape': {bits.shape}, }}".encode("latin1")
+    length = len(MAGIC) + 4 + len(header) + 1
+    header += b" " * (-length % ALIGNMENT) + b"\n"
+    elements = np.array(bits, order="F" if is_fortran else "C")
+    content = _swapped(dtype, elements.tobytes("A")) if is_big else elements.tobytes("A")
+    return MAGIC + bytes([1, 0]) + len(header).to_bytes(2, "little") + header + content
+
+
+def read_npy(content: bytes) -> Tensor:
+    """Return the tensor of a file; an unknown dtype keeps the name that the file gives it."""
+    if content[: len(MAGIC)] != MAGIC:
+        raise ValueError("the file does not begin with the magic of npy")
+    size = 2 if content[6] == 1 else 4
+    start = 8 + size
+    length = int.from_bytes(content[8:start], "little")
+    header = ast.literal_eval(content[start : start + length].decode("utf-8"))
+    order, description = header["descr"][0], header["descr"][1:]
+    dtype = NAMES_BY_DESCRIPTION.get(description, description)
+    shape = tuple(header["shape"])
+    width = int(description[1:])
+    elements = content[start + length :][: width * prod(shape)]
+    if order == ">" and dtype in DESCRIPTIONS:
+        elements = _swapped(dtype, elements)
+    codes = np.frombuffer(elements, f"uint{8 * width}" if width <= 8 else f"V{width}")
+    return tensor(dtype, codes.reshape(shape, order="F" if header["fortran_order"] else "C"))
+
+
+def _swapped(dtype: str, elements: bytes) -> bytes:
+    """Return the elements with the bytes of each number reversed; a complex one is two numbers."""
+    entry = format_named(dtype)
+    width = entry.bits // 8 // (2 if entry.kind == "complex" else 1)
+    return np.frombuffer(elements, f"uint{8 * width}").byteswap().tobytes()
+
+
+KEY = "x"
+"""The name of the only tensor in a file."""
+DTYPES: Mapping[str, str] = {
+    "float64": "F64",
+    "float32": "F32",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float8e4m3fn": "F8_E4M3",
+    "float8e4m3fnuz": "F8_E4M3FNUZ",
+    "float8e5m2": "F8_E5M2",
+    "float8e5m2fnuz": "F8_E5M2FNUZ",
+    "float8e8m0": "F8_E8M0",
+    "int64": "I64",
+    "int32": "I32",
+    "int16": "I16",
+    "int8": "I8",
+    "uint64": "U64",
+    "uint32": "U32",
+    "uint16": "U16",
+    "uint8": "U8",
+    "bool": "BOOL",
+    "complex64": "C64",
+}
+NAMES_BY_WORD = {word: name for name, word in DTYPES.items()}
+
+
+def write_safetensors(dtype: str, bits: Bits) -> bytes:
+    """Return a file with one tensor; its header is padded with spaces to a multiple of 8 bytes."""
+    if dtype not in DTYPES:
+        raise Unsupported(f"the page of safetensors names no packing of {dtype}")
+    entry = {"dtype": DTYPES[dtype], "shape": list(bits.shape), "data_offsets": [0, bits.nbytes]}
+    header = json.dumps({KEY: entry}, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + np.ascontiguousarray(bits).tobytes()
+
+
+def read_safetensors(content: bytes) -> Tensor:
+    """Return the only tensor of a file."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    [entry] = [entry for key, entry in header.items() if key != "__metadata__"]
+    first, last = entry["data_offsets"]
+    elements, dtype = (
+        content[8 + length :][first:last],
+        NAMES_BY_WORD.get(entry["dtype"], entry["dtype"]),
+    )
+    if dtype not in DTYPES:
+        raise Unsupported(f"the page of safetensors names no packing of {dtype}")
+    codes = np.frombuffer(elements, format_named(dtype).storage)
+    return tensor(dtype, codes.reshape(entry["shape"]))

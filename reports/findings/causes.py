@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import NamedTuple
@@ -13,7 +13,6 @@ from reports import case_patterns
 from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import Kind
 from reports.findings.finding_text import shortened
-from reports.findings.shape_rules import SHAPE_RULES, Shape, followed_rules, shape_words
 from reports.problem_words import joined_words, words
 from reports.problems import (
     BrokenAdapter,
@@ -283,3 +282,45 @@ def _without_dtypes(cell: Cell, problem: Problem | None) -> str:
     if problem is not None:
         message = words(problem)  # without the notes of the case
     return WORD.sub(lambda word: roles.get(word[0], word[0]), message)
+
+
+Shape = tuple[int, ...]
+
+
+class ShapeRule(NamedTuple):
+    """A sentence, and whether a tensor's shape and its answer's follow the rule."""
+
+    says: str
+    holds: Callable[[Shape, Shape], bool]
+
+
+SHAPE_RULES: Mapping[str, ShapeRule] = {
+    "scales-the-last-axis": ShapeRule(
+        "bitcasts between widths make the last axis longer or shorter",
+        lambda given, answer: len(given) == len(answer) and given[:-1] == answer[:-1],
+    ),
+    "adds-or-drops-an-axis": ShapeRule(
+        "bitcasts between widths add an axis or drop the last",
+        lambda given, answer: given == answer[:-1] or answer == given[:-1],
+    ),
+    "keeps-the-shape": ShapeRule(
+        "bitcasts between widths keep the shape", lambda given, answer: given == answer
+    ),
+}
+"""The rules by the names of their findings."""
+
+
+def followed_rules(given: Shape, answer: Shape, wanted: Shape | None = None) -> tuple[str, ...]:
+    """The rules that the shape of an answer follows and that the required shape does not."""
+    return tuple(
+        name
+        for name, rule in SHAPE_RULES.items()
+        if rule.holds(given, answer) and (wanted is None or not rule.holds(given, wanted))
+    )
+
+
+def shape_words(shapes: Collection[Shape]) -> str:
+    """What the shapes of tensors have in common, after a comma; empty if nothing."""
+    if all(0 in shape for shape in shapes):
+        return ", for tensors without elements"
+    return ", for scalars" if all(shape == () for shape in shapes) else ""

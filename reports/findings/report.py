@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -13,32 +13,42 @@ from functools import cached_property, partial
 from itertools import chain, pairwise
 from multiprocessing import get_context
 from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from oracles.backend.resource_limits import collect_garbage_rarely, keep_freed_memory
+from oracles.reference import expect_by_kernels
+from reports.behaviors.closed_forms import has_behaviors
+from reports.behaviors.explanation import explain, sentence_without_pair
+from reports.behaviors.tally import BehaviorSearch, behavior_search, tally_each
 from reports.findings.case_rules import CaseRule, case_rules
 from reports.findings.cells import Cell, CellKey
 from reports.findings.changes import Change, run_changes
 from reports.findings.finding import Finding, Findings
 from reports.findings.finding_changes import CHANGE_KINDS, FindingChange, finding_changes
 from reports.findings.finding_text import changes_words
-from reports.findings.known_since import PastRun, since_words
-from reports.findings.open_answers import Lines, explain_open_answers
 from reports.findings.read_cells import read_cells, read_checks, read_verdicts
 from reports.findings.read_findings import read_findings, stored_ids
 from reports.findings.verdict_signs import NO_VERDICT
+from reports.ledger.version_spans import public_version
 from reports.run_store.answers import RunAnswers
 from reports.run_store.open_run import open_run
 from reports.run_store.record import RunRecord
 from reports.run_store.store import RunStore
 from reports.verdicts import VERDICT_DIGITS
+from specs.branches import Ruling
 from specs.errors import CastigateError
 from specs.formats import formats
 from specs.loader import documents
 from specs.release import VERSION
+from specs.ruling import ruling
 
 Version = tuple[str, str]
 """The names of a document and of one of its versions."""
 Cells = Mapping[CellKey, Cell]
+Lines = tuple[str, ...]
 Behaviors = dict[CellKey, Lines]
 EXPLAINERS = 2
 """Processes that explain the open answers of a large run, beside this one."""
@@ -271,3 +281,105 @@ def _verdict_counts(verdicts: Mapping[CellKey, str]) -> VerdictCounts:
         document, _, _ = case.partition(":")
         found.setdefault((backend, document), Counter())[verdict] += 1
     return found
+
+
+class PastRun(NamedTuple):
+    """The versions of a run's backends, and the ids of its findings; None if they are unknown."""
+
+    versions: Mapping[str, str]
+    findings: frozenset[str] | None
+
+
+def since_words(runs: Sequence[PastRun], backend: str, finding: str) -> str:
+    """Say which version first had a finding, or that all have it; empty for a single version.
+
+    ``runs`` are in order, the last has the finding.
+    """
+    first, before = public_version(runs[-1].versions[backend]), ""
+    seen = {first}
+    for run in reversed(runs[:-1]):
+        if backend not in run.versions or run.findings is None:
+            continue
+        version = public_version(run.versions[backend])
+        seen.add(version)
+        if finding not in run.findings:
+            before = version
+            break
+        first = version
+    if before and before != first:
+        return f"since {first}; {before} did not have it"
+    return (
+        f"in all versions of this report, from {first} on" if len(seen) > 1 and not before else ""
+    )
+
+
+ALL = slice(None)
+
+
+@dataclass
+class _CellGroup:
+    """Cells of one pair and with equal inputs, of any documents.
+
+    ``rules`` has a ruling for each meaning, which decides the open inputs. ``cells`` groups by that
+    meaning and the digest of the answers the cells that share an explanation.
+    """
+
+    search: BehaviorSearch
+    asked: str
+    rules: dict[object, Ruling] = field(default_factory=dict)
+    cells: dict[tuple[object, str], list[CellKey]] = field(default_factory=dict)
+
+
+def explain_open_answers(
+    recorded: RunAnswers, cells: Mapping[CellKey, Cell], share: slice = ALL
+) -> dict[CellKey, Lines]:
+    """Return the sentences that explain the open answers of each cell, where closed forms exist.
+
+    Many cells share inputs, of which their documents leave more or fewer open; each closed form is
+    evaluated once per such group. With a ``share`` of the groups, only their cells are explained.
+    """
+    groups: dict[Hashable, _CellGroup] = {}
+    for key, cell in cells.items():
+        rules = _rules_if_open(cell)
+        if rules is not None and cell.asked is not None and cell.answers is not None:
+            asked = rules.source, rules.target, rules.rounding
+            group = groups.setdefault(
+                (*asked, cell.asked), _CellGroup(behavior_search(*asked), cell.asked)
+            )
+            group.rules[rules.meaning] = rules
+            group.cells.setdefault((rules.meaning, cell.answers), []).append(key)
+    found = {
+        key: lines
+        for group in [*groups.values()][share]
+        for keys, lines in zip(group.cells.values(), _explain_group(recorded, group), strict=True)
+        for key in keys
+    }
+    return {key: found[key] for key in cells if found.get(key)}
+
+
+def _rules_if_open(cell: Cell) -> Ruling | None:
+    """The rules of a cell that has open inputs, if closed forms exist for its dtypes."""
+    if not cell.open:
+        return None
+    try:
+        rules = ruling(cell.as_case)
+    except CastigateError:
+        return None  # A bitcast, or the document no longer has the case.
+    return rules if has_behaviors(rules.source, rules.target) else None
+
+
+def _explain_group(recorded: RunAnswers, group: _CellGroup) -> Iterator[Lines]:
+    """Yield the explanation of the open answers in each distinct array of answers."""
+    inputs = recorded.array(group.asked).values
+    is_open = {meaning: _open_inputs(rules, inputs) for meaning, rules in group.rules.items()}
+    ever = np.logical_or.reduce([*is_open.values()])
+    answers = [recorded.array(digest).values[ever] for _, digest in group.cells]
+    counted = [is_open[meaning][ever] for meaning, _ in group.cells]
+    for found in tally_each(group.search, inputs[ever], answers, counted):
+        yield tuple(sentence_without_pair(found, line) for line in explain(found))
+
+
+def _open_inputs(rules: Ruling, inputs: NDArray[Any]) -> NDArray[np.bool_]:
+    if rules.is_open:
+        return np.ones(inputs.size, bool)  # The kernels do not support complex128.
+    return np.isin(expect_by_kernels.expect(rules, inputs).branch_indices, rules.open_branches)

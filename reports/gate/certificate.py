@@ -11,7 +11,9 @@ from functools import cache
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Annotated, Any, Final, get_args
+
+from pydantic import Field, ValidationError
 
 from reports.findings.cells import Cell
 from reports.findings.read_cells import read_cells, read_checks
@@ -27,7 +29,6 @@ from reports.gate.policy_verdict import (
     apply_policy,
     verdict_counts,
 )
-from reports.gate.program import check_program
 from reports.run_store.answers import RunAnswers
 from reports.run_store.open_run import open_run, tables_of
 from reports.run_store.record import RunRecord, TierChoice
@@ -37,6 +38,7 @@ from reports.run_store.tables import PROBLEM_TABLE
 from reports.suite_digest import suite_digest
 from specs.errors import CastigateError
 from specs.loader import check_cached_documents
+from specs.model.strict_model import StrictModel
 
 FORMAT: Final = 4
 FILE = "certificate.json"
@@ -307,4 +309,37 @@ def _divergence(divergence: PolicyDivergence) -> dict[str, Any]:
         content["message"] = cell.message
     if entry is not None:
         content |= {"reason": entry.reason, "expires": entry.expires}
+    return content
+
+
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class ProgramHello(StrictModel):
+    """The hello of a backend; earlier versions recorded its name, version and claims only."""
+
+    name: str
+    version: str
+    claims: list[str]
+    compiles_shapes: bool = False
+    row_limits: list[int] = Field(default_factory=list)
+
+
+class Program(StrictModel):
+    """A backend's hello, and the sha256 of each of its files."""
+
+    hello: ProgramHello
+    files: dict[str, Digest]
+
+
+def check_program(content: dict[str, Any], named: str) -> dict[str, Any]:
+    """Return the record of a program if it is valid; else raise an error that names the key."""
+    try:
+        Program.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise CastigateError(
+            f"{named}: `{where}`: {first['msg']}; get the original folder of the gate"
+        ) from None
     return content

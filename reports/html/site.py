@@ -13,7 +13,6 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from reports.findings.changes import CHANGES
 from reports.findings.report import Report, read_report
 from reports.findings.verdict_signs import CHANGE_SIGNS, SIGNS_AND_MEANINGS, percentage
-from reports.html.behaviors import behaviors_by_family
 from reports.html.case_details import case_details
 from reports.html.document_page import (
     cited_lines,
@@ -24,12 +23,10 @@ from reports.html.document_page import (
 )
 from reports.html.findings import SIGNS, finding_pages
 from reports.html.front_page import front_page
-from reports.html.layouts import layout_checks
-from reports.html.open_points import open_points
 from reports.html.page_data import data_file, index_data, open_answers_data
+from reports.html.pages import behaviors_by_family, layout_checks, open_points, trends
 from reports.html.quantization import quantization_pages
 from reports.html.replace_report import check_output_folder, replace_report
-from reports.html.trend import trends
 from reports.run_store.open_run import open_run
 from reports.run_store.store import RunStore
 from reports.verdicts import VERDICTS, WRONG

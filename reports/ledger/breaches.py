@@ -14,7 +14,6 @@ from hashlib import sha256
 from typing import Any
 
 from reports.judgement import Judgement
-from reports.ledger.frozen_text import frozen_text
 from reports.problem_words import joined_words, words
 from reports.problems import BrokenRule, Died, Refused, WrongQuantized, WrongValues
 from reports.verdicts import BREAKS_RULE, NO_ANSWER, VERDICT_OF_LEVEL
@@ -102,3 +101,19 @@ def _breach_without_answer(case: Case, judgement: Judgement) -> Breach:
 
 def _digest(content: list[Any]) -> str:
     return sha256(json.dumps(content).encode()).hexdigest()[:DIGITS]
+
+
+ERROR_CLASS = re.compile(r"(?:^|: )([A-Za-z_]\w*): ")
+"""The class of an error within a sentence."""
+NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
+
+
+def frozen_text(case: Case, sentence: str, *, without_numbers: bool = False) -> str:
+    """Reduce a sentence to its constant part: an error's class, or our words without dtypes."""
+    error = ERROR_CLASS.search(sentence)
+    roles = {case.target: "target", case.source: "source"}
+    if error is not None:
+        text = error[1]
+    else:
+        text = re.sub(r"\w+", lambda word: roles.get(word[0], word[0]), sentence)
+    return NUMBER.sub("0", text) if without_numbers else text

@@ -2,14 +2,51 @@
 
 from __future__ import annotations
 
+import csv
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from io import StringIO
 
+from reports.findings.cells import Cell
 from reports.findings.report import Report
-from reports.outputs.cases_csv import cases_csv
 from reports.outputs.junit import junit
 from reports.outputs.summary_md import summary_md
 from reports.run_store.storage import file_to_write
+from specs.plain_text import escape_formula
+
+COLUMNS = (
+    "backend", "version", "case", "document", "document_version", "source", "target", "mode",
+    "verdict", "inputs", "open", "wrong", "rules", "smallest", "answer", "allowed", "message",
+)  # fmt: skip
+
+
+def cases_csv(report: Report) -> str:
+    """Return the table, with its rows in the order of the run."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerow(COLUMNS)
+    writer.writerows(_rows(report))
+    return text.getvalue()
+
+
+def _rows(report: Report) -> Iterator[list[object]]:
+    versions = {backend.name: backend.version for backend in report.record.backends}
+    for cell in report.cells.values():
+        values = (cell.backend, versions[cell.backend], *_values(cell))
+        yield [escape_formula(value) if isinstance(value, str) else value for value in values]
+
+
+def _values(cell: Cell) -> Iterator[object]:
+    """Yield the values of all columns but the first two."""
+    yield from (cell.case, cell.document, cell.version, cell.source, cell.target, cell.mode)
+    yield from (cell.verdict, cell.inputs, cell.open, cell.wrong)
+    yield " ".join(dict.fromkeys(broken.rule for broken in cell.broken))
+    first = cell.broken[0] if cell.broken else None
+    yield first.smallest if first else None
+    yield first.answer if first else None
+    yield " or ".join(first.allowed) if first else None
+    yield cell.message
+
 
 RENDERERS: Mapping[str, Callable[[Report], str]] = {
     "summary.md": summary_md,

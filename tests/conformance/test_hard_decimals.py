@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from conformance.families.cast.hard_decimals import _first_within, decimals_by_ties
+from conformance.families.cast.text_inputs import _first_within, decimals_by_ties
 from specs.formats import format_named
 
 

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from reports.findings import report
-from reports.findings.open_answers import explain_open_answers
-from reports.findings.report import read_report
+from reports.findings.report import explain_open_answers, read_report
 from reports.html.site import write_site
 from reports.judgement import Judgement
 from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers

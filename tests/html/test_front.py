@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from reports.findings.report import Report, read_report
-from reports.html.behaviors import ComparedBehavior, Family, behaviors_by_family
 from reports.html.front_page import RuleSummary, front_page
+from reports.html.pages import ComparedBehavior, Family, Point, behaviors_by_family, trends
 from reports.html.site import write_site
-from reports.html.trend import Point, trends
 from reports.judgement import Judgement
 from specs.cases import Case
 from specs.formats import format_named

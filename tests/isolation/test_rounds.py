@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oracles.backend import isolated_oracle, round_message
+from oracles.backend import isolated_oracle
 from oracles.backend.client import Client
+from oracles.backend.isolated_oracle import MESSAGE_BYTES, round_messages
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Raised, Reply
 from oracles.backend.requests import Bitcast, Cast, CastAtOnce, CastBatch, Road, Script
-from oracles.backend.round_message import MESSAGE_BYTES, round_messages
 from oracles.memory_layouts import Layout, with_layout
 from oracles.protocol import InputsChanged
 from oracles.tensor_batch import TensorBatch
@@ -243,7 +243,7 @@ def test_requests_that_the_oracle_lacks_or_that_need_threads_travel_alone() -> N
 
 def test_a_message_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MESSAGE_BYTES == 1 << 24
-    monkeypatch.setattr(round_message, "MESSAGE_BYTES", 10)
+    monkeypatch.setattr(isolated_oracle, "MESSAGE_BYTES", 10)
     asked = [Cast(CASE, ROW + step) for step in range(5)]
     assert [each.places for each in round_messages(asked, OFFERS)] == [
         [[0], [1]],

@@ -16,7 +16,7 @@ from reports.findings import root_causes
 from reports.findings.asked_inputs import AskedInputs, answered_ruling, expected_of
 from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
 from reports.findings.candidates import candidates
-from reports.findings.causes import Failure, find_causes
+from reports.findings.causes import Failure, Shape, find_causes, followed_rules
 from reports.findings.cells import Cell, Divergence
 from reports.findings.find import find_findings
 from reports.findings.finding import ExplainedCase, Finding
@@ -25,7 +25,6 @@ from reports.findings.input_regions import classify, region_phrase
 from reports.findings.mechanism_answers import explained
 from reports.findings.mechanisms import ClosedForm, TakenFor
 from reports.findings.read_findings import found_again, read_findings
-from reports.findings.shape_rules import Shape, followed_rules
 from reports.judgement import NEXT_SCRIPT
 from reports.problems import BrokenPromise, ChangesWithShape, Refused, WrongShape
 from specs.bitcast_ruling import bitcast_ruling

@@ -20,6 +20,7 @@ from reports.gate.certificate import (
     Evidence,
     NothingRanError,
     certificate_body,
+    check_program,
     copy_run,
     folder_digests,
     open_baseline,
@@ -33,7 +34,6 @@ from reports.gate.certificate_check import (
     load_evidence,
 )
 from reports.gate.policy import Policy
-from reports.gate.program import check_program
 from reports.gate.signing import load_private_key, load_public_key, sign_certificate
 from reports.run_store.record import RunRecord
 from reports.suite_digest import suite_digest

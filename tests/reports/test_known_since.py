@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reports.findings.known_since import PastRun, since_words
+from reports.findings.report import PastRun, since_words
 
 HAS, LACKS = frozenset({"b/wraps"}), frozenset({"b/other"})
 

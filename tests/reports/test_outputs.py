@@ -19,10 +19,9 @@ import pytest
 
 from reports.findings.report import Report, read_report
 from reports.judgement import Judgement
-from reports.outputs.cases_csv import COLUMNS, cases_csv
 from reports.outputs.junit import junit
 from reports.outputs.summary_md import summary_md
-from reports.outputs.write_outputs import RENDERERS, write_output
+from reports.outputs.write_outputs import COLUMNS, RENDERERS, cases_csv, write_output
 from reports.problems import Died, Note, WrongQuantized, WrongShape
 from specs.cases import Case
 from specs.errors import CastigateError

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oracles.backend.frames import MAGIC, FrameError, read_frame
-from oracles.wire.reply_checks import ReplyDecoder, TensorsDecoder
+from oracles.wire.program_client import ReplyDecoder, TensorsDecoder
 
 MAX_PAYLOAD = 1 << 16
 DECODERS: tuple[ReplyDecoder | TensorsDecoder, ...] = (

@@ -15,8 +15,7 @@ import pytest
 
 from oracles.backend.frames import Frame, encode_frame
 from oracles.backend.launch_config import LaunchConfig
-from oracles.wire.program_client import ProgramClient, wire_case
-from oracles.wire.reply_checks import ReplyDecoder
+from oracles.wire.program_client import ProgramClient, ReplyDecoder, wire_case
 from oracles.wire.schema import AskCast, encode_request, json_schema
 from specs.selection import case_named
 from tests.test_docs import blocks

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles.backend.frames import MAGIC, FrameError, read_frame
-from oracles.wire.reply_checks import ReplyDecoder
+from oracles.wire.program_client import ReplyDecoder
 from tests.search import examples
 from tests.wire.streams import DECODERS, MAX_PAYLOAD, read_all, stream
 

@@ -21,7 +21,7 @@ from conformance.extras.releases.environments import (
     requirements_of,
 )
 from conformance.families import explain_of, family_of
-from conformance.families.bitcast.explanation import bitcast_tensor
+from conformance.families.bitcast.recorded import bitcast_tensor
 from conformance.families.cast.explanation import input_row
 from conformance.families.family import Question
 from conformance.judging.scripts import script

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from oracles.containers.party import Road, tensor
-from oracles.containers.text_npy import write_npy
 from oracles.containers.text_onnx import number_of, write_tensor
-from oracles.containers.texts import Texts, packed_row
+from oracles.containers.texts import Texts, packed_row, write_npy
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
 from specs.formats import format_named

@@ -11,10 +11,8 @@ import pytest
 from oracles.containers.dlpack_memory import Exporter, described, exported, read_described
 from oracles.containers.party import container_case
 from oracles.containers.text_gguf import read_gguf, write_gguf
-from oracles.containers.text_npy import read_npy, write_npy
 from oracles.containers.text_onnx import read_tensor, write_tensor
-from oracles.containers.text_safetensors import read_safetensors, write_safetensors
-from oracles.containers.texts import Texts
+from oracles.containers.texts import Texts, read_npy, read_safetensors, write_npy, write_safetensors
 from oracles.protocol import Bits, Tensor, Unsupported
 
 ROW = np.array([1, 2, 3], np.uint8)
