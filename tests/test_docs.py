@@ -475,7 +475,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_files_that_the_pages_name_exist() -> None:
     """Paths in backticks that begin with a folder of the repository."""
-    known = "specs|oracles|reports|conformance|tests|benchmarks|examples|docs"
+    known = "specs|oracles|reports|conformance|lab|tests|examples|docs"
     wrong = [
         f"{name_of(page)}: {path}"
         for page in PAGES
