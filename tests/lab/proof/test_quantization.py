@@ -213,7 +213,8 @@ def test_pairs_are_right_and_a_planted_fault_is_found(
     find, arguments, module, right, wrong = PAIRS[kind]
     assert find(*arguments) == ""
     planted = planted_module(monkeypatch, module, right, wrong)
-    monkeypatch.setattr(quantization_pairs, module.__name__.rpartition(".")[2], planted)
+    name = next(key for key, each in vars(quantization_pairs).items() if each is module)
+    monkeypatch.setattr(quantization_pairs, name, planted)
     assert "0x" in find(*arguments)
 
 
