@@ -114,7 +114,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, Callable[..., Obligation], str | i
         prove_ending, ending_of("int2"),
     ),
     "a quotient cut off": (
-        quantization_kernels, "whole = np.rint(values)", "whole = np.floor(values)",
+        quantization_kernels, "whole = np.rint(values) if", "whole = np.floor(values) if",
         prove_ending, ending_of("uint2"),
     ),
     "the wrong end": (
