@@ -71,7 +71,7 @@ def _document(name: str, json_file: Path | None, page_file: Path | None) -> None
 
 
 def _looked_up(name: str) -> RemovableCast:
-    """What is known of a chain."""
+    """Look a chain up in the table of its edition; raise CastigateError if it is not there."""
     chain = chain_named(name)
     first = chain.steps[0]
     every = table_of(f"{first.document}:{first.version}")

@@ -104,14 +104,13 @@ def explain_command(
         for loaded in backends:
             stack.callback(close, loaded)
         case = cases[0]
-
-        def told(case: Case, question: Question) -> tuple[dict[str, Any], Lines]:
-            explained = explain_of(case)(case, question)
-            answers = {each.name: drive(explained.ask(), Client(each)) for each in backends}
-            return {**explained.told, "answers": answers}, explained.lines
-
-        if not family_of(case).is_by_input:
-            _show(*told(case, Question(inputs, scale, zero)), as_json)
+        family = family_of(case)
+        if not family.tensors and (scale is not None or zero is not None):
+            raise CastigateError(
+                f"--scale and --zero are for documents of quantization; {case.document} is none"
+            )
+        if not family.is_by_input:
+            _show(*_explained(case, Question(inputs, scale, zero), backends), as_json)
             return
         if not inputs:
             asked = shlex.join(words)
@@ -120,15 +119,14 @@ def explain_command(
             )
         # All inputs are read before the first is shown: a wrong one leaves nothing on stdout.
         asked_of = [[case_of_input(each, text) for each in cases] for text in inputs]
-        both = [
-            [told(each, Question([text], scale, zero)) for each in of_input]
+        drawn = [
+            [_explained(each, Question([text]), backends) for each in of_input]
             for of_input, text in zip(asked_of, inputs, strict=True)
         ]
-        found = [[explained for explained, _ in of_input] for of_input in both]
-        for of_input, shown in zip(asked_of, both, strict=True):
+        found = [[explained for explained, _ in of_input] for of_input in drawn]
+        for of_input, explained, shown in zip(asked_of, found, drawn, strict=True):
             if is_open and not as_json:
-                every = [explained for explained, _ in shown]
-                typer.echo("\n".join(pair_lines(of_input, every, backends)))
+                typer.echo("\n".join(pair_lines(of_input, explained, backends)))
             else:
                 for each in shown:
                     _show(*each, as_json)
@@ -144,6 +142,15 @@ def explain_command(
             named = [f"--backend={name}" for name in backend or ()]
             command = shlex.join(["castigate", "explain", strictest.id, inputs[0], *named])
             typer.echo(f"the rule and its clause: {command}")
+
+
+def _explained(
+    case: Case, question: Question, backends: Sequence[Backend]
+) -> tuple[dict[str, Any], Lines]:
+    """Explain a question about a case with each backend's answer, and return what draws it."""
+    explained = explain_of(case)(case, question)
+    answers = {each.name: drive(explained.ask(), Client(each)) for each in backends}
+    return {**explained.told, "answers": answers}, explained.lines
 
 
 def _explain_chains(
@@ -166,7 +173,7 @@ def _explain_chains(
         for each, config in launch_configs(backends, pythons, timeout).items():
             loaded.append(load_isolated(each, config))
             stack.callback(close, loaded[-1])
-        found = [[_explained(each, text, loaded) for each in chains] for text in inputs]
+        found = [[_explained_chain(each, text, loaded) for each in chains] for text in inputs]
     for of_input in found:
         if is_open and not as_json:
             typer.echo("\n".join(chain_table_lines(chains, of_input)))
@@ -180,8 +187,8 @@ def _explain_chains(
         typer.echo(f"the steps: {command}")
 
 
-def _explained(chain: Chain, word: str, backends: Sequence[Backend]) -> dict[str, Any]:
-    """What is said of an input of a chain, and what each backend answers on its roads."""
+def _explained_chain(chain: Chain, word: str, backends: Sequence[Backend]) -> dict[str, Any]:
+    """Explain an input of a chain, with the answer of each backend on each of its roads."""
     told = explain_chain(chain, word)
     answers = {}
     for each in backends:

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 from specs.operations import operation_of
 
 if TYPE_CHECKING:
-    from conformance.families.family import CaseLines, Explain, Judge, LinesOf, NamedTensors, Says
+    from conformance.families.family import (
+        CaseLines,
+        Explain,
+        Judge,
+        LinesOf,
+        Says,
+        TensorFunctions,
+    )
     from specs.cases import Case
 
 
@@ -24,7 +31,7 @@ class Family:
 
     ``judge`` is the judge of a case, ``explain`` tells a person what the document says of a
     question, ``lines`` reads and judges JSON lines, and ``says`` has the sentence of what a backend
-    does instead. ``tensors`` is what a family brings whose tensors have names.
+    does instead. ``tensors`` has the functions of a family whose tensors have names.
     """
 
     operations: tuple[str, ...]
@@ -75,7 +82,7 @@ FAMILIES = (
         says="conformance.families.chains.wrongs:says",
     ),
 )
-"""All families. Chains are no cases of a document, but of several of its cases."""
+"""All families. A chain is no case but several: the check of a pair calls its judge itself."""
 BY_OPERATION = {operation: each for each in FAMILIES for operation in each.operations}
 
 
@@ -96,18 +103,18 @@ def judge_of(case: Case) -> Judge:
 
 
 def explain_of(case: Case) -> Explain:
-    """What tells a person what a document says of a question about a case."""
+    """The function that explains a question about a case."""
     return _resolved(family_of(case).explain)  # type: ignore[return-value]
 
 
 def lines_of(case: Case) -> CaseLines:
-    """What reads and judges the JSON lines of a case."""
+    """The reader and judge of the JSON lines of a case."""
     lines: LinesOf = _resolved(family_of(case).lines)  # type: ignore[assignment]
     return lines(case)
 
 
-def tensors_of(case: Case) -> NamedTensors:
-    """What the family of a case brings whose tensors have names."""
+def tensors_of(case: Case) -> TensorFunctions:
+    """The functions of the family of a case whose tensors have names."""
     return _resolved(family_of(case).tensors)  # type: ignore[return-value]
 
 

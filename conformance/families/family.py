@@ -78,8 +78,8 @@ Tensors = Mapping[str, Bits]
 
 
 @dataclass(frozen=True)
-class NamedTensors:
-    """What a family brings whose operations take and return tensors by name.
+class TensorFunctions:
+    """The functions of a family whose operations take and return tensors by name.
 
     ``answer`` is what the reference returns, ``results`` grades what somebody recorded, ``sample``
     has tensors whose results no document leaves open. ``listed`` yields the inputs of the tier

@@ -101,7 +101,7 @@ PLACES = (
     Place("other documents", lambda case: case.document != "onnx-cast" and _is_first(case)),
     Place("further roads", lambda case: not _is_first(case), is_alone=True),
 )
-"""Where each fault is planted: by the width of the source, the document, and the road."""
+"""Each fault is planted once in a case of each of these kinds."""
 
 
 @cache

@@ -10,29 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.truths.questions import Answers, Mask, Patterns, Question
+from oracles.adapters.dtype_table import names_in
 from specs.formats import Format
 
 Values = NDArray[Any]
 """Numbers as float64, int64 or uint64: each holds every value of some formats exactly."""
 
-ML_DTYPES = {
-    "bfloat16": "bfloat16",
-    "float8e4m3fn": "float8_e4m3fn",
-    "float8e4m3fnuz": "float8_e4m3fnuz",
-    "float8e5m2": "float8_e5m2",
-    "float8e5m2fnuz": "float8_e5m2fnuz",
-    "float8e4m3": "float8_e4m3",
-    "float8e3m4": "float8_e3m4",
-    "float8e4m3b11fnuz": "float8_e4m3b11fnuz",
-    "float8e8m0": "float8_e8m0fnu",
-    "float6e2m3": "float6_e2m3fn",
-    "float6e3m2": "float6_e3m2fn",
-    "float4e2m1": "float4_e2m1fn",
-    "int4": "int4",
-    "int2": "int2",
-    "uint4": "uint4",
-    "uint2": "uint2",
-}
+ML_DTYPES = names_in("ml")
 """The names of ml_dtypes for the formats that numpy lacks."""
 
 

@@ -48,7 +48,7 @@ class MlDtypes(NumpyArrays):
             raise Unsupported(first_line(error)) from None
 
     def dtype(self, dtype: str) -> np.dtype[Any]:
-        """Return numpy's dtype, or that of ml_dtypes; raise Unsupported if there is none."""
+        """Return the dtype of numpy or ml_dtypes; raise Unsupported if both lack it."""
         if dtype == "string":
             return np.dtype(np.str_)
         if dtype not in ML_DTYPES:

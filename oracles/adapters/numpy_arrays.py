@@ -33,7 +33,7 @@ class NumpyArrays(Scripted):
 
     @abstractmethod
     def dtype(self, dtype: str) -> np.dtype[Any]:
-        """Return numpy's dtype; raise Unsupported if there is none."""
+        """Return numpy's dtype; raise Unsupported if the subclass lacks it."""
 
     @abstractmethod
     def expression(self, dtype: str) -> str:

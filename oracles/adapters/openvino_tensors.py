@@ -40,11 +40,11 @@ class Tensors:
         return patterns_in(memory, entry, prod(shape)).reshape(shape)
 
     def type(self, dtype: str) -> Any:
-        """Return openvino's type of a dtype; raise Unsupported if there is none."""
+        """Return openvino's type of a dtype; raise Unsupported if openvino lacks the dtype."""
         return getattr(self._openvino.Type, self.name(dtype))
 
     def name(self, dtype: str) -> str:
-        """Return the name of openvino's type of a dtype; raise Unsupported if there is none."""
+        """Return the name of openvino's type; raise Unsupported if openvino lacks the dtype."""
         name = DTYPES.get(dtype)
         if name is None or not hasattr(self._openvino.Type, name):
             raise Unsupported(f"openvino has no dtype castable as {dtype}")

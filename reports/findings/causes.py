@@ -320,7 +320,7 @@ def followed_rules(given: Shape, answer: Shape, wanted: Shape | None = None) -> 
 
 
 def shape_words(shapes: Collection[Shape]) -> str:
-    """What the shapes of tensors have in common, after a comma; empty if nothing."""
+    """Describe the shapes if all are empty or all are scalars, after a comma; else return ''."""
     if all(0 in shape for shape in shapes):
         return ", for tensors without elements"
     return ", for scalars" if all(shape == () for shape in shapes) else ""

@@ -83,3 +83,17 @@ def test_a_question_that_no_block_answers_is_refused(arguments: list[str], messa
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "question",
+    [("onnx-cast/float32/int8", "3"), ("onnx-bitcast:26/float32/int32/shape:2x3",)],
+)
+@pytest.mark.parametrize("option", ["--scale=1", "--zero=1"])
+def test_what_has_no_scale_takes_none(question: tuple[str, ...], option: str) -> None:
+    code, out, err = castigate("explain", *question, option)
+    assert (code, out) == (2, "")
+    document = question[0].partition("/")[0].partition(":")[0]
+    assert err == (
+        f"castigate: --scale and --zero are for documents of quantization; {document} is none\n"
+    )

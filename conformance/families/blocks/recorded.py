@@ -15,7 +15,7 @@ from conformance.families.blocks.kernels import (
     answer_blocks,
     scales,
 )
-from conformance.families.family import NamedTensors, Result, Rule, Shape, Tensors
+from conformance.families.family import Result, Rule, Shape, TensorFunctions, Tensors
 from conformance.families.quantization.grading import graded_result
 from conformance.families.quantization.kernels import ANY_NAN, ExpectedCodes
 from oracles.protocol import Bits
@@ -135,4 +135,4 @@ def sample(case: Case) -> dict[str, Bits]:
     return tensors
 
 
-TENSORS = NamedTensors(answer_blocks, results, sample, listed, shapes, lambda case: ())
+TENSORS = TensorFunctions(answer_blocks, results, sample, listed, shapes, lambda case: ())

@@ -68,10 +68,6 @@ def case_of_input(case: Case, word: str) -> Case:
 
 def explain(case: Case, question: Question) -> Explained:
     """Explain one input of a case."""
-    if question.scale is not None or question.zero is not None:
-        raise CastigateError(
-            f"--scale and --zero are for documents of quantization; {case.document} is none"
-        )
     [word] = question.inputs
     rules = ruling(case)
     given = read_input(rules, word)

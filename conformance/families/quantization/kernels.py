@@ -199,9 +199,10 @@ def _quantized(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> Exp
 def _kinds_of_zero_point(
     formula: Formula, step: Step, offset: Floats | None, here: Mask, other: Floats, result: Floats
 ) -> dict[Situation, Any]:
-    """Where each situation of a zero point applies, by the other operand and the result.
+    """Return the elements to which each situation of a zero point applies.
 
-    The result is a sum or a difference in float64. Where it is rounded there, it does not fit.
+    ``result`` is the sum with the ``other`` operand, or their difference, in float64. Where float64
+    rounds it, the precision does not hold it either.
     """
     if offset is None:
         return {"none": here}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from conformance.families.family import NamedTensors, Result, Rule, Shape, Tensors
+from conformance.families.family import Result, Rule, Shape, TensorFunctions, Tensors
 from conformance.families.quantization.dynamic import dynamic_inputs
 from conformance.families.quantization.exact import AllowedResult, dynamic_scale, dynamic_zero_point
 from conformance.families.quantization.grading import (
@@ -172,4 +172,4 @@ def _largest_whole(codes: Format) -> int:
     return codes.max_code if codes.is_integral else 1 << codes.entry.mantissa
 
 
-TENSORS = NamedTensors(quantize, results, sample, listed, shapes, optional)
+TENSORS = TensorFunctions(quantize, results, sample, listed, shapes, optional)

@@ -29,7 +29,7 @@ FEW = 128
 
 
 class Asked(NamedTuple):
-    """What is asked: a formula, the layouts that a tensor may be taken for, and the precision.
+    """A formula, the layouts that a backend may take a tensor for, and the precision.
 
     If the case names a precision, a way that divides in the scale's precision ignores it.
     """
@@ -51,7 +51,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Wrong:
-    """What a backend may do instead: its name, the sentence of a finding, the way, and where."""
+    """A way to be wrong: its name, the sentence of a finding, and to which formulas it applies."""
 
     name: str
     says: str

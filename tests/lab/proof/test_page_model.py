@@ -69,7 +69,7 @@ def model_of(case: Case) -> Callable[[int, int, int], Answer]:
 def verdicts(
     rules: Formula, elements: list[tuple[int, int, int]], *, has_zero: bool = True
 ) -> Iterator[Verdict]:
-    """What the kernels of the reference allow for elements."""
+    """Yield the verdict of the reference's kernels on each element."""
     codes = rules.source if rules.operation == "dequantize" else rules.target
     formats = (rules.source, rules.scale, codes)
     x, scale, zero = (

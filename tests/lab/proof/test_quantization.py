@@ -36,7 +36,7 @@ from specs.selection import case_named
 from tests.lab.proof.planted import planted_module, planted_text
 
 SECONDS = 3600.0
-"""What no question takes on any machine: only a solver that lost its way does."""
+"""A time limit that no question reaches, on a busy machine either."""
 
 
 def mx(element: str, rule: str, number: str = "bfloat16") -> str:

@@ -14,7 +14,7 @@ from lab.proof.bit_vectors import Solving, Truth
 from lab.proof.smt_arrays import Array, Numpy, Table, Tracing
 
 SECONDS = 3600.0
-"""What no question takes on any machine: only a solver that lost its way does."""
+"""A time limit that no question reaches, on a busy machine either."""
 TABLE = np.array([0.0, 0.5, 1.0, 1.0, 448.0])
 VALUES = [
     0.0, -0.0, 1.0, -1.5, 2.5, -3.5, 0.3, 1e-40, 5e-324, -2.3e-308, 1e300, 448.0, 0.5, 6.7e19,

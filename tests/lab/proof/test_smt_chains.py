@@ -17,7 +17,7 @@ from specs.ruling import ruling
 
 pytest.importorskip("bitwuzla")
 SECONDS = 3600.0
-"""What no question takes on any machine: only a solver that lost its way does."""
+"""A time limit that no question reaches, on a busy machine either."""
 
 
 def removal_of(chain: Chain) -> Removal:

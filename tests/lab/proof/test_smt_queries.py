@@ -28,7 +28,7 @@ from tests.search import examples
 pytest.importorskip("bitwuzla", reason="the proof needs a solver")
 
 SECONDS = 3600.0
-"""What no question takes on any machine: only a solver that lost its way does."""
+"""A time limit that no question reaches, on a busy machine either."""
 SPREAD = [(group, statement) for group in groups() for statement in statements(group)][::25]
 
 
