@@ -64,11 +64,13 @@ def _head(results: Sequence[MutantResult], date: str, seed: int, every: int) -> 
     yield ""
     yield (
         "A mutant is *named rightly* if every finding that the run reports of it is one of the "
-        "causes that its fault was planted with. Each is also a backend, so that it can be tried:"
+        "causes that its fault was planted with. Each is also a backend, so that it can be tried "
+        "in a checkout:"
     )
     yield ""
     yield "```console"
-    yield "$ castigate run --document onnx-cast:25 --source float32 --target float16 --out RUN \\"
+    yield "$ PYTHONPATH=. castigate run --out RUN \\"
+    yield "    --document onnx-cast:25 --source float32 --target float16 \\"
     yield "    --backend 'lab.mutants.backend:ties-to-odd@onnx-cast:25/float32/float16'"
     yield "```"
     yield ""

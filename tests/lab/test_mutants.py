@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +35,7 @@ from oracles.registry import load_backend
 from specs.errors import CastigateError
 from specs.loader import documents
 from specs.selection import case_named
-from tests.lab.commands import lab
+from tests.lab.commands import ROOT, lab
 
 HALF = "onnx-cast:25/float32/float16"
 
@@ -209,6 +212,21 @@ def test_the_page_has_survivors_first_each_with_its_reason(tmp_path: Path) -> No
     assert text.index(f"| `{name}` | 1 of 5 | not found |") < text.index("## By kind of fault")
     assert "| arithmetic | 2 | 1 | 1 | values 1 | 100 | 0.50 |" in text
     assert "one of 3 combinations" in text
+
+
+def test_the_command_of_the_page_runs_a_mutant_as_a_backend(tmp_path: Path) -> None:
+    """As a person runs it: by the installed command, which does not look into its folder."""
+    text = (ROOT / "docs" / "mutants.md").read_text("utf-8")
+    command = text.partition("```console\n$ ")[2].partition("```")[0]
+    command = command.replace("--out RUN", f"--out {tmp_path / 'run'}")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        command, shell=True, cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "lab.mutants.backend:ties-to-odd@onnx-cast:25/float32/float16" in done.stdout
+    assert page([], [], "2026-11-26", 0, every=1).count("--out RUN \\\n") == 1
 
 
 def test_the_reasons_of_survivors_name_conditions_and_faults_that_exist() -> None:
