@@ -31,7 +31,7 @@ from conformance.commands.options import (
     parse_folder,
 )
 from conformance.running.progress import progress_reporter
-from conformance.running.run import RunRequest, finish_run, merge_shards, request_of, run
+from conformance.running.run import RunRequest, finish_run, request_of, run
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import available_backends
 from reports.findings.finding import Findings
@@ -141,6 +141,8 @@ def merge_command(
     verbose: VerboseOption = False,
 ) -> None:
     """Join the shards of a run into one run."""
+    from reports.run_store.merge import merge_shards
+
     store = merge_shards(shards, out, sys.argv)
     _print_and_exit(store.record, out, *_finished(store), verbose)
 

@@ -32,8 +32,6 @@ from reports.findings.read_findings import causes_of
 from reports.judgement import Judgement
 from reports.outputs.totals import Totals, count_record
 from reports.problems import Note
-from reports.run_store.merge import merge_record
-from reports.run_store.open_run import open_shard
 from reports.run_store.record import (
     BackendRecord,
     Environment,
@@ -203,24 +201,6 @@ def process_pools(
             pools.append(stack.enter_context(pool))
         reporter.begin_phase("")
         yield pools
-
-
-def merge_shards(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunStore:
-    """Copy the part files of all shards of a run into one store."""
-    stores = [open_shard(shard) for shard in shards]
-    record = merge_record(stores, argv)
-    for shard in stores:
-        damaged: list[str] = []
-        shard.finished(damaged.append)
-        for each in damaged:
-            raise CastigateError(
-                f"{each.partition('; ')[0]}; run the shard again into another --out"
-            )
-    store = create(out, record)
-    for shard in stores:
-        for name in shard.finished():
-            store.write(name, shard.read(name))
-    return store
 
 
 def finish_run(

@@ -23,7 +23,6 @@ from oracles.backend.message_codec import (
 )
 from oracles.backend.python_client import PythonClient
 from oracles.backend.remote_errors import ProcessDied, RemoteBaseException, remote_error
-from oracles.backend.remote_sweep import RemoteSweep
 from oracles.backend.requests import CastAtOnce, CastBatch, MakeCall, Request
 from oracles.memory_layouts import layout_of
 from oracles.protocol import Bits, Bound, Swept
@@ -154,6 +153,8 @@ class IsolatedOracle:
             "storage": storage.name,
             "is_narrow": target.bits < 8 * storage.itemsize,
         }
+        from oracles.backend.remote_sweep import RemoteSweep  # Only the tier `full` sweeps.
+
         return RemoteSweep(
             self._supervisor,
             self._bisector,

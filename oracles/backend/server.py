@@ -47,7 +47,6 @@ from oracles.backend.resource_limits import (
     limit_memory,
 )
 from oracles.backend.two_callers import cast_at_once
-from oracles.bound_sweep import BoundSweep
 from oracles.memory_layouts import copied, with_layout
 from oracles.protocol import (
     Bits,
@@ -60,7 +59,6 @@ from oracles.protocol import (
     WithRoad,
     WithSweep,
 )
-from oracles.reference.sweep_inputs import Dense
 from oracles.registry import load_backend
 from oracles.tensor_batch import TensorBatch
 from specs.cases import Case
@@ -305,6 +303,10 @@ class Server:
     def _prepare(self, case: Case, lo: int, hi: int, most: int) -> Swept:
         if isinstance(self._oracle, WithSweep):
             return self._oracle.sweep(case, lo, hi)
+        # Only the tier `full` sweeps.
+        from oracles.bound_sweep import BoundSweep
+        from oracles.reference.sweep_inputs import Dense
+
         return BoundSweep(self._oracle, case, Dense(hi), lo, hi, most)
 
 

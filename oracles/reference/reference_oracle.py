@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from oracles.protocol import Bits, Bound, Returned, Tensor, Unsupported
 from oracles.reference import kernel_text
 from oracles.reference.bitcast_bits import by_integer, by_memory, fills_bytes
-from oracles.reference.call_dispatch import Decision, decide
-from oracles.reference.compiled_kernels import compiled
 from oracles.reference.expect_by_kernels import KernelExpectations
 from oracles.reference.expectations import Expected, has_branch
 from specs.bitcast_ruling import bitcast_ruling
@@ -164,6 +162,8 @@ class Casts:
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Perform a call as its document describes it; a layer is changed in place."""
+        from oracles.reference.call_dispatch import Decision, decide  # Few documents make calls.
+
         decision = decide(case.document, call) if call.method is not None else Decision()
         device = decision.device or call.device
         dtypes = {member.name: decision.dtype or member.dtype for member in call.members}
@@ -235,6 +235,8 @@ class Casts:
         rules = ruling(case)
         if find_spec("numba") is None:
             return partial(self.cast, case, bits)
+        from oracles.reference.compiled_kernels import compiled
+
         kernels = compiled(rules)
         buffers = kernels.allocate(bits.size)
 

@@ -1,13 +1,32 @@
-"""Merges the records of shards, after checking that all shards of one run are there once each."""
+"""Merges the shards of a run, after checking that all of them are there, once each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from reports.run_store.open_run import open_shard
 from reports.run_store.record import RunRecord, Shard, record_differences, shareable_command
-from reports.run_store.store import RunStore
+from reports.run_store.store import RunStore, create
 from specs.errors import CastigateError
 from specs.release import VERSION
+
+
+def merge_shards(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunStore:
+    """Copy the part files of all shards of a run into one store."""
+    stores = [open_shard(shard) for shard in shards]
+    record = merge_record(stores, argv)
+    for shard in stores:
+        damaged: list[str] = []
+        shard.finished(damaged.append)
+        for each in damaged:
+            raise CastigateError(
+                f"{each.partition('; ')[0]}; run the shard again into another --out"
+            )
+    store = create(out, record)
+    for shard in stores:
+        for name in shard.finished():
+            store.write(name, shard.read(name))
+    return store
 
 
 def merge_record(shards: Sequence[RunStore], argv: Sequence[str] = ()) -> RunRecord:

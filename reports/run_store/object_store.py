@@ -48,6 +48,11 @@ class ObjectStore:
 
     protocol: str
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether only this process can see the objects."""
+        return self.protocol == MEMORY
+
     @cached_property
     def system(self) -> Any:
         """The fsspec file system. It caches no listings, because other processes write too."""

@@ -6,12 +6,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from reports.run_store.local_files import UNFINISHED, LocalFiles
-from reports.run_store.object_store import MEMORY, ObjectStore, store_at
 from specs.errors import CastigateError
+
+if TYPE_CHECKING:
+    from reports.run_store.object_store import ObjectStore
 
 OTHER_FILE = "give the name of a file"
 RESUME_ADVICE = "what was finished before is kept, and --resume goes on from there"
@@ -36,7 +38,7 @@ class Folder:
     @property
     def is_in_memory(self) -> bool:
         """Whether only this process can see it, and only until it ends."""
-        return isinstance(self.system, ObjectStore) and self.system.protocol == MEMORY
+        return not isinstance(self.system, LocalFiles) and self.system.is_in_memory
 
     @property
     def exists(self) -> bool:
@@ -125,6 +127,8 @@ def folder_at(out: str) -> Folder:
         if url.netloc or not url.path:
             raise CastigateError(f"`{out}` does not name a folder; write file:///PATH, or the path")
         return Folder(out.rstrip("/"), LocalFiles(), os.path.abspath(unquote(url.path)))
+    from reports.run_store.object_store import store_at
+
     store, path = store_at(out)
     return Folder(out.rstrip("/"), store, path)
 

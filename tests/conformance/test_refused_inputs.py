@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conformance.families.cast.baseline import Baseline, baseline_of
-from conformance.families.cast.follow import GradedAnswers
+from conformance.families.cast.graded import GradedAnswers
 from conformance.families.cast.refused_inputs import MOST_ALONE, both, without_refused
 from conformance.families.reference import Reference
 from conformance.sweep.joining import completed

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families.cast.graded import Followed, GradedAnswers, not_followed, wrong_values_of
 from conformance.judging.asking import Ask
 from conformance.judging.values import DepartedError, ask_values, values_of
 from oracles.backend.replies import Unanswered
@@ -28,11 +29,7 @@ from reports.grading.chunk_comparison import (
     chunk_comparison,
     fastest_comparison,
 )
-from reports.grading.divergences import find_failures, wrong_values
-from reports.grading.failure_runs import Gather, gather
-from reports.grading.grades import ALLOWED, Grades
 from reports.grading.staircase_grades import grade_by_staircase
-from reports.problems import WrongValues
 from specs.branches import Ruling
 from specs.cases import Case
 
@@ -47,23 +44,6 @@ MOST_LEAPED = 1024
 """Leaps start from at most this many stretches; where there are more, from a spread of them."""
 MOST_ROUNDS = 8
 """Rounds of leaps. Scattered failures can need hundreds, and each round merges all inputs again."""
-WIDEST_BITS = 32
-
-
-@dataclass(frozen=True)
-class GradedAnswers:
-    """Inputs in rising order, with the answer to each, its grade and its branch of the rules."""
-
-    inputs: Bits
-    answers: Bits
-    grades: Grades
-    branch_indices: NDArray[np.uint8]
-
-    @property
-    def fails(self) -> NDArray[np.bool_]:
-        """Which answers are not allowed."""
-        fails: NDArray[np.bool_] = self.grades != ALLOWED
-        return fails
 
 
 @dataclass(frozen=True)
@@ -228,19 +208,6 @@ def _sizes_of_ranges(inputs: Bits) -> NDArray[np.int64]:
     return np.diff(starts, prepend=0, append=inputs.size)
 
 
-@dataclass(frozen=True)
-class Followed:
-    """The wrong values of a case, each with its smallest input.
-
-    ``inputs`` were asked beyond those of the quick tier. ``reaches_ends``: every failing input
-    of each stretch is among them.
-    """
-
-    values: tuple[tuple[WrongValues, Bits], ...]
-    inputs: int
-    reaches_ends: bool
-
-
 def follow(case: Case, rules: Ruling, known: GradedAnswers) -> Ask[Followed]:
     """Ask every input around those that fail."""
     stairs = staircase(rules)
@@ -258,14 +225,8 @@ def follow(case: Case, rules: Ruling, known: GradedAnswers) -> Ask[Followed]:
         whole = None
     if whole is None:
         return not_followed(rules, known)
-    found = _wrong_values(rules, whole, _comparison_of(whole.inputs).gather)
+    found = wrong_values_of(rules, whole, _comparison_of(whole.inputs).gather)
     return Followed(found, whole.inputs.size - known.inputs.size, reaches_ends=True)
-
-
-def not_followed(rules: Ruling, known: GradedAnswers) -> Followed:
-    """The wrong values of the known answers alone."""
-    found = _wrong_values(rules, known, gather) if known.fails.any() else ()
-    return Followed(found, 0, reaches_ends=False)
 
 
 def _answers(case: Case, rules: Ruling, inputs: Bits) -> Ask[Bits]:
@@ -282,14 +243,3 @@ def _answers(case: Case, rules: Ruling, inputs: Bits) -> Ask[Bits]:
 def _comparison_of(inputs: Bits) -> ChunkComparison:
     """Return numba's comparison for many inputs; for fewer, loading numba takes too long."""
     return fastest_comparison() if inputs.size >= MANY else chunk_comparison(compiled=False)
-
-
-def _wrong_values(
-    rules: Ruling, graded: GradedAnswers, gather_runs: Gather
-) -> tuple[tuple[WrongValues, Bits], ...]:
-    found = find_failures(
-        rules, graded.inputs, graded.branch_indices, graded.answers, graded.grades, gather_runs
-    )
-    return tuple(
-        (wrong_values(rules, each), graded.inputs[at : at + 1].copy()) for each, at in found
-    )

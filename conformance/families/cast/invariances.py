@@ -10,7 +10,6 @@ from zlib import crc32
 
 import numpy as np
 
-from conformance.families.call.probes import call_probes
 from conformance.families.cast.answer_changes import (
     Change,
     Changes,
@@ -400,6 +399,8 @@ def _road_plan(count: int, number: int, kept: _Kept) -> ProbePlan:
 
 def _call_plan(row: Baseline, is_alone: bool) -> ProbePlan:
     """The probes of a call: all, or a few that its case chooses where casts are asked as well."""
+    from conformance.families.call.probes import call_probes
+
     chosen = [*call_probes(row.inputs.size)]
     if not is_alone:
         chosen = chosen[crc32(row.case.id.encode()) % BESIDE_CASTS :: BESIDE_CASTS]

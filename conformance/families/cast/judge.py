@@ -5,6 +5,9 @@ all inputs in one row, then those that were answered right again in other shapes
 a source of 17 to 32 bits is wrong, ``follow_all`` asks the inputs around it, one group of equal
 cases after another, because that may take much memory.
 ``conclude`` comes to the verdict, and gets the scripts that show it.
+
+What calls promise besides values is asked by the family of calls, which is imported only here and
+where a call is met: most runs ask none.
 """
 
 from __future__ import annotations
@@ -16,18 +19,11 @@ from zlib import crc32
 
 import numpy as np
 
-from conformance.families.call.promises import broken_promises, promises, subject_of
 from conformance.families.cast.baseline import Baseline, NoBaseline, as_baseline, no_baseline
-from conformance.families.cast.follow import (
-    WIDEST_BITS,
-    Followed,
-    GradedAnswers,
-    follow,
-    not_followed,
-)
+from conformance.families.cast.graded import Followed, GradedAnswers, not_followed
 from conformance.families.cast.quick_inputs import inputs_of
 from conformance.families.cast.raising_inputs import ask_and_locate, located
-from conformance.families.cast.refusals import refusal_faults
+from conformance.families.cast.refusals import answered_again
 from conformance.families.cast.refused_inputs import ask_alone, both, without_refused
 from conformance.families.cast.row_limits import Judged, across
 from conformance.families.cast.shapes import FaultyTensor, ShortRow, shape_fault
@@ -71,6 +67,8 @@ from specs.formats import EXHAUSTIVE_BITS
 from specs.ruling import ruling
 
 FEW_FIRST = 3
+WIDEST_FOLLOWED = 32
+"""Bits of the widest sources that are followed: no sweep could check what is called exact then."""
 REFUSALS = 4
 """At the tier quick one refused cast in this many is asked in other tensors, chosen by its id."""
 
@@ -160,6 +158,8 @@ class _Examination:
             self.short_row = ShortRow(picked, few[0])
         match replies[-1]:
             case Answered(returned) if receiver_of(case.document) and isinstance(every, Answered):
+                from conformance.families.call.promises import broken_promises
+
                 self.broken_by_all = [*broken_promises(case, inputs, returned)]
         return every
 
@@ -184,8 +184,7 @@ class _Examination:
             case Answered(answer):
                 pass
             case Raised(error):
-                is_asked = self._is_refusal_asked_again()
-                if is_asked and (faults := (yield from refusal_faults(self.case, inputs))):
+                if faults := (yield from self._faults_of_refusal()):
                     return (yield from self._faulty(*faults))
                 return self._judgement("conforms", Note(refusal(rules.error_class, error)))
             case Departed(promise):
@@ -198,16 +197,20 @@ class _Examination:
         graded = GradedAnswers(inputs, answer, grades, branches)
         return Examined(self.case, rules, inputs.size, self.baseline, graded=graded)
 
-    def _is_refusal_asked_again(self) -> bool:
-        """Whether a refused case is asked in other tensors: every call, but only some casts.
+    def _faults_of_refusal(self) -> Ask[list[FaultyTensor]]:
+        """Ask a refused case in other tensors: every call, but only some casts.
 
         Older versions refuse thousands, which a backend seldom tells apart. A gate asks all.
         """
         case, subject = self.case, self.subject
-        if receiver_of(case.document) is not None or not subject.is_believed:
-            return True
+        if receiver_of(case.document) is not None:
+            from conformance.families.call.refusals import refusal_faults
+
+            return (yield from refusal_faults(case, self.inputs))
         is_chosen = crc32(case.id.encode()) % REFUSALS == 0 or subject.settings.is_full(case)
-        return is_chosen and not subject.few_shapes
+        if (is_chosen and not subject.few_shapes) or not subject.is_believed:
+            return (yield from answered_again(case, self.inputs))
+        return []
 
     def _refused_in_part(self) -> Ask[Examined | Judgement]:
         """Examine a case that the document wants answered for some inputs, refused for others."""
@@ -262,7 +265,9 @@ class _Examination:
         faults = yield from shape_fault(
             case, rules, asked, expected, answer, grades, shapes, before
         )
-        if not rules.is_open_dtype:
+        if receiver_of(case.document) is not None and not rules.is_open_dtype:
+            from conformance.families.call.promises import promises, subject_of
+
             told = asked[telling_inputs(rules, asked, expected)]
             broken = yield from promises(case, asked, told, bool((grades == ALLOWED).all()))
             known = {subject_of(each) for each in broken}
@@ -304,6 +309,8 @@ def follow_all(subject: Subject, cases: Iterable[Examined]) -> Ask[dict[Case, Fo
                     road = named
         key = road, rules, graded.inputs.tobytes(), graded.answers.tobytes()
         if key not in known:
+            from conformance.families.cast.follow import follow
+
             known[key] = yield from follow(case, rules, graded)
         found[case] = known[key]
     return found
@@ -318,7 +325,7 @@ def _can_follow(subject: Subject, case: Case, rules: Ruling) -> bool:
         and not (rules.is_rejection or rules.is_open or subject.row_limits)
         and rules.source.is_numeric
         and rules.target.is_numeric
-        and EXHAUSTIVE_BITS < rules.source.bits <= WIDEST_BITS
+        and EXHAUSTIVE_BITS < rules.source.bits <= WIDEST_FOLLOWED
     )
 
 

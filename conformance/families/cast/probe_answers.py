@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from conformance.families.call.promises import broken_promises
 from conformance.families.cast.baseline import Baseline
 from conformance.families.cast.neighbors import held_by
 from conformance.judging.asking import Ask, ask
@@ -140,6 +139,8 @@ def _call_answer(row: Baseline, tensor: Bits, reply: Reply) -> ValueAnswer:
         isinstance(answer, Answered) and isinstance(reply, Answered)
     ):
         return answer
+    from conformance.families.call.promises import broken_promises
+
     broken = next(broken_promises(row.case, tensor, reply.value), None)
     return answer if broken is None else Departed(broken)
 

@@ -10,7 +10,6 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.families.cast.text_inputs import texts
 from oracles.protocol import Bits
 from oracles.reference.breakpoints import breakpoints, distinct, ties
 from oracles.reference.staircase import stretches
@@ -118,6 +117,8 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
     source, target = format_named(source_name), format_named(target_name)
     chance = np.random.default_rng([seed, crc32(f"{source_name}/{target_name}".encode())])
     if source.kind == "text":
+        from conformance.families.cast.text_inputs import texts
+
         return np.array(texts(target, chance, max_examples), object)
     if source.bits <= EXHAUSTIVE_BITS:
         return every_pattern(source)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.families.cast.follow import GradedAnswers
+from conformance.families.cast.graded import GradedAnswers
 from conformance.judging.asking import Ask
 from oracles.backend.replies import Answered, Raised, Unanswered
 from oracles.backend.requests import Cast
