@@ -18,7 +18,7 @@ from reports.findings.finding_changes import FindingChange, finding_changes
 from reports.findings.read_findings import read_findings
 from reports.grading.allowed_answers import Expectations
 from reports.outputs.backend_comparison import CaseComparison, Difference, compare_answers
-from reports.outputs.summary_tables import MIN_WIDTH
+from reports.outputs.totals import MIN_WIDTH
 from reports.problems import Datum
 from reports.run_store.answers import CaseRow, RunAnswers
 from reports.run_store.open_run import open_run

@@ -37,8 +37,7 @@ from oracles.registry import available_backends
 from reports.findings.finding import Findings
 from reports.findings.read_findings import read_findings
 from reports.outputs.last_screen import ROWS, BackendScreen, findings_screens, last_screen
-from reports.outputs.summary_tables import MIN_WIDTH
-from reports.outputs.totals import Totals
+from reports.outputs.totals import MIN_WIDTH, Totals
 from reports.run_store.record import RunRecord, Selection, Shard, current_time
 from reports.run_store.storage import folder_at
 from reports.run_store.store import RECORD, RunStore, read_record

@@ -1,19 +1,20 @@
-"""One tensor in which a cast is asked again, and a plan of many."""
+"""One tensor in which a cast is asked again, a plan of many, and the shapes of a pair."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from itertools import product
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.judging.shape_choice import Shape
 from oracles.memory_layouts import Layout, with_layout
 from oracles.protocol import Bits
 from oracles.tensor_batch import TensorBatch
+from specs.formats import formats
 
 SPARSE = 10
 """In a sparse row one element in this many is not the first input, which is zero for numbers."""
@@ -206,3 +207,32 @@ class ProbePlan:
         parts = np.split(answers, self.ends[:-1])
         for probe, part in zip(self.probes, parts, strict=True):
             yield probe, part.reshape(probe.shape)
+
+
+Shape = tuple[int, ...]
+
+SHAPES: tuple[Shape, ...] = (
+    (), (1,), (0,), (5,), (2, 3), (3, 0), (2, 1, 2), (0, 2, 2), (1, 2, 1, 2), (1, 1, 2, 1, 2),
+)  # fmt: skip
+SHORT = range(1, 71)
+LONG = (1023, 1024, 1025)
+LENGTHS: tuple[int, ...] = (*SHORT, *LONG)
+
+
+def shapes_of(pair: str, few_shapes: bool) -> tuple[Shape, ...]:
+    """The shapes in which a pair of dtypes is asked."""
+    return (shape_of_pair(pair),) if few_shapes else SHAPES
+
+
+def shape_of_pair(pair: str) -> Shape:
+    """The one shape of a pair; over all pairs, every length and every shape comes up."""
+    number, is_row = divmod(_numbers()[pair], 2)
+    return (LENGTHS[number % len(LENGTHS)],) if is_row else SHAPES[number % len(SHAPES)]
+
+
+@cache
+def _numbers() -> dict[str, int]:
+    """All pairs of dtypes, numbered."""
+    return {
+        f"{source}/{target}": n for n, (source, target) in enumerate(product(formats(), repeat=2))
+    }

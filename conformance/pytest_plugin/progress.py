@@ -14,8 +14,7 @@ from time import monotonic
 import pytest
 
 from conformance.pytest_plugin.items import INVARIANCE, RECORD
-from reports.outputs.summary_tables import MIN_WIDTH
-from reports.outputs.totals import Totals
+from reports.outputs.totals import MIN_WIDTH, Totals
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_UPDATES = 0.2

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 
 from conformance.running.plan import Task, Tier, chain_tasks, quick_tasks, sweep_tasks
-from conformance.sweep.joining import completed, joined
-from conformance.sweep.plan import Sweep, is_swept, sweeps
+from conformance.sweep.plan import Sweep, completed, is_swept, joined, sweeps
 from reports.grading.failure_runs import Runs
 from reports.judgement import Judgement
 from specs.branches import Ruling

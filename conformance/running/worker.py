@@ -1,13 +1,15 @@
-"""A worker process: loads one backend and does the tasks that it is sent."""
+"""A worker process: loads one backend and does the tasks that it is sent, under a time limit."""
 
 from __future__ import annotations
 
+import signal
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from multiprocessing.connection import Connection
 from time import monotonic
+from typing import TypeVar
 
 import conformance.families.cast.drawn_probes  # noqa: F401 (before the fork: a worker will want Hypothesis)
 from conformance.driver import BackendJudge
@@ -26,9 +28,17 @@ from oracles.backend.loading import (
 )
 from oracles.backend.remote_errors import ProcessDied
 from oracles.backend.resource_limits import limit_memory
-from oracles.backend.time_limit import TimeLimited
 from oracles.claims import Claim
-from oracles.protocol import chain_roads_of
+from oracles.protocol import (
+    CAPABILITIES,
+    Bits,
+    Bound,
+    DeviceSwept,
+    Oracle,
+    WithBind,
+    WithDeviceSweep,
+    chain_roads_of,
+)
 from oracles.reference.sweep_inputs import input_sequence
 from oracles.registry import Backend, is_builtin, load_backend
 from oracles.wire.stderr_log import StderrLog
@@ -353,3 +363,52 @@ def with_repeated_crashes(
         how = f"died {times}, and answered when asked again: {plain_line(deaths[0])}"
         found[at] = replace(found[at], problems=(*found[at].problems, Died(how)))
     return found
+
+
+Result = TypeVar("Result")
+
+
+class TimeLimited:
+    """Has the system end this process by SIGALRM when a cast takes too long.
+
+    No Python code has to run for that, so a kernel that never returns is ended too. ``cast``,
+    ``bind`` and ``device_sweep`` are limited; the oracle's other capabilities are forwarded.
+    """
+
+    def __init__(self, oracle: Oracle, seconds: float) -> None:
+        self._oracle = oracle
+        self._seconds = seconds
+        self.name, self.version = oracle.name, oracle.version
+        for member, capability in CAPABILITIES.items():
+            if isinstance(oracle, capability):
+                setattr(self, member, getattr(oracle, member))
+        if isinstance(oracle, WithBind):
+            self.bind = self._limited_bind(oracle)
+        if isinstance(oracle, WithDeviceSweep):
+            self.device_sweep = self._limited_device_sweep(oracle)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case within the time limit."""
+        return self._limited(lambda: self._oracle.cast(case, bits))
+
+    def _limited_bind(self, oracle: WithBind) -> Callable[[Case, Bits], Bound]:
+        def bind(case: Case, bits: Bits) -> Bound:
+            call = self._limited(lambda: oracle.bind(case, bits))
+            return lambda: self._limited(call)
+
+        return bind
+
+    def _limited_device_sweep(self, oracle: WithDeviceSweep) -> Callable[[Case, int], DeviceSwept]:
+        def device_sweep(case: Case, most: int) -> DeviceSwept:
+            call = self._limited(lambda: oracle.device_sweep(case, most))
+            return lambda first, count: self._limited(lambda: call(first, count))
+
+        return device_sweep
+
+    def _limited(self, call: Callable[[], Result]) -> Result:
+        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+        try:
+            return call()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)

@@ -17,7 +17,7 @@ from conformance.judging.scripts import script
 from conformance.judging.values import Departed
 from conformance.judging.verdicts import crash_message, problem_of
 from conformance.sweep.device_blocks import BLOCK, device_blocks
-from conformance.sweep.joining import joined
+from conformance.sweep.plan import joined
 from conformance.sweep.road_answers import FEW_PARTS, Chunk, RoadAnswers, prepared
 from oracles.backend.replies import (
     Answered,
@@ -31,11 +31,10 @@ from oracles.backend.replies import (
     no_answer,
 )
 from oracles.protocol import Bits
+from oracles.reference.expect_by_staircase import branch_indices_of, last_of_step, open_inputs
 from oracles.reference.staircase import staircase
-from oracles.reference.staircase_lookup import branch_indices_of, last_of_step, open_inputs
 from oracles.reference.sweep_inputs import Dense, InputSequence
-from reports.grading.chunk_check import ChunkCheck, advance
-from reports.grading.chunk_comparison import ChunkComparison, fastest_comparison
+from reports.grading.chunk_check import ChunkCheck, ChunkComparison, advance, fastest_comparison
 from reports.grading.chunk_table import table
 from reports.grading.divergences import Failures, FailureTally, find_failures, simplest_between
 from reports.grading.failure_runs import one_run

@@ -1,11 +1,19 @@
-"""Which roads are swept, and by which cases their answers are judged."""
+"""Which roads are swept, by which cases their answers are judged, and how the parts join.
+
+A sweep is judged part by part; any grouping of consecutive parts joins to the same judgement.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from oracles.reference.sweep_inputs import SequenceKind, sequence_kinds
+from reports.grading.divergences import simplicity
+from reports.grading.failure_runs import Runs
+from reports.judgement import NEXT_SCRIPT, Judgement
+from reports.problems import Problem, WrongValues
+from reports.verdicts import BY_SEVERITY, Verdict
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS, Format, format_named
@@ -57,3 +65,108 @@ def sweeps(cases: Iterable[Case], roads: Mapping[str, str]) -> list[Sweep]:
         for (source, _, road), rulings in found.items()
         for way in sequence_kinds(format_named(source))
     ]
+
+
+REFUSED = ("error",)
+"""The allowed answers to inputs that must be refused."""
+JoinRuns = Callable[[Runs, Runs], Runs]
+
+
+def worst(*verdicts: Verdict) -> Verdict:
+    """The most severe verdict."""
+    return max(verdicts, key=BY_SEVERITY.index)
+
+
+def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Judgement:
+    """Two judgements on the same case; the later is on the inputs that come next.
+
+    If the inputs of both interleave, as those of different sequences do, ``runs`` is
+    ``Runs.merged``.
+    """
+    found = {_key(divergence): divergence for divergence in one.divergences}
+    for divergence in later.divergences:
+        key = _key(divergence)
+        found[key] = _both(one.case, found[key], divergence, runs) if key in found else divergence
+    divergences = tuple(found[key] for key in sorted(found, key=_order))
+    return replace(
+        one,
+        verdict=worst(one.verdict, later.verdict),
+        problems=(*_others(one, later), *divergences),
+        inputs=one.inputs + later.inputs,
+        open_inputs=one.open_inputs + later.open_inputs,
+        reaches_ends=one.reaches_ends and later.reaches_ends,
+        reproduction=_reproduction(divergences, one, later),
+    )
+
+
+def completed(quick: Judgement, swept: Judgement) -> Judgement:
+    """Join a case's judgement at the quick tier with the judgement of the sweep of its values."""
+    verdict = worst(quick.verdict, swept.verdict)
+    not_refused = tuple(_not_refused(quick, swept))
+    if not swept.inputs:
+        problems = (*_others(quick, swept), *quick.divergences)
+        return replace(quick, verdict=verdict, problems=problems)
+    return replace(
+        quick,
+        verdict=verdict,
+        problems=(*_others(quick, swept), *swept.divergences, *not_refused),
+        inputs=swept.inputs,
+        open_inputs=swept.open_inputs,
+        reaches_ends=swept.reaches_ends and not not_refused,
+        reproduction=_both_scripts(quick, swept),
+    )
+
+
+def _not_refused(quick: Judgement, swept: Judgement) -> Iterator[WrongValues]:
+    """Yield wrong answers to inputs that must be refused, if the sweep has not found them.
+
+    Where a call raises an error, a sweep asks only the other inputs of the call again.
+    """
+    known = set(map(_key, swept.divergences))
+    for each in quick.divergences:
+        if each.allowed == REFUSED and _key(each) not in known:
+            yield each
+
+
+def _others(one: Judgement, later: Judgement) -> tuple[Problem, ...]:
+    """All problems but wrong values, once if both judgements have the same."""
+    first, second = (
+        tuple(each for each in judgement.problems if not isinstance(each, WrongValues))
+        for judgement in (one, later)
+    )
+    return first if first == second else (*first, *second)
+
+
+def _both_scripts(quick: Judgement, swept: Judgement) -> str:
+    """The script of a sweep's wrong values, and that of a fault which the quick tier has found."""
+    if not (swept.reproduction and quick.faults):
+        return swept.reproduction or quick.reproduction
+    scripts = quick.reproduction.split(NEXT_SCRIPT)
+    of_faults = scripts[1:] if quick.divergences else scripts
+    return NEXT_SCRIPT.join(filter(None, [swept.reproduction, *of_faults]))
+
+
+def _key(divergence: WrongValues) -> tuple[str, str, str]:
+    return divergence.rule, divergence.clause, divergence.level
+
+
+def _order(key: tuple[str, str, str]) -> tuple[bool, tuple[str, str, str]]:
+    return key[2] != "required", key
+
+
+def _both(case: str, one: WrongValues, later: WrongValues, runs: JoinRuns) -> WrongValues:
+    source = format_named(case.split("/")[1])
+    simpler = min(one, later, key=lambda each: simplicity(source, each.smallest))
+    return replace(simpler, count=one.count + later.count, runs=runs(one.runs, later.runs))
+
+
+def _reproduction(divergences: tuple[WrongValues, ...], one: Judgement, later: Judgement) -> str:
+    """The script of the judgement that holds the smallest input of the worst divergence."""
+    for each in (one, later):
+        if each.divergences and _has_same_smallest(divergences[0], each.divergences[0]):
+            return each.reproduction
+    return ""
+
+
+def _has_same_smallest(divergence: WrongValues, other: WrongValues) -> bool:
+    return _key(divergence) == _key(other) and divergence.smallest == other.smallest

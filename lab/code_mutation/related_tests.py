@@ -56,8 +56,7 @@ RELATED = (
     ("oracles/reference/breakpoints.py", "reference/breakpoints conformance/quick_inputs"),
     ("oracles/reference/call_dispatch.py", "reference/call_dispatch conformance/calls"),
     (
-        "oracles/reference/exact_text.py oracles/reference/kernel_text.py"
-        " oracles/reference/read_back.py",
+        "oracles/reference/exact_text.py oracles/reference/kernel_text.py",
         "reference/text reference/read_back conformance/spelling",
     ),
     (
@@ -80,7 +79,7 @@ RELATED = (
         " conformance/calls",
     ),
     ("oracles/reference/chain*.py", "reference/chains"),
-    ("oracles/reference/exact_behaviors.py", "reports/behavior_search specs/house_rules"),
+    ("oracles/reference/exact_rulings.py", "reports/behavior_search specs/house_rules"),
     (
         "oracles/reference/*.py",
         "reference/exact reference/compiled_kernels reference/kernel_terms reference/input_classes"

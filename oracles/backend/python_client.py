@@ -28,8 +28,7 @@ from oracles.backend.message_codec import (
 )
 from oracles.backend.remote_errors import decode_error, unsendable_answer
 from oracles.backend.shared_memory import SharedMemory
-from oracles.backend.startup_notice import startup_notice
-from oracles.backend.supervised_process import ProcessFailed, SupervisedProcess
+from oracles.backend.supervised_process import ProcessFailed, SupervisedProcess, startup_notice
 from oracles.protocol import Bits, Tensor
 from oracles.tensor_batch import BatchAnswers
 from specs.errors import CastigateError

@@ -11,10 +11,12 @@ import re
 import select
 import signal
 import subprocess
+import sys
 import weakref
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import takewhile
+from threading import Timer
 from time import monotonic
 
 from oracles.backend.frames import (
@@ -386,3 +388,24 @@ def _kill(popen: subprocess.Popen[bytes], pipes: tuple[int, ...]) -> None:
     popen.wait()
     for pipe in pipes:
         os.close(pipe)
+
+
+SILENT_SECONDS = 10.0
+"""Seconds after which a line tells the user that a backend is still starting."""
+
+
+@contextmanager
+def startup_notice(words: str, startup_seconds: float, advice: str = "") -> Iterator[None]:
+    """Print a line if the block takes long: the backend may be loading slowly, or hang."""
+
+    def tell() -> None:
+        seconds = f"{SILENT_SECONDS:g} s; waiting for up to {startup_seconds:g} s"
+        print(f"{words} {seconds}{advice}", file=sys.stderr, flush=True)
+
+    notice = Timer(SILENT_SECONDS, tell)
+    notice.daemon = True
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()

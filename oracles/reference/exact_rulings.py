@@ -1,23 +1,29 @@
-"""Finds what a ruling allows for one input, by the definition of a cast.
+"""Finds what a ruling allows for one input, by the definition of a cast and of behaviors.
 
-``exact`` has the arithmetic, and ``exact_behaviors`` the steps of behaviors.
+``exact`` has the arithmetic.
 """
 
 from __future__ import annotations
 
-from oracles.reference import exact_behaviors
 from oracles.reference.exact import (
     Datum,
+    Infinity,
+    NotANumber,
     Number,
     atom_of,
     decode,
     encode,
+    exceeds,
+    is_multiple,
+    limits,
     round_magnitude,
     unit_of,
 )
 from oracles.reference.expectations import Allowed
-from specs.behaviors import behavior_named
+from specs.behaviors import ROUNDING_STEPS, Answer, Behavior, Into, Nan, Via, behavior_named
 from specs.branches import Ruling
+from specs.formats import Format, format_named
+from specs.model.vocabulary import CODE_WORDS, Rounding
 from specs.outcomes import Behaves, Either, Exactly, Outcome, Round, Same, Value, Wrap
 
 
@@ -54,7 +60,7 @@ def _pattern(ruling: Ruling, outcome: Outcome, datum: Datum, code: int) -> int:
         return code
     if isinstance(outcome, Behaves):
         behavior = behavior_named(outcome.behavior)
-        found = exact_behaviors.answer(behavior, ruling.source, ruling.target, code)
+        found = answer_of_behavior(behavior, ruling.source, ruling.target, code)
         assert found is not None, f"{behavior.name} says nothing of {datum}"
         return found
     assert isinstance(datum, Number), f"{outcome} does not apply to {datum}"
@@ -63,3 +69,140 @@ def _pattern(ruling: Ruling, outcome: Outcome, datum: Datum, code: int) -> int:
     unit = unit_of(target, datum)
     multiple = round_magnitude(datum, unit, rounding)
     return encode(target, datum.sign, multiple, unit)
+
+
+def answer_of_behavior(behavior: Behavior, source: Format, target: Format, code: int) -> int | None:
+    """The pattern that a behavior gives; None where it is not defined.
+
+    Of the last steps to a float, only ``to-infinity`` is defined here: no rule names another.
+    """
+    given = decode(source, code)
+    datum: Datum = given
+    rounding: Rounding = "nearest-even"
+    found: int | None = None
+    for step in behavior.steps:
+        match step:
+            case "truncate" | "floor" | "ceil" | "round-half-even" | "round-half-away":
+                rounding = ROUNDING_STEPS[step]
+            case "drop-sign":
+                datum = datum if isinstance(datum, NotANumber) else datum._replace(sign=0)
+            case "flush-subnormals":
+                datum = _flushed(source, datum)
+            case Via(via=name, subnormals=subnormals):
+                datum = _rounded_to(format_named(name), datum, "nearest-even", subnormals)
+            case Into():
+                datum = _into(step, rounding, datum)
+            case Nan(nan=word):
+                found = _constant(target, word) if isinstance(given, NotANumber) else found
+            case Answer(answer=word):
+                found = _constant(target, word)
+            case "any-bit":
+                found = int(code != 0)
+            case "nonzero":
+                found = int(not isinstance(datum, Number) or datum.significand != 0)
+            case "low-bits" | "saturate":
+                found = _last(target, rounding, datum, saturates=step == "saturate")
+            case "to-infinity":
+                found = _float_code(target, _rounded_to(target, datum, rounding))
+            case "to-nan":
+                raise AssertionError(f"no rule says that {target.name} has NaN beyond its range")
+    return found
+
+
+def _constant(target: Format, word: str) -> int:
+    names = {"minimum": "lowest", "maximum": "max"}
+    return CODE_WORDS[names.get(word, word)](target)
+
+
+def _flushed(source: Format, datum: Datum) -> Datum:
+    is_small = isinstance(datum, Number) and not is_multiple_of_normal(source, datum)
+    return Number(datum.sign or 0, 0, 0) if is_small else datum
+
+
+def is_multiple_of_normal(source: Format, number: Number) -> bool:
+    """Whether a value is not a subnormal of its float format."""
+    if source.is_integral:
+        return True
+    smallest_normal = limits(source)[3]
+    return not exceeds(smallest_normal.significand, smallest_normal.exponent, number)
+
+
+def _rounded_to(way: Format, datum: Datum, rounding: Rounding, subnormals: str = "kept") -> Datum:
+    """The value rounded to another float; infinity beyond its range.
+
+    Where subnormals are flushed, the value is rounded to as many digits as a normal one has, and is
+    zero if it is then below the smallest of them.
+    """
+    if not isinstance(datum, Number) or not datum.significand:
+        return datum
+    if subnormals == "flushed":
+        leading = datum.exponent + datum.significand.bit_length() - 1
+        last = leading - way.entry.mantissa
+        rounded = Number(datum.sign, round_magnitude(datum, last, rounding), last)
+        smallest_normal = limits(way)[3]
+        if exceeds(smallest_normal.significand, smallest_normal.exponent, rounded):
+            return Number(datum.sign, 0, 0)
+    unit = unit_of(way, datum)
+    multiple = round_magnitude(datum, unit, rounding)
+    if exceeds(multiple, unit, limits(way)[0]):
+        return Infinity(datum.sign)
+    return decode(way, encode(way, datum.sign, multiple, unit))
+
+
+def _float_code(target: Format, datum: Datum) -> int | None:
+    """The pattern of a value that the target has; None for a NaN, which may have several."""
+    match datum:
+        case NotANumber():
+            return None
+        case Infinity(sign=sign):
+            return target.infinity_code | (target.sign_bit if sign else 0)
+    return encode(target, datum.sign, datum.significand, datum.exponent)
+
+
+def _whole(datum: Number, rounding: Rounding) -> int:
+    magnitude = round_magnitude(datum, 0, rounding)
+    return -magnitude if datum.sign else magnitude
+
+
+def _ends(fmt: Format) -> tuple[int, int]:
+    largest, lowest, *_ = limits(fmt)
+    return -lowest.significand, largest.significand
+
+
+def _into(step: Into, rounding: Rounding, datum: Datum) -> Number:
+    """The value rounded to another integer format, with sentinels for values out of its range."""
+    low, high = format_named(step.into), format_named(step.up_to or step.into)
+    lowest, largest = _ends(low)[0], _ends(high)[1]
+    ends = {"minimum": lowest, "maximum": largest, "zero": 0}
+    match datum:
+        case NotANumber():
+            value = ends[step.nan]
+        case Infinity(sign=sign):
+            word = step.below if sign else step.above
+            value = (ends | {"nearest": lowest if sign else largest, "low-bits": 0})[word]
+        case Number():
+            value = rounded = _whole(datum, rounding)
+            above, below = rounded > largest, rounded < lowest
+            if step.fits == "unrounded" and not is_multiple(datum, 0):
+                cut = _whole(datum, "toward-zero")
+                above, below = above or cut >= largest, below or cut <= lowest
+            bits = rounded & high.mask
+            low_bits = bits - high.mask - 1 if bits & high.sign_bit else bits
+            if above:
+                value = (ends | {"nearest": largest, "low-bits": low_bits})[step.above]
+            elif below:
+                value = (ends | {"nearest": lowest, "low-bits": low_bits})[step.below]
+            elif step.up_to:
+                value = low_bits
+    return Number(int(value < 0), abs(value), 0)
+
+
+def _last(target: Format, rounding: Rounding, datum: Datum, *, saturates: bool) -> int | None:
+    lowest, largest = _ends(target)
+    match datum:
+        case NotANumber():
+            return None
+        case Infinity(sign=sign):
+            return (lowest if sign else largest) & target.mask if saturates else None
+    value = _whole(datum, rounding)
+    return (min(max(value, lowest), largest) if saturates else value) & target.mask

@@ -1,11 +1,19 @@
-"""Casts from and to text by the kernels: scan a number, convert it, write shortest digits."""
+"""Casts from and to text by the kernels: scan a number, convert it, write shortest digits.
+
+Whether a text that somebody wrote is the value of a pattern is decided here too, if comparing one
+double is enough for that.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from math import ldexp
 
+from oracles.reference import exact
+from oracles.reference.exact import Number
 from oracles.reference.kernels import OFFSET, TOP, Converted, Unpacked, convert, rounded, unpack
 from oracles.reference.machine_words import MASK, WIDTH, Word, select_words
 from specs.branches import Ruling
@@ -248,3 +256,47 @@ def _plain(digits: int, power: int) -> str:
         return f"{digits}{'0' * power}"
     text = str(digits).rjust(1 - power, "0")
     return f"{text[:power]}.{text[power:]}".rstrip("0").rstrip(".")
+
+
+FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+INTEGER = re.compile(r"[+-]?[0-9]{1,30}", re.ASCII)
+MOST_PRECISION = 50
+"""The most bits of a significand whose midpoints, four times as fine, still are doubles."""
+LEAST_EXPONENT = -1000
+REMEMBERED = 1 << 17
+
+
+def surely_reads_back(source: Format, code: int, text: str) -> bool:
+    """Whether a text certainly rounds to the value of a pattern; False if that is not certain.
+
+    ``float`` rounds a text to the nearest double and never past one: if its result lies between
+    two doubles, so does the text.
+    """
+    if source.is_integral:
+        datum = exact.decode(source, code)
+        assert isinstance(datum, Number)
+        value = -datum.significand if datum.sign else datum.significand
+        return INTEGER.fullmatch(text) is not None and int(text) == value
+    ends = _ends_of(source, code)
+    if ends is None or FLOAT.fullmatch(text) is None:
+        return False
+    return ends[0] < float(text) < ends[1]
+
+
+@lru_cache(REMEMBERED)
+def _ends_of(source: Format, code: int) -> tuple[float, float] | None:
+    """Two doubles between which every number rounds to the pattern's value; None if not known."""
+    datum = exact.decode(source, code)
+    if (
+        not isinstance(datum, Number)
+        or datum.significand == 0
+        or source.precision > MOST_PRECISION
+        or datum.exponent < LEAST_EXPONENT
+    ):
+        return None
+    # The unit of the binade below is half as large.
+    begins_binade = datum.significand == 1 << source.entry.mantissa
+    finer = 2 if begins_binade else 1
+    inner = ldexp((datum.significand << finer) - 1, datum.exponent - finer)
+    outer = ldexp(2 * datum.significand + 1, datum.exponent - 1)
+    return (-outer, -inner) if datum.sign else (inner, outer)

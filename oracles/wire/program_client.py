@@ -30,8 +30,12 @@ from oracles.backend.frames import (
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.remote_errors import MAX_TEXT, remote_error
 from oracles.backend.shared_memory import SharedMemory
-from oracles.backend.startup_notice import startup_notice
-from oracles.backend.supervised_process import ProcessFailed, ProcessTimeout, SupervisedProcess
+from oracles.backend.supervised_process import (
+    ProcessFailed,
+    ProcessTimeout,
+    SupervisedProcess,
+    startup_notice,
+)
 from oracles.protocol import Bits, Unsupported
 from oracles.registry import EXEC
 from oracles.wire import schema

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from oracles.protocol import Bits
 from oracles.reference import exact_text, expect_by_exact, expect_by_kernels, expect_by_staircase
 from oracles.reference.expectations import Allowed, Expected
-from oracles.reference.read_back import surely_reads_back
+from oracles.reference.kernel_text import surely_reads_back
 from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED, Grades
 from specs.branches import Ruling
 from specs.formats import Format

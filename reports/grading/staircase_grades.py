@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.reference.expect_by_staircase import locate_steps
 from oracles.reference.staircase import Staircase
-from oracles.reference.staircase_lookup import locate_steps
 from reports.grading.allowed_answers import allowed_by_constant
 from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED, Grades
 

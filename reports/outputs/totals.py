@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from io import StringIO
 from typing import Any
+
+from rich.console import Console
+from rich.table import Table
 
 from reports.case_patterns import kind_of_check
 from reports.judgement import Judgement
-from reports.outputs.summary_tables import (
-    EditionKey,
-    verdict_count_table,
-    verdict_table,
-)
 from reports.problems import wrong_inputs
 from reports.verdicts import FAILING, NOT_RUN, VERDICTS
 from specs.cases import Case
@@ -124,3 +123,45 @@ class Totals:
 def _edition_order(item: tuple[EditionKey, Counter[str]]) -> tuple[str, str, int]:
     backend, document, version = item[0]
     return backend, document, list(documents()[document].entry.versions).index(version)
+
+
+MIN_WIDTH = 140
+"""Columns of text that the tables need, however narrow the terminal is."""
+EditionKey = tuple[str, str, str]
+"""Backend, document, version."""
+
+
+def verdict_table(counts: Mapping[EditionKey, Counter[str]], width: int) -> str:
+    """One row per backend, document and version; a column per verdict that occurs."""
+    rows = {
+        (backend, f"{document}:{version}"): row
+        for (backend, document, version), row in counts.items()
+    }
+    return verdict_count_table("document", rows, width)
+
+
+def verdict_count_table(
+    title: str, counts: Mapping[tuple[str, str], Counter[str]], width: int
+) -> str:
+    """One row per backend and entry of the column ``title``; a column per verdict that occurs."""
+    occurring = [verdict for verdict in VERDICTS if any(row[verdict] for row in counts.values())]
+    table = _table("backend", title)
+    for verdict in occurring:
+        table.add_column(verdict, justify="right", no_wrap=True)
+    for names, row in counts.items():
+        table.add_row(*names, *(str(row[verdict] or "") for verdict in occurring))
+    return _as_text(table, width)
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        table.add_column(title, no_wrap=True)
+    return table
+
+
+def _as_text(table: Table, width: int) -> str:
+    out = StringIO()
+    # A backend may be a path whose brackets must not be read as markup.
+    Console(file=out, width=width, color_system=None, markup=False, emoji=False).print(table)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())

@@ -11,14 +11,14 @@ import pytest
 
 from conformance.driver import BackendJudge
 from conformance.judging.subject import Settings
+from conformance.running.worker import TimeLimited
 from conformance.sweep import engine, road_answers
 from conformance.sweep.engine import sweep
 from oracles.adapters.torch import Torch
-from oracles.backend.time_limit import TimeLimited
 from oracles.protocol import Unsupported
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
-from reports.grading.chunk_comparison import fastest_comparison
+from reports.grading.chunk_check import fastest_comparison
 from reports.judgement import Judgement
 from specs.cases import Case
 from specs.selection import case_named

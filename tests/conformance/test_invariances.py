@@ -19,8 +19,7 @@ from conformance.families.cast.invariances import Invariances
 from conformance.families.cast.probes import few_probes, probes
 from conformance.families.cast.telling_inputs import MOST, telling_inputs
 from conformance.families.reference import Reference
-from conformance.judging.probe import Probe
-from conformance.judging.shape_choice import LENGTHS, SHAPES, shape_of_pair, shapes_of
+from conformance.judging.probe import LENGTHS, SHAPES, Probe, shape_of_pair, shapes_of
 from conformance.judging.subject import Settings
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated

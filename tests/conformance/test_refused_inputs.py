@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from conformance.families.cast.baseline import Baseline, baseline_of
-from conformance.families.cast.graded import GradedAnswers
-from conformance.families.cast.refused_inputs import MOST_ALONE, both, without_refused
+from conformance.families.cast.graded import MOST_ALONE, GradedAnswers, both, without_refused
 from conformance.families.reference import Reference
-from conformance.sweep.joining import completed
+from conformance.sweep.plan import completed
 from oracles.backend.requests import Cast
 from oracles.reference.expect_by_kernels import expect
 from reports.judgement import Judgement

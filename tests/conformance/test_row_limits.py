@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.families.cast.row_limits import Judged, across
+from conformance.families.cast.shapes import Judged, across
 from conformance.families.reference import Reference
 from oracles.backend.requests import Cast, CastBatch
 from oracles.protocol import Unsupported

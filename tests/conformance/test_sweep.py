@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 
 from conformance.sweep import engine
 from conformance.sweep.engine import MOST_WAITING
-from conformance.sweep.joining import completed, joined
+from conformance.sweep.plan import completed, joined
 from oracles.reference import expect_by_kernels
 from oracles.reference.sweep_inputs import Sample, Steps
 from reports.grading.allowed_answers import grade_answers
-from reports.grading.chunk_check import ChunkCheck
-from reports.grading.chunk_comparison import fastest_comparison
+from reports.grading.chunk_check import ChunkCheck, fastest_comparison
 from reports.grading.divergences import simplest_between, simplicity
 from reports.grading.failure_runs import gather, no_runs
 from reports.judgement import NEXT_SCRIPT, Judgement

@@ -15,11 +15,11 @@ from conformance.driver import BackendJudge
 from conformance.judging.subject import Settings
 from conformance.running.run import RunRequest
 from conformance.sweep.engine import sweep
-from conformance.sweep.joining import completed, joined
+from conformance.sweep.plan import completed, joined
 from lab import exact_counts
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
-from reports.grading.chunk_comparison import fastest_comparison
+from reports.grading.chunk_check import fastest_comparison
 from reports.judgement import Judgement
 from reports.run_store.record import BackendRecord, Selection
 from reports.run_store.store import RunStore, create

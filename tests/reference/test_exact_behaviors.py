@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conformance.families.cast.quick_inputs import few_patterns
-from oracles.reference import exact_behaviors
+from oracles.reference.exact_rulings import answer_of_behavior
 from reports.behaviors.closed_forms import behaviors_between, evaluate
 from specs.behaviors import Behavior, behaviors
 from specs.formats import format_named
@@ -30,7 +30,7 @@ def test_a_behavior_is_what_the_kernels_compute(
     one, other = format_named(source), format_named(target)
     inputs = few_patterns(source, target, 150).astype(one.storage)
     answers, is_defined = evaluate(behavior, one, other, inputs)
-    found = [exact_behaviors.answer(behavior, one, other, code) for code in inputs.tolist()]
+    found = [answer_of_behavior(behavior, one, other, code) for code in inputs.tolist()]
     assert [each is not None for each in found] == is_defined.tolist()
     wanted = np.array([each or 0 for each in found], np.uint64)
     np.testing.assert_array_equal(np.where(is_defined, answers, 0).astype(np.uint64), wanted)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles.reference.exact_text import reads_back
-from oracles.reference.read_back import surely_reads_back
+from oracles.reference.kernel_text import surely_reads_back
 from specs.formats import format_named
 
 FLOATS = ("float16", "bfloat16", "float32", "float64", "float8e4m3fn", "float8e5m2fnuz")

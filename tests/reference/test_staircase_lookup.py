@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
+from oracles.reference.expect_by_staircase import branch_indices_of, last_of_step, open_inputs
 from oracles.reference.staircase import STEP, STRETCH, Staircase, Step, staircase
-from oracles.reference.staircase_lookup import branch_indices_of, last_of_step, open_inputs
 from reports.grading.staircase_grades import compare_with_steps
 from specs.branches import Ruling
 from tests.reference.distinct import numeric_rulings

@@ -16,7 +16,7 @@ import pytest
 
 from conformance.driver import BackendJudge
 from conformance.judging.subject import Settings
-from oracles.backend import startup_notice
+from oracles.backend import supervised_process
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.remote_errors import MAX_TEXT, ProcessDied
@@ -235,7 +235,7 @@ def test_a_failed_handshake_is_one_line(deed: str) -> None:
 def test_a_program_that_does_not_say_hello_is_told(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(startup_notice, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(supervised_process, "SILENT_SECONDS", 0.1)
     with pytest.raises(CastigateError, match="was silent for 1 s"):
         load_isolated("exec:sleep 60", LaunchConfig(startup_seconds=1))
     assert capfd.readouterr().err == (
@@ -247,7 +247,7 @@ def test_a_program_that_does_not_say_hello_is_told(
 def test_an_adapter_that_does_not_load_is_told(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(startup_notice, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(supervised_process, "SILENT_SECONDS", 0.1)
     file = tmp_path / "endless.py"
     file.write_text("while True: pass")
     with pytest.raises(CastigateError, match="was silent for 15 s"):

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from conformance.extras.codec.answers import Answers
 from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference.breakpoints import distinct
+from oracles.reference.expect_by_staircase import branch_indices_of, open_inputs
 from oracles.reference.staircase import Staircase, staircase
-from oracles.reference.staircase_lookup import branch_indices_of, open_inputs
 from reports.findings.find import find_findings
 from reports.findings.finding import Finding
 from reports.findings.judged_cells import cell_of

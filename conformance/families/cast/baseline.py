@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families.cast.graded import without_refused
 from conformance.families.cast.quick_inputs import inputs_of
-from conformance.families.cast.refused_inputs import without_refused
 from conformance.judging.asking import Ask
 from conformance.judging.subject import Subject
 from conformance.judging.values import Departed, ValueAnswer, ask_values

@@ -19,8 +19,7 @@ from hypothesis.errors import Flaky, HypothesisSideeffectWarning
 
 from conformance.families.cast.baseline import Baseline
 from conformance.judging.asking import Ask, Requests
-from conformance.judging.probe import Probe
-from conformance.judging.shape_choice import Shape
+from conformance.judging.probe import Probe, Shape
 from oracles.backend.replies import Reply
 
 STEPS = (1, 2, 3, -1, -2, 0)

@@ -1,18 +1,30 @@
-"""The answers to a case with their grades, and the wrong values among them."""
+"""The answers to a case with their grades, the wrong values among them, and inputs to be refused.
+
+A trap, or an error about one value, refuses a whole tensor. So where a document wants some inputs
+refused and the others answered, the former are kept out of every tensor, and a spread of them is
+asked one by one, each in a tensor of its own.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.judging.asking import Ask
+from oracles.backend.replies import Answered, Raised, Unanswered
+from oracles.backend.requests import Cast
 from oracles.protocol import Bits
+from oracles.reference.expectations import Expected, has_branch
 from reports.grading.divergences import find_failures, wrong_values
 from reports.grading.failure_runs import Gather, gather
-from reports.grading.grades import ALLOWED, Grades
+from reports.grading.grades import ALLOWED, NOT_ALLOWED, Grades
 from reports.problems import WrongValues
 from specs.branches import Ruling
+from specs.cases import Case
+from specs.formats import Format
 
 
 @dataclass(frozen=True)
@@ -60,3 +72,94 @@ def wrong_values_of(
     return tuple(
         (wrong_values(rules, each), graded.inputs[at : at + 1].copy()) for each, at in found
     )
+
+
+MOST_ALONE = 320
+"""Inputs that are asked alone: an error costs most backends as much as a large tensor."""
+
+
+WIDEST = 32
+"""Number of stretches whose ends are asked, the widest ones."""
+
+
+@dataclass(frozen=True)
+class RefusedInputs:
+    """The inputs of a case that must be refused, in rising order, each with its branch.
+
+    ``stretches`` has one number for inputs between which none may be answered: beyond a target's
+    range lies one stretch, and between two integers one of fractions.
+    """
+
+    inputs: Bits
+    branch_indices: NDArray[np.uint8]
+    stretches: NDArray[np.intp]
+
+    def spread(self, source: Format) -> RefusedInputs:
+        """Both ends of each branch, sign and wide stretch, powers of two, and an even spread.
+
+        The widest stretches are those beyond the range: their ends are where a check of the range
+        may be off by one. A check of an integer that looks at some of its bits only fails at a
+        power of two.
+        """
+        last = self.inputs.size - 1
+        sign = self.inputs >> (8 * self.inputs.dtype.itemsize - 1)
+        changes = (np.diff(self.branch_indices) != 0) | (np.diff(sign) != 0)
+        begins = np.flatnonzero(changes) + 1
+        first = np.concatenate([[0], np.flatnonzero(np.diff(self.stretches)) + 1])
+        final = np.concatenate([first[1:] - 1, [last]])
+        widest = np.argsort(self.inputs[final] - self.inputs[first], kind="stable")[-WIDEST:]
+        powers = np.zeros(0, np.intp)
+        if source.kind == "integer":
+            magnitudes = np.where(sign == 1, -self.inputs, self.inputs)
+            powers = np.flatnonzero(magnitudes & (magnitudes - 1) == 0)
+        ends = np.concatenate(
+            [[0], begins, begins - 1, [last], first[widest], final[widest], powers]
+        )
+        even = np.linspace(0, last, min(self.inputs.size, max(2, MOST_ALONE - ends.size)))
+        chosen = np.unique(np.concatenate([ends, even.astype(np.intp)]))
+        columns = (self.inputs, self.branch_indices, self.stretches)
+        return RefusedInputs(*(column[chosen] for column in columns))
+
+
+def without_refused(rules: Ruling, inputs: Bits, expected: Expected) -> tuple[Bits, RefusedInputs]:
+    """Divide inputs into those that can be asked together, and those that must be refused."""
+    is_refused = has_branch(expected.branch_indices, rules.refused_branches)
+    stretches = np.cumsum(~is_refused, dtype=np.intp)[is_refused]
+    refused = RefusedInputs(inputs[is_refused], expected.branch_indices[is_refused], stretches)
+    return inputs[~is_refused], refused
+
+
+def ask_alone(case: Case, rules: Ruling, chosen: RefusedInputs) -> Ask[GradedAnswers]:
+    """Ask inputs one by one; return those that are answered, none of which is right.
+
+    Raises ``Unanswered`` if an input is neither answered nor refused.
+    """
+    replies = yield [Cast(case, chosen.inputs[at : at + 1]) for at in range(chosen.inputs.size)]
+    answers = np.zeros(chosen.inputs.size, rules.target.storage)
+    is_answered = np.zeros(chosen.inputs.size, bool)
+    for at, reply in enumerate(replies):
+        match reply:
+            case Raised():
+                continue
+            case Answered(answer):
+                answers[at], is_answered[at] = answer[0], True
+            case missing:
+                raise Unanswered(missing)
+    return GradedAnswers(
+        chosen.inputs[is_answered],
+        answers[is_answered],
+        np.full(np.count_nonzero(is_answered), NOT_ALLOWED, np.uint8),
+        chosen.branch_indices[is_answered],
+    )
+
+
+def both(one: GradedAnswers, other: GradedAnswers) -> GradedAnswers:
+    """Two sets of graded answers as one, in rising order of the inputs."""
+    order = np.argsort(np.concatenate([one.inputs, other.inputs]), kind="stable")
+
+    def joined(name: str) -> NDArray[Any]:
+        """One column of both."""
+        column: NDArray[Any] = np.concatenate([getattr(each, name) for each in (one, other)])
+        return column[order]
+
+    return GradedAnswers(*(joined(column.name) for column in fields(GradedAnswers)))

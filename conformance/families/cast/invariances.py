@@ -13,8 +13,14 @@ import numpy as np
 from conformance.families.cast.answer_changes import (
     Change,
     Changes,
+    ProbeFailedError,
+    answers_at_once,
+    answers_beside,
+    answers_in_turn,
+    answers_to,
     by_rule,
     change_problem,
+    changed_answers,
     describe_open_changes,
     first_switch,
     simplest_changes,
@@ -30,14 +36,6 @@ from conformance.families.cast.baseline import (
     judgement_on_pair,
 )
 from conformance.families.cast.neighbors import cast_words, in_turn, neighbors
-from conformance.families.cast.probe_answers import (
-    ProbeFailedError,
-    answers_at_once,
-    answers_beside,
-    answers_in_turn,
-    answers_to,
-    changed_answers,
-)
 from conformance.families.cast.probes import (
     HALVES,
     LARGE,
@@ -57,8 +55,7 @@ from conformance.families.cast.probes import (
 from conformance.families.cast.quick_inputs import few_inputs
 from conformance.families.cast.telling_inputs import MOST, telling_inputs
 from conformance.judging.asking import Ask, in_step
-from conformance.judging.probe import Probe, ProbePlan
-from conformance.judging.shape_choice import SHORT, shape_of_pair
+from conformance.judging.probe import SHORT, Probe, ProbePlan, shape_of_pair
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import crashed, problem_of
 from oracles.backend.replies import Answered, Crashed, Unanswered

@@ -20,17 +20,22 @@ from zlib import crc32
 import numpy as np
 
 from conformance.families.cast.baseline import Baseline, NoBaseline, as_baseline, no_baseline
-from conformance.families.cast.graded import Followed, GradedAnswers, not_followed
+from conformance.families.cast.graded import (
+    Followed,
+    GradedAnswers,
+    ask_alone,
+    both,
+    not_followed,
+    without_refused,
+)
 from conformance.families.cast.quick_inputs import inputs_of
 from conformance.families.cast.raising_inputs import ask_and_locate, located
 from conformance.families.cast.refusals import answered_again
-from conformance.families.cast.refused_inputs import ask_alone, both, without_refused
-from conformance.families.cast.row_limits import Judged, across
-from conformance.families.cast.shapes import FaultyTensor, ShortRow, shape_fault
+from conformance.families.cast.shapes import FaultyTensor, Judged, ShortRow, across, shape_fault
 from conformance.families.cast.telling_inputs import telling_inputs
 from conformance.judging.asking import Ask, ask
+from conformance.judging.probe import shapes_of
 from conformance.judging.scripts import script
-from conformance.judging.shape_choice import shapes_of
 from conformance.judging.subject import Subject
 from conformance.judging.values import (
     Departed,

@@ -8,8 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from conformance.judging.probe import SPARSE, Probe
-from conformance.judging.shape_choice import LENGTHS, Shape, shape_of_pair
+from conformance.judging.probe import LENGTHS, SPARSE, Probe, Shape, shape_of_pair
 
 LARGE = (1 << 16) + 3
 """More elements than frameworks leave to one thread, and no multiple of their chunk sizes."""

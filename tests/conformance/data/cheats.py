@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from conformance.families.cast.quick_inputs import quick_inputs
-from conformance.judging.shape_choice import shape_of_pair
+from conformance.judging.probe import shape_of_pair
 from oracles.protocol import Unsupported
 from specs.cases import Case
 from tests.conformance.data.runnable import Right
