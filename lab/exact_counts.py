@@ -28,7 +28,7 @@ from reports.findings.finding_text import finding_record
 from reports.findings.read_cells import read_cells, read_checks
 from reports.run_store.answers import RunAnswers
 from reports.run_store.open_run import open_run
-from reports.run_store.record import Selection, TierChoice
+from reports.run_store.record import Selection, TierOfCases
 from reports.run_store.storage import folder_at
 from reports.run_store.store import RECORD, RunStore
 from reports.verdicts import FAILING
@@ -149,7 +149,7 @@ def check_backend(
         swept: Cells = {}
         where = folder / pair.replace("/", "-")
         if pairs is None or pair in pairs or where.exists():
-            choice = TierChoice(match=tuple(cells), tier="full")
+            choice = TierOfCases(match=tuple(cells), tier="full")
             chosen = selection.model_copy(update={"choices": (choice,)})
             full = _complete_run(RunRequest((backend,), chosen, "full"), where, jobs)
             swept = {cell.case: cell for cell in read_cells(full)}

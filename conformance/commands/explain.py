@@ -37,7 +37,7 @@ from specs.errors import CastigateError
 from specs.questions import ChainQuestion, read_chains, read_question, read_sentence
 from specs.selection import decided_by
 
-Lines = Callable[[dict[str, Any]], Iterator[str]]
+ShowLines = Callable[[dict[str, Any]], Iterator[str]]
 
 
 class ExplainCommand(TyperCommand):
@@ -146,7 +146,7 @@ def explain_command(
 
 def _explained(
     case: Case, question: Question, backends: Sequence[Backend]
-) -> tuple[dict[str, Any], Lines]:
+) -> tuple[dict[str, Any], ShowLines]:
     """Explain a question about a case with each backend's answer, and return what draws it."""
     explained = explain_of(case)(case, question)
     answers = {each.name: drive(explained.ask(), Client(each)) for each in backends}
@@ -200,6 +200,6 @@ def _explained_chain(chain: Chain, word: str, backends: Sequence[Backend]) -> di
     return told | {"answers": answers}
 
 
-def _show(explained: dict[str, Any], draw: Lines, as_json: bool) -> None:
+def _show(explained: dict[str, Any], draw: ShowLines, as_json: bool) -> None:
     for line in [json.dumps(explained, ensure_ascii=False)] if as_json else draw(explained):
         typer.echo(line)

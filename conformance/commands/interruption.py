@@ -23,7 +23,7 @@ class Terminated(KeyboardInterrupt):
     """
 
 
-class StoppedError(Exception):
+class CarriedInterrupt(Exception):
     """Carries an interrupt through typer, which would exit without a message."""
 
     def __init__(self, interrupt: KeyboardInterrupt) -> None:
@@ -40,7 +40,7 @@ class StoppableGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
-            raise StoppedError(interrupt) from None
+            raise CarriedInterrupt(interrupt) from None
         except BrokenPipeError:
             raise OutputClosedError from None
 

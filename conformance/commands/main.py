@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.commands.interruption import StoppableGroup, StoppedError, signals_raise
+from conformance.commands.interruption import CarriedInterrupt, StoppableGroup, signals_raise
 from conformance.commands.streams import (
     OutputClosedError,
     open_closed_streams,
@@ -121,10 +121,10 @@ def _run() -> int:
         return _complain(f"{message.rstrip('.') if hint else message}{hint}", FAILED)
     except OutputClosedError:
         return OUTPUT_CLOSED
-    except StoppedError as stop:
+    except CarriedInterrupt as stop:
         return _complain(str(stop), stop.exit_code)
     except KeyboardInterrupt as interrupt:
-        stopped = StoppedError(interrupt)
+        stopped = CarriedInterrupt(interrupt)
         return _complain(str(stopped), stopped.exit_code)
     except MemoryError:
         return _complain(NO_MEMORY, FAILED)

@@ -26,7 +26,7 @@ COMPRESSION = "zstd"
 
 
 @dataclass(frozen=True)
-class Failures:
+class FailureFolder:
     """A folder with a file per failing judgement, and one per distinct array of answers."""
 
     folder: Path

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pytest
 
-from conformance.pytest_plugin.failures import Failures
+from conformance.pytest_plugin.failures import FailureFolder
 from conformance.pytest_plugin.ledger_check import Ledgers
 from reports.findings.find import FindingsSearch
 from reports.findings.finding import KINDS, Finding
@@ -28,7 +28,9 @@ class FindingsSummary:
     causes are searched for, from the first other failure on.
     """
 
-    def __init__(self, failures: Failures, versions: Mapping[str, str], ledgers: Ledgers) -> None:
+    def __init__(
+        self, failures: FailureFolder, versions: Mapping[str, str], ledgers: Ledgers
+    ) -> None:
         self._failures = failures
         self._search = FindingsSearch(failures.values)
         self._versions = versions

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 
-from conformance.pytest_plugin.failures import Failures
+from conformance.pytest_plugin.failures import FailureFolder
 from conformance.pytest_plugin.findings_summary import FindingsSummary
 from conformance.pytest_plugin.judging import JudgedBackend, PooledJudging
 from conformance.pytest_plugin.ledger_check import compared_with_ledger, complaint, excuse
@@ -25,7 +25,7 @@ from specs.errors import CastigateError
 
 RECORD, INVARIANCE = "castigate", "castigate-invariance"
 """The properties of a report that hold the record of a case, and that of a check."""
-FAILURES = pytest.StashKey[Failures]()
+FAILURES = pytest.StashKey[FailureFolder]()
 JUDGING = pytest.StashKey[PooledJudging]()
 SUMMARY = pytest.StashKey[FindingsSummary]()
 """The summary of this process; xdist's workers have none."""

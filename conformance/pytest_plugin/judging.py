@@ -42,9 +42,9 @@ from specs.selection import with_house_rules
 SECONDS_BETWEEN_POLLS = 1.0
 ITEMS_BETWEEN_POLLS = 16
 """A poll takes as long as it takes to report an item; workers have further tasks at hand."""
-Key = tuple[str, str]
+CaseKey = tuple[str, str]
 """The names of a backend and of a case or a check."""
-Judged = tuple[Case, Judgement]
+JudgedPair = tuple[Case, Judgement]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class PooledJudging:
         self._pools = self._stack.enter_context(opened)
         self._waiting: deque[tuple[ProcessPool, list[Task]]] = deque()
         """The pools that have not begun, each with the selected cases and checks of its pairs."""
-        self._on_demand: dict[Key, tuple[ProcessPool, Task]] = {}
+        self._on_demand: dict[CaseKey, tuple[ProcessPool, Task]] = {}
         """The pair of each item that is judged only when it is run."""
         self._has_begun = False
         self._items = 0
@@ -103,7 +103,7 @@ class PooledJudging:
         """The pool that judges now."""
         self._pairs: dict[str, _Pair] = {}
         """The pair of each task of that pool."""
-        self._judged: dict[Key, Judged] = {}
+        self._judged: dict[CaseKey, JudgedPair] = {}
 
     def close(self) -> None:
         """End all processes."""
@@ -129,7 +129,7 @@ class PooledJudging:
             editions = chain_editions(self._cases, asked_for, pool.claimed)
             yield from chain_tasks(pool.backend, self._cases, editions)
 
-    def begin(self, selected: Iterable[Key] | None = None, on_demand: bool = False) -> None:
+    def begin(self, selected: Iterable[CaseKey] | None = None, on_demand: bool = False) -> None:
         """Begin to judge the selected cases and checks, or all of them; later calls do nothing.
 
         With ``on_demand`` a pair is judged when its first item is run.
@@ -150,7 +150,7 @@ class PooledJudging:
         if self._waiting:
             self._judge(*self._waiting.popleft())
 
-    def judgement(self, key: Key) -> Judged:
+    def judgement(self, key: CaseKey) -> JudgedPair:
         """Return a judgement, and wait for it if its pair is not done."""
         self._items += 1
         if self._items % ITEMS_BETWEEN_POLLS == 0:
@@ -217,7 +217,7 @@ class PooledJudging:
         self.messages.append(message)
 
 
-def _chosen(backend: str, task: Task, names: set[Key] | None) -> Task:
+def _chosen(backend: str, task: Task, names: set[CaseKey] | None) -> Task:
     """A pair's task with those cases and checks that are selected."""
     if names is None:
         return task

@@ -17,7 +17,7 @@ import pytest
 
 from conformance.judging.subject import Settings
 from conformance.pytest_plugin.durations import Durations, Stopwatch
-from conformance.pytest_plugin.failures import Failures
+from conformance.pytest_plugin.failures import FailureFolder
 from conformance.pytest_plugin.findings_summary import FindingsSummary
 from conformance.pytest_plugin.items import (
     FAILURES,
@@ -30,7 +30,7 @@ from conformance.pytest_plugin.items import (
 from conformance.pytest_plugin.judging import JudgedBackend, PooledJudging, documents_asked_for
 from conformance.pytest_plugin.ledger_check import LEDGERS, Ledgers
 from conformance.pytest_plugin.ledger_update import LedgerUpdate
-from conformance.pytest_plugin.progress import SuiteProgress, Tally
+from conformance.pytest_plugin.progress import SuiteProgress, VerdictSummary
 from conformance.pytest_plugin.xdist_workers import (
     WorkerVersions,
     failures_folder,
@@ -173,7 +173,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # A finalizer, because xdist may stop a worker before pytest_unconfigure; it runs at exit too.
     config.stash[REMOVE_OWN_FOLDER] = finalize(config, rmtree, folder, ignore_errors=True)
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)
-    config.pluginmanager.register(Tally(), "castigate-tally")
+    config.pluginmanager.register(VerdictSummary(), "castigate-tally")
     if config.get_verbosity() < 1 and not is_worker(config):
         config.pluginmanager.register(SuiteProgress(config), "castigate-progress")
     if config.getoption("help"):
@@ -227,7 +227,7 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     """Load the backends and their ledgers, fill in the versions, and register the plugins."""
     names = list(versions)
     cases = select(documents_asked_for(config))  # raises if a document is unknown
-    config.stash[FAILURES] = failures = Failures(_failures_folder(config))
+    config.stash[FAILURES] = failures = FailureFolder(_failures_folder(config))
     if gives_out_work(config):
         workers = WorkerVersions(versions, failures.folder)
         config.pluginmanager.register(workers, "castigate-workers")

@@ -85,7 +85,7 @@ class SuiteProgress:
         terminal.ensure_newline()
 
 
-class Tally:
+class VerdictSummary:
     """A pytest plugin that shows the verdicts and the broken rules at the end of a run."""
 
     def __init__(self) -> None:

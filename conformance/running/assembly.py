@@ -13,12 +13,12 @@ from specs.branches import Ruling
 from specs.cases import Case
 from specs.ruling import ruling
 
-Read = Callable[[str], list[Judgement]]
+ReadTask = Callable[[str], list[Judgement]]
 """Reads the judgements of a task by its name."""
 
 
 def assembled(
-    read: Read,
+    read: ReadTask,
     backend: str,
     backends: Iterable[str],
     cases: list[Case],
@@ -34,7 +34,7 @@ def assembled(
 
 
 def assembled_pair(
-    read: Read, backend: str, task: Task, tier: Tier
+    read: ReadTask, backend: str, task: Task, tier: Tier
 ) -> Iterator[tuple[Case, Judgement]]:
     """Every case of a pair with its judgement, and then the checks of the pair."""
     stored = read(task.name)
@@ -56,7 +56,7 @@ def assembled_pair(
         yield by_id[check.case], check
 
 
-def _joined(read: Read, backend: str, sweep: Sweep) -> list[Judgement]:
+def _joined(read: ReadTask, backend: str, sweep: Sweep) -> list[Judgement]:
     """The parts of a sweep as one judgement per ruling."""
     parts = (read(task.name) for task in sweep_tasks(backend, sweep))
     return reduce(

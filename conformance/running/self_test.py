@@ -78,7 +78,7 @@ class CheckResult:
 
 
 @dataclass(frozen=True)
-class Probe:
+class SampleCast:
     """A cast that the backend answers: its inputs, and the answers to them."""
 
     case: Case
@@ -93,7 +93,7 @@ class SelfTest:
         self._backend = backend
         self._oracle = backend.oracle
         self._client = Client(backend)
-        self._answered: list[Probe] = []
+        self._answered: list[SampleCast] = []
         self._longest = 0
         """Elements of the longest row that was answered."""
         self._is_silent = False
@@ -109,7 +109,7 @@ class SelfTest:
         )
 
     @cached_property
-    def probe(self) -> Probe | None:
+    def probe(self) -> SampleCast | None:
         """The cast to test limits and speeds with, from the widest dtype that can be swept."""
         known = self._answered
         if not known and not self._is_silent:
@@ -210,7 +210,7 @@ class SelfTest:
         answers = found.value
         self._compares_values = True
         if check == "cast":
-            self._answered.append(Probe(case, inputs, answers))
+            self._answered.append(SampleCast(case, inputs, answers))
         changed = answers != inputs
         nans = _is_nan(form, inputs) & _is_nan(form, answers) & (operation == "cast")
         wrong = np.flatnonzero(changed & ~nans)
@@ -267,7 +267,7 @@ class SelfTest:
         part = self._oracle.sweep(case, 0, inputs.size)
         return checked(format_named(case.target), inputs, part(0, inputs.size))
 
-    def _longest_row(self, probe: Probe) -> CheckResult:
+    def _longest_row(self, probe: SampleCast) -> CheckResult:
         failed, length = "", SHORT_ROW
         while length <= LONGEST_ROW and not failed:
             inputs, due = np.resize(probe.inputs, length), np.resize(probe.answers, length)
@@ -288,7 +288,7 @@ class SelfTest:
             "row", "longest", f"{text}; {failed}", is_broken=self._longest < LONG_ROW
         )
 
-    def _answered_casts(self) -> Iterator[Probe]:
+    def _answered_casts(self) -> Iterator[SampleCast]:
         """Yield claimed casts that the backend answers, among the first ``MOST_TRIES`` of them."""
         tries = 0
         for case in select(map(str, self._backend.claimed)):
@@ -300,7 +300,7 @@ class SelfTest:
             inputs = sample_patterns(forms[0])[:16]
             found = attempt(partial(self._cast, case, inputs))
             if isinstance(found, Answered):
-                yield Probe(case, inputs, found.value)
+                yield SampleCast(case, inputs, found.value)
             tries += 1
             if tries == MOST_TRIES:
                 return

@@ -28,7 +28,7 @@ SECONDS_BETWEEN_SILENCE_CHECKS = 1.0
 MOST_STARTS = 10
 """The most attempts to start a process that is killed as it starts."""
 
-Task = TypeVar("Task")
+Sent = TypeVar("Sent")
 
 
 class ChildProcess(Protocol):
@@ -64,7 +64,7 @@ class WorkerFailure:
 
 
 @dataclass(eq=False)
-class Worker(Generic[Task]):
+class Worker(Generic[Sent]):
     """A child process, the connection to it, and the tasks that it has, in their order."""
 
     process: ChildProcess
@@ -73,7 +73,7 @@ class Worker(Generic[Task]):
     """Seconds without a message after which a busy worker is killed."""
     is_ready: bool = False
     """Whether the process has started up, so that it can be given a task."""
-    tasks: deque[Task] = field(default_factory=deque)
+    tasks: deque[Sent] = field(default_factory=deque)
     last_heard: float = field(default_factory=monotonic)
     was_silent: bool = False
     """Whether it was killed because it sent nothing for too long."""
@@ -88,7 +88,7 @@ class Worker(Generic[Task]):
         """Whether something outside Castigate has killed the process."""
         return not self.was_silent and self.process.exitcode == -signal.SIGKILL
 
-    def add(self, task: Task) -> None:
+    def add(self, task: Sent) -> None:
         """Add a task; the silence of a worker that was idle is counted from now on."""
         if not self.tasks:
             self.last_heard = monotonic()

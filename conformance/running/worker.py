@@ -365,7 +365,7 @@ def with_repeated_crashes(
     return found
 
 
-Result = TypeVar("Result")
+Limited = TypeVar("Limited")
 
 
 class TimeLimited:
@@ -406,7 +406,7 @@ class TimeLimited:
 
         return device_sweep
 
-    def _limited(self, call: Callable[[], Result]) -> Result:
+    def _limited(self, call: Callable[[], Limited]) -> Limited:
         signal.setitimer(signal.ITIMER_REAL, self._seconds)
         try:
             return call()

@@ -34,11 +34,12 @@ from oracles.protocol import Bits
 from oracles.reference.expect_by_staircase import branch_indices_of, last_of_step, open_inputs
 from oracles.reference.staircase import staircase
 from oracles.reference.sweep_inputs import Dense, InputSequence
-from reports.grading.chunk_check import ChunkCheck, ChunkComparison, advance, fastest_comparison
+from reports.grading.chunk_check import ChunkCheck, advance
+from reports.grading.chunk_comparison import ChunkComparison, fastest_comparison
 from reports.grading.chunk_table import table
 from reports.grading.divergences import Failures, FailureTally, find_failures, simplest_between
 from reports.grading.failure_runs import one_run
-from reports.grading.grades import ALLOWED, Grades, Key, rule_groups
+from reports.grading.grades import ALLOWED, Grades, RuleKey, rule_groups
 from reports.grading.staircase_grades import grade_by_staircase
 from reports.grading.uniform_checksums import uniform_checksums
 from reports.judgement import Judgement
@@ -56,7 +57,7 @@ BLOCK_OF_CHUNK = 1 << 13
 REPORT_EVERY = 1 << 20
 """Inputs after which a sweep reports its progress, at the latest one call later."""
 
-Progress = Callable[[int, int], None]
+CountAdvance = Callable[[int, int], None]
 """Receives how many inputs were visited since its last call, and how many answers were wrong."""
 
 
@@ -78,7 +79,7 @@ class _Uniform:
     end: int
     """The last input of the step."""
     answer: int
-    key: Key | None
+    key: RuleKey | None
 
     def wrong(self, inputs: int) -> int:
         """How many of the next ``inputs`` answers are wrong, if they are the same: all or none."""
@@ -241,7 +242,7 @@ class RulingCheck:
         self.uniform = _Uniform(chunk.first, chunk.last, end, answer, key)
         return self.uniform.wrong(chunk.answers.size)
 
-    def _key(self, first: int, answer: Bits) -> Key | None:
+    def _key(self, first: int, answer: Bits) -> RuleKey | None:
         """The rule that the answer to one input breaks, if any."""
         if self.right(first, answer, None, 0):
             return None
@@ -345,7 +346,7 @@ def sweep(
     lo: int,
     hi: int,
     comparison: ChunkComparison,
-    progress: Progress,
+    progress: CountAdvance,
 ) -> list[Judgement]:
     """Ask some inputs of a sequence once, and judge them by all rulings that share the road."""
     is_dense = isinstance(visit, Dense)
@@ -366,7 +367,7 @@ def _sweep(
     visit: InputSequence,
     lo: int,
     hi: int,
-    progress: Progress,
+    progress: CountAdvance,
 ) -> None:
     """Judge blocks on the backend's device, and on the host those that may be wrong, or all."""
     answers_of_road = partial(RoadAnswers, checks[0].rules, checks[0].comparison, visit)
@@ -400,7 +401,7 @@ def _sweep_on_host(
     is_dense: bool,
     lo: int,
     hi: int,
-    progress: Progress,
+    progress: CountAdvance,
 ) -> None:
     """Judge the answers of a road chunk by chunk."""
     at, visited, wrong = lo, 0, 0
@@ -499,7 +500,7 @@ def swept(
     inputs: InputSequence,
     lo: int,
     hi: int,
-    progress: Progress,
+    progress: CountAdvance,
 ) -> list[Judgement]:
     """Sweep some inputs of a sequence with the fastest functions that are installed."""
     return sweep(judge, cases, inputs, lo, hi, fastest_comparison(), progress)

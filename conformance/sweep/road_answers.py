@@ -11,7 +11,8 @@ from oracles.backend.replies import attempt, checked, stored, value_of
 from oracles.bound_sweep import BoundSweep, call_size
 from oracles.protocol import Bits, Oracle, Swept, WithSweep
 from oracles.reference.sweep_inputs import Dense, InputSequence
-from reports.grading.chunk_check import ChunkCheck, ChunkComparison
+from reports.grading.chunk_check import ChunkCheck
+from reports.grading.chunk_comparison import ChunkComparison
 from specs.branches import Ruling
 from specs.cases import Case
 

@@ -21,7 +21,7 @@ from oracles.reference.expect_by_staircase import open_inputs
 from oracles.reference.staircase import staircase
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import load_backend
-from reports.grading.chunk_check import chunk_comparison
+from reports.grading.chunk_comparison import chunk_comparison
 from reports.grading.chunk_table import table
 from specs.branches import Ruling
 from specs.cases import Case

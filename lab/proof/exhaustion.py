@@ -19,7 +19,7 @@ from oracles.reference.array_compare_numba import differs
 from oracles.reference.compiled_kernels import compiled
 from oracles.reference.expectations import Expected
 from oracles.reference.staircase import Staircase, staircase
-from oracles.reference.sweep_inputs import Dense, Steps
+from oracles.reference.sweep_inputs import Dense, StepPatterns
 from specs.branches import Ruling
 from specs.outcomes import Anything, Nan
 
@@ -28,7 +28,7 @@ CHUNK = 1 << 16
 UNCOMPILED_BITS = 16
 """Kernels run uncompiled for sources of at most this width: compiling would take longer."""
 
-STATEMENTS = {Dense: "every input", Steps: "every breakpoint, below, at and above"}
+STATEMENTS = {Dense: "every input", StepPatterns: "every breakpoint, below, at and above"}
 
 Task = tuple[int, int]
 """The index of a group, and the index of a ruling in it."""
@@ -193,10 +193,12 @@ def _prove(task: Task) -> Obligation:
     group_index, index = task
     name, ruling = groups()[group_index].rulings[index]
     bits = ruling.source.bits
-    return prove(name, staircase(ruling), Dense(1 << bits) if bits <= 32 else Steps([ruling]))
+    return prove(
+        name, staircase(ruling), Dense(1 << bits) if bits <= 32 else StepPatterns([ruling])
+    )
 
 
-def prove(name: str, stairs: Staircase, sequence: Dense | Steps) -> Obligation:
+def prove(name: str, stairs: Staircase, sequence: Dense | StepPatterns) -> Obligation:
     """Compare a staircase with the kernels on all inputs of a sequence."""
     started = perf_counter()
     ruling = stairs.ruling
@@ -215,7 +217,7 @@ def prove(name: str, stairs: Staircase, sequence: Dense | Steps) -> Obligation:
     )
 
 
-def _differences(stairs: Staircase, sequence: Dense | Steps) -> Iterator[str]:
+def _differences(stairs: Staircase, sequence: Dense | StepPatterns) -> Iterator[str]:
     """Describe the first difference of each chunk of inputs."""
     ruling = stairs.ruling
     expect = _expect_of(ruling)

@@ -8,7 +8,7 @@ from lab.proof.bit_vectors import Vector
 from lab.proof.obligations import Group
 from lab.proof.smt_statement import Answer
 from oracles.reference import expect_by_kernels
-from oracles.reference.kernel_terms import Node, Term, Trace, select_terms
+from oracles.reference.kernel_terms import Term, TermNode, Trace, select_terms
 from oracles.reference.machine_words import WIDTH
 
 OPERATORS = {
@@ -44,7 +44,7 @@ def translated(trace: Trace, pattern: Vector) -> list[Any]:
     return terms
 
 
-def _translated(pattern: Vector, node: Node, terms: list[Any]) -> Any:
+def _translated(pattern: Vector, node: TermNode, terms: list[Any]) -> Any:
     solving = pattern.solving
     match node.operation:
         case "input":

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from oracles.adapters.array_api import CALLS, CASTS, Namespace
 from oracles.adapters.dtype_table import names_in
 from oracles.adapters.refusals import load, require_variant
-from oracles.adapters.scripted import Operation, Scripted, Steps
+from oracles.adapters.scripted import Scripted, ScriptedOperation, Statements
 from oracles.protocol import Bits, Bound, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
@@ -39,7 +39,7 @@ class ArrayApiStrict(Scripted):
 
     name = "array_api_strict"
     header = HEADER
-    operations: ClassVar[Mapping[Operation, str]] = {"cast": "astype"}
+    operations: ClassVar[Mapping[ScriptedOperation, str]] = {"cast": "astype"}
     claims: tuple[str, ...] = (CASTS, CALLS)
     dtypes = DTYPES
 
@@ -50,7 +50,7 @@ class ArrayApiStrict(Scripted):
         self.version = str(self._xp.__version__)
         self._flags = Lock()
 
-    def require_dtype(self, operation: Operation, dtype: str) -> None:
+    def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that the standard has not."""
         if dtype not in DTYPES:
             raise Unsupported(f"array-api-strict has no dtype {dtype}")
@@ -63,9 +63,9 @@ class ArrayApiStrict(Scripted):
         """Return the expression of the patterns in ``y``."""
         return f'np.from_dlpack(y).view("{format_named(dtype).storage}")'
 
-    def steps(self, operation: Operation, case: Case, form: Hashable) -> Steps:
+    def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
         """Return one ``astype``."""
-        return Steps(f"y = xp.astype(x, xp.{case.target})\n")
+        return Statements(f"y = xp.astype(x, xp.{case.target})\n")
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one ``astype``."""

@@ -18,7 +18,7 @@ from oracles.adapters.calls import WORD_VALUES
 from oracles.adapters.paddle import PaddleCasts
 from oracles.adapters.paddle_tensors import load_paddle
 from oracles.adapters.refusals import require_variant
-from oracles.adapters.scripted import Operation
+from oracles.adapters.scripted import ScriptedOperation
 from oracles.protocol import Bits, Bound, NotInstalled, Returned, Tensor, Unsupported
 from specs.calls import Argument, ArgumentKind, Call, ReceiverKind
 from specs.cases import Case
@@ -67,7 +67,7 @@ class Cinn(PaddleCasts):
     )
     compiles_shapes = True
 
-    operations: ClassVar[Mapping[Operation, str]] = {
+    operations: ClassVar[Mapping[ScriptedOperation, str]] = {
         "cast": "CINN's cast",
         "bitcast": "CINN's bitcast_convert",
     }

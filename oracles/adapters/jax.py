@@ -21,7 +21,7 @@ from oracles.adapters.array_api import CALLS, CASTS, Namespace, standard_claims
 from oracles.adapters.dtype_table import names_in
 from oracles.adapters.refusals import load, require_plain, require_variant
 from oracles.adapters.script_text import mask_expression
-from oracles.adapters.scripted import Chained, Function, Operation, Steps, call_steps
+from oracles.adapters.scripted import Chained, Function, ScriptedOperation, Statements, call_steps
 from oracles.adapters.stablehlo import (
     COMPUTED,
     REDUCTION,
@@ -30,7 +30,7 @@ from oracles.adapters.stablehlo import (
     program,
     widths_of,
 )
-from oracles.adapters.stablehlo import Operation as XlaOperation
+from oracles.adapters.stablehlo import HloOperation as XlaOperation
 from oracles.protocol import Bits, Bound, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
@@ -78,7 +78,7 @@ class Jax(Chained):
     """
 
     name = "jax"
-    operations: ClassVar[Mapping[Operation, str]] = {
+    operations: ClassVar[Mapping[ScriptedOperation, str]] = {
         "cast": FUNCTIONS["convert"],
         "bitcast": FUNCTIONS["bitcast_convert"],
     }
@@ -125,18 +125,18 @@ class Jax(Chained):
         found: np.dtype[Any] = np.dtype(scalar_type)
         return found
 
-    def require_dtype(self, operation: Operation, dtype: str) -> None:
+    def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that jax has not."""
         self.dtype(dtype)
 
-    def require_parameters(self, operation: Operation, case: Case) -> None:
+    def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
         """Raise Unsupported for a case with other parameters than an operation has."""
         if operation == "bitcast" or precision_of(case) is None:
             super().require_parameters(operation, case)
         if self._asked(operation, case) == "astype" and self._variant == "stablehlo":
             raise Unsupported("jax:stablehlo has operations of XLA only, and no astype")
 
-    def _asked(self, operation: Operation, case: Case) -> str:
+    def _asked(self, operation: ScriptedOperation, case: Case) -> str:
         """Return which of jax's functions answers a case."""
         if operation == "bitcast":
             return "bitcast_convert"
@@ -153,7 +153,7 @@ class Jax(Chained):
         """Return the expression of the patterns in ``y``."""
         return f'np.asarray(y).view("{format_named(dtype).storage}"){mask_expression(dtype)}'
 
-    def function_text(self, operation: Operation, case: Case, x: str) -> str:
+    def function_text(self, operation: ScriptedOperation, case: Case, x: str) -> str:
         """Return the call of one of jax's functions on an expression."""
         if operation == "copy":
             return x
@@ -163,30 +163,32 @@ class Jax(Chained):
             arguments = ", ".join(map(str, widths_of(precision)))
         return f"jax.{FUNCTIONS[self._asked(operation, case)]}({x}, {arguments})"
 
-    def steps(self, operation: Operation, case: Case, form: Hashable) -> Steps:
+    def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
         """Return one function: called, compiled, folded, or as a program of StableHLO."""
         match self._variant:
             case "jit":
                 return call_steps(self.function_text(operation, case, "x"), "jax.jit")
             case "stablehlo":
                 assert isinstance(form, tuple)
-                return Steps(EXECUTE, COMPILE.format(program=self._program(operation, case, form)))
+                return Statements(
+                    EXECUTE, COMPILE.format(program=self._program(operation, case, form))
+                )
             case "folded" if operation == "bitcast":
                 # A bitcast depends on the shape: leave it.
-                return Steps(FOLD.format(self.function_text(operation, case, "x")))
+                return Statements(FOLD.format(self.function_text(operation, case, "x")))
             case "folded":
-                return Steps(FOLD_ROW.format(self.function_text(operation, case, "row")))
-        return Steps(f"y = {self.function_text(operation, case, 'x')}\n")
+                return Statements(FOLD_ROW.format(self.function_text(operation, case, "row")))
+        return Statements(f"y = {self.function_text(operation, case, 'x')}\n")
 
-    def _program(self, operation: Operation, case: Case, shape: Shape) -> str:
-        names: Mapping[Operation, XlaOperation | None] = {
+    def _program(self, operation: ScriptedOperation, case: Case, shape: Shape) -> str:
+        names: Mapping[ScriptedOperation, XlaOperation | None] = {
             "cast": "convert" if precision_of(case) is None else "reduce_precision",
             "bitcast": "bitcast_convert",
             "copy": None,
         }
         return program(names[operation], case.source, case.target, shape, precision_of(case))
 
-    def form_of(self, operation: Operation, case: Case, bits: Bits) -> Hashable:
+    def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
         """Return the shape, which an executable depends on."""
         return bits.shape if self._variant in ("jit", "stablehlo") else None
 
@@ -195,7 +197,7 @@ class Jax(Chained):
         require_plain(case, FUNCTIONS["convert"])
         return f"jax.{FUNCTIONS['convert']}({x}, jnp.{DTYPES[case.target]})"
 
-    def chain_steps(self, road: str, names: str, ends: str) -> Steps:
+    def chain_steps(self, road: str, names: str, ends: str) -> Statements:
         """Return one conversion after another, eager or in one function that XLA compiles.
 
         XLA may keep more precision than a dtype on the way has, which an option forbids.
@@ -204,7 +206,9 @@ class Jax(Chained):
             return call_steps(ends, "" if road == EAGER else "jax.jit", names=names)
         options = '{"xla_allow_excess_precision": False}'
         compiled = f"chain.lower({names}).compile(compiler_options={options})"
-        return Steps(f"y = {compiled}({names})\n", f"chain = jax.jit(lambda {names}: {ends})\n")
+        return Statements(
+            f"y = {compiled}({names})\n", f"chain = jax.jit(lambda {names}: {ends})\n"
+        )
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one conversion, or with one reduction of the precision."""

@@ -16,7 +16,7 @@ from oracles.adapters.script_text import bits_statement
 from oracles.adapters.wasm_modules import (
     FULL,
     SWEPT_SIZE,
-    Operation,
+    Conversion,
     TrapError,
     answers_begin,
     bitcast_operation,
@@ -176,13 +176,13 @@ class Node:
         """Return a script that runs ``reinterpret`` in node, without this project."""
         return self._script(bitcast_operation(case), case, bits.reshape(-1))
 
-    def _answer(self, operation: Operation, bits: Bits) -> Bits:
+    def _answer(self, operation: Conversion, bits: Bits) -> Bits:
         answers = np.empty(bits.size, format_named(operation.target).storage)
         row = np.ascontiguousarray(bits).reshape(-1)
         self._process.convert(operation, answers, inputs=row)
         return answers.reshape(bits.shape)
 
-    def _script(self, operation: Operation, case: Case, bits: Bits) -> str:
+    def _script(self, operation: Conversion, case: Case, bits: Bits) -> str:
         return SCRIPT.format(
             version=self.version,
             case=case,
@@ -208,7 +208,7 @@ class Process:
         weakref.finalize(self, _end, self._process)
 
     def convert(
-        self, operation: Operation, answers: Bits, inputs: Bits | None = None, first: int = 0
+        self, operation: Conversion, answers: Bits, inputs: Bits | None = None, first: int = 0
     ) -> None:
         """Fill ``answers`` for inputs, or for patterns from ``first`` on; raise TrapError."""
         if not answers.size:

@@ -15,7 +15,7 @@ import numpy as np
 
 from oracles.adapters.refusals import require_plain
 from oracles.adapters.script_text import mask_expression
-from oracles.adapters.scripted import Operation, Scripted, Steps
+from oracles.adapters.scripted import Scripted, ScriptedOperation, Statements
 from oracles.bit_packing import is_packed
 from oracles.huge_pages import in_huge_pages
 from oracles.protocol import Bits, Bound, Unsupported
@@ -29,7 +29,7 @@ UNSAFE = "unsafe"
 class NumpyArrays(Scripted):
     """Casts by ``astype`` and bitcasts by ``view``, between the dtypes of a subclass."""
 
-    operations: ClassVar[Mapping[Operation, str]] = {"cast": "astype", "bitcast": "view"}
+    operations: ClassVar[Mapping[ScriptedOperation, str]] = {"cast": "astype", "bitcast": "view"}
 
     @abstractmethod
     def dtype(self, dtype: str) -> np.dtype[Any]:
@@ -44,11 +44,11 @@ class NumpyArrays(Scripted):
         require_plain(case, "astype")
         return UNSAFE
 
-    def require_dtype(self, operation: Operation, dtype: str) -> None:
+    def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that there is not."""
         self.dtype(dtype)
 
-    def require_parameters(self, operation: Operation, case: Case) -> None:
+    def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
         """Raise Unsupported for parameters besides the casting mode."""
         if operation == "cast":
             self.casting(case)
@@ -65,7 +65,7 @@ class NumpyArrays(Scripted):
             return "y.astype(object)"
         return f'y.view("{format_named(dtype).storage}"){mask_expression(dtype)}'
 
-    def steps(self, operation: Operation, case: Case, form: Hashable) -> Steps:
+    def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
         """Return one ``astype``, in the casting mode of the case, or one ``view``."""
         target = self.expression(case.target)
         if operation == "bitcast":
@@ -76,10 +76,10 @@ class NumpyArrays(Scripted):
                 raise Unsupported(
                     "ml_dtypes stores every code of less than a byte in one of its own"
                 )
-            return Steps(f"y = x.view({target})\n")
+            return Statements(f"y = x.view({target})\n")
         casting = self.casting(case)
         mode = "" if casting == UNSAFE else f', casting="{casting}"'
-        return Steps(f"y = x.astype({target}{mode})\n")
+        return Statements(f"y = x.astype({target}{mode})\n")
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one ``astype``."""

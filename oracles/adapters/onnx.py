@@ -19,8 +19,8 @@ from oracles.adapters.onnx_models import (
 )
 from oracles.adapters.onnx_quantize_models import (
     CLAIMS,
-    Node,
     NodeModels,
+    OpsetNode,
     Shapes,
     print_patterns,
     quantize_node,
@@ -246,7 +246,7 @@ class Onnx:
             raise refusal.with_traceback(None)
         return self._evaluator_of(graph)
 
-    def _create_node_evaluator(self, node: Node, shapes: Shapes) -> Any:
+    def _create_node_evaluator(self, node: OpsetNode, shapes: Shapes) -> Any:
         """Return a node's evaluator, or the error with which it is refused."""
         model = self._nodes.model(node, shapes, {})
         try:

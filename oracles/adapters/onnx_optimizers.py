@@ -139,7 +139,7 @@ ort.InferenceSession(model.SerializeToString(), options)
 """
 LEVEL = "options.graph_optimization_level = ort.GraphOptimizationLevel.{}\n"
 
-Rewrite = Callable[[Any, str], Any]
+Optimize = Callable[[Any, str], Any]
 """Optimizes a model at a level, and returns the optimized one."""
 
 
@@ -151,7 +151,7 @@ class Rewriter:
     """
 
     package: str
-    start: Callable[[], Rewrite]
+    start: Callable[[], Optimize]
     imports: str
     left: str
     statements: str = ""
@@ -167,22 +167,22 @@ class Rewriter:
         return first, f"{first},middle:output", f"{first},before:reshape", *others
 
 
-def _onnxoptimizer() -> Rewrite:
+def _onnxoptimizer() -> Optimize:
     optimizer = load("onnxoptimizer", "optimizers")
     return lambda model, level: optimizer.optimize(model)
 
 
-def _onnxslim() -> Rewrite:
+def _onnxslim() -> Optimize:
     slimmer = load("onnxslim", "optimizers")
     return lambda model, level: slimmer.slim(model)
 
 
-def _onnxsim() -> Rewrite:
+def _onnxsim() -> Optimize:
     simplifier = load("onnxsim", "optimizers")
     return lambda model, level: simplifier.simplify(model)[0]
 
 
-def _onnxscript() -> Rewrite:
+def _onnxscript() -> Optimize:
     optimizer = load("onnxscript.optimizer", "optimizers")
     return lambda model, level: optimizer.optimize(model)
 

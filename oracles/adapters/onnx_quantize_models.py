@@ -56,7 +56,7 @@ Shapes = tuple[tuple[str, tuple[int | None, ...]], ...]
 
 
 @dataclass(frozen=True)
-class Node:
+class OpsetNode:
     """One node of an opset: its operator, its attributes, and its tensors by name.
 
     The value of an attribute that is a dtype is the dtype's name.
@@ -69,7 +69,7 @@ class Node:
     attributes: tuple[tuple[str, int | str], ...] = ()
 
 
-def quantize_node(case: Case, tensors: Mapping[str, Bits]) -> tuple[Node, Mapping[str, Bits]]:
+def quantize_node(case: Case, tensors: Mapping[str, Bits]) -> tuple[OpsetNode, Mapping[str, Bits]]:
     """Return the node of a case, and its inputs as ONNX takes them."""
     operator = OPERATORS.get(operation_of(case))
     if operator is None:
@@ -77,7 +77,7 @@ def quantize_node(case: Case, tensors: Mapping[str, Bits]) -> tuple[Node, Mappin
     opset, modes = int(case.version) if case.document in CLAIMS else LATEST, dict(case.modes)
     if operator == "DynamicQuantizeLinear":
         outputs = (("y", case.target), ("scale", case.source), ("zero", case.target))
-        return Node(opset, operator, (("x", case.source),), outputs), tensors
+        return OpsetNode(opset, operator, (("x", case.source),), outputs), tensors
     quantizes = operator == "QuantizeLinear"
     codes, floats = (case.target, case.source)[:: 1 if quantizes else -1]
     dtypes = {"x": case.source, "scale": modes.get(SCALE, floats), "zero": codes}
@@ -104,7 +104,9 @@ def quantize_node(case: Case, tensors: Mapping[str, Bits]) -> tuple[Node, Mappin
     if BLOCK in modes:
         attributes["block_size"] = int(modes[BLOCK])
     inputs = tuple((name, dtype) for name, dtype in dtypes.items() if name in tensors)
-    return Node(opset, operator, inputs, (("y", case.target),), tuple(attributes.items())), tensors
+    return OpsetNode(
+        opset, operator, inputs, (("y", case.target),), tuple(attributes.items())
+    ), tensors
 
 
 def _as_onnx_takes_them(
@@ -116,13 +118,13 @@ def _as_onnx_takes_them(
     return {name: bits if name == "x" else bits.reshape(-1) for name, bits in tensors.items()}
 
 
-def shapes_of(node: Node, tensors: Mapping[str, Bits]) -> Shapes:
+def shapes_of(node: OpsetNode, tensors: Mapping[str, Bits]) -> Shapes:
     """Return the shapes of a node's tensors: y has that of x, other outputs are scalars."""
     shapes = {name: tensors["x"].shape if name == "y" else () for name, _ in node.outputs}
     return tuple((shapes | {name: tensors[name].shape for name, _ in node.inputs}).items())
 
 
-def without_lengths(node: Node, shapes: Shapes) -> Shapes:
+def without_lengths(node: OpsetNode, shapes: Shapes) -> Shapes:
     """Return shapes in which x and y may have any lengths, but for the axis that scales lie on."""
     axis = dict(node.attributes).get("axis")
     return tuple(
@@ -142,7 +144,7 @@ class NodeModels:
     def __init__(self, models: ModelBuilder) -> None:
         self._models = models
 
-    def model(self, node: Node, shapes: Shapes, constants: Mapping[str, Bits]) -> Any:
+    def model(self, node: OpsetNode, shapes: Shapes, constants: Mapping[str, Bits]) -> Any:
         """Return a node's model, whose inputs among the ``constants`` are initializers.
 
         A tensor that is not among the ``shapes`` may have any shape.
@@ -155,14 +157,14 @@ class NodeModels:
                 model.graph.initializer.append(tensor)
         return model
 
-    def statement(self, node: Node, shapes: Shapes, constants: Sequence[str] = ()) -> str:
+    def statement(self, node: OpsetNode, shapes: Shapes, constants: Sequence[str] = ()) -> str:
         """Return the statement that binds a script's ``model``, as ``model`` builds it.
 
         The script must add the constants as initializers.
         """
         return parse_statement(self._text(node, shapes, constants))
 
-    def _text(self, node: Node, shapes: Shapes, constants: Sequence[str]) -> str:
+    def _text(self, node: OpsetNode, shapes: Shapes, constants: Sequence[str]) -> str:
         shape_of = dict(shapes)
 
         def values(tensors: Typed) -> str:
@@ -208,7 +210,7 @@ for name, dtype, dims, data in [{constants}]:
 
 
 def tensor_statements(
-    node: Node, tensors: Mapping[str, Bits], memory: Callable[[Format, Bits], Bits]
+    node: OpsetNode, tensors: Mapping[str, Bits], memory: Callable[[Format, Bits], Bits]
 ) -> str:
     """Return the statements that bind a node's inputs, by name, to the content of their memory."""
     lines = []
@@ -219,7 +221,9 @@ def tensor_statements(
     return "".join(lines)
 
 
-def initializers(node: Node, tensors: Mapping[str, Bits], number_of: Callable[[str], int]) -> str:
+def initializers(
+    node: OpsetNode, tensors: Mapping[str, Bits], number_of: Callable[[str], int]
+) -> str:
     """Return the statements that make a node's inputs the initializers of ``model``."""
     constants = (
         f'("{name}", {number_of(dtype)}, {tensors[name].shape}, {name})'
@@ -228,7 +232,7 @@ def initializers(node: Node, tensors: Mapping[str, Bits], number_of: Callable[[s
     return INITIALIZERS.format(constants=", ".join(constants))
 
 
-def results(node: Node) -> str:
+def results(node: OpsetNode) -> str:
     """Return the names of a node's results, as a statement binds them."""
     names = [name for name, _ in node.outputs]
     return ", ".join(names) if len(names) > 1 else f"({names[0]},)"

@@ -14,7 +14,7 @@ from typing import Any
 from oracles.adapters.onnx_quantize_models import CLAIMS, quantize_node
 from oracles.adapters.openvino_onnx import OnnxNodes
 from oracles.adapters.openvino_plugin import SETTINGS, Plugin
-from oracles.adapters.openvino_tensors import DTYPES, Tensors
+from oracles.adapters.openvino_tensors import DTYPES, OpenvinoTensors
 from oracles.adapters.refusals import load, require_plain, require_variant
 from oracles.adapters.script_text import PACK, UNPACK, bits_statement, print_loop
 from oracles.adapters.tensor_memory import patterns_in, tensor_memory
@@ -55,7 +55,7 @@ class OpenVino:
         self.compiles_shapes = variant in ("cpu", "cpu-folded")
         self.chain_roads = CHAIN_ROADS if variant in ("cpu", "cpu-dynamic") else ()
         self._plugin = Plugin(self._openvino)
-        self._tensors = Tensors(self._openvino)
+        self._tensors = OpenvinoTensors(self._openvino)
         self._compiled = lru_cache(CACHED_MODELS)(self._compile)
 
     def cast(self, case: Case, bits: Bits) -> Bits:

@@ -13,8 +13,8 @@ from typing import Any
 
 from oracles.adapters.onnx_models import ModelBuilder
 from oracles.adapters.onnx_quantize_models import (
-    Node,
     NodeModels,
+    OpsetNode,
     Shapes,
     initializers,
     patterns_expression,
@@ -24,7 +24,7 @@ from oracles.adapters.onnx_quantize_models import (
     without_lengths,
 )
 from oracles.adapters.openvino_plugin import SETTINGS, Plugin
-from oracles.adapters.openvino_tensors import Tensors
+from oracles.adapters.openvino_tensors import OpenvinoTensors
 from oracles.adapters.refusals import load
 from oracles.adapters.tensor_memory import tensor_content
 from oracles.protocol import Bits, Unsupported
@@ -39,7 +39,7 @@ class OnnxNodes:
     """Runs models of one ONNX node by openvino, on the road of the adapter's variant."""
 
     def __init__(
-        self, openvino: Any, tensors: Tensors, plugin: Plugin, variant: str | None
+        self, openvino: Any, tensors: OpenvinoTensors, plugin: Plugin, variant: str | None
     ) -> None:
         onnx: Any = load("onnx", "openvino")
         self._openvino = openvino
@@ -51,7 +51,7 @@ class OnnxNodes:
         self._model = lru_cache(CACHED_MODELS)(self._read)
         self._compiled = lru_cache(CACHED_MODELS)(self._compile)
 
-    def quantize(self, node: Node, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
+    def quantize(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
         """Return a node's results."""
         inputs = {
             name: self._tensors.of_patterns(dtype, tensors[name]) for name, dtype in node.inputs
@@ -61,7 +61,9 @@ class OnnxNodes:
         answers = zip(node.outputs, self._run(node, tensors, inputs), strict=True)
         return {name: self._tensors.patterns(dtype, answer) for (name, dtype), answer in answers}
 
-    def _run(self, node: Node, tensors: Mapping[str, Bits], inputs: Mapping[str, Any]) -> list[Any]:
+    def _run(
+        self, node: OpsetNode, tensors: Mapping[str, Bits], inputs: Mapping[str, Any]
+    ) -> list[Any]:
         if self._variant == "cpu-folded":
             model = self._read(node, shapes_of(node, tensors), tensors)
             request = self._plugin.request_to_folded(model)
@@ -81,7 +83,7 @@ class OnnxNodes:
         self._plugin.run(request)
         return list(request.output_tensors)
 
-    def _shapes(self, node: Node, tensors: Mapping[str, Bits]) -> Shapes:
+    def _shapes(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> Shapes:
         """Return the shapes that a model has.
 
         With unknown lengths the reference would write beyond its memory where tensors do not fit
@@ -90,10 +92,12 @@ class OnnxNodes:
         shapes = shapes_of(node, tensors)
         return without_lengths(node, shapes) if self._variant == "cpu-dynamic" else shapes
 
-    def _compile(self, node: Node, shapes: Shapes) -> Any:
+    def _compile(self, node: OpsetNode, shapes: Shapes) -> Any:
         return self._plugin.compile(self._model(node, shapes))
 
-    def _read(self, node: Node, shapes: Shapes, constants: Mapping[str, Bits] | None = None) -> Any:
+    def _read(
+        self, node: OpsetNode, shapes: Shapes, constants: Mapping[str, Bits] | None = None
+    ) -> Any:
         """Return the model into which the front end translates a node; inputs may be constants."""
         model = self._nodes.model(node, shapes, constants or {})
         try:
@@ -104,7 +108,7 @@ class OnnxNodes:
                     raise Unsupported(line) from None
             raise
 
-    def script(self, node: Node, tensors: Mapping[str, Bits]) -> str:
+    def script(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> str:
         """Return a script, without its header, that runs a node and prints its results."""
         is_folded, shapes = self._variant == "cpu-folded", self._shapes(node, tensors)
         dtypes = dict(node.inputs)

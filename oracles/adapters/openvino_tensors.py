@@ -15,7 +15,7 @@ DTYPES: Mapping[str, str] = names_in("openvino")
 """The types that Convert takes; openvino has strings, too, but converts none."""
 
 
-class Tensors:
+class OpenvinoTensors:
     """Converts between patterns and openvino's tensors."""
 
     def __init__(self, openvino: Any) -> None:

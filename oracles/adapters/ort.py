@@ -20,8 +20,8 @@ from oracles.adapters.onnx_models import (
 )
 from oracles.adapters.onnx_quantize_models import (
     CLAIMS,
-    Node,
     NodeModels,
+    OpsetNode,
     initializers,
     patterns_expression,
     print_patterns,
@@ -342,7 +342,7 @@ class Ort:
         except (states.NotImplemented, states.Fail, states.InvalidGraph) as refusal:
             return refusal
 
-    def _node_session(self, node: Node, tensors: Mapping[str, Bits]) -> Any:
+    def _node_session(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> Any:
         """Return the session of a node, in which its tensors are constants if they are folded."""
         if self._folded:
             return self._open_folded(self._nodes.model(node, (), tensors), node.operator)
@@ -351,7 +351,7 @@ class Ort:
             raise found.with_traceback(None)
         return found
 
-    def _try_node(self, node: Node) -> Any:
+    def _try_node(self, node: OpsetNode) -> Any:
         return self._opened_or_refused(self._nodes.model(node, (), {}))
 
     def _session_with_constant(self, graph: Graph, bits: Bits) -> Any:
@@ -533,7 +533,7 @@ def _from_memory(dtype: str, bits: Bits) -> tuple[str, str]:
 
 
 def node_run(
-    node: Node,
+    node: OpsetNode,
     tensors: Mapping[str, Bits],
     number_of: Callable[[str], int],
     *,

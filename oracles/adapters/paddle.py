@@ -12,16 +12,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oracles.adapters.paddle_calls import SYNTAX, Calls, shares_memory
+from oracles.adapters.paddle_calls import SYNTAX, PaddleCalls, shares_memory
 from oracles.adapters.paddle_tensors import (
     DTYPES,
-    Tensors,
+    PaddleTensors,
     load_paddle,
     patterns_text,
     tensor_text,
 )
 from oracles.adapters.refusals import first_line, require_variant
-from oracles.adapters.scripted import Function, Operation, Scripted, Steps
+from oracles.adapters.scripted import Function, Scripted, ScriptedOperation, Statements
 from oracles.protocol import Bits, Bound, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
@@ -84,9 +84,9 @@ class PaddleCasts(Scripted):
         self._paddle = paddle
         self._variant = variant
         self.target_first = () if variant else ("cast",)
-        self._tensors = Tensors(paddle)
+        self._tensors = PaddleTensors(paddle)
 
-    def require_dtype(self, operation: Operation, dtype: str) -> None:
+    def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that paddle has not."""
         self._tensors.dtype(dtype)
 
@@ -106,12 +106,12 @@ class PaddleCasts(Scripted):
         """Return the patterns in a tensor; raise TypeError if it has another dtype."""
         return self._tensors.bits(dtype, tensor)
 
-    def steps(self, operation: Operation, case: Case, form: Hashable) -> Steps:
+    def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
         """Return one ``astype``, or one ``view``, which scales the last dimension; or a program."""
         source, target = DTYPES[case.source], DTYPES[case.target]
         if self._variant is None:
             method = "astype" if operation == "cast" else "view"
-            return Steps(f"y = x.{method}(paddle.{target})\n")
+            return Statements(f"y = x.{method}(paddle.{target})\n")
         assert isinstance(form, int)
         once = (TRACE if self._variant == "static" else BUILD).format(
             operation="cast" if operation == "cast" else "view",
@@ -121,13 +121,13 @@ class PaddleCasts(Scripted):
             backend=self.backend,
         )
         traced = f"y = static(x, paddle.{target})\n"
-        return Steps(traced if self._variant == "static" else EXECUTE, once)
+        return Statements(traced if self._variant == "static" else EXECUTE, once)
 
-    def form_of(self, operation: Operation, case: Case, bits: Bits) -> Hashable:
+    def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
         """Return the rank, which a program depends on."""
         return None if self._variant is None else bits.ndim
 
-    def _make(self, operation: Operation, case: Case, form: Hashable) -> Function:
+    def _make(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Function:
         """Compile the steps; raise Unsupported if paddle builds no program of them."""
         make = super()._make(operation, case, form)
         if self._variant == "static":
@@ -173,7 +173,7 @@ class Paddle(PaddleCasts):
     """A cast by ``astype``, or (`static`, `executor`) by a static program."""
 
     name = "paddle"
-    operations: ClassVar[Mapping[Operation, str]] = {
+    operations: ClassVar[Mapping[ScriptedOperation, str]] = {
         "cast": "paddle's cast",
         "bitcast": "Tensor.view",
     }
@@ -201,7 +201,7 @@ class Paddle(PaddleCasts):
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call on a tensor or a layer that holds these bits."""
         self._require_calls()
-        return Calls(self._paddle, self._tensors).make(call, bits)
+        return PaddleCalls(self._paddle, self._tensors).make(call, bits)
 
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Prepare a call that casts a tensor in the memory of ``bits``."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from oracles.adapters.calls import CallSyntax, layer_output, ones
 from oracles.adapters.dtype_table import carrier_in
-from oracles.adapters.paddle_tensors import DTYPES, Tensors, tensor_text
+from oracles.adapters.paddle_tensors import DTYPES, PaddleTensors, tensor_text
 from oracles.protocol import Bits, Returned, Tensor, Unsupported
 from specs.calls import Argument, Call, Member
 
@@ -44,10 +44,10 @@ SYNTAX = CallSyntax(
 )
 
 
-class Calls:
+class PaddleCalls:
     """Builds a call's receiver, makes the call, and reads the result."""
 
-    def __init__(self, paddle: Any, tensors: Tensors) -> None:
+    def __init__(self, paddle: Any, tensors: PaddleTensors) -> None:
         self._paddle = paddle
         self._tensors = tensors
         self._names = {"paddle": paddle, "np": np}

@@ -58,7 +58,7 @@ def _viewed(held: str, name: str) -> str:
     return "" if held == name else f".view(paddle.{name})"
 
 
-class Tensors:
+class PaddleTensors:
     """Converts between patterns and the tensors of a paddle module."""
 
     def __init__(self, paddle: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from oracles.adapters.dtype_table import names_in
 from oracles.adapters.refusals import require_variant
-from oracles.adapters.torch_tensors import Tensors
+from oracles.adapters.torch_tensors import TorchTensors
 from oracles.protocol import Bits, NotInstalled, Unsupported
 from specs.cases import Case
 
@@ -50,7 +50,7 @@ class Pypto:
             raise NotInstalled(ADVICE)
         require_variant(self.name, variant, VARIANTS)
         self.version = version("pypto")
-        self._tensors = Tensors(self._torch)
+        self._tensors = TorchTensors(self._torch)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with a kernel of one cast."""

@@ -28,7 +28,7 @@ from specs.cases import Case
 from specs.chains import Chain, Company
 
 Function = Callable[..., Any]
-Operation = Literal["cast", "bitcast", "copy"]
+ScriptedOperation = Literal["cast", "bitcast", "copy"]
 """What a function does to a tensor; a copy tells a broken adapter from a failing framework."""
 
 MODULE = "castigate_script"
@@ -36,7 +36,7 @@ MODULE = "castigate_script"
 
 
 @dataclass(frozen=True)
-class Steps:
+class Statements:
     """The statements that bind y to what is made of x, after those that are executed ``once``."""
 
     each: str
@@ -48,15 +48,15 @@ class Steps:
         return self.once + self.each
 
 
-def call_steps(expression: str, maker: str = "", options: str = "", names: str = "x") -> Steps:
+def call_steps(expression: str, maker: str = "", options: str = "", names: str = "x") -> Statements:
     """Return the steps of an expression in x; a framework's ``maker`` compiles it to a function."""
     if not maker:
-        return Steps(f"y = {expression}\n")
+        return Statements(f"y = {expression}\n")
     arguments = f"lambda {names}: {expression}" + (f", {options}" if options else "")
     once = f"function = {maker}({arguments})\n"
     if len(once) > WIDTH:
         once = f"function = {maker}(\n    {arguments}\n)\n"
-    return Steps(f"y = function({names})\n", once)
+    return Statements(f"y = function({names})\n", once)
 
 
 def function_of(names: dict[str, Any], takes: str, statements: str, gives: str) -> Function:
@@ -79,9 +79,9 @@ class Scripted(ABC):
     """The first lines of a script, with places for `version` and `case`."""
     results: str = "y"
     """What a function of a tensor returns."""
-    operations: ClassVar[Mapping[Operation, str]]
+    operations: ClassVar[Mapping[ScriptedOperation, str]]
     """What refusals call each operation."""
-    target_first: tuple[Operation, ...] = ()
+    target_first: tuple[ScriptedOperation, ...] = ()
     """The operations whose refusals name the target if both dtypes are missing."""
     kept: ClassVar[int] = 1024
     """The number of functions that are kept."""
@@ -94,7 +94,7 @@ class Scripted(ABC):
         self.out_of = lru_cache(None)(self._out_of)
 
     @abstractmethod
-    def require_dtype(self, operation: Operation, dtype: str) -> None:
+    def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that an operation does not take."""
 
     @abstractmethod
@@ -110,18 +110,18 @@ class Scripted(ABC):
         """Return the expression of the patterns in the tensor ``y``."""
 
     @abstractmethod
-    def steps(self, operation: Operation, case: Case, form: Hashable) -> Steps:
+    def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
         """Return the steps of an operation on a tensor of this form."""
 
-    def form_of(self, operation: Operation, case: Case, bits: Bits) -> Hashable:
+    def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
         """Return what the steps depend on besides the case: nothing, the rank or the shape."""
         return None
 
-    def require_parameters(self, operation: Operation, case: Case) -> None:
+    def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
         """Raise Unsupported for a case with parameters that an operation has not."""
         require_plain(case, self.operations.get(operation, operation))
 
-    def require(self, operation: Operation, case: Case) -> None:
+    def require(self, operation: ScriptedOperation, case: Case) -> None:
         """Raise Unsupported for a case that an operation does not take."""
         self.require_parameters(operation, case)
         for dtype in (case.source, case.target):
@@ -131,7 +131,7 @@ class Scripted(ABC):
         """Answer a case with one cast."""
         return self.answer("cast", case, bits)
 
-    def answer(self, operation: Operation, case: Case, bits: Bits) -> Bits:
+    def answer(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Bits:
         """Answer a case with one operation."""
         return self.run(self.made(operation, case, self.form_of(operation, case, bits)), case, bits)
 
@@ -177,7 +177,7 @@ class Scripted(ABC):
             case.target
         )
 
-    def script(self, asked: object, pair: tuple[str, str], steps: Steps, bits: Bits) -> str:
+    def script(self, asked: object, pair: tuple[str, str], steps: Statements, bits: Bits) -> str:
         """Return a script up to the statement that binds ``answers``."""
         source, target = pair
         return (
@@ -194,7 +194,7 @@ class Scripted(ABC):
         exec(once, names)
         return names
 
-    def _make(self, operation: Operation, case: Case, form: Hashable) -> Function:
+    def _make(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Function:
         """Compile the steps of a case to a function of x."""
         self.require_parameters(operation, case)
         order = -1 if operation in self.target_first else 1
@@ -220,7 +220,7 @@ class Chained(Scripted):
         """Return the expression of a cast of an expression."""
 
     @abstractmethod
-    def chain_steps(self, road: str, names: str, ends: str) -> Steps:
+    def chain_steps(self, road: str, names: str, ends: str) -> Statements:
         """Return the steps that bind y to the ends, expressions in these names."""
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:

@@ -19,7 +19,7 @@ REDUCTION = "stablehlo-reduce-precision"
 PRECISION = "bits"
 """Its parameter: a precision such as `e5m10`, as StableHLO's text form writes it, too."""
 
-Operation = Literal["convert", "bitcast_convert", "reduce_precision"]
+HloOperation = Literal["convert", "bitcast_convert", "reduce_precision"]
 Shape = tuple[int, ...]
 
 ELEMENTS: Mapping[str, str] = names_in("stablehlo")
@@ -40,7 +40,7 @@ func.func @main(%x: {source}) -> {target} {{
 
 
 def program(
-    operation: Operation | None,
+    operation: HloOperation | None,
     source: str,
     target: str,
     shape: Shape,
@@ -56,7 +56,7 @@ def program(
     return PROGRAM.format(statement=line, source=argument, target=found)
 
 
-def statement(operation: Operation, source: str, target: str, precision: str | None) -> str:
+def statement(operation: HloOperation, source: str, target: str, precision: str | None) -> str:
     """Return the statement that computes %y, of the type ``target``, from %x, of ``source``."""
     attribute = f", format = {precision}" if precision else ""
     return f"%y = stablehlo.{operation} %x{attribute} : ({source}) -> {target}"

@@ -24,7 +24,7 @@ from oracles.adapters.scripted import Function, function_of
 from oracles.adapters.stablehlo import (
     ELEMENTS,
     REDUCTION,
-    Operation,
+    HloOperation,
     Shape,
     bitcast_shape,
     precision_of,
@@ -71,7 +71,9 @@ class StableHlo:
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one ``bitcast_convert``."""
         require_plain(case, "stablehlo.bitcast_convert")
-        return self._answer(Program("bitcast_convert", case.source, case.target, bits.shape), bits)
+        return self._answer(
+            HloProgram("bitcast_convert", case.source, case.target, bits.shape), bits
+        )
 
     def bitcast_road(self, case: Case) -> str:
         """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
@@ -91,7 +93,7 @@ class StableHlo:
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
         """Send bits through a program that returns its argument."""
-        return self._answer(Program(None, dtype, dtype, bits.shape), bits)
+        return self._answer(HloProgram(None, dtype, dtype, bits.shape), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on the interpreter, without this project."""
@@ -103,10 +105,10 @@ class StableHlo:
         """Return a script that does a bitcast on the interpreter, without this project."""
         for dtype in (case.source, case.target):
             _require_element(dtype)
-        program = Program("bitcast_convert", case.source, case.target, bits.shape)
+        program = HloProgram("bitcast_convert", case.source, case.target, bits.shape)
         return self._script(program, case, bits) + print_tensor(case.target)
 
-    def _script(self, program: Program, case: Case, bits: Bits) -> str:
+    def _script(self, program: HloProgram, case: Case, bits: Bits) -> str:
         return SCRIPT.format(
             version=self._release,
             case=case,
@@ -116,7 +118,7 @@ class StableHlo:
             codes=_codes_text(case.target),
         )
 
-    def _answer(self, program: Program, bits: Bits) -> Bits:
+    def _answer(self, program: HloProgram, bits: Bits) -> Bits:
         for dtype in (program.source, program.target):
             _require_element(dtype)
         source = format_named(program.source)
@@ -143,13 +145,13 @@ def _require_element(dtype: str) -> None:
         raise Unsupported(f"StableHLO has no element type {dtype}")
 
 
-def _program(case: Case, shape: Shape) -> Program:
+def _program(case: Case, shape: Shape) -> HloProgram:
     """Return the program of a case; raise Unsupported if no operation has its parameters."""
     precision = precision_of(case)
     if precision is None:
         require_plain(case, "stablehlo.convert")
-        return Program("convert", case.source, case.target, shape)
-    return Program("reduce_precision", case.source, case.target, shape, precision)
+        return HloProgram("convert", case.source, case.target, shape)
+    return HloProgram("reduce_precision", case.source, case.target, shape, precision)
 
 
 def _codes_text(dtype: str) -> str:
@@ -164,10 +166,10 @@ def _codes(dtype: str) -> Function:
     return function_of({"np": np}, "parts", "", _codes_text(dtype))
 
 
-class Program(NamedTuple):
+class HloProgram(NamedTuple):
     """A program of one operation, or none, on a tensor; numpy reads its result."""
 
-    operation: Operation | None
+    operation: HloOperation | None
     source: str
     target: str
     shape: Shape

@@ -17,8 +17,8 @@ from oracles.adapters.script_text import mask_expression
 from oracles.adapters.scripted import (
     Chained,
     Function,
-    Operation,
-    Steps,
+    ScriptedOperation,
+    Statements,
     call_steps,
     function_of,
 )
@@ -75,7 +75,10 @@ class TensorFlow(Chained):
     """A cast by ``tf.cast``, eager or in a ``tf.function`` of a tensor or a constant."""
 
     name = "tensorflow"
-    operations: ClassVar[Mapping[Operation, str]] = {"cast": "tf.cast", "bitcast": "tf.bitcast"}
+    operations: ClassVar[Mapping[ScriptedOperation, str]] = {
+        "cast": "tf.cast",
+        "bitcast": "tf.bitcast",
+    }
     target_first = ("cast", "bitcast")
     kept = 64
     claims: tuple[str, ...] = ("tensorflow-bitcast",)
@@ -110,7 +113,7 @@ class TensorFlow(Chained):
         except (KeyError, TypeError):
             raise Unsupported(f"TensorFlow has no dtype castable as {dtype}") from None
 
-    def require_dtype(self, operation: Operation, dtype: str) -> None:
+    def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that TensorFlow has not."""
         self.dtype(dtype)
 
@@ -123,7 +126,7 @@ class TensorFlow(Chained):
         y = "y" if self._is_folded else "np.asarray(y.numpy())"
         return f'{y}.view("{format_named(dtype).storage}"){mask_expression(dtype)}'
 
-    def steps(self, operation: Operation, case: Case, form: Hashable) -> Steps:
+    def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
         """Return one ``tf.cast`` or ``tf.bitcast``, traced for one dtype and shape, or folded.
 
         A constant is folded when its function, the last that is bound ``once``, is called.
@@ -140,19 +143,21 @@ class TensorFlow(Chained):
             folded = (
                 "(y,) = folded().numpy()\n" if is_cast else "y = np.asarray(folded().numpy())\n"
             )
-            return Steps(folded, once)
+            return Statements(folded, once)
         steps = call_steps(f"tf.{operation}(x, {target})", *self._maker())
         if self._variant is None:
             return steps
         assert isinstance(form, tuple)
         # Skip the function's own lookup by argument types, which is slow and runs on every call.
         spec = f'tf.TensorSpec({list(form)}, "{source}")'
-        return Steps(steps.each, f"{steps.once}function = function.get_concrete_function({spec})\n")
+        return Statements(
+            steps.each, f"{steps.once}function = function.get_concrete_function({spec})\n"
+        )
 
     def _maker(self) -> tuple[str, str]:
         return ("tf.function", OPTIONS[self._variant]) if self._variant else ("", "")
 
-    def form_of(self, operation: Operation, case: Case, bits: Bits) -> Hashable:
+    def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
         """Return the shape, for which TensorFlow traces a function."""
         return None if self._variant is None else bits.shape
 
@@ -160,11 +165,11 @@ class TensorFlow(Chained):
         """Return the ``tf.cast`` of an expression."""
         return f'tf.cast({x}, "{DTYPES[case.target]}")'
 
-    def chain_steps(self, road: str, names: str, ends: str) -> Steps:
+    def chain_steps(self, road: str, names: str, ends: str) -> Statements:
         """Return one ``tf.cast`` after another, all in one function."""
         return call_steps(ends, *self._maker(), names=names)
 
-    def _make(self, operation: Operation, case: Case, form: Hashable) -> Function:
+    def _make(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Function:
         """Compile the steps; those of a constant to a function that returns the folded function."""
         if not self._is_folded:
             return super()._make(operation, case, form)

@@ -17,14 +17,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oracles.adapters.refusals import first_line, load, require_variant
-from oracles.adapters.scripted import Chained, Function, Operation, Steps, call_steps
-from oracles.adapters.torch_calls import SYNTAX, Calls
+from oracles.adapters.scripted import Chained, Function, ScriptedOperation, Statements, call_steps
+from oracles.adapters.torch_calls import SYNTAX, TorchCalls
 from oracles.adapters.torch_quantize import Quantizer
 from oracles.adapters.torch_tensors import (
     DTYPES,
     PAIRED,
     VIEWED,
-    Tensors,
+    TorchTensors,
     patterns_text,
     shares_memory,
     tensor_text,
@@ -70,7 +70,10 @@ class Torch(Chained):
 
     name = "torch"
     header = "# torch {version}: {case}\nimport numpy as np\nimport torch\n\n"
-    operations: ClassVar[Mapping[Operation, str]] = {"cast": "Tensor.to", "bitcast": "Tensor.view"}
+    operations: ClassVar[Mapping[ScriptedOperation, str]] = {
+        "cast": "Tensor.to",
+        "bitcast": "Tensor.view",
+    }
     devices: Mapping[str | None, str] = {"cuda": "cuda"}
     """By variant, the torch device of its tensors; those of other variants are on the CPU."""
     claims: tuple[str, ...] = (
@@ -88,18 +91,18 @@ class Torch(Chained):
         self._device = self.devices.get(variant)
         if self._device is not None:
             _require_device(self._torch, self._device)
-        self._tensors = Tensors(self._torch, self._device)
+        self._tensors = TorchTensors(self._torch, self._device)
         self.chain_roads = CHAIN_ROADS.get(variant, (EAGER,))
         # A compiled kernel serves all lengths, but only one rank.
         self.compiles_shapes = variant == "compile"
         if self.compiles_shapes:
             self._dynamo = _compiler(self._torch)
 
-    def require_dtype(self, operation: Operation, dtype: str) -> None:
+    def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
         """Raise Unsupported for a dtype that torch does not cast, or not view."""
         self._tensors.castable(dtype) if operation == "cast" else self._tensors.viewable(dtype)
 
-    def require_parameters(self, operation: Operation, case: Case) -> None:
+    def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
         """Raise Unsupported also for an operation that the variant lacks."""
         super().require_parameters(operation, case)
         if self._variant in ALONE and (operation, self._variant) != ("bitcast", "view"):
@@ -118,7 +121,7 @@ class Torch(Chained):
         """Return the expression of the patterns in ``y``."""
         return patterns_text(dtype, self._device)
 
-    def steps(self, operation: Operation, case: Case, form: Hashable) -> Steps:
+    def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
         """Return one ``to``, or one ``view``, which scales the last dimension."""
         method, target = "to" if operation == "cast" else "view", VIEWED[case.target]
         maker = "torch.compile" if self.compiles_shapes else ""
@@ -128,12 +131,12 @@ class Torch(Chained):
         """Return the expression of a ``to`` of an expression."""
         return f"{x}.to(torch.{DTYPES[case.target]})"
 
-    def chain_steps(self, road: str, names: str, ends: str) -> Steps:
+    def chain_steps(self, road: str, names: str, ends: str) -> Statements:
         """Return one ``to`` after another, eager or in one compiled function."""
         maker = "" if road == EAGER else "torch.compile"
         return call_steps(ends, maker, EMULATE if road == EMULATED else OPTIONS, names)
 
-    def form_of(self, operation: Operation, case: Case, bits: Bits) -> Hashable:
+    def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
         """Return what a compiled function serves: a dtype, and a rank or kinds of lengths.
 
         A view depends on whether a length divides, so torch must know lengths when it compiles.
@@ -154,12 +157,12 @@ class Torch(Chained):
         """Return the patterns in a tensor, one per byte."""
         return self._tensors.bits(dtype, tensor)
 
-    def answer(self, operation: Operation, case: Case, bits: Bits) -> Bits:
+    def answer(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Bits:
         """Answer a case with one ``to`` or one ``view``."""
         make = self.made(operation, case, self.form_of(operation, case, bits))
         return self._run(operation, make, case, self.tensor(case.source, bits))
 
-    def _run(self, operation: Operation, make: Function, case: Case, x: Any) -> Bits:
+    def _run(self, operation: ScriptedOperation, make: Function, case: Case, x: Any) -> Bits:
         try:
             y = self._quietly(operation, make, x)
             codes = self.patterns(case.target, y)
@@ -169,7 +172,7 @@ class Torch(Chained):
         # its memory. numpy copies bytes unchanged; `clone` would turn every bool into 0 or 1.
         return codes.copy() if shares_memory(x, y) else codes
 
-    def _quietly(self, operation: Operation, make: Function, x: Any) -> Any:
+    def _quietly(self, operation: ScriptedOperation, make: Function, x: Any) -> Any:
         """Call a function of x without warnings.
 
         A complex source warns about its discarded part, and torch.compile about its own internals.
@@ -180,7 +183,7 @@ class Torch(Chained):
             warnings.simplefilter("ignore")
             return make(x)
 
-    def _mark(self, operation: Operation, x: Any) -> None:
+    def _mark(self, operation: ScriptedOperation, x: Any) -> None:
         """Have a compiled function serve all lengths.
 
         A length that is only marked dynamic gets another kernel if it is 0 or 1, and the first
@@ -222,7 +225,7 @@ class Torch(Chained):
             raise Unsupported(f"torch:{self._variant} makes no calls; torch does")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Calls(self._torch, self._tensors).make(call, bits)
+            return TorchCalls(self._torch, self._tensors).make(call, bits)
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
         """Quantize by `quantize_per_tensor` or `quantize_per_channel`."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from oracles.adapters.calls import CallSyntax, layer_output, ones
 from oracles.adapters.refusals import first_line
-from oracles.adapters.torch_tensors import DTYPES, VIEWED, Tensors, shares_memory, tensor_text
+from oracles.adapters.torch_tensors import DTYPES, VIEWED, TorchTensors, shares_memory, tensor_text
 from oracles.memory_layouts import copied
 from oracles.protocol import Bits, Returned, Tensor, Unsupported
 from specs.calls import Argument, Call, Member
@@ -47,10 +47,10 @@ SYNTAX = CallSyntax(
 )
 
 
-class Calls:
+class TorchCalls:
     """Builds a call's receiver, makes the call, and reads the result."""
 
-    def __init__(self, torch: Any, tensors: Tensors) -> None:
+    def __init__(self, torch: Any, tensors: TorchTensors) -> None:
         self._torch = torch
         self._tensors = tensors
         self._names = {"torch": torch}

@@ -18,7 +18,7 @@ import numpy as np
 from oracles.adapters.refusals import first_line
 from oracles.adapters.script_text import bits_statement
 from oracles.adapters.scripted import function_of
-from oracles.adapters.torch_tensors import DTYPES, Tensors
+from oracles.adapters.torch_tensors import DTYPES, TorchTensors
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
@@ -54,7 +54,7 @@ class Parameters(NamedTuple):
 class Quantizer:
     """Quantizes by torch, or by the operations of exported graphs if it is ``decomposed``."""
 
-    def __init__(self, torch: Any, tensors: Tensors, *, decomposed: bool) -> None:
+    def __init__(self, torch: Any, tensors: TorchTensors, *, decomposed: bool) -> None:
         self._torch = torch
         self._tensors = tensors
         self._decomposed = decomposed

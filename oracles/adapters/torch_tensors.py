@@ -44,7 +44,7 @@ def patterns_text(dtype: str, device: str | None = None) -> str:
     return f"y.view(torch.{storage}){back}.numpy()"
 
 
-class Tensors:
+class TorchTensors:
     """Converts between patterns and the tensors of a torch module, on the CPU or on a device."""
 
     def __init__(self, torch: Any, device: str | None = None) -> None:

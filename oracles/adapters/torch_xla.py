@@ -10,7 +10,7 @@ from typing import Any
 from oracles.adapters.dtype_table import names_in
 from oracles.adapters.refusals import load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import bits_statement, print_loop
-from oracles.adapters.torch_tensors import DTYPES, Tensors
+from oracles.adapters.torch_tensors import DTYPES, TorchTensors
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
@@ -38,7 +38,7 @@ class TorchXla:
         require_variant(self.name, variant, VARIANTS)
         self.version = f"{self._xla.__version__}+torch.{self._torch.__version__}"
         self._torch.set_num_threads(1)
-        self._tensors = Tensors(self._torch)
+        self._tensors = TorchTensors(self._torch)
         register = load("torch_xla.core.xla_op_registry", "torch-xla").register
         self._bitcast: Any = register("bitcast", lambda x, to_type: x.bitcast(to_type))
 

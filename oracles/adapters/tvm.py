@@ -17,7 +17,7 @@ from oracles.adapters.script_text import (
     print_loop,
     print_tensor,
 )
-from oracles.adapters.scripted import Function, Operation, Steps
+from oracles.adapters.scripted import Function, ScriptedOperation, Statements
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
@@ -56,7 +56,7 @@ class Tvm:
         self._variant = variant
         self.compiles_shapes = variant is not None
         self.chain_roads = () if variant == "folded" else ("loop",)
-        self._folding = Folding(self._tvm)
+        self._folding = RelaxFolding(self._tvm)
         self._kernel = lru_cache(256 if variant else None)(self._compile)
 
     def bitcast_road(self, case: Case) -> str:
@@ -126,7 +126,7 @@ class Tvm:
         return script + print_tensor(case.target)
 
     def _script(
-        self, operation: Operation, path: tuple[str, ...], asked: object, bits: Bits
+        self, operation: ScriptedOperation, path: tuple[str, ...], asked: object, bits: Bits
     ) -> str:
         """Return a script up to the statement that binds ``answers``."""
         source, target = path[0], path[-1]
@@ -149,13 +149,13 @@ class Tvm:
             + (f"answers = answers{mask}\n" if mask else "")
         )
 
-    def _answer(self, operation: Operation, path: tuple[str, ...], bits: Bits) -> Bits:
+    def _answer(self, operation: ScriptedOperation, path: tuple[str, ...], bits: Bits) -> Bits:
         # A loop over the flat elements serves every shape: both operations work element by element.
         shape = bits.shape if self._variant == "static" else (bits.size,)
         answer = self._bound(operation, path, bits.reshape(shape))()
         return answer.reshape(bits.shape)
 
-    def _bound(self, operation: Operation, path: tuple[str, ...], bits: Bits) -> Bound:
+    def _bound(self, operation: ScriptedOperation, path: tuple[str, ...], bits: Bits) -> Bound:
         is_static = self._variant == "static"
         kernel = self._kernel(operation, path, bits.shape if is_static else None)
         counts = () if is_static else (bits.size,)
@@ -198,7 +198,7 @@ class Tvm:
         return tensor, np.from_dlpack(memory).view(storage)[:count].reshape(shape)
 
     def _compile(
-        self, operation: Operation, path: tuple[str, ...], shape: Shape | None
+        self, operation: ScriptedOperation, path: tuple[str, ...], shape: Shape | None
     ) -> Function:
         names = dict(self._names)
         try:
@@ -212,7 +212,7 @@ class Tvm:
         return kernel
 
 
-def _loop(operation: Operation, path: tuple[str, ...], shape: Shape | None) -> Steps:
+def _loop(operation: ScriptedOperation, path: tuple[str, ...], shape: Shape | None) -> Statements:
     """Return the steps that compile a loop and run it; an open length is an argument of its own.
 
     TVM reads no length from a tensor of int4.
@@ -231,10 +231,10 @@ def _loop(operation: Operation, path: tuple[str, ...], shape: Shape | None) -> S
         compiler=TARGET,
     )
     run = f"kernel({'len(bits), ' if is_open else ''}x, y)\n"
-    return Steps(f'y, answers = tensor("{{target}}", "{{storage}}")\n{run}', once)
+    return Statements(f'y, answers = tensor("{{target}}", "{{storage}}")\n{run}', once)
 
 
-class Folding:
+class RelaxFolding:
     """Folds a relax function that casts a constant."""
 
     def __init__(self, tvm: Any) -> None:

@@ -77,7 +77,7 @@ class TrapError(ArithmeticError):
 
 
 @dataclass(frozen=True)
-class Operation:
+class Conversion:
     """A conversion between two dtypes: the instructions between a load and a store.
 
     ``name`` is the instruction that converts; it is empty where the bits only move.
@@ -169,7 +169,7 @@ class Operation:
         return (f"{self.type}.reinterpret_{self.integer_type}",) if is_float else ()
 
 
-def cast_operation(case: Case, profiles: Iterable[str]) -> Operation:
+def cast_operation(case: Case, profiles: Iterable[str]) -> Conversion:
     """Return the conversion of a case; raise Unsupported if no instruction makes it.
 
     A case without an operator gets ``trunc_sat``, which never traps.
@@ -183,7 +183,7 @@ def cast_operation(case: Case, profiles: Iterable[str]) -> Operation:
     name = _instruction(case.source, case.target, operator)
     if name not in OPCODES:
         raise Unsupported(f"WebAssembly has no instruction from {case.source} to {case.target}")
-    return Operation(case.source, case.target, name)
+    return Conversion(case.source, case.target, name)
 
 
 def _instruction(source: str, target: str, operator: str) -> str:
@@ -210,7 +210,7 @@ def _sign(dtype: str) -> str:
     return "u" if dtype.startswith("u") else "s"
 
 
-def bitcast_operation(case: Case) -> Operation:
+def bitcast_operation(case: Case) -> Conversion:
     """Return the bitcast of a case; raise Unsupported if no instruction keeps the bits.
 
     Between dtypes of one type the bits are only moved, as there is nothing to reinterpret.
@@ -221,26 +221,26 @@ def bitcast_operation(case: Case) -> Operation:
             raise Unsupported(f"WebAssembly has no values of {dtype}")
     of, to = TYPES[case.source], TYPES[case.target]
     if of == to:
-        return Operation(case.source, case.target)
+        return Conversion(case.source, case.target)
     name = f"{to}.reinterpret_{of}"
     if name not in OPCODES:
         raise Unsupported(f"WebAssembly has no instruction {name}")
-    return Operation(case.source, case.target, name)
+    return Conversion(case.source, case.target, name)
 
 
-def answers_begin(operation: Operation, count: int) -> int:
+def answers_begin(operation: Conversion, count: int) -> int:
     """Return the address of the answers, which follow ``count`` inputs in memory."""
     return -(-count * operation.source_size // ALIGNMENT) * ALIGNMENT
 
 
-def copy_operation(dtype: str) -> Operation:
+def copy_operation(dtype: str) -> Conversion:
     """Return the operation that moves values of a dtype; raise Unsupported if it has no type."""
     if dtype not in TYPES and dtype not in LOW_PARTS:
         raise Unsupported(f"WebAssembly has no values of {dtype}")
-    return Operation(dtype, dtype)
+    return Conversion(dtype, dtype)
 
 
-def _loop(operation: Operation, load: bytes, step: int) -> bytes:
+def _loop(operation: Conversion, load: bytes, step: int) -> bytes:
     """The body of a function that loads or generates inputs, converts and stores them."""
     store = _encoded((*operation.instructions, operation.store))
     # FROM is an address to load from in ``run``, and the pattern itself in ``sweep``.

@@ -16,7 +16,7 @@ from oracles.adapters.wasm_modules import (
     DETERMINISTIC,
     FULL,
     PAGE,
-    Operation,
+    Conversion,
     TrapError,
     answers_begin,
     bitcast_operation,
@@ -111,18 +111,18 @@ class Wasmtime:
         """Return a script that runs ``reinterpret`` on wasmtime, without this project."""
         return self._script(bitcast_operation(case), case, bits.reshape(-1))
 
-    def _answer(self, operation: Operation, bits: Bits) -> Bits:
+    def _answer(self, operation: Conversion, bits: Bits) -> Bits:
         loop = self._loop(operation, bits.size)
         np.copyto(loop.inputs, bits.reshape(-1))
         return loop.run().reshape(bits.shape).copy()
 
-    def _loop(self, operation: Operation, count: int) -> Loop:
+    def _loop(self, operation: Conversion, count: int) -> Loop:
         return Loop(self._wasmtime, self._engine, self._compiled(operation), operation, count)
 
-    def _compile(self, operation: Operation) -> Any:
+    def _compile(self, operation: Conversion) -> Any:
         return self._wasmtime.Module(self._engine, operation.binary)
 
-    def _script(self, operation: Operation, case: Case, bits: Bits) -> str:
+    def _script(self, operation: Conversion, case: Case, bits: Bits) -> str:
         return SCRIPT.format(
             version=self.version,
             case=case,
@@ -138,7 +138,7 @@ class Loop:
     """A module in an instance of its own, with its inputs and answers as arrays in its memory."""
 
     def __init__(
-        self, wasmtime: Any, engine: Any, module: Any, operation: Operation, count: int
+        self, wasmtime: Any, engine: Any, module: Any, operation: Conversion, count: int
     ) -> None:
         self._trap = wasmtime.Trap
         self._store = wasmtime.Store(engine)

@@ -17,9 +17,9 @@ BISECT_TIMEOUT_SHARE = 8
 """While bisecting a timeout, each request gets this fraction of the usual time."""
 MIN_BISECT_TIMEOUT = 1.0
 
-Ask = Callable[[Bits, float], Any]
+AskInputs = Callable[[Bits, float], Any]
 """Asks about inputs with a timeout in seconds; returns the answer or raises."""
-Probe = Callable[[Bits], ProcessDied | None]
+Repeat = Callable[[Bits], ProcessDied | None]
 """Asks about some of the inputs, and returns the crash if there is one."""
 
 
@@ -34,7 +34,7 @@ class CrashBisector:
     close: Callable[[], None]
     seconds: float
 
-    def ask(self, ask: Ask, bits: Bits) -> Any:
+    def ask(self, ask: AskInputs, bits: Bits) -> Any:
         """Return the answer; raise ProcessDied with the fewest inputs found if a crash repeats.
 
         A crash that does not repeat is ignored: then the second answer counts.
@@ -59,11 +59,11 @@ class CrashBisector:
         except ProcessDied as again:
             raise again.on(bits) from None
 
-    def _probe_anew(self, ask: Ask, bits: Bits) -> ProcessDied | None:
+    def _probe_anew(self, ask: AskInputs, bits: Bits) -> ProcessDied | None:
         self.close()
         return self._probe(ask, self.seconds, bits)
 
-    def _probe(self, ask: Ask, seconds: float, bits: Bits) -> ProcessDied | None:
+    def _probe(self, ask: AskInputs, seconds: float, bits: Bits) -> ProcessDied | None:
         """Return the crash that a request causes; None if it gets an answer or an exception."""
         try:
             ask(bits, seconds)
@@ -76,7 +76,7 @@ class CrashBisector:
         return None
 
 
-def smallest_crash(inputs: Bits, probe: Probe, confirm: Probe) -> ProcessDied | None:
+def smallest_crash(inputs: Bits, probe: Repeat, confirm: Repeat) -> ProcessDied | None:
     """Return the crash on as few of the inputs as can be found, or None if no part crashes.
 
     The process has just crashed on all of them. ``probe`` may use a process that has answered
@@ -97,7 +97,7 @@ def smallest_crash(inputs: Bits, probe: Probe, confirm: Probe) -> ProcessDied | 
     return None if crash is None or crash.silent else crash
 
 
-def _bisect(part: Bits, probe: Probe) -> tuple[Bits, ProcessDied | None]:
+def _bisect(part: Bits, probe: Repeat) -> tuple[Bits, ProcessDied | None]:
     """Halve the inputs while one half crashes.
 
     Returns the smallest part that should crash, and the last crash seen if that was on a larger

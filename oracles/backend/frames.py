@@ -31,7 +31,7 @@ UTF8 = ("utf-8", "surrogatepass")
 
 Pieces = list[bytes | bytearray]
 """The bytes of a frame, cut so that a large payload is not copied."""
-Read = Callable[[int], bytes]
+ReadBytes = Callable[[int], bytes]
 """Returns between one byte and the given number of bytes, or none at the end of the stream."""
 
 
@@ -62,7 +62,7 @@ def encode_frame(header: dict[str, Any], payload: bytes | bytearray = b"") -> Pi
     return [start, payload]
 
 
-def read_frame(read: Read, max_payload: int = MAX_PAYLOAD) -> Frame | None:
+def read_frame(read: ReadBytes, max_payload: int = MAX_PAYLOAD) -> Frame | None:
     """Read the next frame, or None at the end of the stream; raise FrameError if malformed."""
     start = _read_up_to(read, _START.size)
     if not start:
@@ -95,7 +95,7 @@ def _decode_header(encoded: bytearray) -> dict[str, Any]:
     return header
 
 
-def _read_up_to(read: Read, count: int) -> bytearray:
+def _read_up_to(read: ReadBytes, count: int) -> bytearray:
     """Read ``count`` bytes, or fewer if the stream ends."""
     content = bytearray()
     while len(content) < count:

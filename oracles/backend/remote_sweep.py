@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oracles.backend.backend_supervisor import BackendSupervisor
-from oracles.backend.crash_bisect import Ask, CrashBisector
+from oracles.backend.crash_bisect import AskInputs, CrashBisector
 from oracles.backend.remote_errors import ProcessDied
 from oracles.backend.shared_memory import SLOTS
 from oracles.protocol import Bits
@@ -26,7 +26,7 @@ class RemoteSweep:
     bisector: CrashBisector
     request: dict[str, Any]
     """The members that all requests share."""
-    ask_alone: Ask
+    ask_alone: AskInputs
     storage: np.dtype[Any]
     lo: int
     hi: int

@@ -22,14 +22,14 @@ MESSAGE_LENGTH = 300
 NAME_LENGTH = 100
 """Characters of the name of an error's class."""
 
-Value = TypeVar("Value")
+Carried = TypeVar("Carried")
 
 
 @dataclass(frozen=True)
-class Answered(Generic[Value]):
+class Answered(Generic[Carried]):
     """A well-formed answer."""
 
-    value: Value
+    value: Carried
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Unanswered(BaseException):
         self.answer = answer
 
 
-def attempt(call: Callable[[], Value]) -> Answered[Value] | NoAnswer:
+def attempt(call: Callable[[], Carried]) -> Answered[Carried] | NoAnswer:
     """Call a backend, and return the reply; only a keyboard interrupt passes through."""
     try:
         return Answered(call())
@@ -141,7 +141,7 @@ def no_answer(error: BaseException) -> NoAnswer:
     return Raised(RuntimeError(f"it wanted to end the run: {described(error)}"))
 
 
-def value_of(answer: Answered[Value] | NoAnswer) -> Value:
+def value_of(answer: Answered[Carried] | NoAnswer) -> Carried:
     """The value of an answer; raise ``Unanswered`` if there is none."""
     if isinstance(answer, Answered):
         return answer.value

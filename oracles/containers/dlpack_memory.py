@@ -98,7 +98,7 @@ _KEEP_ALL = _Deleter(lambda pointer: None)
 
 
 @dataclass(frozen=True)
-class Described:
+class DlpackTensor:
     """The fields of a DLPack tensor, without its memory."""
 
     code: int
@@ -138,7 +138,7 @@ def described(dtype: str, bits: Bits) -> bytes:
         byte_strides = tuple(stride * size for stride in strides)
         np.ndarray(bits.shape, bits.dtype, words, first * size, byte_strides)[...] = bits
         memory = words.tobytes()
-    return _encoded(Described(code, width, 1, bits.shape, strides, 0, first * size), memory)
+    return _encoded(DlpackTensor(code, width, 1, bits.shape, strides, 0, first * size), memory)
 
 
 def exported(owner: Any) -> bytes:
@@ -172,7 +172,7 @@ def of_capsule(capsule: Any) -> bytes:
     memory = ctypes.string_at(address, size) if size else b""
     fields = (found.code, found.bits, found.lanes, shape, strides)
     places = (first - found.byte_offset, found.byte_offset)
-    return _encoded(Described(*fields, *places, is_padded), memory)
+    return _encoded(DlpackTensor(*fields, *places, is_padded), memory)
 
 
 def read_described(content: bytes) -> Tensor:
@@ -204,7 +204,7 @@ def read_described(content: bytes) -> Tensor:
 
 
 def capsule_statements(content: bytes) -> str:
-    """Return the statements of a script that export a serialized tensor, as ``Exporter`` does."""
+    """Return the statements that export a serialized tensor, as ``DlpackExporter`` does."""
     held, memory = _decoded(content)
     rank, lists = (
         len(held.shape),
@@ -227,7 +227,7 @@ def capsule_statements(content: bytes) -> str:
     )
 
 
-class Exporter:
+class DlpackExporter:
     """Exports a serialized tensor by DLPack; it must outlive the tensor that imports it."""
 
     def __init__(self, content: bytes) -> None:
@@ -263,15 +263,15 @@ class Exporter:
         return _NEW(ctypes.addressof(managed), name, None)
 
 
-def _encoded(tensor_of: Described, memory: bytes) -> bytes:
+def _encoded(tensor_of: DlpackTensor, memory: bytes) -> bytes:
     return json.dumps(vars(tensor_of)).encode() + b"\n" + memory
 
 
-def _decoded(content: bytes) -> tuple[Described, bytes]:
+def _decoded(content: bytes) -> tuple[DlpackTensor, bytes]:
     line, _, memory = content.partition(b"\n")
     fields = json.loads(line)
     fields |= {name: tuple(fields[name]) for name in ("shape", "strides")}
-    return Described(**fields), memory
+    return DlpackTensor(**fields), memory
 
 
 def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

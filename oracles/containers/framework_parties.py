@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.paddle_tensors import Tensors, load_paddle
+from oracles.adapters.paddle_tensors import PaddleTensors, load_paddle
 from oracles.adapters.refusals import first_line, load
 from oracles.adapters.tensorflow import ENVIRONMENT
-from oracles.containers.dlpack_memory import Exporter, exported, of_capsule
+from oracles.containers.dlpack_memory import DlpackExporter, exported, of_capsule
 from oracles.containers.numpy_arrays import Arrays
-from oracles.containers.party import BIG, Party, Road, tensor
+from oracles.containers.party import BIG, ContainerRoad, Party, tensor
 from oracles.containers.safetensors_files import safetensors_road
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
@@ -36,13 +36,13 @@ class TensorFlowParty(Party):
         self.version = str(self._tf.__version__)
         super().__init__()
 
-    def roads(self) -> Mapping[str, Road]:
+    def roads(self) -> Mapping[str, ContainerRoad]:
         """Return safetensors and DLPack."""
         return {
             "safetensors": safetensors_road(
                 "tensorflow", self._made, self._read, TF_MAKE, "y = y.numpy()\n"
             ),
-            "dlpack": Road(
+            "dlpack": ContainerRoad(
                 self._export,
                 self._import,
                 TF_MAKE + "content = x\n",
@@ -70,7 +70,7 @@ class TensorFlowParty(Party):
         return of_capsule(self._tf.experimental.dlpack.to_dlpack(self._made(case, bits)))
 
     def _import(self, case: Case, content: bytes) -> Tensor:
-        exporter = Exporter(content)
+        exporter = DlpackExporter(content)
         found = self._tf.experimental.dlpack.from_dlpack(exporter.__dlpack__())
         return self._arrays.read(found.numpy().copy())
 
@@ -82,17 +82,17 @@ class PaddleParty(Party):
 
     def __init__(self) -> None:
         self._paddle: Any = load_paddle()
-        self._tensors = Tensors(self._paddle)
+        self._tensors = PaddleTensors(self._paddle)
         self.version = str(self._paddle.__version__)
         super().__init__()
 
-    def roads(self) -> Mapping[str, Road]:
+    def roads(self) -> Mapping[str, ContainerRoad]:
         """Return safetensors and DLPack."""
         return {
             "safetensors": safetensors_road(
                 "paddle", self._made, self._read, PADDLE_MAKE, "y = y.numpy()\n"
             ),
-            "dlpack": Road(
+            "dlpack": ContainerRoad(
                 self._export,
                 self._import,
                 PADDLE_MAKE + "content = x\n",
@@ -120,5 +120,5 @@ class PaddleParty(Party):
         return exported(self._made(case, bits))
 
     def _import(self, case: Case, content: bytes) -> Tensor:
-        exporter = Exporter(content)
+        exporter = DlpackExporter(content)
         return self._read(self._paddle.from_dlpack(exporter).clone())

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oracles.adapters.refusals import load
-from oracles.containers.party import Party, Road, tensor
+from oracles.containers.party import ContainerRoad, Party, tensor
 from oracles.containers.text_gguf import BLOCK, BLOCK_TYPES, TYPES, require_blocks
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
@@ -50,11 +50,11 @@ class GgufParty(Party):
         self.version = version("gguf")
         super().__init__()
 
-    def roads(self) -> Mapping[str, Road]:
+    def roads(self) -> Mapping[str, ContainerRoad]:
         """Return files with a plain type, or with a type of blocks."""
-        blocks = Road(self._write_blocks, self._read_blocks, "", READ)
+        blocks = ContainerRoad(self._write_blocks, self._read_blocks, "", READ)
         return {
-            "gguf": Road(self._write, self._read, "", READ),
+            "gguf": ContainerRoad(self._write, self._read, "", READ),
             **dict.fromkeys(BLOCK_TYPES, blocks),
         }
 

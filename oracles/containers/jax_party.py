@@ -11,9 +11,9 @@ import numpy as np
 
 from oracles.adapters.refusals import first_line, load
 from oracles.bit_packing import is_packed
-from oracles.containers.dlpack_memory import Exporter, exported
+from oracles.containers.dlpack_memory import DlpackExporter, exported
 from oracles.containers.numpy_arrays import Arrays
-from oracles.containers.party import Party, Road
+from oracles.containers.party import ContainerRoad, Party
 from oracles.containers.safetensors_files import safetensors_road
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
@@ -42,17 +42,17 @@ class JaxParty(Party):
         self.version = str(self._jax.__version__)
         super().__init__()
 
-    def roads(self) -> Mapping[str, Road]:
+    def roads(self) -> Mapping[str, ContainerRoad]:
         """Return files of numpy, safetensors, DLPack and packed rows."""
         write = "import io\nfile = io.BytesIO()\njnp.{call}\ncontent = file.getvalue()\n"
         return {
-            "npy": Road(
+            "npy": ContainerRoad(
                 self._save,
                 self._load,
                 MAKE + write.replace("{call}", "save(file, x)"),
                 START + "import io\ny = np.asarray(jnp.load(io.BytesIO(content)))\n",
             ),
-            "npz": Road(
+            "npz": ContainerRoad(
                 self._savez,
                 self._load_npz,
                 MAKE + write.replace("{call}", "savez(file, x=x)"),
@@ -61,13 +61,13 @@ class JaxParty(Party):
             "safetensors": safetensors_road(
                 "flax", self._made, self._arrays.read, MAKE, "y = np.asarray(y)\n"
             ),
-            "dlpack": Road(
+            "dlpack": ContainerRoad(
                 self._export,
                 self._import,
                 MAKE + "content = x\n",
                 START + "y = np.asarray(jnp.from_dlpack(content))\n",
             ),
-            "packed-low-first": Road(self._pack, self._unpack),
+            "packed-low-first": ContainerRoad(self._pack, self._unpack),
         }
 
     def dtype_expression(self, dtype: str) -> str:
@@ -105,7 +105,7 @@ class JaxParty(Party):
             raise Unsupported(first_line(error)) from None
 
     def _import(self, case: Case, content: bytes) -> Tensor:
-        exporter = Exporter(content)
+        exporter = DlpackExporter(content)
         return self._arrays.read(np.array(self._numpy.from_dlpack(exporter)))
 
     def _pack(self, case: Case, bits: Bits) -> bytes:

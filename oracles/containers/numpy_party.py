@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from oracles.adapters.refusals import first_line
-from oracles.containers.dlpack_memory import Exporter, exported
+from oracles.containers.dlpack_memory import DlpackExporter, exported
 from oracles.containers.numpy_arrays import Arrays
-from oracles.containers.party import Party, Road
+from oracles.containers.party import ContainerRoad, Party
 from oracles.containers.safetensors_files import safetensors_road
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
@@ -28,10 +28,10 @@ class NumpyParty(Party):
         self.version = self._arrays.version
         super().__init__()
 
-    def roads(self) -> Mapping[str, Road]:
+    def roads(self) -> Mapping[str, ContainerRoad]:
         """Return files of numpy, safetensors and DLPack."""
         return {
-            "npy": Road(
+            "npy": ContainerRoad(
                 self._save,
                 self._load,
                 "import io\n"
@@ -39,7 +39,7 @@ class NumpyParty(Party):
                 + "file = io.BytesIO()\nnp.save(file, x)\ncontent = file.getvalue()\n",
                 "import io\ny = np.load(io.BytesIO(content))\n",
             ),
-            "npz": Road(
+            "npz": ContainerRoad(
                 self._savez,
                 self._load_npz,
                 "import io\n"
@@ -48,7 +48,7 @@ class NumpyParty(Party):
                 'import io\ny = np.load(io.BytesIO(content))["x"]\n',
             ),
             "safetensors": safetensors_road("numpy", self._arrays.array, self._arrays.read, MAKE),
-            "dlpack": Road(
+            "dlpack": ContainerRoad(
                 self._export, self._import, MAKE + "content = x\n", "y = np.from_dlpack(content)\n"
             ),
         }
@@ -80,5 +80,5 @@ class NumpyParty(Party):
             raise Unsupported(first_line(error)) from None
 
     def _import(self, case: Case, content: bytes) -> Tensor:
-        exporter = Exporter(content)
+        exporter = DlpackExporter(content)
         return self._arrays.read(np.from_dlpack(exporter).copy())

@@ -15,7 +15,7 @@ from oracles.adapters.openvino_tensors import DTYPES as OPENVINO_DTYPES
 from oracles.adapters.refusals import first_line, load
 from oracles.adapters.tensor_memory import patterns_in, patterns_of_ort_value
 from oracles.containers.numpy_arrays import Arrays
-from oracles.containers.party import Party, Road, tensor
+from oracles.containers.party import ContainerRoad, Party, tensor
 from oracles.containers.text_onnx import NAMES, number_of, write_tensor
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
@@ -46,7 +46,7 @@ class OnnxParty(Party):
         self.version = str(self._onnx.__version__)
         super().__init__()
 
-    def roads(self) -> Mapping[str, Road]:
+    def roads(self) -> Mapping[str, ContainerRoad]:
         """Return both fields of a TensorProto."""
         raw = MAKE + 'made = onnx.numpy_helper.from_array(x, "x")\n' + SERIALIZE
         typed = (
@@ -56,8 +56,8 @@ class OnnxParty(Party):
             + SERIALIZE
         )
         return {
-            "onnx-raw": Road(self._from_array, self._to_array, raw, READ),
-            "onnx-typed": Road(self._make_tensor, self._to_array, typed, READ),
+            "onnx-raw": ContainerRoad(self._from_array, self._to_array, raw, READ),
+            "onnx-typed": ContainerRoad(self._make_tensor, self._to_array, typed, READ),
         }
 
     def dtype_expression(self, dtype: str) -> str:
@@ -94,7 +94,7 @@ class OnnxIrParty(Party):
         self.version = str(self._ir.__version__)
         super().__init__()
 
-    def roads(self) -> Mapping[str, Road]:
+    def roads(self) -> Mapping[str, ContainerRoad]:
         """Return both fields of a TensorProto; onnx-ir writes raw data only."""
         read = (
             "import onnx, onnx_ir\n"
@@ -105,8 +105,8 @@ class OnnxIrParty(Party):
             'content = onnx_ir.to_proto(onnx_ir.tensor(x, name="x")).SerializeToString()\n'
         )
         return {
-            "onnx-raw": Road(self._write, self._read, write, read),
-            "onnx-typed": Road(None, self._read, "", read),
+            "onnx-raw": ContainerRoad(self._write, self._read, write, read),
+            "onnx-typed": ContainerRoad(None, self._read, "", read),
         }
 
     def dtype_expression(self, dtype: str) -> str:
@@ -137,7 +137,7 @@ class OrtParty(Party):
         self.version = str(self._ort.__version__)
         super().__init__()
 
-    def roads(self) -> Mapping[str, Road]:
+    def roads(self) -> Mapping[str, ContainerRoad]:
         """Return both fields of a TensorProto; onnxruntime writes raw data only."""
         read = (
             "import onnx.helper, onnxruntime\n"
@@ -151,8 +151,8 @@ class OrtParty(Party):
             "y = session.run_with_ort_values(['x'], {{}})[0].numpy()\n"
         )
         return {
-            "onnx-raw": Road(self._write, self._read, "", read),
-            "onnx-typed": Road(None, self._read, "", read),
+            "onnx-raw": ContainerRoad(self._write, self._read, "", read),
+            "onnx-typed": ContainerRoad(None, self._read, "", read),
         }
 
     def _write(self, case: Case, bits: Bits) -> bytes:
@@ -219,7 +219,7 @@ class OpenVinoParty(Party):
         self.version = str(self._openvino.__version__).partition("-")[0]
         super().__init__()
 
-    def roads(self) -> Mapping[str, Road]:
+    def roads(self) -> Mapping[str, ContainerRoad]:
         """Return readers of both fields of a TensorProto."""
         read = (
             "import onnx.helper, openvino\n"
@@ -229,7 +229,9 @@ class OpenVinoParty(Party):
             "found = openvino.Core().read_model(model.SerializeToString()).get_ops()\n"
             "y = next(each for each in found if each.get_type_name() == 'Constant').data\n"
         )
-        return {name: Road(None, self._read, "", read) for name in ("onnx-raw", "onnx-typed")}
+        return {
+            name: ContainerRoad(None, self._read, "", read) for name in ("onnx-raw", "onnx-typed")
+        }
 
     def _read(self, case: Case, content: bytes) -> Tensor:
         proto, helper = self._onnx.TensorProto.FromString(content), self._helper

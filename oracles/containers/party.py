@@ -30,7 +30,7 @@ def container_case(container: str, dtype: str, *, is_big: bool = False) -> Case:
 
 
 @dataclass(frozen=True)
-class Road:
+class ContainerRoad:
     """How a party writes a container, and how it reads one; either may be missing.
 
     The scripts are statements: one binds ``content`` to the container that holds ``bits``, the
@@ -53,7 +53,7 @@ class Party:
     def __init__(self) -> None:
         self._roads = self.roads()
 
-    def roads(self) -> Mapping[str, Road]:
+    def roads(self) -> Mapping[str, ContainerRoad]:
         """Return the containers that this party writes or reads."""
         raise NotImplementedError
 
@@ -93,7 +93,7 @@ class Party:
             dtype = f'np.dtype({dtype}).newbyteorder(">")'
         return script.format(dtype=dtype)
 
-    def _road(self, case: Case) -> Road:
+    def _road(self, case: Case) -> ContainerRoad:
         road = self._roads.get(case.version)
         if road is None:
             raise Unsupported(f"{self.name} has no {case.version}")

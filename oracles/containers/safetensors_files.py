@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from oracles.adapters.refusals import load
-from oracles.containers.party import Road
+from oracles.containers.party import ContainerRoad
 from oracles.protocol import Bits, NotInstalled, Tensor, Unsupported
 from specs.cases import Case
 
@@ -20,10 +20,10 @@ def safetensors_road(
     read: Callable[[Any], Tensor],
     make_script: str,
     read_script: str = "",
-) -> Road:
+) -> ContainerRoad:
     """Return the road by `save` and `load` of a framework's module."""
     module = f"safetensors.{framework}"
-    return Road(
+    return ContainerRoad(
         partial(_save, module, make),
         partial(_load, module, read),
         f'{make_script}import {module}\ncontent = {module}.save({{{{"x": x}}}})\n',

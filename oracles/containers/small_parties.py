@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oracles.adapters.refusals import load
-from oracles.containers.party import Party, Road, tensor
+from oracles.containers.party import ContainerRoad, Party, tensor
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
@@ -47,12 +47,12 @@ class TorchaoParty(Party):
         self.version = version("torchao")
         super().__init__()
 
-    def roads(self) -> Mapping[str, Road]:
+    def roads(self) -> Mapping[str, ContainerRoad]:
         """Return packed rows."""
         start = "import torch, torchao.prototype.mx_formats.kernels as kernels\n"
         count = 'count = int.from_bytes(content[:8], "little")\n'
         return {
-            "packed-low-first": Road(
+            "packed-low-first": ContainerRoad(
                 self._pack,
                 self._unpack,
                 start
@@ -94,7 +94,7 @@ class TinygradParty(Party):
         self.version = version("tinygrad")
         super().__init__()
 
-    def roads(self) -> Mapping[str, Road]:
+    def roads(self) -> Mapping[str, ContainerRoad]:
         """Return readers; its writers need a compiler."""
         start = (
             "import os\nos.environ['DEV'] = 'PYTHON'\nimport tinygrad, tinygrad.nn.state as state\n"
@@ -102,13 +102,13 @@ class TinygradParty(Party):
         held = "held = tinygrad.Tensor(content)\n"
         show = "print(y.dtype, y.shape)\ny = y.bitcast(tinygrad.dtypes.uint8).numpy()\n"
         return {
-            "safetensors": Road(
+            "safetensors": ContainerRoad(
                 None, self._load, "", start + held + 'y = state.safe_load(held)["x"]\n' + show
             ),
-            "torch-save": Road(
+            "torch-save": ContainerRoad(
                 None, self._torch_load, "", start + held + "y = state.torch_load(held)\n" + show
             ),
-            "gguf": Road(None, self._gguf_load),
+            "gguf": ContainerRoad(None, self._gguf_load),
         }
 
     def _load(self, case: Case, content: bytes) -> Tensor:

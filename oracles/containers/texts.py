@@ -14,7 +14,7 @@ import numpy as np
 
 from oracles.bit_packing import is_packed, pack, unpack
 from oracles.containers.dlpack_memory import described, read_described
-from oracles.containers.party import BIG, Party, Road, tensor
+from oracles.containers.party import BIG, ContainerRoad, Party, tensor
 from oracles.containers.text_gguf import BLOCK_TYPES, read_gguf, write_gguf
 from oracles.containers.text_onnx import read_tensor, write_tensor
 from oracles.protocol import Bits, Tensor, Unsupported
@@ -33,23 +33,25 @@ class Texts(Party):
     name = "text"
     version = VERSION
 
-    def roads(self) -> Mapping[str, Road]:
+    def roads(self) -> Mapping[str, ContainerRoad]:
         """Return all containers that a text fixes."""
         return {
-            "onnx-raw": Road(partial(_onnx, True), lambda case, given: read_tensor(given)),
-            "onnx-typed": Road(partial(_onnx, False), lambda case, given: read_tensor(given)),
-            "npy": Road(_npy, lambda case, given: read_npy(given)),
-            "npz": Road(_npz, _read_npz),
-            "safetensors": Road(
+            "onnx-raw": ContainerRoad(partial(_onnx, True), lambda case, given: read_tensor(given)),
+            "onnx-typed": ContainerRoad(
+                partial(_onnx, False), lambda case, given: read_tensor(given)
+            ),
+            "npy": ContainerRoad(_npy, lambda case, given: read_npy(given)),
+            "npz": ContainerRoad(_npz, _read_npz),
+            "safetensors": ContainerRoad(
                 lambda case, bits: write_safetensors(case.source, _little(case, bits)),
                 lambda case, given: read_safetensors(given),
             ),
-            "dlpack": Road(
+            "dlpack": ContainerRoad(
                 lambda case, bits: described(case.source, _little(case, bits)),
                 lambda case, given: read_described(given),
             ),
-            **dict.fromkeys(("gguf", *BLOCK_TYPES), Road(_gguf, _read_gguf)),
-            **dict.fromkeys(PACKED, Road(_packed, _read_packed)),
+            **dict.fromkeys(("gguf", *BLOCK_TYPES), ContainerRoad(_gguf, _read_gguf)),
+            **dict.fromkeys(PACKED, ContainerRoad(_packed, _read_packed)),
         }
 
 

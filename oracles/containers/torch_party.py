@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from oracles.adapters.refusals import first_line, load
-from oracles.adapters.torch_tensors import PAIRED, VIEWED, Tensors
-from oracles.containers.dlpack_memory import Exporter, exported
-from oracles.containers.party import BIG, Party, Road, tensor
+from oracles.adapters.torch_tensors import PAIRED, VIEWED, TorchTensors
+from oracles.containers.dlpack_memory import DlpackExporter, exported
+from oracles.containers.party import BIG, ContainerRoad, Party, tensor
 from oracles.containers.safetensors_files import safetensors_road
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
@@ -28,15 +28,15 @@ class TorchParty(Party):
 
     def __init__(self) -> None:
         self._torch: Any = load("torch", "torch")
-        self._tensors = Tensors(self._torch)
+        self._tensors = TorchTensors(self._torch)
         self.version = str(self._torch.__version__)
         super().__init__()
 
-    def roads(self) -> Mapping[str, Road]:
+    def roads(self) -> Mapping[str, ContainerRoad]:
         """Return safetensors, torch's own files, DLPack and packed rows."""
         return {
             "safetensors": safetensors_road("torch", self._made, self._read, MAKE, SHOW),
-            "torch-save": Road(
+            "torch-save": ContainerRoad(
                 self._save,
                 self._load,
                 "import io\n"
@@ -44,13 +44,13 @@ class TorchParty(Party):
                 + "file = io.BytesIO()\ntorch.save(x, file)\ncontent = file.getvalue()\n",
                 "import io, torch\ny = torch.load(io.BytesIO(content))\n" + SHOW,
             ),
-            "dlpack": Road(
+            "dlpack": ContainerRoad(
                 self._export,
                 self._import,
                 MAKE + "content = x\n",
                 "import torch\ny = torch.from_dlpack(content)\n" + SHOW,
             ),
-            "packed-low-first": Road(self._pack, self._unpack),
+            "packed-low-first": ContainerRoad(self._pack, self._unpack),
         }
 
     def dtype_expression(self, dtype: str) -> str:
@@ -85,7 +85,7 @@ class TorchParty(Party):
             raise Unsupported(first_line(error)) from None
 
     def _import(self, case: Case, content: bytes) -> Tensor:
-        exporter = Exporter(content)
+        exporter = DlpackExporter(content)
         return self._read(self._torch.from_dlpack(exporter).clone())
 
     def _pack(self, case: Case, bits: Bits) -> bytes:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from oracles.reference.expect_by_kernels import decide
 from oracles.reference.expectations import Expected
-from oracles.reference.kernel_terms import Node, Term, Trace, select_terms
+from oracles.reference.kernel_terms import Term, TermNode, Trace, select_terms
 from oracles.reference.machine_words import WIDTH
 from specs.branches import Ruling
 
@@ -105,7 +105,7 @@ def loop_body(trace: Trace, results: tuple[Term, ...]) -> tuple[str, list[str]]:
     return "\n".join(lines), [_operand(trace, result.index) for result in results]
 
 
-def needed_nodes(trace: Trace, results: tuple[Term, ...]) -> list[tuple[int, Node]]:
+def needed_nodes(trace: Trace, results: tuple[Term, ...]) -> list[tuple[int, TermNode]]:
     """The nodes that some results depend on, with their indices, in order."""
     reached = {result.index for result in results}
     for index in range(len(trace.nodes) - 1, -1, -1):
@@ -114,7 +114,7 @@ def needed_nodes(trace: Trace, results: tuple[Term, ...]) -> list[tuple[int, Nod
     return [(index, trace.nodes[index]) for index in sorted(reached)]
 
 
-def _operation(trace: Trace, node: Node) -> str:
+def _operation(trace: Trace, node: TermNode) -> str:
     names = [_operand(trace, index) for index in node.arguments]
     if node.operation not in SHIFTS:
         return EXPRESSIONS[node.operation].format(*names)

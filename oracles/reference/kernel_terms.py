@@ -107,17 +107,17 @@ BOUNDS: dict[str, Callable[..., Bounds]] = {
 """Per operation: the bounds of its result, from the bounds of its arguments."""
 
 
-Operation = Literal[
+TermKind = Literal[
     "input", "constant", "and", "or", "xor", "add", "subtract", "left", "right",
     "equal", "less", "select",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TermNode:
     """One operation on earlier nodes, given by their indices; a truth has the value 0 or 1."""
 
-    operation: Operation
+    operation: TermKind
     arguments: tuple[int, ...]
     truth: bool
     bounds: Bounds
@@ -133,19 +133,19 @@ class Trace:
 
     bits: int
     simplify: bool = True
-    nodes: list[Node] = field(default_factory=list)
-    index_of: dict[Node, int] = field(default_factory=dict, repr=False)
+    nodes: list[TermNode] = field(default_factory=list)
+    index_of: dict[TermNode, int] = field(default_factory=dict, repr=False)
 
     def input(self) -> Term:
         """The pattern that the kernel is applied to."""
-        return self._node(Node("input", (), False, (0, (1 << self.bits) - 1)))
+        return self._node(TermNode("input", (), False, (0, (1 << self.bits) - 1)))
 
     def constant(self, value: int, truth: bool = False) -> Term:
         """A constant word, or a constant truth."""
         value = int(value) & (1 if truth else MASK)
-        return self._node(Node("constant", (), truth, (value, value)))
+        return self._node(TermNode("constant", (), truth, (value, value)))
 
-    def apply(self, operation: Operation, *arguments: Term) -> Term:
+    def apply(self, operation: TermKind, *arguments: Term) -> Term:
         """Record an operation, return its result; raise TypeError if it mixes words and truths."""
         nodes = [self.nodes[argument.index] for argument in arguments]
         truth = operation in ("equal", "less") or nodes[-1].truth
@@ -162,9 +162,9 @@ class Trace:
         indices = tuple(argument.index for argument in arguments)
         if operation in ("and", "or", "xor", "add", "equal"):
             indices = tuple(sorted(indices))
-        return self._node(Node(operation, indices, truth, bounds))
+        return self._node(TermNode(operation, indices, truth, bounds))
 
-    def _node(self, node: Node) -> Term:
+    def _node(self, node: TermNode) -> Term:
         index = self.index_of.setdefault(node, len(self.nodes))
         if index == len(self.nodes):
             self.nodes.append(node)
@@ -182,14 +182,14 @@ class Term:
         self.index = index
 
     @property
-    def node(self) -> Node:
+    def node(self) -> TermNode:
         """The node that computes this term."""
         return self.trace.nodes[self.index]
 
-    def _with(self, operation: Operation, other: Any) -> Term:
+    def _with(self, operation: TermKind, other: Any) -> Term:
         return self.trace.apply(operation, self, _term(self, other))
 
-    def _reflected(self, operation: Operation, other: Any) -> Term:
+    def _reflected(self, operation: TermKind, other: Any) -> Term:
         return self.trace.apply(operation, _term(self, other), self)
 
     def __and__(self, other: Any) -> Term:
@@ -246,7 +246,7 @@ def _term(like: Term, value: Any) -> Term:
 
 
 def _unchanged_argument(
-    operation: Operation, arguments: tuple[Term, ...], nodes: list[Node]
+    operation: TermKind, arguments: tuple[Term, ...], nodes: list[TermNode]
 ) -> Term | None:
     """Return the argument that an operation leaves unchanged (``x + 0``, ``x & ones``), if any."""
     if operation == "select":

@@ -262,10 +262,12 @@ class Casts:
         return f"castigate explain {case.id} --backend reference -- {' '.join(arguments)}"
 
 
-Kept = TypeVar("Kept")
+Cached = TypeVar("Cached")
 
 
-def _kept(kept: dict[Hashable, Kept], most: int, key: Hashable, make: Callable[[], Kept]) -> Kept:
+def _kept(
+    kept: dict[Hashable, Cached], most: int, key: Hashable, make: Callable[[], Cached]
+) -> Cached:
     """Return the cached value of a key, or make it and evict the least recently used one."""
     found = kept.pop(key, None)
     if found is None:

@@ -75,7 +75,7 @@ class Block:
         return self.periods * self.offsets.size
 
 
-class Steps:
+class StepPatterns:
     """The first two patterns and the last of every step of any of several staircases."""
 
     def __init__(self, rulings: Iterable[Ruling]) -> None:
@@ -161,9 +161,9 @@ def input_sequence(
         case "dense":
             return Dense(1 << source.bits)
         case "steps":
-            return Steps(rulings)
+            return StepPatterns(rulings)
         case "sample":
             return Sample(source, (seed, crc32(f"{source.name}/{target.name}".encode())))
 
 
-InputSequence = Dense | Sample | Steps
+InputSequence = Dense | Sample | StepPatterns

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from reports.behaviors.regions import PHRASES, phrases_for
-from reports.behaviors.tally import BehaviorSearch, CountedInputs, Example, Tally
+from reports.behaviors.tally import BehaviorSearch, CountedInputs, InputAndAnswer, Tally
 from specs.behaviors import behaviors
 from specs.model.vocabulary import Atom
 
@@ -26,7 +26,7 @@ class Explanation:
     regions: tuple[str, ...]
     behavior: str | None
     inputs: int
-    examples: tuple[Example, ...]
+    examples: tuple[InputAndAnswer, ...]
     nearest: str | None = None
     exceptions: int = 0
 

@@ -26,7 +26,7 @@ BLOCK = 1 << 14
 MAX_EXAMPLES = 5
 """Examples that are kept per atom, and per atom and behavior."""
 
-Example = tuple[int, int]
+InputAndAnswer = tuple[int, int]
 """An input and its answer."""
 
 
@@ -45,7 +45,7 @@ class CountedInputs:
     """How many inputs, and the smallest of them with their answers."""
 
     count: int
-    examples: tuple[Example, ...]
+    examples: tuple[InputAndAnswer, ...]
 
     def merged(self, other: CountedInputs, source: Format) -> CountedInputs:
         """Add the count of others, and keep the smallest examples of both."""
@@ -174,11 +174,13 @@ def _counted(source: Format, inputs: NDArray[Any], answers: NDArray[Any]) -> Cou
     return CountedInputs(inputs.size, smallest_examples(source, examples))
 
 
-def smallest_examples(source: Format, examples: Iterable[Example]) -> tuple[Example, ...]:
+def smallest_examples(
+    source: Format, examples: Iterable[InputAndAnswer]
+) -> tuple[InputAndAnswer, ...]:
     """The smallest ``MAX_EXAMPLES``: few set bits, a small magnitude, then a small answer."""
     magnitude = source.mask if source.is_integral else source.mask ^ source.sign_bit
 
-    def size(example: Example) -> tuple[int, ...]:
+    def size(example: InputAndAnswer) -> tuple[int, ...]:
         return example[0].bit_count(), example[0] & magnitude, *example
 
     return tuple(sorted(examples, key=size)[:MAX_EXAMPLES])

@@ -31,7 +31,7 @@ from reports.gate.policy_verdict import (
 )
 from reports.run_store.answers import RunAnswers
 from reports.run_store.open_run import open_run, tables_of
-from reports.run_store.record import RunRecord, TierChoice
+from reports.run_store.record import RunRecord, TierOfCases
 from reports.run_store.storage import folder_at
 from reports.run_store.store import CAUSES, LOG, RECORD, RunStore
 from reports.run_store.tables import PROBLEM_TABLE
@@ -177,7 +177,7 @@ def open_baseline(out: str, policy: Policy) -> RunStore:
     return store
 
 
-def _shown_choices(choices: Sequence[TierChoice]) -> str:
+def _shown_choices(choices: Sequence[TierOfCases]) -> str:
     return ", ".join(map(str, choices)) or "all"
 
 

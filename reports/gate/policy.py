@@ -26,7 +26,7 @@ from reports.case_patterns import (
     matches,
 )
 from reports.gate.canonical_json import digest_of
-from reports.run_store.record import Examples, Seed, TierChoice
+from reports.run_store.record import Examples, Seed, TierOfCases
 from specs.errors import CastigateError
 from specs.loader import documents
 from specs.model.document import Identifier, Text
@@ -136,10 +136,10 @@ class Policy:
         return "full" if "full" in tiers else "quick"
 
     @cached_property
-    def choices(self) -> tuple[TierChoice, ...]:
+    def choices(self) -> tuple[TierOfCases, ...]:
         """Which cases are asked at which tier; empty if all are, at the policy's own."""
         return tuple(
-            TierChoice(match=tuple(each.match), tier=each.tier or self.entry.tier)
+            TierOfCases(match=tuple(each.match), tier=each.tier or self.entry.tier)
             for each in self.entry.cases
         )
 

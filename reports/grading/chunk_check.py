@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.grading import chunk_check, failure_runs, staircase_grades
 from reports.grading.chunk_table import ANYTHING, CODE, NEEDS_GRADING, RANGES, ROW, Table
-from reports.grading.failure_runs import Gather
-from reports.grading.staircase_grades import CompareWithSteps
 
 Moving = NDArray[Any] | None
 """Inputs that a pass over their answers advances to the next ones; None if there are none."""
@@ -149,49 +143,3 @@ def _repeats_row(table: Table, row: int, inside: int, answers: NDArray[Any]) -> 
     if not (~cares).any():
         return not (body != expected).any()
     return not ((body ^ expected) & cares).any()
-
-
-@dataclass(frozen=True)
-class ChunkComparison:
-    """How a chunk is checked as a whole, compared input by input, and gathered into runs."""
-
-    name: str
-    check_of: Callable[[Table], ChunkCheck]
-    is_uniform: Callable[[NDArray[Any], Moving, int], bool]
-    """Whether all answers of an array are the same; like a ``ChunkCheck`` it advances inputs."""
-    exceed: Callable[[NDArray[Any], int], bool]
-    """Whether any answer of an array has a bit beyond a format's mask."""
-    compare_with_steps: CompareWithSteps
-    gather: Gather
-    checksum_of_row: Callable[[int, int, int], int]
-
-
-@cache
-def chunk_comparison(compiled: bool) -> ChunkComparison:
-    """Return the steps compiled by numba, or numpy's."""
-    if not compiled:
-        return ChunkComparison(
-            "numpy",
-            chunk_check.check_of,
-            chunk_check.is_uniform,
-            chunk_check.exceed,
-            staircase_grades.compare_with_steps,
-            failure_runs.gather,
-            failure_runs.checksum_of_row,
-        )
-    from reports.grading import chunk_check_numba, failure_runs_numba, staircase_grades_numba
-
-    return ChunkComparison(
-        "numba",
-        chunk_check_numba.check_of,
-        chunk_check_numba.is_uniform,
-        chunk_check_numba.exceed,
-        staircase_grades_numba.compare_with_steps,
-        failure_runs_numba.gather,
-        failure_runs_numba.checksum_of_row,
-    )
-
-
-def fastest_comparison() -> ChunkComparison:
-    """Return the compiled steps where numba is installed, else numpy's."""
-    return chunk_comparison(find_spec("numba") is not None)

@@ -14,7 +14,7 @@ from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.failure_runs import Gather, Runs, gather
-from reports.grading.grades import ALLOWED, Grades, Key, rule_groups
+from reports.grading.grades import ALLOWED, Grades, RuleKey, rule_groups
 from reports.problems import Datum, WrongValues
 from specs.branches import Ruling
 from specs.formats import Format
@@ -24,7 +24,7 @@ from specs.formats import Format
 class Failures:
     """The answers that break one rule at one level, and the simplest of their inputs."""
 
-    key: Key
+    key: RuleKey
     count: int
     runs: Runs
     smallest: Datum
@@ -74,7 +74,7 @@ class FailureTally:
 
     def __init__(self, rules: Ruling) -> None:
         self._rules = rules
-        self._parts: dict[Key, list[tuple[int, Failures]]] = {}
+        self._parts: dict[RuleKey, list[tuple[int, Failures]]] = {}
         """Per key, joined parts: their sizes are falling powers of two, so that joining many parts
         copies each run only a few times."""
 

@@ -22,7 +22,7 @@ Grades = NDArray[np.uint8]
 BLOCK = 1 << 16
 """Answers that are looked up at a time, so that the indices stay in a core's cache."""
 
-Key = tuple[str, str, str]
+RuleKey = tuple[str, str, str]
 """A rule, its clause, and the level at which it is broken."""
 
 
@@ -30,7 +30,7 @@ Key = tuple[str, str, str]
 class RuleGroups:
     """The keys under which a ruling's wrong answers are gathered, required levels first."""
 
-    keys: tuple[Key, ...]
+    keys: tuple[RuleKey, ...]
     _group_of: NDArray[np.uint8]
 
     def of(self, grades: Grades, branch_indices: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -52,7 +52,7 @@ class BackendRecord(StrictModel):
     version: str
 
 
-class TierChoice(StrictModel):
+class TierOfCases(StrictModel):
     """Patterns of case ids, and the tier at which their cases are asked."""
 
     match: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -97,9 +97,9 @@ class Selection(StrictModel):
     documents: tuple[str, ...] = ()
     source: Dtypes = ()
     target: Dtypes = ()
-    choices: tuple[TierChoice, ...] = ()
+    choices: tuple[TierOfCases, ...] = ()
 
-    def choice(self, case: str) -> TierChoice | None:
+    def choice(self, case: str) -> TierOfCases | None:
         """Return the first choice that matches a case id."""
         return next((each for each in self.choices if any_matches(each.match, case)), None)
 

@@ -16,7 +16,7 @@ import pytest
 from conformance.driver import BackendJudge
 from conformance.judging.subject import Settings
 from oracles.adapters.jax import DTYPES, OPERATIONS, VARIANTS, Jax
-from oracles.adapters.scripted import Operation
+from oracles.adapters.scripted import ScriptedOperation
 from oracles.adapters.stablehlo import Shape
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
@@ -179,7 +179,7 @@ class TestPrograms:
     ) -> None:
         plain = folded.function_text
 
-        def hidden(operation: Operation, case: Case, x: str) -> str:
+        def hidden(operation: ScriptedOperation, case: Case, x: str) -> str:
             return str(plain(operation, case, f"jax.lax.optimization_barrier({x})"))
 
         monkeypatch.setattr(folded, "function_text", hidden)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from oracles.adapters.paddle import VARIANTS
-from oracles.adapters.paddle_tensors import Tensors
-from oracles.adapters.scripted import Steps
+from oracles.adapters.paddle_tensors import PaddleTensors
+from oracles.adapters.scripted import Statements
 from oracles.protocol import Unsupported, WithBitcast, WithCall
 from specs.formats import format_named
 from tests.adapters.common import bits_of, compared, onnx_case, some_patterns, view_case
@@ -48,7 +48,7 @@ class TestTensors:
         assert answer.tolist() == [1, 2]
 
     def test_a_tensor_of_another_dtype_is_not_read(self, eager: Any) -> None:
-        tensors: Tensors = eager._tensors
+        tensors: PaddleTensors = eager._tensors
         x = tensors.tensor("uint16", bits_of("uint16", [1]))
         assert tensors.name(x) == "uint16"
         with pytest.raises(TypeError, match=r"^asked for bfloat16, got"):
@@ -95,9 +95,9 @@ class TestPrograms:
         assert compared(eager, executor, "int8", "int16") == ("conforms", "")
         steps = executor.steps
 
-        def doubled(*asked: Any) -> Steps:
+        def doubled(*asked: Any) -> Statements:
             right = steps(*asked)
-            return Steps(right.each + "y = y + y\n", right.once)
+            return Statements(right.each + "y = y + y\n", right.once)
 
         monkeypatch.setattr(executor, "steps", doubled)
         executor.made.cache_clear()

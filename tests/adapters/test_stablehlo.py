@@ -18,7 +18,7 @@ from oracles.adapters.stablehlo import (
     program,
     widths_of,
 )
-from oracles.adapters.stablehlo_interpreter import Program
+from oracles.adapters.stablehlo_interpreter import HloProgram
 from oracles.protocol import Unsupported
 from reports.findings.issue_text import requirements_of
 from specs.cases import Case
@@ -94,28 +94,28 @@ def test_every_number_is_an_element_type() -> None:
 
 class TestInterpretedPrograms:
     def test_what_numpy_reads_is_returned_as_it_is(self) -> None:
-        assert Program("convert", "float32", "float16", (3,)).text() == (
+        assert HloProgram("convert", "float32", "float16", (3,)).text() == (
             "func.func @main(%x: tensor<3xf32>) -> (tensor<3xf16>) {\n"
             "  %y = stablehlo.convert %x : (tensor<3xf32>) -> tensor<3xf16>\n"
             "  return %y : tensor<3xf16> }"
         )
 
     def test_other_types_are_read_as_unsigned_integers(self) -> None:
-        lines = Program("convert", "float32", "bfloat16", (3,)).text().splitlines()
+        lines = HloProgram("convert", "float32", "bfloat16", (3,)).text().splitlines()
         assert lines[2:] == [
             "  %0 = stablehlo.bitcast_convert %y : (tensor<3xbf16>) -> tensor<3xui16>",
             "  return %0 : tensor<3xui16> }",
         ]
 
     def test_codes_of_less_than_a_byte_are_read_bit_by_bit(self) -> None:
-        lines = Program(None, "float6e2m3", "float6e2m3", ()).text().splitlines()
+        lines = HloProgram(None, "float6e2m3", "float6e2m3", ()).text().splitlines()
         assert lines[1:] == [
             "  %0 = stablehlo.bitcast_convert %x : (tensor<f6E2M3FN>) -> tensor<6xi1>",
             "  return %0 : tensor<6xi1> }",
         ]
 
     def test_a_complex_number_is_read_in_two_parts(self) -> None:
-        lines = Program("bitcast_convert", "complex128", "complex64", (2,)).text().splitlines()
+        lines = HloProgram("bitcast_convert", "complex128", "complex64", (2,)).text().splitlines()
         assert lines[2:] == [
             "  %0 = stablehlo.real %y : (tensor<2x2xcomplex<f32>>) -> tensor<2x2xf32>",
             "  %1 = stablehlo.imag %y : (tensor<2x2xcomplex<f32>>) -> tensor<2x2xf32>",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oracles.adapters.scripted import Steps
+from oracles.adapters.scripted import Statements
 from oracles.adapters.tensorflow import DTYPES, VARIANTS
 from oracles.protocol import Unsupported
 from specs.cases import Case
@@ -264,10 +264,10 @@ class TestFolding:
         assert compared(*pair, "int8", "int16") == ("conforms", "")
         real = pair[1].steps
 
-        def inverting(*asked: Any) -> Steps:
+        def inverting(*asked: Any) -> Statements:
             steps = real(*asked)
             once = steps.once.replace("tf.cast(", "tf.bitwise.invert(tf.cast(")
-            return Steps(steps.each, once.replace('"int16")', '"int16"))'))
+            return Statements(steps.each, once.replace('"int16")', '"int16"))'))
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(pair[1], "steps", inverting)

@@ -12,7 +12,7 @@ from oracles.adapters.node import Node
 from oracles.adapters.wasm_modules import (
     LOW_PARTS,
     TYPES,
-    Operation,
+    Conversion,
     TrapError,
     copy_operation,
 )
@@ -84,7 +84,7 @@ def test_demotion(oracle: Any, value: float, result: int) -> None:
 def test_the_bits_above_a_low_part_are_not_its_sign() -> None:
     for source, bits in LOW_PARTS.items():
         for target in TYPES.keys() - {"float32", "float64"}:
-            constant, _, name = Operation(source, target, "x").instructions
+            constant, _, name = Conversion(source, target, "x").instructions
             above = int(constant.split()[1], 16)
             assert above
             assert above % (1 << bits) == 0
@@ -289,5 +289,5 @@ def test_the_modules_are_valid_in_both_formats() -> None:
     engine = wasmtime.Engine()
     for dtype in (*TYPES, *LOW_PARTS):
         wasmtime.Module.validate(engine, copy_operation(dtype).binary)
-    operation = Operation("float32", "uint64", "i64.trunc_f32_u")
+    operation = Conversion("float32", "uint64", "i64.trunc_f32_u")
     assert wasmtime.wat2wasm(operation.text) == bytearray(operation.function)

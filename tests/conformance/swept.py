@@ -17,7 +17,7 @@ from conformance.sweep.engine import sweep
 from oracles.reference import expect_by_kernels
 from oracles.reference.sweep_inputs import Dense, InputSequence
 from oracles.registry import Backend
-from reports.grading.chunk_check import chunk_comparison, fastest_comparison
+from reports.grading.chunk_comparison import chunk_comparison, fastest_comparison
 from reports.judgement import Judgement
 from specs.cases import Case
 from specs.formats import format_named

@@ -18,7 +18,7 @@ from oracles.adapters.torch import Torch
 from oracles.protocol import Unsupported
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
-from reports.grading.chunk_check import fastest_comparison
+from reports.grading.chunk_comparison import fastest_comparison
 from reports.judgement import Judgement
 from specs.cases import Case
 from specs.selection import case_named

@@ -9,7 +9,7 @@ import numpy as np
 from conformance.driver import BackendJudge
 from conformance.families.reference import Reference
 from conformance.judging.subject import Settings
-from conformance.pytest_plugin.failures import Failures
+from conformance.pytest_plugin.failures import FailureFolder
 from oracles.protocol import Bits
 from oracles.registry import Backend
 from reports.findings.find import find_findings
@@ -30,7 +30,7 @@ class GivesOne(Reference):
 
 def test_findings_are_those_of_all_failures_whoever_stored_them(tmp_path: Path) -> None:
     judge = BackendJudge(Backend("wrong", GivesOne()), {}, Settings())
-    one, other = Failures(tmp_path), Failures(tmp_path)
+    one, other = FailureFolder(tmp_path), FailureFolder(tmp_path)
     for failures, name in zip((one, other), CASES, strict=True):
         failures.add(judge.judge(case_named(name)))
     failures.add(judge.judge(case_named("onnx-cast:25/float16/int8")))
@@ -44,7 +44,7 @@ def test_findings_are_those_of_all_failures_whoever_stored_them(tmp_path: Path) 
 
 def test_a_judgement_that_is_stored_stays_as_it_is(tmp_path: Path) -> None:
     judge = BackendJudge(Backend("wrong", GivesOne()), {}, Settings())
-    failures, judgement = Failures(tmp_path), judge.judge(case_named(CASES[0]))
+    failures, judgement = FailureFolder(tmp_path), judge.judge(case_named(CASES[0]))
     failures.add(judgement)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     failures.add(judgement)

@@ -13,7 +13,7 @@ from conformance.judging.subject import Settings
 from conformance.sweep.engine import sweep
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
-from reports.grading.chunk_check import fastest_comparison
+from reports.grading.chunk_comparison import fastest_comparison
 from reports.judgement import Judgement
 from specs.cases import Case
 from specs.selection import case_named

@@ -16,7 +16,7 @@ import pytest
 
 from conformance.driver import BackendJudge
 from conformance.judging.subject import Settings
-from conformance.pytest_plugin.judging import Key, PooledJudging
+from conformance.pytest_plugin.judging import CaseKey, PooledJudging
 from conformance.pytest_plugin.plugin import MAX_JOBS
 from conformance.running.plan import quick_tasks
 from conformance.running.process_pool import BackendWorker, ProcessPool
@@ -53,7 +53,7 @@ def pooled(backends: list[str], cases: list[Case], jobs: int = 1) -> Iterator[Po
         judging.close()
 
 
-def keys_of(judging: PooledJudging, backend: str) -> list[Key]:
+def keys_of(judging: PooledJudging, backend: str) -> list[CaseKey]:
     """All cases and checks of a backend, in the order of pytest's items."""
     return [
         (backend, name)
@@ -62,7 +62,7 @@ def keys_of(judging: PooledJudging, backend: str) -> list[Key]:
     ]
 
 
-def record_of(judging: PooledJudging, key: Key) -> dict[str, Any]:
+def record_of(judging: PooledJudging, key: CaseKey) -> dict[str, Any]:
     return count_record(*judging.judgement(key))
 
 

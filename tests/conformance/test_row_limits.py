@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.families.cast.shapes import Judged, across
+from conformance.families.cast.shapes import WorstAnswers, across
 from conformance.families.reference import Reference
 from oracles.backend.requests import Cast, CastBatch
 from oracles.protocol import Unsupported
@@ -141,7 +141,7 @@ def test_wide_elements_of_calls_are_compared_too() -> None:
     rules, inputs = ruling(case), np.arange(INPUTS, dtype=np.uint8)
     answer = RIGHT.cast(case, inputs)
     expected = Expectations(independent=False).of(rules, inputs)
-    one_row = Judged(answer, grade_answers(rules, inputs, expected, answer))
+    one_row = WorstAnswers(answer, grade_answers(rules, inputs, expected, answer))
 
     def imaginary(case: Case, call: Call, members: Any) -> Any:
         returned = RIGHT.call(case, call, members)

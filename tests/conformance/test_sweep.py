@@ -16,9 +16,10 @@ from conformance.sweep import engine
 from conformance.sweep.engine import MOST_WAITING
 from conformance.sweep.plan import completed, joined
 from oracles.reference import expect_by_kernels
-from oracles.reference.sweep_inputs import Sample, Steps
+from oracles.reference.sweep_inputs import Sample, StepPatterns
 from reports.grading.allowed_answers import grade_answers
-from reports.grading.chunk_check import ChunkCheck, fastest_comparison
+from reports.grading.chunk_check import ChunkCheck
+from reports.grading.chunk_comparison import fastest_comparison
 from reports.grading.divergences import simplest_between, simplicity
 from reports.grading.failure_runs import gather, no_runs
 from reports.judgement import NEXT_SCRIPT, Judgement
@@ -147,7 +148,7 @@ def test_counts_are_exact_on_the_steps_of_a_64_bit_source(
     pair: str, oracle_class: type[Planted]
 ) -> None:
     names = names_of(pair)
-    chosen = Steps(rulings_of(pair))
+    chosen = StepPatterns(rulings_of(pair))
     inputs = np.zeros(chosen.size, np.uint64)
     chosen.fill(inputs, 0)
     oracle = oracle_class(names[0], at_random(11))
@@ -159,7 +160,7 @@ def test_counts_are_exact_on_the_steps_of_a_64_bit_source(
 CUTS = {
     "dense": ("float32/float16", DENSE, *RANGES["float32/float16"]),
     "int8": ("float32/int8", DENSE, *RANGES["float32/int8"]),
-    "steps": ("uint64/bfloat16", Steps(rulings_of("uint64/bfloat16")), 100, 15_000),
+    "steps": ("uint64/bfloat16", StepPatterns(rulings_of("uint64/bfloat16")), 100, 15_000),
     "sample": ("float64/float16", Sample(format_named("float64"), (1, 2), 1 << 14), 0, 1 << 14),
 }
 

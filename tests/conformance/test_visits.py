@@ -22,7 +22,7 @@ from oracles.reference.sweep_inputs import (
     Dense,
     InputSequence,
     Sample,
-    Steps,
+    StepPatterns,
     input_sequence,
     sequence_kinds,
 )
@@ -44,8 +44,8 @@ def rulings_of(pair: str) -> list[Ruling]:
     ]
 
 
-def steps_of(pair: str) -> Steps:
-    return Steps(rulings_of(pair))
+def steps_of(pair: str) -> StepPatterns:
+    return StepPatterns(rulings_of(pair))
 
 
 def filled(chosen: InputSequence, at: int, size: int) -> NDArray[np.uint64]:
@@ -103,7 +103,7 @@ def test_what_is_filled_is_in_the_sources_storage() -> None:
     assert buffer.tolist() == [(1 << 32) - 3, (1 << 32) - 2, (1 << 32) - 1]
 
 
-def visited(chosen: Steps, lo: int, hi: int) -> list[int]:
+def visited(chosen: StepPatterns, lo: int, hi: int) -> list[int]:
     """The inputs of a visit from ``lo`` to before ``hi``."""
     begin, end = (
         bisect_left(range(chosen.size), edge, key=lambda at: int(filled(chosen, at, 1)[0]))
@@ -174,7 +174,7 @@ def test_of_too_many_steps_those_at_both_ends_are_visited(monkeypatch: pytest.Mo
     kept = 1 << 10
     monkeypatch.setattr(sweep_inputs, "END_PERIODS", kept)
     rules = next(rules for rules in rulings_of("int64/float64") if not rules.open_branches)
-    chosen = Steps([rules])
+    chosen = StepPatterns([rules])
     part = next(part for part in stretches(rules.source, rules.target) if part.first == 1 << 61)
     found = visited(chosen, part.first, part.last + 1)
     assert (found[0], found[-1]) == (part.first, part.last)
@@ -221,5 +221,5 @@ def test_ways_of_visiting() -> None:
     assert input_sequence("dense", float32, float64, [], 0) == Dense(1 << 32)
     assert input_sequence("sample", float64, float32, [], 0).size == 1 << 30
     assert isinstance(
-        input_sequence("steps", float64, float32, rulings_of("float64/float32"), 0), Steps
+        input_sequence("steps", float64, float32, rulings_of("float64/float32"), 0), StepPatterns
     )

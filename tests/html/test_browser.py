@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from conformance.extras import WITH_PAGE, pages_of
-from conformance.extras.containers.findings import Example, Finding
+from conformance.extras.containers.findings import ChangedTensor, PartyFault
 from conformance.extras.containers.results import (
     CHANGED,
     IDENTICAL,
@@ -60,7 +60,7 @@ pytestmark = [
 
 def plant_containers(run: str) -> None:
     """Store a survey of containers with a run: each outcome once, and what changes."""
-    example = Example(
+    example = ChangedTensor(
         dtype="bfloat16",
         writer="numpy",
         reader="text",
@@ -72,7 +72,7 @@ def plant_containers(run: str) -> None:
         read_patterns=(),
         script="import numpy as np\nprint(np.arange(8, dtype=np.int16)[::2].tobytes().hex())\n",
     )
-    finding = Finding(
+    finding = PartyFault(
         container="npy",
         fault="the dtype becomes V2",
         party="numpy",

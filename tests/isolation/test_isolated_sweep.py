@@ -19,7 +19,7 @@ from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend, load_backend
-from reports.grading.chunk_check import fastest_comparison
+from reports.grading.chunk_comparison import fastest_comparison
 from reports.judgement import Judgement
 from specs.errors import CastigateError
 from specs.selection import case_named

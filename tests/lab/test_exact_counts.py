@@ -19,7 +19,7 @@ from conformance.sweep.plan import completed, joined
 from lab import exact_counts
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
-from reports.grading.chunk_check import fastest_comparison
+from reports.grading.chunk_comparison import fastest_comparison
 from reports.judgement import Judgement
 from reports.run_store.record import BackendRecord, Selection
 from reports.run_store.store import RunStore, create

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from oracles.reference import expect_by_kernels
 from oracles.reference.staircase import STEP, Step
 from reports.grading.allowed_answers import grade_answers
-from reports.grading.chunk_check import chunk_comparison, fastest_comparison
 from reports.grading.chunk_check_torch import DeviceCheck
+from reports.grading.chunk_comparison import chunk_comparison, fastest_comparison
 from reports.grading.chunk_table import (
     ANYTHING,
     CODE,
@@ -285,5 +285,5 @@ def test_chunks_are_compared_by_numba_where_it_is_installed(
     assert (numpy.name, numba.name) == ("numpy", "numba")
     assert numba.gather.__module__.endswith("_numba")
     assert fastest_comparison() == numba
-    monkeypatch.setattr("reports.grading.chunk_check.find_spec", lambda name: None)
+    monkeypatch.setattr("reports.grading.chunk_comparison.find_spec", lambda name: None)
     assert fastest_comparison() == numpy

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from reports.grading import failure_runs
-from reports.grading.chunk_check import chunk_comparison
+from reports.grading.chunk_comparison import chunk_comparison
 from reports.grading.failure_runs import Runs, gather, no_runs
 
 GradedAnswers = tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]

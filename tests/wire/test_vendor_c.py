@@ -17,7 +17,7 @@ from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
-from reports.grading.chunk_check import fastest_comparison
+from reports.grading.chunk_comparison import fastest_comparison
 from reports.judgement import Judgement
 from specs.selection import case_named, select
 from tests.wire.conftest import SOURCE, BuildVendor

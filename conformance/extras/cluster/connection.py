@@ -26,7 +26,7 @@ SECONDS_TO_ANSWER = 60.0
 """Seconds after which a scheduler that does not answer is lost."""
 
 
-class LostError(Exception):
+class LostCallError(Exception):
     """The answer to a call that Dask could not finish."""
 
 
@@ -109,10 +109,10 @@ class Cluster:
             answer = pickle.loads(future.result())
         except Exception as error:
             has_castigate = "deserialization of the task graph" not in str(error)
-            answer = LostError(LOST) if has_castigate else error
+            answer = LostCallError(LOST) if has_castigate else error
         except BaseException:
             # A future that is cancelled raises an error of asyncio, which is no Exception.
-            answer = LostError(LOST)
+            answer = LostCallError(LOST)
         self._answers.put((job, worker, future, answer))
 
     def answer(self) -> tuple[Job, str, Any] | None:

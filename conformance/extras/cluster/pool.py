@@ -20,7 +20,7 @@ from itertools import product
 from time import monotonic
 from typing import Any
 
-from conformance.extras.cluster.connection import SECONDS_BETWEEN_LOOKS, Cluster, Job, LostError
+from conformance.extras.cluster.connection import SECONDS_BETWEEN_LOOKS, Cluster, Job, LostCallError
 from conformance.running.plan import Task
 from conformance.running.progress import ProgressReporter
 from conformance.running.task_pool import Keep, Listener, Setup
@@ -172,7 +172,7 @@ class DaskPool:
             self._judge(worker, answer)
         elif isinstance(answer, CastigateError):
             raise CastigateError(f"worker {worker}: {answer}; {RESUME_ADVICE}")
-        elif isinstance(answer, LostError):
+        elif isinstance(answer, LostCallError):
             self._cluster.workers()
             self._lose(job, worker, left, waiting)
         elif isinstance(answer, BaseException):

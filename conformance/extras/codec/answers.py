@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from conformance.extras.codec.c_program import WrongSignatureError, build, check_widths, symbol_hint
 from conformance.extras.codec.process import (
+    Advance,
     CodecFailedError,
     CodecProcess,
     ManyRunsError,
     NotOpenedError,
-    Progress,
-    Words,
+    Words32,
     python_command,
     seconds_of_children,
 )
@@ -62,7 +62,7 @@ PREFIX = 1 << 16
 
 
 @dataclass(frozen=True)
-class Answers:
+class CodecAnswers:
     """The answers of a codec.
 
     If ``is_whole``, all inputs were asked, and ``inputs`` are the first ones of consecutive inputs
@@ -107,8 +107,8 @@ def ask_all(
     seconds: float,
     jobs: int,
     folder: Path,
-    progress: Callable[[int], Progress],
-) -> Answers:
+    progress: Callable[[int], Advance],
+) -> CodecAnswers:
     """Ask a codec all inputs, or as many as there is time for; raise CastigateError if it fails.
 
     ``progress`` is called with the number of inputs once it is known.
@@ -128,8 +128,8 @@ def _ask_all(
     seconds: float,
     jobs: int,
     folder: Path,
-    progress: Callable[[int], Progress],
-) -> Answers:
+    progress: Callable[[int], Advance],
+) -> CodecAnswers:
     codec = _ready(target, rules, signature, seconds, folder)
     begin, used = monotonic(), seconds_of_children()
     total = 1 << rules.source.bits
@@ -156,7 +156,7 @@ def _ask_all(
             asked = inputs.size
     source, answer = rules.source, rules.target
     _check_codes(target, rules, inputs, answers)
-    return Answers(
+    return CodecAnswers(
         codec.called,
         inputs.astype(source.storage),
         answers.astype(answer.storage),
@@ -234,7 +234,7 @@ def _first_compiled(target: CodecTarget, rules: Ruling, ways: list[Callable[[], 
     )
 
 
-def _probes(rules: Ruling) -> Words:
+def _probes(rules: Ruling) -> Words32:
     """Inputs on which signatures are tried."""
     count = 1 << rules.source.bits
     if rules.source.bits <= EXHAUSTIVE_BITS:
@@ -278,7 +278,7 @@ def _ways(
         yield way
 
 
-def _share_right(rules: Ruling, inputs: Words, answers: Words) -> float:
+def _share_right(rules: Ruling, inputs: Words32, answers: Words32) -> float:
     stairs = staircase(rules)
     grades, _ = grade_by_staircase(stairs, inputs.astype(rules.source.storage), answers)
     return float((grades == ALLOWED).mean())
@@ -302,7 +302,7 @@ def _too_slow(codec: _Ready, rules: Ruling, jobs: int) -> tuple[str, float]:
     )
 
 
-def _sample(rules: Ruling, pace: float) -> tuple[Words, int]:
+def _sample(rules: Ruling, pace: float) -> tuple[Words32, int]:
     """Return inputs for a codec too slow for a sweep, and how many of them are drawn at random."""
     source, target = rules.source, rules.target
     most = max(PROBES, min(MOST_SAMPLED, int(SAMPLE_SECONDS / pace)))
@@ -319,7 +319,7 @@ def _sample(rules: Ruling, pace: float) -> tuple[Words, int]:
 
 
 def _check_steady(
-    target: CodecTarget, rules: Ruling, codec: _Ready, inputs: Words, answers: Words
+    target: CodecTarget, rules: Ruling, codec: _Ready, inputs: Words32, answers: Words32
 ) -> None:
     """Ask the first inputs of some runs again, one by one; raise CastigateError if one differs."""
     some = slice(None, None, max(1, inputs.size // MEASURED))
@@ -335,7 +335,7 @@ def _check_steady(
         )
 
 
-def _check_codes(target: CodecTarget, rules: Ruling, inputs: Words, answers: Words) -> None:
+def _check_codes(target: CodecTarget, rules: Ruling, inputs: Words32, answers: Words32) -> None:
     """Raise CastigateError for an answer with bits that its format does not have."""
     beyond = np.flatnonzero(answers > rules.target.mask)
     if beyond.size:

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from conformance.commands.options import JobsOption
-from conformance.extras.codec.answers import Answers, ask_all
+from conformance.extras.codec.answers import CodecAnswers, ask_all
 from conformance.extras.codec.judging import JudgedCodec, judge_codec
 from conformance.extras.codec.kept_test import write_kept_test
 from conformance.extras.codec.target import CodecTarget, codec_case, target_named
@@ -142,7 +142,7 @@ def codec_command(
 
 
 def report_lines(
-    codec: CodecTarget, case: Case, answers: Answers, judged: JudgedCodec
+    codec: CodecTarget, case: Case, answers: CodecAnswers, judged: JudgedCodec
 ) -> Iterator[str]:
     """Yield what was asked, what is left open, and each finding with its smallest input."""
     modes = "".join(f", {name} {value}" for name, value in case.modes)
@@ -167,7 +167,7 @@ def report_lines(
         yield f"    {each.name}: {inputs}; {example_words(each)}"
 
 
-def sample_words(answers: Answers) -> str:
+def sample_words(answers: CodecAnswers) -> str:
     """Which inputs were sampled, and how rare a fault can be that the sample misses."""
     one_of = max(1, int(answers.drawn / -math.log(1 - LIKELY)))
     return (
@@ -176,7 +176,9 @@ def sample_words(answers: Answers) -> str:
     )
 
 
-def record(codec: CodecTarget, case: Case, answers: Answers, judged: JudgedCodec) -> dict[str, Any]:
+def record(
+    codec: CodecTarget, case: Case, answers: CodecAnswers, judged: JudgedCodec
+) -> dict[str, Any]:
     """The result as data for JSON."""
     return {
         "target": codec.text,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.extras.codec.answers import Answers
+from conformance.extras.codec.answers import CodecAnswers
 from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference.breakpoints import distinct
 from oracles.reference.expect_by_staircase import branch_indices_of, open_inputs
@@ -45,7 +45,7 @@ class JudgedCodec:
     open_classes: tuple[str, ...]
 
 
-def judge_codec(case: Case, answers: Answers) -> JudgedCodec:
+def judge_codec(case: Case, answers: CodecAnswers) -> JudgedCodec:
     """Judge a codec's answers, and find the causes of the wrong ones."""
     rules = ruling(case)
     stairs = staircase(rules)
@@ -81,7 +81,7 @@ def open_classes(rules: Ruling) -> tuple[str, ...]:
     return tuple(rules.branches[index].input_class for index in rules.open_branches)
 
 
-def _asked(rules: Ruling, answers: Answers, problems: list[WrongValues]) -> NDArray[Any]:
+def _asked(rules: Ruling, answers: CodecAnswers, problems: list[WrongValues]) -> NDArray[Any]:
     """The inputs by which causes are found: quick ones, and the ends of runs of wrong answers."""
     source = rules.source
     if not answers.is_whole:
@@ -108,7 +108,7 @@ def step_starts(stairs: Staircase) -> NDArray[np.uint64]:
     return np.concatenate(parts)
 
 
-def _wrong_runs(stairs: Staircase, answers: Answers) -> Iterator[WrongValues]:
+def _wrong_runs(stairs: Staircase, answers: CodecAnswers) -> Iterator[WrongValues]:
     """Yield the wrong values of each broken rule, over all inputs of the source."""
     rules = stairs.ruling
     firsts = distinct(np.concatenate([step_starts(stairs), answers.inputs.astype(np.uint64)]))
@@ -182,7 +182,7 @@ def _keys(rules: Ruling, codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return keys
 
 
-def _wrong_samples(stairs: Staircase, answers: Answers) -> Iterator[WrongValues]:
+def _wrong_samples(stairs: Staircase, answers: CodecAnswers) -> Iterator[WrongValues]:
     """Yield the wrong values of each broken rule, over the inputs that were asked."""
     grades, branches = grade_by_staircase(stairs, answers.inputs, answers.codes)
     for each, _ in find_failures(stairs.ruling, answers.inputs, branches, answers.codes, grades):

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.extras.codec.answers import Answers
+from conformance.extras.codec.answers import CodecAnswers
 from conformance.extras.codec.judging import step_starts
 from conformance.extras.codec.python_worker import asks_one_by_one
 from conformance.extras.codec.target import CodecTarget, Signature, is_floating
@@ -35,7 +35,7 @@ STRIDE = 4099
 UNPACK = 'zlib.decompress(base64.b85decode(TABLE.replace("\\n", "")))'
 
 
-def write_kept_test(path: Path, target: CodecTarget, case: Case, answers: Answers) -> None:
+def write_kept_test(path: Path, target: CodecTarget, case: Case, answers: CodecAnswers) -> None:
     """Write the test to a file; raise CastigateError if that is not possible."""
     if not path.name.startswith("test_") or path.suffix != ".py":
         raise CastigateError(f"--keep {path}: pytest looks for files named test_….py")
@@ -46,7 +46,7 @@ def write_kept_test(path: Path, target: CodecTarget, case: Case, answers: Answer
         raise CastigateError(f"--keep {path} cannot be written: {error.strerror}") from None
 
 
-def kept_test(path: Path, target: CodecTarget, case: Case, answers: Answers) -> str:
+def kept_test(path: Path, target: CodecTarget, case: Case, answers: CodecAnswers) -> str:
     """The text of the test for a file at ``path``, from which the codec's path is relative."""
     rules = ruling(case)
     text = packed(allowed_pieces(rules))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from specs.errors import CastigateError
 from specs.plain_text import plain_line
 
-Words = NDArray[np.uint32]
+Words32 = NDArray[np.uint32]
 NOT_OPENED, MANY_RUNS, RAISED = 3, 4, 6
 """Exit codes of the programs that ask: see ``driver.c`` and ``python_worker.py``."""
 STARTING = (1 << 64) - 1
@@ -33,7 +33,7 @@ POLL = 0.02
 LONGEST = 200
 WHOLE = 1 << 62
 """The step with which each call gets as many inputs as the block allows."""
-Progress = Callable[[int], None]
+Advance = Callable[[int], None]
 
 
 class CodecFailedError(CastigateError):
@@ -64,7 +64,7 @@ class CodecProcess:
     seconds: float
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
-    def answers(self, inputs: Words, step: int = WHOLE) -> tuple[Words, float]:
+    def answers(self, inputs: Words32, step: int = WHOLE) -> tuple[Words32, float]:
         """The answers to some inputs, and the seconds that the codec took for them.
 
         If the codec fails, it is asked again one by one, to name the input.
@@ -83,8 +83,8 @@ class CodecProcess:
         raise CodecFailedError(error_among(near), int(near[0]), has_input=False)
 
     def sweep(
-        self, count: int, parts: int, most: int, jobs: int, progress: Progress
-    ) -> tuple[Words, Words]:
+        self, count: int, parts: int, most: int, jobs: int, progress: Advance
+    ) -> tuple[Words32, Words32]:
         """The runs of the answers to the inputs from 0 on: their first inputs, and the answers.
 
         Raises ManyRunsError if a part has more than ``most`` of them.
@@ -92,7 +92,7 @@ class CodecProcess:
         size, stop = -(-count // parts), Event()
         ranges = [(first, min(size, count - first)) for first in range(0, count, size)]
 
-        def one(part: tuple[int, int]) -> Words:
+        def one(part: tuple[int, int]) -> Words32:
             try:
                 return self._sweep(*part, most, stop, progress)
             except BaseException:
@@ -132,7 +132,7 @@ class CodecProcess:
             f"{error.says}, but not when asked again", error.place, has_input=True
         )
 
-    def _list(self, inputs: Words, step: int) -> tuple[Words, float]:
+    def _list(self, inputs: Words32, step: int) -> tuple[Words32, float]:
         with TemporaryDirectory(prefix="castigate-") as folder:
             given, out = Path(folder) / "inputs", Path(folder) / "answers"
             given.write_bytes(inputs.astype(np.uint32).tobytes())
@@ -142,7 +142,7 @@ class CodecProcess:
             raise CastigateError(f"the codec ended its process after {answers.size:,} answers")
         return answers, seconds
 
-    def _sweep(self, first: int, count: int, most: int, stop: Event, progress: Progress) -> Words:
+    def _sweep(self, first: int, count: int, most: int, stop: Event, progress: Advance) -> Words32:
         with TemporaryDirectory(prefix="castigate-") as folder:
             out = Path(folder) / "answers"
             words = [str(first), str(count), str(most)]
@@ -157,7 +157,7 @@ class CodecProcess:
         words: Sequence[str],
         stop: Event,
         swept: tuple[int, int] = (0, 0),
-        progress: Progress = lambda inputs: None,
+        progress: Advance = lambda inputs: None,
     ) -> float:
         """Run the program until it ends or exceeds a time limit; return the codec's own seconds."""
         file = folder / "progress"
@@ -187,7 +187,7 @@ class CodecProcess:
         place: NDArray[np.uint64],
         stop: Event,
         swept: tuple[int, int],
-        progress: Progress,
+        progress: Advance,
     ) -> None:
         first, count = swept
         told, last, since = first, STARTING, monotonic()
@@ -209,7 +209,7 @@ class CodecProcess:
                 what = "did not return" if is_loaded else "was not loaded"
                 raise CodecFailedError(f"{what} within {limit:g} s", at if is_loaded else 0)
             if stop.is_set():
-                raise StoppedError
+                raise SweepStoppedError
 
     def _failure(self, code: int, place: int, said: str, *, is_loaded: bool) -> Exception:
         if code == MANY_RUNS:
@@ -227,7 +227,7 @@ class CodecProcess:
         return CodecFailedError(f"{what} with exit code {code}", place)
 
 
-class StoppedError(Exception):
+class SweepStoppedError(Exception):
     """Another part of the sweep has failed, so this one stops early."""
 
 
@@ -235,7 +235,7 @@ class NotOpenedError(CastigateError):
     """The program could not load the codec's function."""
 
 
-def error_among(inputs: Words) -> str:
+def error_among(inputs: Words32) -> str:
     """The message for inputs that make a codec fail together, but not one by one."""
     return (
         f"fails for the inputs 0x{int(inputs[0]):x} to 0x{int(inputs[-1]):x}, and for none of them"

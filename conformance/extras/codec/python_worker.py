@@ -32,7 +32,7 @@ FORM_WORDS = {
 FORMS = tuple(FORM_WORDS)
 """The forms in the order in which they are tried."""
 NOT_USED = "the module does not use torch"
-Ask = Callable[[NDArray[Any]], NDArray[Any]]
+Answers32 = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 class WrongTypeError(Exception):
@@ -68,7 +68,9 @@ def main() -> None:
     place[1] = process_time_ns() - begin
 
 
-def _asked(ask: Ask, blocks: Any, place: NDArray[np.uint64], first: int) -> Iterator[NDArray[Any]]:
+def _asked(
+    ask: Answers32, blocks: Any, place: NDArray[np.uint64], first: int
+) -> Iterator[NDArray[Any]]:
     """Yield the answers to one block after another; on an error, print the input and exit."""
     at = first
     for block in blocks:
@@ -85,7 +87,7 @@ def _asked(ask: Ask, blocks: Any, place: NDArray[np.uint64], first: int) -> Iter
         at += block.size
 
 
-def _guilty(ask: Ask, block: NDArray[Any]) -> int:
+def _guilty(ask: Answers32, block: NDArray[Any]) -> int:
     """The first input for which a function raises an error, found by bisecting the block."""
     while block.size > 1:
         half = block[: block.size // 2]
@@ -98,7 +100,13 @@ def _guilty(ask: Ask, block: NDArray[Any]) -> int:
 
 
 def _sweep(
-    ask: Ask, place: NDArray[np.uint64], storage: str, first: int, count: int, most: int, out: str
+    ask: Answers32,
+    place: NDArray[np.uint64],
+    storage: str,
+    first: int,
+    count: int,
+    most: int,
+    out: str,
 ) -> None:
     def blocks() -> Iterator[NDArray[Any]]:
         for at in range(first, first + count, BLOCK):
@@ -148,7 +156,7 @@ def _module_from(path: Path) -> ModuleType:
     return module
 
 
-def asker(form: str, codec: Callable[[Any], Any], source: Format, target: Format) -> Ask:
+def asker(form: str, codec: Callable[[Any], Any], source: Format, target: Format) -> Answers32:
     """Return a function that asks the codec for an array of patterns, in the form that it takes."""
     match form:
         case "numpy":

@@ -17,24 +17,24 @@ from specs.formats import Format, format_named
 OTHER = "other bits"
 
 
-class Explanation(NamedTuple):
+class ChangeNames(NamedTuple):
     """Possible changes of a tensor: each name explains the difference or, if mixed, part of it."""
 
     names: tuple[str, ...]
     is_mixed: bool = False
 
 
-def explained(dtype: str, written: Bits, read: Tensor, *, is_strided: bool) -> Explanation:
+def explained(dtype: str, written: Bits, read: Tensor, *, is_strided: bool) -> ChangeNames:
     """Explain how what was read differs from what was written; no names if it does not."""
     entry = format_named(dtype)
     if read.dtype != dtype:
         same = _same_bytes(entry, written, read)
         changes = "" if same else ", and the bits change"
-        return Explanation((f"the dtype becomes {read.dtype}{changes}",))
+        return ChangeNames((f"the dtype becomes {read.dtype}{changes}",))
     if read.bits.shape != written.shape:
-        return Explanation((_shape_fault(entry, written, read.bits),))
+        return ChangeNames((_shape_fault(entry, written, read.bits),))
     if np.array_equal(written, read.bits):
-        return Explanation(())
+        return ChangeNames(())
     row = np.ascontiguousarray(written).reshape(-1)
     found = np.ascontiguousarray(read.bits).reshape(-1)
     names = []
@@ -50,14 +50,14 @@ def explained(dtype: str, written: Bits, read: Tensor, *, is_strided: bool) -> E
     tests = _element_tests(entry, row[row != found], found[row != found])
     names += [name for name, holds in tests.items() if holds.all()]
     if names:
-        return Explanation(tuple(names))
+        return ChangeNames(tuple(names))
     parts = []
     left = np.ones(int((row != found).sum()), bool)
     for name, holds in tests.items():
         if (left & holds).any():
             parts.append(name)
             left &= ~holds
-    return Explanation((*parts, *([OTHER] if left.any() else [])), is_mixed=True)
+    return ChangeNames((*parts, *([OTHER] if left.any() else [])), is_mixed=True)
 
 
 def common_fault(found: Sequence[Sequence[str]]) -> str:
@@ -214,8 +214,8 @@ def _offset_ignored_backwards(entry: Format, row: Bits, written: Bits) -> Bits |
     return changed
 
 
-Change = Callable[[Format, Bits, Bits], Bits | None]
-CHANGES: Sequence[tuple[str, Change]] = (
+TensorChange = Callable[[Format, Bits, Bits], Bits | None]
+CHANGES: Sequence[tuple[str, TensorChange]] = (
     ("a last byte that is not full is lost", _tail_lost),
     ("the first element is taken from the high bits", _halves_swapped),
     ("elements lie in bytes of their own", _bytes_of_their_own),

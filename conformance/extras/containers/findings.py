@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from conformance.extras.containers.faults import common_fault
-from conformance.extras.containers.ways import Difference, Way, smallest_difference
+from conformance.extras.containers.ways import ChangedProbe, Way, smallest_difference
 from oracles.adapters.script_text import WIDTH, bits_statement
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered
@@ -35,7 +35,7 @@ MOST_LINES = 15
 WRITES, READS, BETWEEN = "writes", "reads", "exchange"
 
 
-class Example(StrictModel):
+class ChangedTensor(StrictModel):
     """A tensor that comes back changed: what was written, and what was read."""
 
     dtype: str
@@ -63,7 +63,7 @@ def _row(patterns: Sequence[str]) -> str:
     return " ".join(patterns) + (" …" if len(patterns) == SHOWN else "")
 
 
-class Finding(StrictModel):
+class PartyFault(StrictModel):
     """One fault of a party, in all dtypes and ways in which it shows."""
 
     container: str
@@ -73,7 +73,7 @@ class Finding(StrictModel):
     dtypes: tuple[str, ...]
     writers: tuple[str, ...]
     readers: tuple[str, ...]
-    example: Example
+    example: ChangedTensor
 
     @property
     def title(self) -> str:
@@ -88,17 +88,17 @@ class Finding(StrictModel):
         return ", ".join(self.dtypes[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def findings_of(backends: Sequence[Backend], ways: Sequence[Way]) -> list[Finding]:
+def findings_of(backends: Sequence[Backend], ways: Sequence[Way]) -> list[PartyFault]:
     """Return what is wrong in a container's ways, each fault of a party once."""
     named = {each.name: each for each in backends}
-    blamed: dict[tuple[str, str, str], list[tuple[Way, Difference]]] = defaultdict(list)
+    blamed: dict[tuple[str, str, str], list[tuple[Way, ChangedProbe]]] = defaultdict(list)
     changed = {
         (way.dtype, way.writer, way.reader, each.probe.name)
         for way in ways
         for each in way.different
     }
     for way in ways:
-        groups: dict[tuple[str, str], list[Difference]] = defaultdict(list)
+        groups: dict[tuple[str, str], list[ChangedProbe]] = defaultdict(list)
         for each in way.different:
             groups[_guilty(way, each, changed)].append(each)
         for (party, side), differences in groups.items():
@@ -107,10 +107,10 @@ def findings_of(backends: Sequence[Backend], ways: Sequence[Way]) -> list[Findin
     return [_finding(named, *key, found) for key, found in blamed.items()]
 
 
-def _by_fault(differences: Sequence[Difference]) -> Iterator[tuple[str, list[Difference]]]:
+def _by_fault(differences: Sequence[ChangedProbe]) -> Iterator[tuple[str, list[ChangedProbe]]]:
     """Yield the fewest faults that explain all differences, each with those that it explains."""
     whole = [each for each in differences if not each.explanation.is_mixed]
-    faults: dict[str, list[Difference]] = defaultdict(list)
+    faults: dict[str, list[ChangedProbe]] = defaultdict(list)
     while whole:
         fault = common_fault([each.names for each in whole])
         faults[fault] += [each for each in whole if fault in each.names]
@@ -123,7 +123,7 @@ def _by_fault(differences: Sequence[Difference]) -> Iterator[tuple[str, list[Dif
 
 
 def _guilty(
-    way: Way, difference: Difference, changed: set[tuple[str, str, str, str]]
+    way: Way, difference: ChangedProbe, changed: set[tuple[str, str, str, str]]
 ) -> tuple[str, str]:
     """Return the party at fault for a difference, and on which side."""
     probe = difference.probe.name
@@ -143,8 +143,8 @@ def _finding(
     party: str,
     side: str,
     fault: str,
-    found: Sequence[tuple[Way, Difference]],
-) -> Finding:
+    found: Sequence[tuple[Way, ChangedProbe]],
+) -> PartyFault:
     ways = [way for way, _ in found]
     # The smallest tensor, on a way of which both ends can be shown by a script.
     way, difference = min(
@@ -160,7 +160,7 @@ def _finding(
         ),
     )
     smallest = smallest_difference(named, way, fault, difference)
-    return Finding(
+    return PartyFault(
         container=way.container,
         fault=fault,
         party=party,
@@ -172,10 +172,10 @@ def _finding(
     )
 
 
-def _example(named: Mapping[str, Backend], way: Way, difference: Difference) -> Example:
+def _example(named: Mapping[str, Backend], way: Way, difference: ChangedProbe) -> ChangedTensor:
     probe, read = difference.probe, difference.read
     first = _first_shown(difference)
-    return Example(
+    return ChangedTensor(
         dtype=way.dtype,
         writer=way.writer,
         reader=way.reader,
@@ -189,7 +189,7 @@ def _example(named: Mapping[str, Backend], way: Way, difference: Difference) -> 
     )
 
 
-def _first_shown(difference: Difference) -> int:
+def _first_shown(difference: ChangedProbe) -> int:
     """Return where the shown elements begin: at the first that differs, if it can be told."""
     read, bits = difference.read, difference.probe.bits
     if read is None or read.bits.shape != bits.shape or bits.size <= SHOWN:
@@ -205,7 +205,7 @@ def _patterns(bits: Bits, first: int) -> tuple[str, ...]:
     return tuple(f"0x{element.tobytes()[::-1].hex():0>{digits}}" for element in row)
 
 
-def _script(named: Mapping[str, Backend], way: Way, difference: Difference) -> str:
+def _script(named: Mapping[str, Backend], way: Way, difference: ChangedProbe) -> str:
     """Return a script that shows a difference; empty if it would be long or cannot be written."""
     probe = difference.probe
     case = container_case(way.container, way.dtype, is_big=probe.is_big)

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 
 from rich.table import Table as RichTable
 
-from conformance.extras.containers.findings import Finding
+from conformance.extras.containers.findings import PartyFault
 from conformance.extras.containers.results import (
     CHANGED,
     IDENTICAL,
     PARTLY,
     REFUSED,
-    Cell,
+    ContainerCell,
     Containers,
-    Table,
+    ContainerTable,
     stored_tables,
     tables,
 )
@@ -40,7 +40,7 @@ def containers_page(store: RunStore) -> Page | None:
     return Page("containers", "Containers", __package__, content) if found else None
 
 
-def rich_table(table: Table) -> RichTable:
+def rich_table(table: ContainerTable) -> RichTable:
     """Return a container's table for a terminal: writers down, readers across."""
     shown = RichTable()
     shown.add_column("dtypes")
@@ -53,14 +53,14 @@ def rich_table(table: Table) -> RichTable:
     return shown
 
 
-def cell_words(cell: Cell) -> str:
+def cell_words(cell: ContainerCell) -> str:
     """Return the signs of a cell, each with the number of dtypes."""
     return " ".join(
         f"{cell.counts[name]}{sign.mark}" for name, sign in SIGNS.items() if cell.counts[name]
     )
 
 
-def finding_lines(finding: Finding) -> Iterator[str]:
+def finding_lines(finding: PartyFault) -> Iterator[str]:
     """Yield what a finding says: the fault, where it shows, the smallest tensor, the script."""
     yield finding.title
     yield f"    dtypes    {finding.dtype_words}"

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
-from conformance.extras.containers.findings import Finding, findings_of
+from conformance.extras.containers.findings import PartyFault, findings_of
 from conformance.extras.containers.ways import CONTAINERS, Way, storable, ways_of
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close
@@ -46,7 +46,7 @@ class Containers(StrictModel):
     date: str
     versions: Mapping[str, str]
     ways: tuple[WayResult, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[PartyFault, ...]
 
     @property
     def names(self) -> list[str]:
@@ -87,7 +87,7 @@ def survey(
 ) -> Containers:
     """Return how tensors change between parties, by default between all that are installed."""
     ways: list[WayResult] = []
-    findings: list[Finding] = []
+    findings: list[PartyFault] = []
     with ExitStack() as stack:
         backends = []
         configs = launch_configs(parties or installed_parties(), pythons, timeout)
@@ -108,7 +108,7 @@ def survey(
 
 
 @dataclass(frozen=True)
-class Cell:
+class ContainerCell:
     """A group of dtypes from a writer to a reader: the count of each outcome, and words."""
 
     group: str
@@ -124,18 +124,18 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class ContainerTable:
     """A container: its readers, the cells of all writers, and what is wrong."""
 
     name: str
     readers: tuple[str, ...]
-    cells: tuple[Cell, ...]
-    findings: tuple[Finding, ...]
+    cells: tuple[ContainerCell, ...]
+    findings: tuple[PartyFault, ...]
 
     @property
-    def rows(self) -> Sequence[tuple[str, str, Mapping[str, Cell]]]:
+    def rows(self) -> Sequence[tuple[str, str, Mapping[str, ContainerCell]]]:
         """By group and writer the cells of each reader; without rows in which all is refused."""
-        found: dict[tuple[str, str], dict[str, Cell]] = {}
+        found: dict[tuple[str, str], dict[str, ContainerCell]] = {}
         for cell in self.cells:
             found.setdefault((cell.group, cell.writer), {})[cell.reader] = cell
         groups = dict.fromkeys(group for group, _ in found)
@@ -159,11 +159,11 @@ def group_of(entry: Format) -> str:
     return "8-bit floats" if entry.bits == 8 else "floats"
 
 
-def tables(found: Containers) -> Iterator[Table]:
+def tables(found: Containers) -> Iterator[ContainerTable]:
     """Yield the table of each container, its dtypes in groups."""
     for name in found.names:
         ways = [way for way in found.ways if way.container == name]
-        yield Table(
+        yield ContainerTable(
             name,
             tuple(dict.fromkeys(way.reader for way in ways)),
             tuple(_cells(ways)),
@@ -171,7 +171,7 @@ def tables(found: Containers) -> Iterator[Table]:
         )
 
 
-def _cells(ways: Sequence[WayResult]) -> Iterator[Cell]:
+def _cells(ways: Sequence[WayResult]) -> Iterator[ContainerCell]:
     groups: dict[tuple[str, str, str], list[WayResult]] = {}
     for way in ways:
         key = group_of(format_named(way.dtype)), way.writer, way.reader
@@ -183,7 +183,7 @@ def _cells(ways: Sequence[WayResult]) -> Iterator[Cell]:
             reason for way in members if way.outcome == REFUSED for reason in way.refused.values()
         )
         words = "; ".join([*(f"{dtype} changes" for dtype in changed), *list(refusals)[:2]])
-        yield Cell(group, writer, reader, counts, words)
+        yield ContainerCell(group, writer, reader, counts, words)
 
 
 def survey_of_run(run: str, timeout: float) -> None:
@@ -196,7 +196,7 @@ def store(run: str, found: Containers) -> None:
     folder_at(run).write(FILE, found.model_dump_json().encode() + b"\n")
 
 
-def stored_tables(folder: Folder) -> list[Table]:
+def stored_tables(folder: Folder) -> list[ContainerTable]:
     """Return the tables that were stored in a run's folder; empty if none were."""
     content = folder.read(FILE)
     if content is None:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.extras.containers.faults import Explanation, common_fault, explained
+from conformance.extras.containers.faults import ChangeNames, common_fault, explained
 from conformance.families.cast.quick_inputs import every_pattern, few_patterns
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, NoAnswer, Raised
@@ -65,7 +65,7 @@ ODD_STEP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 
 
 @dataclass(frozen=True)
-class Probe:
+class LaidTensor:
     """A tensor as it lies in memory; one of the other byte order has the same patterns."""
 
     name: str
@@ -86,7 +86,7 @@ def storable() -> list[str]:
 
 
 @cache
-def probes(dtype: str) -> tuple[Probe, ...]:
+def probes(dtype: str) -> tuple[LaidTensor, ...]:
     """Return the tensors of a dtype, those with few elements first."""
     return tuple(_probes(format_named(dtype)))
 
@@ -105,25 +105,25 @@ def _words(entry: Format, words: list[int]) -> Bits:
     return np.frombuffer(content, entry.storage).copy()
 
 
-def _probes(entry: Format) -> Iterator[Probe]:
+def _probes(entry: Format) -> Iterator[LaidTensor]:
     for count in ROWS:
-        yield Probe(f"row of {count}", row_of(entry, count))
-    yield Probe("scalar", row_of(entry, 1).reshape(()))
+        yield LaidTensor(f"row of {count}", row_of(entry, count))
+    yield LaidTensor("scalar", row_of(entry, 1).reshape(()))
     for shape in EMPTY:
-        yield Probe(f"empty, {_sides(shape)}", np.zeros(shape, entry.storage))
+        yield LaidTensor(f"empty, {_sides(shape)}", np.zeros(shape, entry.storage))
     for shape in SHAPES:
-        yield Probe(f"shape {_sides(shape)}", row_of(entry, prod(shape)).reshape(shape))
+        yield LaidTensor(f"shape {_sides(shape)}", row_of(entry, prod(shape)).reshape(shape))
     yield from _layouts(entry)
     if entry.bits > 8:
-        yield Probe("big-endian", row_of(entry, 3), True, "bits = bits.byteswap()\n")
+        yield LaidTensor("big-endian", row_of(entry, 3), True, "bits = bits.byteswap()\n")
     for shape in BLOCKS:
-        yield Probe(f"blocks, {_sides(shape)}", _blocks(entry, shape))
-    yield Probe(
+        yield LaidTensor(f"blocks, {_sides(shape)}", _blocks(entry, shape))
+    yield LaidTensor(
         "every pattern" if entry.bits <= EXHAUSTIVE_BITS else "telling patterns", whole(entry)
     )
 
 
-def _layouts(entry: Format) -> Iterator[Probe]:
+def _layouts(entry: Format) -> Iterator[LaidTensor]:
     table, row = row_of(entry, 15).reshape(3, 5), row_of(entry, 8)
     for name, bits, layout, statement in (
         ("columns first", table, Layout((1, 3)), "np.asfortranarray(bits)"),
@@ -132,7 +132,7 @@ def _layouts(entry: Format) -> Iterator[Probe]:
         ("begins after a boundary", row, Layout((1,), 1), "np.append(bits[:1], bits)[1:]"),
         ("part of a wider table", table, Layout((7, 1), 1), "np.tile(bits, 2)[:, :5]"),
     ):
-        yield Probe(name, with_layout(bits, layout), layout=f"bits = {statement}\n")
+        yield LaidTensor(name, with_layout(bits, layout), layout=f"bits = {statement}\n")
 
 
 def _blocks(entry: Format, shape: tuple[int, ...]) -> Bits:
@@ -173,11 +173,11 @@ def _sides(shape: tuple[int, ...]) -> str:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ChangedProbe:
     """A probe that came back changed, or ended the reader or the writer."""
 
-    probe: Probe
-    explanation: Explanation
+    probe: LaidTensor
+    explanation: ChangeNames
     read: Tensor | None = None
     content: bytes = b""
 
@@ -198,7 +198,7 @@ class Way:
     identical: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     """By probe, who refuses it and why."""
-    different: list[Difference] = field(default_factory=list)
+    different: list[ChangedProbe] = field(default_factory=list)
 
     @property
     def case(self) -> Case:
@@ -234,11 +234,11 @@ def ways_of(backends: Sequence[Backend], container: str, dtypes: Sequence[str]) 
 
 Written = Mapping[tuple[str, str], Answered[Bits] | NoAnswer]
 """By dtype and probe, what a party wrote."""
-Read = Mapping[tuple[str, bytes], Answered[Tensor] | NoAnswer]
+ReadResults = Mapping[tuple[str, bytes], Answered[Tensor] | NoAnswer]
 """By dtype and content, what a party read."""
 
 
-def _written(client: Client, container: str, asked: Sequence[tuple[str, Probe]]) -> Written:
+def _written(client: Client, container: str, asked: Sequence[tuple[str, LaidTensor]]) -> Written:
     requests = [
         WriteContainer(container_case(container, dtype, is_big=probe.is_big), probe.bits)
         for dtype, probe in asked
@@ -248,7 +248,7 @@ def _written(client: Client, container: str, asked: Sequence[tuple[str, Probe]])
 
 
 def _held(
-    asked: Sequence[tuple[str, Probe]], written: Mapping[str, Written]
+    asked: Sequence[tuple[str, LaidTensor]], written: Mapping[str, Written]
 ) -> dict[tuple[str, bytes], str]:
     """Return each distinct content of a dtype, with the probe that it first came from."""
     found: dict[tuple[str, bytes], str] = {}
@@ -260,7 +260,7 @@ def _held(
     return found
 
 
-def _read(client: Client, container: str, held: Mapping[tuple[str, bytes], str]) -> Read:
+def _read(client: Client, container: str, held: Mapping[tuple[str, bytes], str]) -> ReadResults:
     requests = [
         ReadContainer(container_case(container, dtype), np.frombuffer(content, np.uint8))
         for dtype, content in held
@@ -297,7 +297,7 @@ def _ways(
     names: tuple[str, str],
     dtypes: Sequence[str],
     written: Written,
-    read: Read,
+    read: ReadResults,
 ) -> Iterator[Way]:
     writer, reader = names
     for dtype in dtypes:
@@ -312,33 +312,35 @@ def _ways(
         yield way
 
 
-def _compare(way: Way, probe: Probe, content: bytes, reply: Answered[Tensor] | NoAnswer) -> None:
+def _compare(
+    way: Way, probe: LaidTensor, content: bytes, reply: Answered[Tensor] | NoAnswer
+) -> None:
     match reply:
         case Answered(found):
             changed = explained(way.dtype, probe.bits, found, is_strided=probe.is_strided)
             if changed.names:
-                way.different.append(Difference(probe, changed, found, content))
+                way.different.append(ChangedProbe(probe, changed, found, content))
             else:
                 way.identical.append(probe.name)
         case missing:
             _missing(way, probe, way.reader, missing)
 
 
-def _missing(way: Way, probe: Probe, party: str, missing: object) -> None:
+def _missing(way: Way, probe: LaidTensor, party: str, missing: object) -> None:
     match missing:
         case Declined(text):
             way.refused[probe.name] = f"{party}: {text}"
         case Raised():
             way.refused[probe.name] = f"{party}: {missing.text}"
         case Crashed():
-            way.different.append(Difference(probe, Explanation((missing.text,))))
+            way.different.append(ChangedProbe(probe, ChangeNames((missing.text,))))
         case Malformed(text):
-            way.different.append(Difference(probe, Explanation((f"{INVALID}: {text}",))))
+            way.different.append(ChangedProbe(probe, ChangeNames((f"{INVALID}: {text}",))))
 
 
 def smallest_difference(
-    backends: Mapping[str, Backend], way: Way, fault: str, found: Difference
-) -> Difference:
+    backends: Mapping[str, Backend], way: Way, fault: str, found: ChangedProbe
+) -> ChangedProbe:
     """Return the smallest tensor that comes back changed by a fault, else the one that was found.
 
     The candidates are the smallest pattern that changes by itself and, if elements are packed, rows
@@ -354,7 +356,7 @@ def smallest_difference(
         candidates += [np.array([1, 0], np.uint8), row_of(entry, 2)]
     for bits in candidates:
         if bits.size < found.probe.bits.size:
-            again = _again(backends, way, Probe(f"row of {bits.size}", bits))
+            again = _again(backends, way, LaidTensor(f"row of {bits.size}", bits))
             if again is not None and fault in again.names:
                 return again
     return found
@@ -371,7 +373,7 @@ def _alone(dtype: str, fault: str, written: Bits, read: Bits) -> Iterator[Bits]:
             return
 
 
-def _again(backends: Mapping[str, Backend], way: Way, probe: Probe) -> Difference | None:
+def _again(backends: Mapping[str, Backend], way: Way, probe: LaidTensor) -> ChangedProbe | None:
     [written] = Client(backends[way.writer]).send([WriteContainer(way.case, probe.bits)])
     if not isinstance(written, Answered):
         return None
@@ -380,4 +382,4 @@ def _again(backends: Mapping[str, Backend], way: Way, probe: Probe) -> Differenc
         return None
     changed = explained(way.dtype, probe.bits, read.value, is_strided=False)
     content = written.value.tobytes()
-    return Difference(probe, changed, read.value, content) if changed.names else None
+    return ChangedProbe(probe, changed, read.value, content) if changed.names else None

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from conformance.commands.options import PythonOption, TierChoice, TimeoutOption
 from conformance.extras.portable.pairs import PortablePairs, page, pair_lines
 from conformance.extras.portable.questions import (
-    LostError,
+    LostBackendError,
     PairQuestion,
     Surveyed,
     of_backends,
@@ -134,7 +134,7 @@ def _answered(
             task = bar.add_task(question.name, total=question.inputs)
             try:
                 found = of_backends(backends, question, partial(bar.advance, task))
-            except LostError as lost:
+            except LostBackendError as lost:
                 raise CastigateError(f"{question.name}: {lost}; leave it out") from None
         yield _shown(found)
 

@@ -63,7 +63,7 @@ class Range(StrictModel):
     words: str
 
 
-class Difference(StrictModel):
+class PairDifference(StrictModel):
     """Some inputs on which not all agree, in words, and what each backend does there."""
 
     where: tuple[str, ...]
@@ -91,7 +91,7 @@ class PortablePair(StrictModel):
     agree: tuple[str, ...]
     ranges: tuple[Range, ...]
     range_count: int
-    differ: tuple[Difference, ...] = ()
+    differ: tuple[PairDifference, ...] = ()
     elsewhere: int = 0
 
 
@@ -104,7 +104,7 @@ class PortablePairs(StrictModel):
 
 
 @dataclass(frozen=True)
-class Described:
+class KnownAgreement:
     """An agreement, its parties, and what else is known of the pair."""
 
     found: Agreement
@@ -147,7 +147,7 @@ class Described:
         inside = (ranks[places] >= np.uint64(each.first)) & (ranks[places] <= np.uint64(each.last))
         return int(np.count_nonzero(inside))
 
-    def _differences(self, shown: Sequence[ValueRange]) -> Iterator[Difference]:
+    def _differences(self, shown: Sequence[ValueRange]) -> Iterator[PairDifference]:
         """Yield the regions outside the ranges, those with the same description together."""
         said: dict[tuple[tuple[str, str], ...], list[str]] = {}
         for words, places in self._outside(shown):
@@ -156,7 +156,7 @@ class Described:
         for items, where in said.items():
             does = {name: words for name, words in items if name in self.names}
             allowed = {name: words for name, words in items if name not in self.names}
-            yield Difference(where=tuple(_named(where)), does=does, documents=allowed)
+            yield PairDifference(where=tuple(_named(where)), does=does, documents=allowed)
 
     def _outside(self, shown: Sequence[ValueRange]) -> Iterator[tuple[str, NDArray[np.intp]]]:
         """The regions outside the ranges in words, each with its places in the sample."""
@@ -329,7 +329,7 @@ def agree_words(pair: PortablePair) -> str:
     return ", ".join(pair.agree) or "nowhere"
 
 
-def does_lines(difference: Difference) -> Iterator[str]:
+def does_lines(difference: PairDifference) -> Iterator[str]:
     """Say what each backend and document does, in one line for all that do the same."""
     doing: dict[str, list[str]] = {}
     for name, words in {**difference.does, **difference.documents}.items():

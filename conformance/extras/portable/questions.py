@@ -11,7 +11,7 @@ from itertools import repeat
 import numpy as np
 
 from conformance.driver import drive
-from conformance.extras.portable.pairs import Described, PortablePair
+from conformance.extras.portable.pairs import KnownAgreement, PortablePair
 from conformance.extras.portable.requirements import (
     Required,
     Requirement,
@@ -89,7 +89,7 @@ def of_backends(
 ) -> Surveyed:
     """Ask backends where they agree on a pair."""
     found = {each.name: asked_of(each, question.source, question.target) for each in backends}
-    asked = [each for each in found.values() if isinstance(each, Asked)]
+    asked = [each for each in found.values() if isinstance(each, BackendCase)]
     absent = {name: reason for name, reason in found.items() if isinstance(reason, str)}
     versions = {each.name: each.version for each in backends}
     cases = {each.name: each.case for each in asked}
@@ -128,7 +128,7 @@ def _surveyed(
     parties = Parties(source, target, {name: allows_of(case) for name, case in known.items()})
     found = answered(parties)
     rounding = ruling(next(iter(cases.values()))).rounding
-    described = Described(found, parties, tuple(cases), rounding)
+    described = KnownAgreement(found, parties, tuple(cases), rounding)
     pair = described.pair(asked, absent, exact_ends and not found.is_whole)
     if absent:
         return Surveyed(pair, versions, unchecked(question.required, absent))
@@ -223,12 +223,12 @@ def _common(held: RunAnswers, rows: Sequence[CaseRow]) -> tuple[Bits, list[Bits]
     return common, [answers[np.searchsorted(inputs, common)] for inputs, answers in columns]
 
 
-class LostError(Exception):
+class LostBackendError(Exception):
     """A backend failed on a pair that it answered before; the message says how."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class BackendCase:
     """A backend, and the case that it is asked for a pair of dtypes."""
 
     backend: Backend
@@ -248,10 +248,10 @@ class Asked:
                 found: Bits = answers[: inputs.size]
                 return found
             case missing:
-                raise LostError(f"{self.name}: {missing.text}")
+                raise LostBackendError(f"{self.name}: {missing.text}")
 
 
-def asked_of(backend: Backend, source: str, target: str) -> Asked | str:
+def asked_of(backend: Backend, source: str, target: str) -> BackendCase | str:
     """The backend with the case that it is asked for a pair; a reason if it answers none.
 
     That is the case of default modes of a document that it claims, else of ``COMMON``, else of any.
@@ -260,7 +260,7 @@ def asked_of(backend: Backend, source: str, target: str) -> Asked | str:
     for case in _cases(backend, source, target):
         match drive(ask(Cast(case, one_of_each(format_named(source)))), Client(backend)):
             case Answered():
-                return Asked(backend, case)
+                return BackendCase(backend, case)
             case Declined(text):
                 reasons.append(text)
             case missing:
@@ -322,14 +322,16 @@ def documents_of(words: Sequence[str], source: str, target: str) -> dict[str, Ca
 
 
 def drive_survey(
-    asked: Survey, parties: Sequence[Asked], on_asked: Callable[[int], None] = lambda count: None
+    asked: Survey,
+    parties: Sequence[BackendCase],
+    on_asked: Callable[[int], None] = lambda count: None,
 ) -> Agreement:
     """Answer a survey; ``on_asked`` gets the number of inputs of each row."""
     with ThreadPoolExecutor(len(parties)) as pool:
         try:
             inputs = next(asked)
             while True:
-                answers = list(pool.map(Asked.answers, parties, repeat(inputs)))
+                answers = list(pool.map(BackendCase.answers, parties, repeat(inputs)))
                 on_asked(inputs.size)
                 inputs = asked.send(answers)
         except StopIteration as done:

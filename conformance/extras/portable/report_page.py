@@ -38,7 +38,7 @@ SIGNS: Mapping[str, Sign] = {
     ),
 }
 """The sign of each portability of a pair of dtypes, the best first."""
-Rows = Mapping[tuple[str, str], CaseRow]
+CaseRows = Mapping[tuple[str, str], CaseRow]
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def portings(store: RunStore) -> list[Porting]:
 
 
 def _pairs(
-    comparison: _Comparison, names: tuple[str, str], one: Rows, other: Rows
+    comparison: _Comparison, names: tuple[str, str], one: CaseRows, other: CaseRows
 ) -> Iterator[PortedPair]:
     order = list(formats())
     pairs = sorted({*one, *other}, key=lambda pair: tuple(map(order.index, pair)))

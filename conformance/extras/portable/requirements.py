@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from conformance.extras.portable.survey import Agreement, Breach, Parties
+from conformance.extras.portable.survey import Agreement, FirstDisagreement, Parties
 from conformance.value_spelling import hexadecimal_float, signed_value
 from reports.counterexample.drawing import datum_with_value
 from reports.findings.finding_text import counted
@@ -139,7 +139,7 @@ def checked_requirements(
             yield Requirement(line, is_safe=True)
 
 
-def _refusals(parties: Parties, names: Sequence[str], breach: Breach) -> Iterator[str]:
+def _refusals(parties: Parties, names: Sequence[str], breach: FirstDisagreement) -> Iterator[str]:
     """Say which documents do not allow an answer of a breach, and which backends gave it."""
     given = np.array([breach.code], parties.source.storage)
     for document, allows in parties.documents.items():

@@ -53,7 +53,7 @@ NARROWEST = 1 << 10
 Mask = NDArray[np.bool_]
 Allows = Callable[[Bits, Bits], Mask]
 """Takes inputs and answers, and returns which of the answers a document allows."""
-Answers = Sequence[Bits]
+AnswerRows = Sequence[Bits]
 """The answers of each backend to the same inputs."""
 
 
@@ -65,7 +65,7 @@ class Parties:
     target: Format
     documents: Mapping[str, Allows] = field(default_factory=dict)
 
-    def agree(self, inputs: Bits, answers: Answers) -> Mask:
+    def agree(self, inputs: Bits, answers: AnswerRows) -> Mask:
         """Which inputs have one answer that all documents allow."""
         first, *others = answers
         same = np.ones(inputs.shape, bool)
@@ -84,20 +84,20 @@ class Parties:
 
 
 @dataclass(frozen=True)
-class Sample:
+class AskedInputs:
     """Inputs that were asked, in the order of their ranks, and the answers of each backend."""
 
     ranks: Ranks
     inputs: Bits
-    answers: Answers
+    answers: AnswerRows
     agrees: Mask
 
-    def at(self, places: NDArray[np.intp]) -> Sample:
+    def at(self, places: NDArray[np.intp]) -> AskedInputs:
         """Some of the inputs."""
         answers = [each[places] for each in self.answers]
-        return Sample(self.ranks[places], self.inputs[places], answers, self.agrees[places])
+        return AskedInputs(self.ranks[places], self.inputs[places], answers, self.agrees[places])
 
-    def joined(self, other: Sample) -> Sample:
+    def joined(self, other: AskedInputs) -> AskedInputs:
         """A sample of these inputs and others, in the order of their ranks."""
         order = np.argsort(np.concatenate([self.ranks, other.ranks]), kind="stable")
 
@@ -105,7 +105,7 @@ class Sample:
             return np.concatenate([one, two])[order]
 
         answers = [both(*each) for each in zip(self.answers, other.answers, strict=True)]
-        return Sample(
+        return AskedInputs(
             both(self.ranks, other.ranks),
             both(self.inputs, other.inputs),
             answers,
@@ -130,7 +130,7 @@ class CellAgreement:
 
 
 @dataclass(frozen=True)
-class Breach:
+class FirstDisagreement:
     """The simplest input of a required range that does not agree, and each backend's answer."""
 
     code: int
@@ -149,8 +149,8 @@ class Agreement:
     target: Format
     is_whole: bool
     cells: Mapping[str, CellAgreement]
-    sample: Sample
-    breaches: tuple[Breach | None, ...] = ()
+    sample: AskedInputs
+    breaches: tuple[FirstDisagreement | None, ...] = ()
     checked: tuple[int, ...] = ()
 
     @property
@@ -164,7 +164,7 @@ class Agreement:
         return sum(each.agreeing for each in self.cells.values())
 
 
-Survey = Generator[Bits, Answers, Agreement]
+Survey = Generator[Bits, AnswerRows, Agreement]
 
 
 def survey(
@@ -204,7 +204,7 @@ def survey(
     return Agreement(source, parties.target, is_whole, found.cells(), sample, *results)
 
 
-def _refined(parties: Parties, sample: Sample) -> Generator[Bits, Answers, Sample]:
+def _refined(parties: Parties, sample: AskedInputs) -> Generator[Bits, AnswerRows, AskedInputs]:
     """Ask more inputs, until ends of ranges are exact and inputs drawn from wide ones agree."""
     chance = np.random.default_rng(0)
     for _ in range(MOST_ROUNDS):
@@ -218,7 +218,7 @@ def _refined(parties: Parties, sample: Sample) -> Generator[Bits, Answers, Sampl
     return sample
 
 
-def _drawn(source: Format, sample: Sample, chance: np.random.Generator) -> Ranks:
+def _drawn(source: Format, sample: AskedInputs, chance: np.random.Generator) -> Ranks:
     """Ranks drawn from each wide range of each cell."""
     drawn = [np.empty(0, np.uint64)]
     for cell in cells_of(source).values():
@@ -247,13 +247,13 @@ def wide_ranges(cell: CellAgreement) -> list[ValueRange]:
     return [each for each in widest if each.span * NARROWEST >= widest[0].span]
 
 
-def _asked(parties: Parties, ranks: Ranks) -> Generator[Bits, Answers, Sample]:
+def _asked(parties: Parties, ranks: Ranks) -> Generator[Bits, AnswerRows, AskedInputs]:
     inputs = patterns_of(parties.source, ranks)
     answers = yield inputs
-    return Sample(ranks, inputs, answers, parties.agree(inputs, answers))
+    return AskedInputs(ranks, inputs, answers, parties.agree(inputs, answers))
 
 
-def _between_unlike(source: Format, sample: Sample) -> Ranks:
+def _between_unlike(source: Format, sample: AskedInputs) -> Ranks:
     """The middles between neighbors of one cell of which one agrees and the other does not."""
     middles = []
     for cell in cells_of(source).values():
@@ -280,9 +280,9 @@ class _Found:
         self._required = required
         self._ranges = {name: _Ranges(cell) for name, cell in cells_of(parties.source).items()}
         self.checked = [0 for _ in required]
-        self.breaches: list[Breach | None] = [None for _ in required]
+        self.breaches: list[FirstDisagreement | None] = [None for _ in required]
 
-    def add(self, cell: Cell, sample: Sample) -> None:
+    def add(self, cell: Cell, sample: AskedInputs) -> None:
         """Add the next inputs of a cell."""
         if not sample.ranks.size:
             return
@@ -296,9 +296,9 @@ class _Found:
             if wrong.any():
                 place = index_of_simplest(self._source, sample.inputs, wrong)
                 codes = tuple(int(answers[place]) for answers in sample.answers)
-                self._breach(at, Breach(int(sample.inputs[place]), codes))
+                self._breach(at, FirstDisagreement(int(sample.inputs[place]), codes))
 
-    def _breach(self, at: int, found: Breach) -> None:
+    def _breach(self, at: int, found: FirstDisagreement) -> None:
         known = self.breaches[at]
         if known is None or _is_simpler(self._source, found.code, known.code):
             self.breaches[at] = found

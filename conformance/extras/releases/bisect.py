@@ -38,7 +38,7 @@ from specs.formats import format_named
 from specs.operations import is_bitcast
 from specs.questions import read_question
 
-Answer = TypeVar("Answer")
+Found = TypeVar("Found")
 
 
 def bisect_command(
@@ -117,7 +117,7 @@ def _json(
     case: str,
     package: str,
     known: list[str],
-    change: Change | None,
+    change: ReleaseChange | None,
     answers: dict[str, ReleaseAnswer],
 ) -> str:
     return json.dumps(
@@ -140,7 +140,7 @@ def _installed(package: str) -> str:
         return ""
 
 
-class Change(NamedTuple):
+class ReleaseChange(NamedTuple):
     """Two neighboring releases: the last with the old answer, and the first with another."""
 
     last_same: str
@@ -148,8 +148,8 @@ class Change(NamedTuple):
 
 
 def first_change(
-    releases: Sequence[str], answer_of: Callable[[str], Answer], newest: Answer
-) -> Change | None:
+    releases: Sequence[str], answer_of: Callable[[str], Found], newest: Found
+) -> ReleaseChange | None:
     """The first change among releases, the oldest first; None if both ends answer alike.
 
     ``newest`` is what the last release answers. At most log2 of their number are asked besides the
@@ -165,7 +165,7 @@ def first_change(
             low = middle
         else:
             high = middle
-    return Change(releases[low], releases[high])
+    return ReleaseChange(releases[low], releases[high])
 
 
 @dataclass(frozen=True)

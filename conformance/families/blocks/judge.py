@@ -53,7 +53,7 @@ from specs.model.block_entry import BlockQuestion
 from specs.plain_text import plain_text
 
 
-class Wrong(NamedTuple):
+class WrongResult(NamedTuple):
     """A result that breaks a rule somewhere, and the places where it does in each tensor."""
 
     result: str
@@ -75,10 +75,10 @@ class Shown(NamedTuple):
     is_alone: bool
 
 
-class Explained(NamedTuple):
+class BlockFault(NamedTuple):
     """A broken rule, or a part of it, with the block that shows it and what explains it."""
 
-    wrong: Wrong
+    wrong: WrongResult
     shown: Shown
     followed: tuple[str, ...]
 
@@ -126,16 +126,16 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     )
 
 
-def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[Wrong]:
+def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[WrongResult]:
     """Each rule that a result breaks: scales first, required ones before recommended ones."""
-    found: dict[tuple[str, str], Wrong] = {}
+    found: dict[tuple[str, str], WrongResult] = {}
     for each in answered:
         for result, mask in each.wrong.items():
             asked = each.expected[result].asked
             for number in np.unique(asked[mask]).tolist():
                 answer = ruling.answers[QUESTIONS[number]]
                 wrong = found.setdefault(
-                    (result, answer.rule), Wrong(result, answer, [], Part(answer.rule))
+                    (result, answer.rule), WrongResult(result, answer, [], Part(answer.rule))
                 )
                 wrong.at.append((each, mask & (asked == number)))
     yield from sorted(
@@ -143,7 +143,7 @@ def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[Wr
     )
 
 
-def _smallest(case: Case, wrong: Wrong) -> Ask[Shown]:
+def _smallest(case: Case, wrong: WrongResult) -> Ask[Shown]:
     """The simplest wrong block by itself; in its tensor, if it is answered rightly alone."""
     blocks, mask = wrong.at[0]
     ruling = blocks.ruling
@@ -201,7 +201,9 @@ def _alone(
     return small, (0, column % size)
 
 
-def _explained(case: Case, wrong: Wrong, answered: Sequence[GradedBlocks]) -> Ask[list[Explained]]:
+def _explained(
+    case: Case, wrong: WrongResult, answered: Sequence[GradedBlocks]
+) -> Ask[list[BlockFault]]:
     """A broken rule with its smallest block, and the mechanisms that give its answers.
 
     Where no mechanism gives all of them, and blocks do not change each other, those of extreme
@@ -214,36 +216,36 @@ def _explained(case: Case, wrong: Wrong, answered: Sequence[GradedBlocks]) -> As
         followed = search(answered, Part()) or search(answered, wrong.part)
     shown = yield from _smallest(case, wrong)
     if followed or not shown.is_alone:
-        return [Explained(wrong, shown, followed or (BESIDE_OTHERS,))]
+        return [BlockFault(wrong, shown, followed or (BESIDE_OTHERS,))]
     if wrong.result == SCALE:
         return (yield from _scales_apart(case, wrong, answered))
     found = []
     for each in _parted(wrong):
         shown = yield from _smallest(case, each)
-        found.append(Explained(each, shown, search(answered, each.part)))
+        found.append(BlockFault(each, shown, search(answered, each.part)))
     return found
 
 
 def _scales_apart(
-    case: Case, wrong: Wrong, answered: Sequence[GradedBlocks]
-) -> Ask[list[Explained]]:
+    case: Case, wrong: WrongResult, answered: Sequence[GradedBlocks]
+) -> Ask[list[BlockFault]]:
     """Each fault of extreme blocks with its smallest one, and what explains all others."""
     found = []
     left: Among = graded_scales
     for name, covers in extreme_scales(answered):
         if part := _among(wrong, _both(left, covers)):
-            found.append(Explained(part, (yield from _smallest(case, part)), (name,)))
+            found.append(BlockFault(part, (yield from _smallest(case, part)), (name,)))
             left = _without(left, covers)
     followed = followed_in_scales(answered, left)
     regions = [left] if followed else [_both(left, _is_ordinary), _without(left, _is_ordinary)]
     for region in regions:
         if part := _among(wrong, region):
             names = followed or followed_in_scales(answered, region)
-            found.append(Explained(part, (yield from _smallest(case, part)), names))
+            found.append(BlockFault(part, (yield from _smallest(case, part)), names))
     return found
 
 
-def _among(wrong: Wrong, region: Among) -> Wrong | None:
+def _among(wrong: WrongResult, region: Among) -> WrongResult | None:
     """The wrong scales of some blocks; None if there are none."""
     masks = [(each, mask & region(each)) for each, mask in wrong.at]
     at = [(each, mask) for each, mask in masks if mask.any()]
@@ -262,7 +264,7 @@ def _without(first: Among, second: Among) -> Among:
     return lambda each: first(each) & ~second(each)
 
 
-def _parted(wrong: Wrong) -> Iterator[Wrong]:
+def _parted(wrong: WrongResult) -> Iterator[WrongResult]:
     """The wrong results in extreme blocks and those in others, zeros apart from other codes."""
     for is_extreme, is_zero in product((False, True), repeat=2):
         part = replace(wrong.part, is_extreme=is_extreme, is_zero=is_zero)
@@ -271,7 +273,7 @@ def _parted(wrong: Wrong) -> Iterator[Wrong]:
             yield wrong._replace(at=at, part=part)
 
 
-def _problem(explained: Explained, answered: Sequence[GradedBlocks]) -> WrongQuantized:
+def _problem(explained: BlockFault, answered: Sequence[GradedBlocks]) -> WrongQuantized:
     wrong, shown, followed = explained
     blocks, place, _ = shown
     ruling, result = blocks.ruling, wrong.result

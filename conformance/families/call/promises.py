@@ -71,7 +71,7 @@ MIXED = "a layer of several dtypes"
 
 
 @dataclass(frozen=True)
-class _Trial:
+class _CallTrial:
     """A call on a receiver, and the words for what is special about it.
 
     If it ``is_mixed``, the members have several dtypes and telling values.
@@ -117,28 +117,28 @@ def promises(
     return faults
 
 
-def _trials(case: Case, few: Bits, telling: Bits) -> Iterator[_Trial]:
+def _trials(case: Case, few: Bits, telling: Bits) -> Iterator[_CallTrial]:
     """The call on a few elements: as it is, in the shapes of other ranks, and of mixed members.
 
     A longer row of all kinds of values is among them: frameworks treat large tensors otherwise.
     """
     form, call = form_of(case), call_of(case)
     row = few if form.shape is None else np.resize(few, parse_shape(form.shape))
-    yield _Trial(call, held_by(case, row), row.shape)
+    yield _CallTrial(call, held_by(case, row), row.shape)
     for shape in FURTHER_SHAPES:
         if tensor_rule(case.document, case.version, shape).keeps_shape:
             # The last element first, because the first of all inputs is often zero.
             held = held_by(case, np.resize(few[::-1], shape))
-            yield _Trial(call, held, shape, f"shape {shape}")
+            yield _CallTrial(call, held, shape, f"shape {shape}")
     if form.shape is None and tensor_rule(case.document, case.version, (LONG,)).keeps_shape:
-        yield _Trial(call, held_by(case, np.resize(telling, LONG)), (LONG,), f"length {LONG}")
+        yield _CallTrial(call, held_by(case, np.resize(telling, LONG)), (LONG,), f"length {LONG}")
     laid = UNUSUAL[crc32(case.id.encode()) % len(UNUSUAL)]
     if tensor_rule(case.document, case.version, laid.shape).keeps_shape:
         bits = laid.tensor(few[::-1])
-        yield _Trial(call, held_by(case, bits), laid.shape, str(laid))
+        yield _CallTrial(call, held_by(case, bits), laid.shape, str(laid))
     if member_of(case):
         call = mixed_call(case)
-        yield _Trial(call, telling_members(call, row.shape), row.shape, MIXED, is_mixed=True)
+        yield _CallTrial(call, telling_members(call, row.shape), row.shape, MIXED, is_mixed=True)
 
 
 def subject_of(fault: Fault | Unoffered) -> tuple[str, str]:
@@ -148,7 +148,7 @@ def subject_of(fault: Fault | Unoffered) -> tuple[str, str]:
 
 
 def _further_faults(
-    case: Case, receiver: ReceiverEntry, trial: _Trial, reply: Reply, has_right_values: bool
+    case: Case, receiver: ReceiverEntry, trial: _CallTrial, reply: Reply, has_right_values: bool
 ) -> Iterator[Fault]:
     match reply:
         case Answered(returned):
@@ -168,7 +168,11 @@ def _further_faults(
 
 
 def _faults(
-    case: Case, receiver: ReceiverEntry, trial: _Trial, returned: Returned, has_right_values: bool
+    case: Case,
+    receiver: ReceiverEntry,
+    trial: _CallTrial,
+    returned: Returned,
+    has_right_values: bool,
 ) -> Iterator[Fault]:
     """Yield the promises that one call breaks."""
     yield from form_faults(case, trial.shape, returned)

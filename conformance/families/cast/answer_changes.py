@@ -189,7 +189,7 @@ def first_switch(change: Change, answers: Iterable[tuple[Probe, Bits]]) -> str:
     return ""
 
 
-Answers = Iterator[tuple[Probe, Bits]]
+ProbeAnswers = Iterator[tuple[Probe, Bits]]
 
 
 class ProbeFailedError(Exception):
@@ -201,7 +201,7 @@ class ProbeFailedError(Exception):
         self.problem = problem
 
 
-def answers_to(row: Baseline, plan: ProbePlan) -> Ask[Answers]:
+def answers_to(row: Baseline, plan: ProbePlan) -> Ask[ProbeAnswers]:
     """Ask probes; yield each with its answer, except those that the backend declines.
 
     The iterator raises ProbeFailedError for an error or a malformed answer, and ``Unanswered``
@@ -227,7 +227,7 @@ def changed_answers(
     return _changed(asked, [*map(len, requests)], replies)
 
 
-def answers_in_turn(row: Baseline, turns: Sequence[tuple[Request, ProbePlan]]) -> Ask[Answers]:
+def answers_in_turn(row: Baseline, turns: Sequence[tuple[Request, ProbePlan]]) -> Ask[ProbeAnswers]:
     """Ask plans, each immediately after a request whose reply does not matter; see ``answers_to``.
 
     Whether that request is answered rightly is judged in its own pair.
@@ -241,7 +241,7 @@ def _in_turn(
     row: Baseline,
     turns: Sequence[tuple[Request, ProbePlan]],
     replies: Sequence[Sequence[Reply]],
-) -> Answers:
+) -> ProbeAnswers:
     for (_, plan), own in zip(turns, replies, strict=True):
         for part, answers in _answered_parts(row, plan, own):
             yield from part.split(answers)
@@ -299,7 +299,7 @@ def _call_answer(row: Baseline, tensor: Bits, reply: Reply) -> ValueAnswer:
     return answer if broken is None else Departed(broken)
 
 
-def answers_at_once(row: Baseline, plan: ProbePlan) -> Ask[Answers]:
+def answers_at_once(row: Baseline, plan: ProbePlan) -> Ask[ProbeAnswers]:
     """Ask probes from two threads, if the backend can be asked so; see ``answers_to``."""
     if not plan.probes or receiver_of(row.case.document) is not None:
         return iter(())
@@ -308,7 +308,7 @@ def answers_at_once(row: Baseline, plan: ProbePlan) -> Ask[Answers]:
     return _at_once(row, plan, tensors, reply)
 
 
-def answers_beside(row: Baseline, plan: ProbePlan, beside: Case) -> Ask[Answers]:
+def answers_beside(row: Baseline, plan: ProbePlan, beside: Case) -> Ask[ProbeAnswers]:
     """Ask probes from one thread, while another casts the same patterns as another case says.
 
     Whether the other case is answered rightly is judged in its own pair.
@@ -322,7 +322,7 @@ def answers_beside(row: Baseline, plan: ProbePlan, beside: Case) -> Ask[Answers]
     return iter(()) if isinstance(own, Raised) else _at_once(row, plan, tensors, own)
 
 
-def _at_once(row: Baseline, plan: ProbePlan, tensors: Sequence[Bits], reply: Reply) -> Answers:
+def _at_once(row: Baseline, plan: ProbePlan, tensors: Sequence[Bits], reply: Reply) -> ProbeAnswers:
     target = row.rules.target
     answers: Sequence[ValueAnswer] = [reply]
     if isinstance(reply, Answered):

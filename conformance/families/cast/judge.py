@@ -31,7 +31,13 @@ from conformance.families.cast.graded import (
 from conformance.families.cast.quick_inputs import inputs_of
 from conformance.families.cast.raising_inputs import ask_and_locate, located
 from conformance.families.cast.refusals import answered_again
-from conformance.families.cast.shapes import FaultyTensor, Judged, ShortRow, across, shape_fault
+from conformance.families.cast.shapes import (
+    FaultyTensor,
+    ShortRow,
+    WorstAnswers,
+    across,
+    shape_fault,
+)
 from conformance.families.cast.telling_inputs import telling_inputs
 from conformance.judging.asking import Ask, ask
 from conformance.judging.probe import shapes_of
@@ -279,7 +285,7 @@ class _Examination:
             broken += [each for each in self.broken_by_all if subject_of(each) not in known]
             unjudged = tuple(each for each in broken if isinstance(each, Unoffered))
             faults += [FaultyTensor(each, asked[:1]) for each in broken if each not in unjudged]
-        worst = Judged(answer, grades)
+        worst = WorstAnswers(answer, grades)
         if subject.row_limits and case.example is None:
             worst = yield from across(subject.row_limits, case, rules, asked, expected, worst)
         graded = GradedAnswers(asked, worst.answer, worst.grades, expected.branch_indices)

@@ -165,7 +165,7 @@ def _also_raising(case: Case, tensors: Mapping[Shape, Bits]) -> Ask[tuple[Proble
 
 
 @dataclass(frozen=True)
-class Judged:
+class WorstAnswers:
     """An answer to each input, its grade, and notes on lengths."""
 
     answer: Bits
@@ -179,8 +179,8 @@ def across(
     rules: Ruling,
     inputs: Bits,
     expected: Expected,
-    in_one_row: Judged,
-) -> Ask[Judged]:
+    in_one_row: WorstAnswers,
+) -> Ask[WorstAnswers]:
     """The worse of each input's answers on both sides of every limit, and a note on each limit."""
     worse = in_one_row
     for limit in limits:
@@ -195,9 +195,9 @@ def across(
             continue
         answer = np.concatenate(answers)[: inputs.size]
         grades = grade_answers(rules, inputs, expected, answer)
-        note = _note(rules, inputs, limit, in_one_row, Judged(answer, grades))
+        note = _note(rules, inputs, limit, in_one_row, WorstAnswers(answer, grades))
         is_worse = grades > worse.grades
-        worse = Judged(
+        worse = WorstAnswers(
             np.where(is_worse, answer, worse.answer),
             np.where(is_worse, grades, worse.grades),
             (*worse.notes, note) if note else worse.notes,
@@ -226,7 +226,7 @@ def _beyond(inputs: Bits, limit: int) -> tuple[str, list[Bits]]:
     return f"rows of more than {limit:,} elements", [np.resize(inputs, limit + 1)]
 
 
-def _note(rules: Ruling, inputs: Bits, limit: int, one: Judged, other: Judged) -> str:
+def _note(rules: Ruling, inputs: Bits, limit: int, one: WorstAnswers, other: WorstAnswers) -> str:
     """How many answers depend on the length, how many of them are wrong, and the simplest input."""
     short, long = (other, one) if inputs.size > limit else (one, other)
     changed = short.answer != long.answer

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from conformance.families.chains.composition import Composed, chain_inputs, compose_arrays
 from conformance.families.chains.ends_words import ends_words
-from conformance.families.chains.sweeps import Swept, is_swept, sweep
+from conformance.families.chains.sweeps import ChainSweep, is_swept, sweep
 from conformance.families.chains.wrongs import followed_paths
 from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
@@ -66,7 +66,7 @@ class _Asked:
     alone: Bits
     direct: Bits | None
     on_roads: list[OnRoad] = field(default_factory=list)
-    swept: Swept | None = None
+    swept: ChainSweep | None = None
     """The result of the sweep of all patterns on the first road, at the tier full."""
 
     @cached_property
@@ -258,7 +258,7 @@ def _problems(each: _Asked) -> tuple[list[Problem], bool]:
     return [*_joined(problems)], is_open
 
 
-def _swept_problems(each: _Asked, swept: Swept, road: str) -> Iterator[Problem]:
+def _swept_problems(each: _Asked, swept: ChainSweep, road: str) -> Iterator[Problem]:
     """The problems that a sweep found on a road; it includes all inputs asked on that road."""
     if swept.missing is not None:
         yield from _missing(road, swept.missing)

@@ -33,7 +33,7 @@ MOST_KEPT = 1 << 16
 """The most inputs of a chain that are kept to explain it; all are counted."""
 
 
-class Swept(NamedTuple):
+class ChainSweep(NamedTuple):
     """The result of a sweep: inputs with a forbidden answer that the steps alone do not give.
 
     ``missing`` is the reply that came instead of answers; the sweep ends there.
@@ -57,7 +57,7 @@ def is_swept(chain: Chain) -> bool:
     return format_named(chain.source).bits == SWEPT_BITS
 
 
-def sweep(chain: Chain, road: str) -> Ask[Swept]:
+def sweep(chain: Chain, road: str) -> Ask[ChainSweep]:
     """Ask a chain every pattern."""
     storage = format_named(chain.source).storage
     count_of = count_forbidden(chain.rulings)
@@ -101,15 +101,15 @@ def _swept(
     wrong: int,
     asked: int,
     missing: NoAnswer | None = None,
-) -> Swept:
+) -> ChainSweep:
     source, target = format_named(chain.source), format_named(chain.target)
     nothing = tuple(np.empty(0, each.storage) for each in (source, target, target))
     inputs, answers, alone = map(np.concatenate, zip(nothing, *kept, strict=True))
-    return Swept(inputs, answers, alone, wrong, asked, missing)
+    return ChainSweep(inputs, answers, alone, wrong, asked, missing)
 
 
 CHECKS_KEPT = 64
-Count = Callable[[int, Bits], int]
+CountWrong = Callable[[int, Bits], int]
 """Takes the first pattern and the answers from it on; counts those that are not allowed."""
 LOOP = """
 def count_of(first, answers):
@@ -124,12 +124,12 @@ def count_of(first, answers):
 
 
 @lru_cache(CHECKS_KEPT)
-def count_forbidden(rulings: tuple[Ruling, ...]) -> Count:
+def count_forbidden(rulings: tuple[Ruling, ...]) -> CountWrong:
     """Return the function that counts for a chain; without numba it composes arrays."""
     return _compiled(rulings) if find_spec("numba") is not None else _by_arrays(rulings)
 
 
-def _by_arrays(rulings: Sequence[Ruling]) -> Count:
+def _by_arrays(rulings: Sequence[Ruling]) -> CountWrong:
     def count_of(first: int, answers: Bits) -> int:
         inputs = np.arange(first, first + answers.size, dtype=np.uint64)
         return int(np.count_nonzero(~allowed(rulings, inputs, answers)))
@@ -143,13 +143,13 @@ def allowed(rulings: Sequence[Ruling], inputs: NDArray[Any], answers: Bits) -> N
     return np.broadcast_to(found, answers.shape)
 
 
-def _compiled(rulings: Sequence[Ruling]) -> Count:
+def _compiled(rulings: Sequence[Ruling]) -> CountWrong:
     numba: Any = importlib.import_module("numba")
     trace = Trace(rulings[0].source.bits)
     composed = compose(rulings, trace.input(), select_terms)
     names: dict[str, Any] = {"uint64": numba.uint64}
     exec(compile(_program(trace, composed), "<chain>", "exec"), names)
-    count_of: Count = numba.njit(nogil=True, boundscheck=False)(names["count_of"])
+    count_of: CountWrong = numba.njit(nogil=True, boundscheck=False)(names["count_of"])
     return count_of
 
 

@@ -20,7 +20,7 @@ from specs.model.quantization_entry import Situation, Step, StepWord
 from specs.outcomes import Exactly, Nan
 from specs.quantization_ruling import Formula, StepOutcome
 
-Value = Fraction | Literal["inf", "-inf", "nan", "-nan"]
+ExactValue = Fraction | Literal["inf", "-inf", "nan", "-nan"]
 """A NaN without a sign counts as a positive one."""
 AllowedCode = int | Nan
 
@@ -42,7 +42,7 @@ class AllowedResult(NamedTuple):
 
 
 class _Path(NamedTuple):
-    value: Value
+    value: ExactValue
     is_weak: bool
 
 
@@ -120,14 +120,14 @@ def dequantized(formula: Formula, x: int, scale: int, zero: int | None) -> Allow
     return trace.result(found)
 
 
-def _minus(code: Value, offset: Value) -> Value:
+def _minus(code: ExactValue, offset: ExactValue) -> ExactValue:
     """A code without its zero point; an infinity and a NaN stay what they are."""
     if isinstance(code, Fraction) and isinstance(offset, Fraction):
         return code - offset
     return code
 
 
-def _kept(target: Format, value: Value) -> AllowedCode:
+def _kept(target: Format, value: ExactValue) -> AllowedCode:
     """What a target has for an infinity, or for a NaN, whose sign a product need not keep."""
     match value:
         case "inf":
@@ -233,7 +233,7 @@ def _scaled(value: Fraction, exponent: int) -> Fraction:
 
 
 @lru_cache(1 << 16)
-def _value(fmt: Format, code: int) -> Value:
+def _value(fmt: Format, code: int) -> ExactValue:
     match decode(fmt, code):
         case Number(sign, significand, exponent):
             return _scaled(Fraction(-significand if sign else significand), exponent)
@@ -243,11 +243,11 @@ def _value(fmt: Format, code: int) -> Value:
             return "-nan" if sign else "nan"
 
 
-def _special(value: Value) -> Situation:
+def _special(value: ExactValue) -> Situation:
     return "nan" if value in ("nan", "-nan") else "infinite"
 
 
-def _kind_of_scale(scale: Value) -> Situation:
+def _kind_of_scale(scale: ExactValue) -> Situation:
     if not isinstance(scale, Fraction):
         return _special(scale)
     return "zero" if scale == 0 else "negative" if scale < 0 else "positive"
@@ -297,7 +297,7 @@ def _fits(
     return "exact" if all(_has(fmt, each) for each in (result, *operands)) else "inexact"
 
 
-def _divide(trace: _Trace, x: Value, divisor: Fraction) -> None:
+def _divide(trace: _Trace, x: ExactValue, divisor: Fraction) -> None:
     """Take the step of the quotient."""
     fmt = trace.formula.precision
     if not isinstance(x, Fraction):
@@ -322,7 +322,7 @@ def _divide(trace: _Trace, x: Value, divisor: Fraction) -> None:
         trace.paths += [_Path(value, outcome.is_weak(word)) for value in values]
 
 
-def _rounded(trace: _Trace, value: Value) -> Value:
+def _rounded(trace: _Trace, value: ExactValue) -> ExactValue:
     """Take the step of rounding to an integer; for a float target, the value stays."""
     if not isinstance(value, Fraction):
         return value
@@ -336,7 +336,7 @@ def _add_zero_point(trace: _Trace, zero: int | None) -> None:
     offset = Fraction(0) if zero is None else _value(target, zero)
     sums = []
     for path in trace.paths:
-        total: Value = path.value
+        total: ExactValue = path.value
         if isinstance(total, Fraction) and isinstance(offset, Fraction):
             total += offset
         trace.take("zero-point", _kind_of_zero_point(fmt, zero, path.value, offset, total))
@@ -345,7 +345,7 @@ def _add_zero_point(trace: _Trace, zero: int | None) -> None:
 
 
 def _kind_of_zero_point(
-    fmt: Format, zero: int | None, other: Value, offset: Value, result: Value
+    fmt: Format, zero: int | None, other: ExactValue, offset: ExactValue, result: ExactValue
 ) -> Situation:
     """The situation of a zero point, by the other operand and the result of the step."""
     if zero is None:
@@ -380,7 +380,7 @@ def _saturated(trace: _Trace) -> Iterator[tuple[AllowedCode, bool]]:
 
 
 def _end(
-    formula: Formula, word: StepWord, value: Value, situation: Situation, is_negative: bool
+    formula: Formula, word: StepWord, value: ExactValue, situation: Situation, is_negative: bool
 ) -> Iterator[tuple[AllowedCode, bool]]:
     """What a word of the step of saturation allows, and whether Cast recommends something else."""
     target = formula.target

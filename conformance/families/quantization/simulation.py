@@ -31,9 +31,9 @@ from specs.model.quantization_entry import Situation
 from specs.pair_conditions import value_of
 from specs.quantization_ruling import Formula
 
-Rounding = Literal["even", "away", "up", "toward-zero", "down"]
+QuotientRounding = Literal["even", "away", "up", "toward-zero", "down"]
 ZeroPoint = Literal["added", "before-rounding", "after-limits", "left-out", "other-sign", "scaled"]
-Ends = Literal[
+RangeEnds = Literal[
     "limited", "wrapped", "without-lowest", "other-saturate", "by-int32", "nan", "carried-to-nan",
     "truncated-nan-saturated",
 ]  # fmt: skip
@@ -41,7 +41,7 @@ Infinities = Literal["saturated", "infinite", "nan", "positive-nan"]
 Nans = Literal["zero", "max", "max-of-sign", "lowest", "positive", "negative"]
 Between = Literal["divided", "multiplied"]
 """How fake quantization turns x into steps: by a division, or by a product and an offset."""
-ROUNDINGS: Mapping[Rounding, Callable[[Floats], Floats]] = {
+ROUNDINGS: Mapping[QuotientRounding, Callable[[Floats], Floats]] = {
     "even": np.rint,
     "away": lambda values: np.copysign(np.floor(np.abs(values) + 0.5), values),
     "up": lambda values: np.floor(values + 0.5),
@@ -59,9 +59,9 @@ class Way:
 
     precision: str | None = None
     is_reciprocal: bool | None = None
-    rounding: Rounding | None = None
+    rounding: QuotientRounding | None = None
     zero: ZeroPoint | None = None
-    ends: Ends | None = None
+    ends: RangeEnds | None = None
     is_flushed: bool | None = None
     layout: str | None = None
     infinities: Infinities | None = None
@@ -308,7 +308,7 @@ def _kept(_: Format, values: Floats) -> Floats:
     return values
 
 
-class Steps(NamedTuple):
+class RoundedSteps(NamedTuple):
     """How dequantization rounds codes and zero points, scales, differences, and products."""
 
     codes: Rounded
@@ -317,18 +317,20 @@ class Steps(NamedTuple):
     product: Rounded
 
 
-STEPS: Mapping[str, Steps] = {
-    "rounds-each-step": Steps(rounded_in, rounded_in, rounded_in, rounded_in),
-    "rounds-each-step-up-from-odd": Steps(up_from_odd, up_from_odd, up_from_odd, up_from_odd),
-    "rounds-operands": Steps(rounded_in, rounded_in, _kept, rounded_in),
-    "rounds-operands-up-from-odd": Steps(up_from_odd, up_from_odd, _kept, up_from_odd),
-    "rounds-codes-up-from-odd": Steps(up_from_odd, rounded_in, _kept, rounded_in),
+STEPS: Mapping[str, RoundedSteps] = {
+    "rounds-each-step": RoundedSteps(rounded_in, rounded_in, rounded_in, rounded_in),
+    "rounds-each-step-up-from-odd": RoundedSteps(
+        up_from_odd, up_from_odd, up_from_odd, up_from_odd
+    ),
+    "rounds-operands": RoundedSteps(rounded_in, rounded_in, _kept, rounded_in),
+    "rounds-operands-up-from-odd": RoundedSteps(up_from_odd, up_from_odd, _kept, up_from_odd),
+    "rounds-codes-up-from-odd": RoundedSteps(up_from_odd, rounded_in, _kept, rounded_in),
 }
 """Ways to dequantize by what they round to the dtype of the result."""
 
 
 def product_by_steps(
-    steps: Steps, fmt: Format, codes: Floats, scale: Floats, zero: Floats
+    steps: RoundedSteps, fmt: Format, codes: Floats, scale: Floats, zero: Floats
 ) -> Floats:
     """The products of differences and scales in a format."""
     difference = steps.difference(fmt, steps.codes(fmt, codes) - steps.codes(fmt, zero))

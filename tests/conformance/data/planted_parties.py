@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.containers.party import Road, tensor
+from oracles.containers.party import ContainerRoad, tensor
 from oracles.containers.text_onnx import number_of, write_tensor
 from oracles.containers.texts import Texts, packed_row, write_npy
 from oracles.protocol import Bits, Tensor, Unsupported
@@ -22,14 +22,14 @@ class Planted(Texts):
     name = "planted"
     container: str
 
-    def roads(self) -> Mapping[str, Road]:
+    def roads(self) -> Mapping[str, ContainerRoad]:
         road = super().roads()[self.container]
-        return {self.container: Road(self.written(road), self.reading(road))}
+        return {self.container: ContainerRoad(self.written(road), self.reading(road))}
 
-    def written(self, road: Road) -> Any:
+    def written(self, road: ContainerRoad) -> Any:
         return road.write
 
-    def reading(self, road: Road) -> Any:
+    def reading(self, road: ContainerRoad) -> Any:
         return road.read
 
 
@@ -38,7 +38,7 @@ class HighFirst(Planted):
 
     container = "packed-low-first"
 
-    def written(self, road: Road) -> Any:
+    def written(self, road: ContainerRoad) -> Any:
         def write(case: Case, bits: Bits) -> bytes:
             width = format_named(case.source).bits
             if width != 4 or bits.ndim != 1 or case.modes:
@@ -53,7 +53,7 @@ class PairsSwapped(Planted):
 
     container = "onnx-raw"
 
-    def reading(self, road: Road) -> Any:
+    def reading(self, road: ContainerRoad) -> Any:
         def read(case: Case, content: bytes) -> Tensor:
             found = road.read(case, content)  # type: ignore[misc]
             if format_named(case.source).bits != 4:
@@ -72,7 +72,7 @@ class EntryPerElement(Planted):
 
     container = "onnx-typed"
 
-    def written(self, road: Road) -> Any:
+    def written(self, road: ContainerRoad) -> Any:
         def write(case: Case, bits: Bits) -> bytes:
             if format_named(case.source).bits != 4:
                 return road.write(case, bits)  # type: ignore[misc]
@@ -87,7 +87,7 @@ class NoSignExtended(Planted):
 
     container = "packed-low-first"
 
-    def reading(self, road: Road) -> Any:
+    def reading(self, road: ContainerRoad) -> Any:
         def read(case: Case, content: bytes) -> Tensor:
             found = road.read(case, content)  # type: ignore[misc]
             return tensor("int8", found.bits) if case.source == "int4" else found
@@ -100,7 +100,7 @@ class VoidForBfloat16(Planted):
 
     container = "npy"
 
-    def written(self, road: Road) -> Any:
+    def written(self, road: ContainerRoad) -> Any:
         def write(case: Case, bits: Bits) -> bytes:
             if case.source != "bfloat16":
                 return road.write(case, bits)  # type: ignore[misc]
@@ -114,7 +114,7 @@ class OneByteFloat(Planted):
 
     container = "npy"
 
-    def written(self, road: Road) -> Any:
+    def written(self, road: ContainerRoad) -> Any:
         def write(case: Case, bits: Bits) -> bytes:
             if case.source != "float8e5m2":
                 return road.write(case, bits)  # type: ignore[misc]
@@ -128,7 +128,7 @@ class AnyTwoBytesAreBfloat16(Planted):
 
     container = "npz"
 
-    def reading(self, road: Road) -> Any:
+    def reading(self, road: ContainerRoad) -> Any:
         def read(case: Case, content: bytes) -> Tensor:
             found = road.read(case, content)  # type: ignore[misc]
             return replace(found, dtype="bfloat16") if found.bits.itemsize == 2 else found
@@ -141,7 +141,7 @@ class BytesReversed(Planted):
 
     container = "safetensors"
 
-    def written(self, road: Road) -> Any:
+    def written(self, road: ContainerRoad) -> Any:
         def write(case: Case, bits: Bits) -> bytes:
             swapped = bits.byteswap() if case.source == "bfloat16" else bits
             return road.write(case, swapped)  # type: ignore[misc]
@@ -154,7 +154,7 @@ class NoStrides(Planted):
 
     container = "safetensors"
 
-    def written(self, road: Road) -> Any:
+    def written(self, road: ContainerRoad) -> Any:
         def write(case: Case, bits: Bits) -> bytes:
             rows = np.zeros(bits.shape, bits.dtype)
             if bits.size and not bits.flags.c_contiguous:
@@ -172,7 +172,7 @@ class NeighborsShareAByte(Planted):
 
     container = "gguf-q4_0"
 
-    def written(self, road: Road) -> Any:
+    def written(self, road: ContainerRoad) -> Any:
         def write(case: Case, bits: Bits) -> bytes:
             if bits.ndim and not bits.size % 32:
                 halves = np.ascontiguousarray(bits).reshape(-1, 16, 2).swapaxes(1, 2)
@@ -187,7 +187,7 @@ class TailLost(Planted):
 
     container = "onnx-raw"
 
-    def reading(self, road: Road) -> Any:
+    def reading(self, road: ContainerRoad) -> Any:
         def read(case: Case, content: bytes) -> Tensor:
             found = road.read(case, content)  # type: ignore[misc]
             if format_named(case.source).bits != 4 or not found.bits.size % 2:
@@ -204,7 +204,7 @@ class SubnormalsFlushed(Planted):
 
     container = "dlpack"
 
-    def reading(self, road: Road) -> Any:
+    def reading(self, road: ContainerRoad) -> Any:
         def read(case: Case, content: bytes) -> Tensor:
             found = road.read(case, content)  # type: ignore[misc]
             if case.source != "bfloat16":

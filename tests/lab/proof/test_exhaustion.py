@@ -13,7 +13,7 @@ from lab.proof.exhaustion import first_difference, prove
 from lab.proof.obligations import Obligation, prove_in_parallel
 from oracles.reference import expect_by_kernels
 from oracles.reference.staircase import Staircase, staircase
-from oracles.reference.sweep_inputs import Dense, Steps
+from oracles.reference.sweep_inputs import Dense, StepPatterns
 from specs.branches import Ruling
 from specs.ruling import ruling
 from specs.selection import case_named
@@ -104,7 +104,7 @@ def test_wide_sources_are_compared_by_compiled_kernels(size: int) -> None:
 def test_breakpoints_of_64_bit_sources_are_compared() -> None:
     name = "onnx-cast:1/float64/float16"
     rules = ruling(case_named(name))
-    steps = Steps([rules])
+    steps = StepPatterns([rules])
     proved = prove(name, staircase(rules), steps)
     assert (proved.verdict, proved.inputs) == ("proved", f"{steps.size:,}")
     middle = int(np.flatnonzero(staircase(rules).steps["rise"])[40])

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.commands.main import build_app
-from conformance.extras.codec.answers import Answers, ask_all
+from conformance.extras.codec.answers import CodecAnswers, ask_all
 from conformance.extras.codec.judging import JudgedCodec, judge_codec, step_starts
 from conformance.extras.codec.kept_test import allowed_pieces
 from conformance.extras.codec.target import Signature, signature_named, target_named
@@ -32,7 +32,7 @@ ENCODED = ("--format", "e4m3fn", "--from", "float16")
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
 
-def judged(target: str, case: Case, folder: Path) -> tuple[Answers, JudgedCodec]:
+def judged(target: str, case: Case, folder: Path) -> tuple[CodecAnswers, JudgedCodec]:
     """Ask a codec in its own processes, and judge the answers."""
     answers = ask_all(
         target_named(target), ruling(case), None, 10.0, 2, folder, lambda total: lambda more: None

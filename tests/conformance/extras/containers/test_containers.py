@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conformance.extras.containers.faults import OTHER
-from conformance.extras.containers.findings import MOST_LINES, Finding, findings_of
+from conformance.extras.containers.findings import MOST_LINES, PartyFault, findings_of
 from conformance.extras.containers.ways import (
     CONTAINERS,
     Way,
@@ -45,7 +45,7 @@ FAULTS = [
 ]
 
 
-def survey(container: str, *parties: object) -> tuple[list[Way], list[Finding]]:
+def survey(container: str, *parties: object) -> tuple[list[Way], list[PartyFault]]:
     backends = [Backend(each.name, each) for each in parties]  # type: ignore[attr-defined]
     ways = ways_of(backends, container, storable())
     return ways, findings_of(backends, ways)

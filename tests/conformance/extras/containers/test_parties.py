@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from conformance.extras.containers.findings import MOST_LINES, Finding, findings_of
+from conformance.extras.containers.findings import MOST_LINES, PartyFault, findings_of
 from conformance.extras.containers.ways import Way, storable, ways_of
 from oracles.containers.parties import PARTIES, TEXT
 from oracles.registry import Backend
 
 
-def survey(container: str, *names: str) -> tuple[list[Way], list[Finding]]:
+def survey(container: str, *names: str) -> tuple[list[Way], list[PartyFault]]:
     backends = []
     for name in (TEXT, *names):
         party = PARTIES[name]

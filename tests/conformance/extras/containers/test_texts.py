@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from oracles.containers.dlpack_memory import Exporter, described, exported, read_described
+from oracles.containers.dlpack_memory import DlpackExporter, described, exported, read_described
 from oracles.containers.party import container_case
 from oracles.containers.text_gguf import read_gguf, write_gguf
 from oracles.containers.text_onnx import read_tensor, write_tensor
@@ -124,7 +124,7 @@ def test_dlpack_carries_strides_and_the_offset() -> None:
     header = json.loads(content.partition(b"\n")[0])
     assert (header["code"], header["bits"], header["strides"]) == (0, 16, [-2])
     assert header["byte_offset"] > 0
-    assert np.array_equal(np.from_dlpack(Exporter(content)), words)
+    assert np.array_equal(np.from_dlpack(DlpackExporter(content)), words)
     assert same(read_described(exported(words)), "int16", words.view(np.uint16))
 
 
@@ -137,4 +137,4 @@ def test_dlpack_packs_four_bits_from_the_low_end() -> None:
 def test_our_own_import_of_numpy_agrees_with_numpy() -> None:
     for array in (np.array(3, np.float32), np.zeros((2, 0), np.int8), np.eye(3)[::-1, ::2]):
         content = exported(array)
-        assert np.array_equal(np.from_dlpack(Exporter(content)), array)
+        assert np.array_equal(np.from_dlpack(DlpackExporter(content)), array)

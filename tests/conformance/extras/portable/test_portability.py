@@ -14,7 +14,7 @@ import conformance.extras.portable.survey as engine
 from conformance.extras.portable.pairs import IN_RANGE, NOT_SAFE, SAFE, portability_of
 from conformance.extras.portable.survey import (
     Agreement,
-    Breach,
+    FirstDisagreement,
     Parties,
     Survey,
     home_range,
@@ -284,7 +284,7 @@ def test_a_breach_is_the_simplest_input_of_the_range() -> None:
     required = [range(at[0], at[1] + 1), range(at[0], at[0] + 5)]
     found = quick("float32", "int32", clamps, other, required=required)
     two_to_31 = int(np.float32(2**31).view(np.uint32))
-    assert found.breaches == (Breach(two_to_31, (0x7FFFFFFF, 0x7FFFFFFE)), None)
+    assert found.breaches == (FirstDisagreement(two_to_31, (0x7FFFFFFF, 0x7FFFFFFE)), None)
 
 
 def test_the_ends_of_a_required_range_are_asked() -> None:
