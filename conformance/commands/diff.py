@@ -18,7 +18,6 @@ from reports.findings.finding_changes import FindingChange, finding_changes
 from reports.findings.read_findings import read_findings
 from reports.grading.allowed_answers import Expectations
 from reports.outputs.backend_comparison import CaseComparison, Difference, compare_answers
-from reports.outputs.totals import MIN_WIDTH
 from reports.problems import Datum
 from reports.run_store.answers import CaseRow, RunAnswers
 from reports.run_store.open_run import open_run
@@ -27,6 +26,9 @@ from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
 from specs.selection import case_named
+
+MIN_WIDTH = 140
+"""Columns of the table of differences, however narrow the terminal is."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from shutil import get_terminal_size
 from typing import Annotated, NoReturn
 
 import typer
@@ -37,7 +36,7 @@ from oracles.registry import available_backends
 from reports.findings.finding import Findings
 from reports.findings.read_findings import read_findings
 from reports.outputs.last_screen import ROWS, BackendScreen, findings_screens, last_screen
-from reports.outputs.totals import MIN_WIDTH, Totals
+from reports.outputs.totals import Totals
 from reports.run_store.record import RunRecord, Selection, Shard, current_time
 from reports.run_store.storage import folder_at
 from reports.run_store.store import RECORD, RunStore, read_record
@@ -192,7 +191,6 @@ def print_screens(screens: Sequence[BackendScreen], totals: Totals, verbose: boo
         for line in totals.lines():
             typer.echo(line)
     else:
-        width = max(MIN_WIDTH, get_terminal_size().columns)
-        typer.echo(f"\n{totals.verdict_table(width)}\n")
+        typer.echo("\n".join(["", *totals.verdict_table(), ""]))
         if totals.pairs.verdicts:
-            typer.echo(f"{totals.pairs.table(width)}\n")
+            typer.echo("\n".join([*totals.pairs.table(), ""]))

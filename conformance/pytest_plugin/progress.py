@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from shutil import get_terminal_size
 from time import monotonic
 
 import pytest
 
 from conformance.pytest_plugin.items import INVARIANCE, RECORD
-from reports.outputs.totals import MIN_WIDTH, Totals
+from reports.outputs.totals import Totals
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_UPDATES = 0.2
@@ -114,10 +113,9 @@ class VerdictSummary:
             terminalreporter.write_line(line)
 
     def _tables(self) -> Iterator[str]:
-        width = max(MIN_WIDTH, get_terminal_size().columns)
         if self.totals.verdicts:
-            yield self.totals.verdict_table(width)
+            yield from self.totals.verdict_table()
         if self.totals.pairs.verdicts:
             yield ""
-            yield self.totals.pairs.table(width)
+            yield from self.totals.pairs.table()
             yield from self.totals.pairs.open_lines()

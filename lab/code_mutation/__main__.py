@@ -10,13 +10,14 @@ from typing import Annotated
 import typer
 
 from lab.code_mutation.mutants import Mutant
-from lab.code_mutation.page import HEAD, NOW_HEAD, first_rows, markdown, page, rows_now
+from lab.code_mutation.page import HEAD, NOW_HEAD, first_rows, page, rows_now
 from lab.code_mutation.related_tests import related_files
 from lab.code_mutation.results import Results, new_results, read_results, write_results
 from lab.code_mutation.selection import select_mutants
 from lab.code_mutation.trial import Outcome, trials
 from lab.code_mutation.verdicts import read_verdicts
 from lab.command import run
+from reports.outputs.table import markdown_table
 from specs.errors import CastigateError
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +88,7 @@ def write_page(path: ResultsFile = RESULTS, out: Annotated[Path, typer.Option()]
     results, verdicts = read_results(path), read_verdicts()
     out.write_text(page(results, verdicts), encoding="utf-8")
     for head, rows in ((HEAD, first_rows(results)), (NOW_HEAD, rows_now(results, verdicts))):
-        typer.echo("\n".join(markdown(head, rows)))
+        typer.echo("\n".join(markdown_table(head, rows)))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from lab.code_mutation.results import Results, Tried
 from lab.code_mutation.selection import PACKAGES, package_of
 from lab.code_mutation.trial import LIMIT
 from lab.code_mutation.verdicts import EQUIVALENT, NOT_READ, TESTED, UNTESTED, Verdicts, verdict_of
+from reports.outputs.table import markdown_table
 
 INTRODUCTION = """\
 # Mutants of the code
@@ -87,9 +88,9 @@ def page(results: Results, verdicts: Verdicts) -> str:
 
 def _lines(results: Results, verdicts: Verdicts) -> Iterator[str]:
     yield INTRODUCTION.format(limit=LIMIT / 60)
-    yield from markdown(HEAD, first_rows(results))
+    yield from markdown_table(HEAD, first_rows(results))
     yield ""
-    yield from markdown(NOW_HEAD, rows_now(results, verdicts))
+    yield from markdown_table(NOW_HEAD, rows_now(results, verdicts))
     yield f"\n{results.date}, seed {results.seed}, {results.versions}.\n"
     yield "## Survivors\n"
     yield "Each survived when it was first tried.\n"
@@ -108,9 +109,3 @@ def _survivor(tried: Tried, verdicts: Verdicts) -> Iterator[str]:
     inside = f" (`{mutant.inside}`)" if mutant.inside else ""
     yield f"`{mutant.file}`, line {mutant.line}{inside}: {said}\n"
     yield from ("```diff", f"- {mutant.before}", f"+ {mutant.after}".rstrip(), "```", "")
-
-
-def markdown(head: Sequence[str], rows: Iterator[list[str]]) -> Iterator[str]:
-    """A table in Markdown."""
-    for row in (head, ["---"] * len(head), *rows):
-        yield f"| {' | '.join(row)} |"

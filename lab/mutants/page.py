@@ -8,6 +8,7 @@ from statistics import median
 from typing import TypeVar
 
 from lab.mutants.trial import MutantResult, Survivor
+from reports.outputs.table import markdown_table
 from specs.release import VERSION
 
 Each = TypeVar("Each")
@@ -84,25 +85,34 @@ def _survivors(survivors: Sequence[Survivor]) -> Iterator[str]:
         "sweeps of all 2^32 inputs not counted."
     )
     yield ""
-    yield "| why it is not found | mutants | chance | full | example |"
-    yield "|---|---|---|---|---|"
+    rows = []
     for why, group in _groups(survivors, lambda each: each.why):
         tried = sum(each.seeds for each in group)
         found = sum(each.found for each in group)
         at_full = sum(each.is_found_at_full for each in group)
         example = min((each.result.name for each in group), key=len)
-        yield f"| {why} | {len(group)} | {_share(found, tried)} | {at_full} | `{example}` |"
+        chance = _share(found, tried)
+        rows.append([why, str(len(group)), chance, str(at_full), f"`{example}`"])
+    titles = ("why it is not found", "mutants", "chance", "full", "example")
+    yield from markdown_table(titles, rows)
     yield ""
     yield "<details><summary>Each of them</summary>"
     yield ""
-    yield "| mutant | chance | full |"
-    yield "|---|---|---|"
-    for each in sorted(survivors, key=lambda each: each.result.name):
-        full = "found" if each.is_found_at_full else "not found"
-        yield f"| `{each.result.name}` | {each.found} of {each.seeds} | {full} |"
+    rows = [
+        [
+            f"`{each.result.name}`",
+            f"{each.found} of {each.seeds}",
+            "found" if each.is_found_at_full else "not found",
+        ]
+        for each in sorted(survivors, key=lambda each: each.result.name)
+    ]
+    yield from markdown_table(("mutant", "chance", "full"), rows)
     yield ""
     yield "</details>"
     yield ""
+
+
+TITLES = ("", "mutants", "killed", "named rightly", "found by", "median of inputs", "of CPU s")
 
 
 def _tables(results: Sequence[MutantResult]) -> Iterator[str]:
@@ -114,8 +124,7 @@ def _tables(results: Sequence[MutantResult]) -> Iterator[str]:
     ):
         yield f"## {title}"
         yield ""
-        yield "| | mutants | killed | named rightly | found by | median of inputs | of CPU s |"
-        yield "|---|---|---|---|---|---|---|"
+        rows = []
         for name, group in _groups(results, key):
             killed = [each for each in group if each.is_killed]
             by = Counter(each.killed_by for each in killed)
@@ -123,10 +132,9 @@ def _tables(results: Sequence[MutantResult]) -> Iterator[str]:
             inputs = median(each.inputs for each in group)
             seconds = median(each.seconds for each in group)
             named = sum(each.is_named for each in killed)
-            yield (
-                f"| {name} | {len(group)} | {len(killed)} | {named} | {found_by} "
-                f"| {inputs:,.0f} | {seconds:.2f} |"
-            )
+            counts = map(str, (len(group), len(killed), named))
+            rows.append([name, *counts, found_by, f"{inputs:,.0f}", f"{seconds:.2f}"])
+        yield from markdown_table(TITLES, rows)
         yield ""
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from lab.truths.comparison import DEFINITION, Counts, Key
 from lab.truths.known import KNOWN
 from lab.truths.truths import TRUTHS
+from reports.outputs.table import in_columns, markdown_table
 from specs.release import VERSION
 
 INTRODUCTION = """\
@@ -97,11 +98,7 @@ def _figures(counts: Counts) -> list[str]:
 
 def plain(head: Sequence[str], rows: Table) -> str:
     """A table in columns, for a terminal."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (head, *rows)
-    )
+    return "\n".join(in_columns([head, *rows]))
 
 
 def write_page(results: Results, random: int, texts: int, seconds: float, path: Path) -> None:
@@ -111,7 +108,7 @@ def write_page(results: Results, random: int, texts: int, seconds: float, path: 
 
 def _lines(results: Results, random: int, texts: int, seconds: float) -> Iterator[str]:
     yield INTRODUCTION.format(random=random, texts=texts)
-    yield from _markdown(("truth", "version", *HEAD), truth_rows(results))
+    yield from markdown_table(("truth", "version", *HEAD), truth_rows(results))
     yield from ("", *scopes())
     definition = total(results, [key for key in results if key[0] == DEFINITION])
     everything = total(results, [key for key in results if key[0] != DEFINITION])
@@ -124,10 +121,12 @@ def _lines(results: Results, random: int, texts: int, seconds: float) -> Iterato
     )
     yield "\n## Known disagreements\n"
     yield "Where neither is right, both keep to a convention, and the conventions differ.\n"
-    yield from _markdown(("truth", "what differs", "right is", "answers"), known_rows(results))
+    yield from markdown_table(
+        ("truth", "what differs", "right is", "answers"), [*known_rows(results)]
+    )
     yield from _unknown(results)
     yield "\n## By kind of pair and rounding\n"
-    yield from _markdown(("truth", "pair", "rounding", *HEAD), rounding_rows(results))
+    yield from markdown_table(("truth", "pair", "rounding", *HEAD), rounding_rows(results))
     today = datetime.now(UTC).date().isoformat()
     packages = ", ".join(f"{name} {_version(name)}" for name in ("numpy", "numba"))
     yield (
@@ -142,11 +141,6 @@ def _unknown(results: Results) -> Iterator[str]:
     if not failures:
         yield "No other answer differs."
     yield from (f"- **Unknown**: {failure}" for failure in failures)
-
-
-def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    for row in (head, ["---"] * len(head), *rows):
-        yield f"| {' | '.join(row)} |"
 
 
 def _version(package: str) -> str:

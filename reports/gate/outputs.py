@@ -12,7 +12,8 @@ from reports.findings.report import Report
 from reports.gate.policy import Policy
 from reports.gate.policy_verdict import EXAMPLES, Failure, PolicyDivergence, PolicyVerdict
 from reports.outputs.junit import JunitResult, JunitTest, failure_text, junit
-from reports.outputs.summary_md import markdown_table, summary_md
+from reports.outputs.summary_md import summary_md
+from reports.outputs.table import escaped, markdown_table
 from reports.verdicts import NOT_RUN
 from specs.plain_text import escape_markdown
 
@@ -126,19 +127,13 @@ def _result(policy: Policy, verdict: PolicyVerdict) -> Iterator[str]:
     yield f"Policy {escape_markdown(policy.name)}: {escape_markdown(policy.entry.title)}."
     yield ""
     if verdict.failures:
-        yield from markdown_table(
-            ("failure", "document", "reason", "cases", "example"),
-            (
-                [
-                    failure.kind,
-                    failure.document,
-                    failure.reason,
-                    f"{len(failure.cases):,}",
-                    failure.cases[0] if failure.cases else "",
-                ]
-                for failure in verdict.failures
-            ),
-        )
+        rows = [
+            [each.kind, each.document, each.reason, f"{len(each.cases):,}", *each.cases[:1]]
+            for each in verdict.failures
+        ]
+        titles = ("failure", "document", "reason", "cases", "example")
+        yield from markdown_table(titles, escaped(rows))
+        yield ""
 
 
 def _accepted(verdict: PolicyVerdict) -> Iterator[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from reports.findings.changes import CHANGES, setup_differences
 from reports.findings.finding_text import extent_words
 from reports.findings.report import Report
+from reports.outputs.table import escaped, markdown_table
 from reports.verdicts import VERDICTS
 from specs.plain_text import escape_markdown
 
@@ -51,10 +52,9 @@ def _verdicts(report: Report) -> Iterator[str]:
         for name in report.backends
     }
     occurring = [verdict for verdict in VERDICTS if any(row[verdict] for row in counts.values())]
-    yield from markdown_table(
-        ("backend", *occurring),
-        ([name, *(f"{row[verdict]:,}" for verdict in occurring)] for name, row in counts.items()),
-    )
+    rows = [[name, *(f"{row[verdict]:,}" for verdict in occurring)] for name, row in counts.items()]
+    yield from markdown_table(("backend", *occurring), escaped(rows))
+    yield ""
 
 
 def _changes(report: Report) -> Iterator[str]:
@@ -99,12 +99,3 @@ def _findings(report: Report) -> Iterator[str]:
             yield f"- **{each.kind}**: {escape_markdown(each.says)}{words}  "
             yield f"  {escape_markdown(extent_words(each))}"
         yield ""
-
-
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table, its cells escaped."""
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for row in rows:
-        yield f"| {' | '.join(map(escape_markdown, row))} |"
-    yield ""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from io import StringIO
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from reports.case_patterns import kind_of_check
 from reports.judgement import Judgement
+from reports.outputs.table import in_columns
 from reports.problems import wrong_inputs
 from reports.verdicts import FAILING, NOT_RUN, VERDICTS
 from specs.cases import Case
@@ -63,9 +60,9 @@ class PairTotals:
         """Whether a pair fails a check."""
         return any(counts[verdict] for counts in self.verdicts.values() for verdict in FAILING)
 
-    def table(self, width: int) -> str:
-        """A table of the counts, sorted by backend."""
-        return verdict_count_table("pairs", dict(sorted(self.verdicts.items())), width)
+    def table(self) -> Iterator[str]:
+        """A row per backend and kind of check; a column per verdict that occurs."""
+        return _counts_in_columns("pairs", dict(sorted(self.verdicts.items())))
 
     def open_lines(self) -> Iterator[str]:
         """Yield a line for each check with the verdict `open`."""
@@ -77,7 +74,8 @@ class Totals:
     """Counts judgements by verdict."""
 
     def __init__(self) -> None:
-        self.verdicts: dict[EditionKey, Counter[str]] = {}
+        self.verdicts: dict[tuple[str, str, str], Counter[str]] = {}
+        """By backend, document and version."""
         self.pairs = PairTotals()
         self.inputs = 0
 
@@ -115,53 +113,26 @@ class Totals:
             words = ", ".join(f"{row[each]:,} {each}" for each in VERDICTS if row[each])
             yield f"{backend}: {words}"
 
-    def verdict_table(self, width: int) -> str:
-        """The verdicts per backend and document, versions in the document's order."""
-        return verdict_table(dict(sorted(self.verdicts.items(), key=_edition_order)), width)
+    def verdict_table(self) -> Iterator[str]:
+        """A row per backend, document and version, in its order; a column per verdict."""
+        counts = {
+            (backend, f"{document}:{version}"): row
+            for (backend, document, version), row in sorted(
+                self.verdicts.items(), key=_edition_order
+            )
+        }
+        return _counts_in_columns("document", counts)
 
 
-def _edition_order(item: tuple[EditionKey, Counter[str]]) -> tuple[str, str, int]:
+def _edition_order(item: tuple[tuple[str, str, str], Counter[str]]) -> tuple[str, str, int]:
     backend, document, version = item[0]
     return backend, document, list(documents()[document].entry.versions).index(version)
 
 
-MIN_WIDTH = 140
-"""Columns of text that the tables need, however narrow the terminal is."""
-EditionKey = tuple[str, str, str]
-"""Backend, document, version."""
-
-
-def verdict_table(counts: Mapping[EditionKey, Counter[str]], width: int) -> str:
-    """One row per backend, document and version; a column per verdict that occurs."""
-    rows = {
-        (backend, f"{document}:{version}"): row
-        for (backend, document, version), row in counts.items()
-    }
-    return verdict_count_table("document", rows, width)
-
-
-def verdict_count_table(
-    title: str, counts: Mapping[tuple[str, str], Counter[str]], width: int
-) -> str:
-    """One row per backend and entry of the column ``title``; a column per verdict that occurs."""
+def _counts_in_columns(title: str, counts: Mapping[tuple[str, str], Counter[str]]) -> Iterator[str]:
     occurring = [verdict for verdict in VERDICTS if any(row[verdict] for row in counts.values())]
-    table = _table("backend", title)
-    for verdict in occurring:
-        table.add_column(verdict, justify="right", no_wrap=True)
-    for names, row in counts.items():
-        table.add_row(*names, *(str(row[verdict] or "") for verdict in occurring))
-    return _as_text(table, width)
-
-
-def _table(*titles: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in titles:
-        table.add_column(title, no_wrap=True)
-    return table
-
-
-def _as_text(table: Table, width: int) -> str:
-    out = StringIO()
-    # A backend may be a path whose brackets must not be read as markup.
-    Console(file=out, width=width, color_system=None, markup=False, emoji=False).print(table)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    rows = [
+        [*names, *(str(row[verdict] or "") for verdict in occurring)]
+        for names, row in counts.items()
+    ]
+    return in_columns([["backend", title, *occurring], *rows], range(2, 2 + len(occurring)))

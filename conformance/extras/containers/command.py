@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from conformance.commands.options import PythonOption, TimeoutOption
-from conformance.extras.containers.pages import finding_lines, page, rich_table
+from conformance.extras.containers.pages import finding_lines, matrix, page
 from conformance.extras.containers.results import CHANGED, Containers, store, survey, tables
 from conformance.extras.containers.ways import CONTAINERS, storable
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.containers.parties import installed_parties, known_parties
 from reports.findings.finding_text import counted
+from reports.outputs.table import in_columns
 from reports.run_store.open_run import open_run
 from specs.dtype_names import dtype_spelled
 from specs.errors import CastigateError
@@ -99,12 +99,9 @@ def _known_dtypes(names: list[str]) -> list[str]:
 
 
 def _show(found: Containers) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH)
     for table in tables(found):
-        console.print(table.name, style="bold")
-        console.print(rich_table(table))
+        typer.echo(table.name)
+        typer.echo("\n".join(f"  {line}" for line in in_columns(matrix(table))))
     for finding in found.findings:
         typer.echo("")
         typer.echo("\n".join(finding_lines(finding)))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rich.table import Table as RichTable
-
 from conformance.extras.containers.findings import PartyFault
 from conformance.extras.containers.results import (
     CHANGED,
@@ -19,6 +17,7 @@ from conformance.extras.containers.results import (
     tables,
 )
 from reports.html.site import Page, Sign
+from reports.outputs.table import markdown_table
 from reports.run_store.store import RunStore
 from specs.release import VERSION
 
@@ -40,17 +39,17 @@ def containers_page(store: RunStore) -> Page | None:
     return Page("containers", "Containers", __package__, content) if found else None
 
 
-def rich_table(table: ContainerTable) -> RichTable:
-    """Return a container's table for a terminal: writers down, readers across."""
-    shown = RichTable()
-    shown.add_column("dtypes")
-    shown.add_column("written by")
-    for reader in table.readers:
-        shown.add_column(reader)
-    for group, writer, cells in table.rows:
-        words = [cell_words(cells[reader]) if reader in cells else "" for reader in table.readers]
-        shown.add_row(group, writer, *words)
-    return shown
+def matrix(table: ContainerTable) -> list[list[str]]:
+    """A container's table: the titles, then writers down and readers across."""
+    rows = [
+        [
+            group,
+            writer,
+            *(cell_words(cells[each]) if each in cells else "" for each in table.readers),
+        ]
+        for group, writer, cells in table.rows
+    ]
+    return [["dtypes", "written by", *table.readers], *rows]
 
 
 def cell_words(cell: ContainerCell) -> str:
@@ -85,12 +84,18 @@ def _head(found: Containers) -> Iterator[str]:
         f"{versions}."
     )
     yield ""
-    yield "| container | at fault | what happens | dtypes | smallest tensor |"
-    yield "|---|---|---|---|---|"
-    for each in found.findings:
-        example = "; ".join(" ".join(line.split()) for line in each.example.lines)
-        who = f"{each.party} {each.side}"
-        yield f"| {each.container} | {who} | {each.fault} | {each.dtype_words} | {example} |"
+    rows = [
+        [
+            each.container,
+            f"{each.party} {each.side}",
+            each.fault,
+            each.dtype_words,
+            "; ".join(" ".join(line.split()) for line in each.example.lines),
+        ]
+        for each in found.findings
+    ]
+    titles = ("container", "at fault", "what happens", "dtypes", "smallest tensor")
+    yield from markdown_table(titles, rows)
 
 
 def _matrices(found: Containers) -> Iterator[str]:
@@ -98,11 +103,8 @@ def _matrices(found: Containers) -> Iterator[str]:
         yield ""
         yield f"## {table.name}"
         yield ""
-        yield "| dtypes | written by | " + " | ".join(table.readers) + " |"
-        yield "|---" * (2 + len(table.readers)) + "|"
-        for group, writer, cells in table.rows:
-            words = [cell_words(cells[name]) if name in cells else "" for name in table.readers]
-            yield f"| {group} | {writer} | {' | '.join(words)} |"
+        titles, *rows = matrix(table)
+        yield from markdown_table(titles, rows)
 
 
 def _scripts(found: Containers) -> Iterator[str]:

@@ -18,6 +18,7 @@ from conformance.extras.issues.threads import (
     Verdict,
 )
 from reports.findings.finding_text import OUTCOME_WORDS, datum_words
+from reports.outputs.table import markdown_table
 from specs.bitcast_shapes import format_shape
 from specs.docket import Question
 from specs.loader import yardsticks
@@ -160,10 +161,10 @@ def _head(
         " says how."
     )
     yield ""
-    yield "| verdict | threads | it means |"
-    yield "|---|---|---|"
-    for verdict, number in counts(threads).items():
-        yield f"| {verdict} | {number} | {VERDICTS[verdict]} |"
+    rows = [
+        [verdict, str(number), VERDICTS[verdict]] for verdict, number in counts(threads).items()
+    ]
+    yield from markdown_table(("verdict", "threads", "it means"), rows)
 
 
 def _projects(threads: Sequence[DecidedThread], versions: Mapping[str, str]) -> Iterator[str]:

@@ -28,6 +28,7 @@ from reports.findings.value_ranges import (
 )
 from reports.grading.allowed_answers import is_nan
 from reports.grading.divergences import index_of_simplest
+from reports.outputs.table import markdown_table
 from specs.behaviors import behaviors
 from specs.formats import Format
 from specs.model.strict_model import StrictModel
@@ -354,13 +355,16 @@ def _head(every: PortablePairs, date: str) -> Iterator[str]:
         "All named backends give the same bits on the inputs below; any NaN equals any NaN."
     )
     yield ""
-    yield "| pair | backends | agree | asked |"
-    yield "|---|---|---|---|"
-    for each in every.pairs:
-        asked = f"{each.asked:,}" + (", every input" if each.every_input else ", sampled")
-        agree = agree_words(each) if each.asked else "–"
-        pair = f"{each.source} → {each.target}"
-        yield f"| {pair} | {', '.join(each.backends)} | {agree} | {asked} |"
+    rows = [
+        [
+            f"{each.source} → {each.target}",
+            ", ".join(each.backends),
+            agree_words(each) if each.asked else "–",
+            f"{each.asked:,}" + (", every input" if each.every_input else ", sampled"),
+        ]
+        for each in every.pairs
+    ]
+    yield from markdown_table(("pair", "backends", "agree", "asked"), rows)
 
 
 def _section(pair: PortablePair) -> Iterator[str]:

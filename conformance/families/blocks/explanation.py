@@ -25,6 +25,7 @@ from oracles.backend.replies import Answered
 from oracles.backend.requests import Quantize
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_with_value
+from reports.outputs.table import in_columns
 from specs.block_ruling import BlockRuling, block_ruling
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -172,10 +173,7 @@ def _lines(ruling: BlockRuling, explained: dict[str, Any]) -> Iterator[str]:
         *([name, *cells] for name, cells in columns.items()),
         ["", *(f"{e['question']}: {e['word']} ({e['rule']}, {e['level']})" for e in elements)],
     ]
-    widths = [max(map(len, column)) for column in table]
-    for row in zip(*table, strict=True):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield f"  {'  '.join(cells)}".rstrip()
+    yield from (f"  {line}" for line in in_columns([*zip(*table, strict=True)]))
 
 
 def _pattern(fmt: Format, word: str) -> str:

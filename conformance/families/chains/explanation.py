@@ -19,6 +19,7 @@ from reports.counterexample.drawing import aligned_rows, allowed_columns, datum_
 from reports.findings.finding_text import OUTCOME_WORDS, datum_words
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.divergences import datum_of
+from reports.outputs.table import in_columns
 from specs.chains import Chain, Company
 from specs.formats import format_named
 from specs.ruling import ruling
@@ -128,10 +129,8 @@ def chain_table_lines(
             _allowed_words(chain.target, found[key]) for key in ("allowed", "direct")
         )
         rows.append((" ".join([chain.edition, *modes]), level, allowed, f"{without} {direct}"))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row, chain, found in zip(rows, chains, explained, strict=True):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield f"  {'  '.join(cells)}".rstrip()
+    for line, chain, found in zip(in_columns(rows), chains, explained, strict=True):
+        yield f"  {line}"
         for name, answer in _answers_of_roads(found["answers"]):
             is_code = answer.startswith("0x")
             yield f"    {datum_words(chain.target, answer) if is_code else answer} from {name}"

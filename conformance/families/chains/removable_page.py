@@ -8,6 +8,7 @@ from textwrap import wrap
 
 from conformance.families.chains.removable_casts import RemovableCast, RemovableCasts
 from reports.findings.finding_text import datum_words
+from reports.outputs.table import markdown_table
 from specs.chains import chain_named
 from specs.rewrites import rewrites
 
@@ -113,13 +114,13 @@ def _head(every: RemovableCasts) -> Iterator[str]:
         " that the cast A→C may give is what the chain may give."
     )
     yield ""
-    yield "| sign | chains | the cast in the middle |"
-    yield "|---|---|---|"
     counts = Counter(map(standing_of, found))
-    for answer, words in WORDS.items():
-        if SIGNS[answer] == SIGNS["unknown"] and answer != "unknown" and not counts[answer]:
-            continue
-        yield f"| `{SIGNS[answer]}` | {counts[answer]:,} | {words} |"
+    rows = [
+        [f"`{SIGNS[answer]}`", f"{counts[answer]:,}", words]
+        for answer, words in WORDS.items()
+        if counts[answer] or answer == "unknown" or SIGNS[answer] != SIGNS["unknown"]
+    ]
+    yield from markdown_table(("sign", "chains", "the cast in the middle"), rows)
     yield ""
     weaker = [each for each in found if each.weakening is not None]
     if weaker:

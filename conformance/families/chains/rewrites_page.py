@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from conformance.families.chains.judged_rewrites import Rewritten, RewrittenChains
 from conformance.families.chains.removable_page import WORDS, counterexample_words
+from reports.outputs.table import markdown_table
 from specs.release import VERSION
 from specs.rewrites import rewrites
 
@@ -46,13 +47,14 @@ def _head(date: str) -> Iterator[str]:
         " as [chains.md](chains.md) says."
     )
     yield ""
-    yield "| column | what is left |"
-    yield "|---|---|"
-    yield "| always | gives what the chain may give |"
-    yield "| where defined | does so where the chain is defined; elsewhere it answers otherwise |"
-    yield f"| not recommended | may not stand there: {_after('never recommended')} |"
-    yield f"| wrong | may not stand there: {_after('never required')} |"
-    yield "| not listed | is no cast that the document lists |"
+    rows = [
+        ["always", "gives what the chain may give"],
+        ["where defined", "does so where the chain is defined; elsewhere it answers otherwise"],
+        ["not recommended", f"may not stand there: {_after('never recommended')}"],
+        ["wrong", f"may not stand there: {_after('never required')}"],
+        ["not listed", "is no cast that the document lists"],
+    ]
+    yield from markdown_table(("column", "what is left"), rows)
 
 
 def _after(answer: str) -> str:
@@ -69,14 +71,14 @@ def _rules(found: Iterable[Rewritten]) -> Iterator[str]:
         " anything where a float does not fit an integer."
     )
     yield ""
-    yield f"| rule | judged by | rewrites | {' | '.join(COLUMNS.values())} |"
-    yield f"|---|---|---|{'---|' * len(COLUMNS)}"
     by_name = {each.name: each for each in found}
-    for name, rule in rewrites().rewrites.items():
-        if name in by_name:
-            yield _row(by_name[name], f"`{name}`")
-        else:
-            yield f"| `{name}` | – | {rule.why} |{' |' * len(COLUMNS)}"
+    rows = [
+        _row(by_name[name], f"`{name}`")
+        if name in by_name
+        else [f"`{name}`", "–", rule.why, *([""] * len(COLUMNS))]
+        for name, rule in rewrites().rewrites.items()
+    ]
+    yield from markdown_table(("rule", "judged by", "rewrites", *COLUMNS.values()), rows)
     yield ""
     for name, rule in rewrites().rewrites.items():
         yield f"- `{name}`: {rule.system}, {rule.place}. Default: {rule.default}."
@@ -93,11 +95,9 @@ def _installed(found: Iterable[Rewritten]) -> Iterator[str]:
         " input given at run time. No kernel takes part."
     )
     yield ""
-    yield f"| optimizer | judged by | rewrites | {' | '.join(COLUMNS.values())} |"
-    yield f"|---|---|---|{'---|' * len(COLUMNS)}"
     every = list(found)
-    for each in every:
-        yield _row(each, each.name)
+    titles = ("optimizer", "judged by", "rewrites", *COLUMNS.values())
+    yield from markdown_table(titles, [_row(each, each.name) for each in every])
     yield ""
     for each in every:
         refused = f" For {each.refused:,} chains it makes no model." if each.refused else ""
@@ -107,10 +107,10 @@ def _installed(found: Iterable[Rewritten]) -> Iterator[str]:
             yield from example
 
 
-def _row(found: Rewritten, name: str) -> str:
+def _row(found: Rewritten, name: str) -> list[str]:
     counts = (f"{found.answers.get(answer, 0):,}" for answer in COLUMNS)
     rewritten = f"{sum(found.answers.values()):,} of {found.asked:,}"
-    return f"| {name} | {found.edition} | {rewritten} | {' | '.join(counts)} |"
+    return [name, found.edition, rewritten, *counts]
 
 
 def _example(found: Rewritten) -> Iterator[str]:
