@@ -35,6 +35,7 @@ from tests.adapters.common import (
     view_case,
 )
 from tests.adapters.contract import FLOATS, built
+from tests.conformance.processes import SECONDS_TO_END
 
 ON_CPU = [None, *(variant for variant in VARIANTS if variant not in Jax.devices)]
 
@@ -147,7 +148,7 @@ class TestPrograms:
         for _ in range(2):
             environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
             command = [sys.executable, "-c", script]
-            subprocess.run(command, check=True, env=environment, timeout=120)
+            subprocess.run(command, check=True, env=environment, timeout=SECONDS_TO_END)
             kept.append({path.name for path in (tmp_path / "castigate" / "jax").glob("*/*-cache")})
         assert kept[0] == kept[1]
         names = sorted(name.partition("-")[0] for name in kept[0])

@@ -18,6 +18,7 @@ from oracles.protocol import Unsupported, WithBitcast, WithCall
 from specs.formats import format_named
 from tests.adapters.common import bits_of, compared, onnx_case, some_patterns, view_case
 from tests.adapters.contract import make
+from tests.conformance.processes import SECONDS_TO_END
 
 
 @pytest.fixture(scope="module", params=[None, *VARIANTS], ids=lambda road: road or "eager")
@@ -236,7 +237,7 @@ for _ in range(10_000):
 class TestProcess:
     def test_a_program_and_the_next_cast_do_not_deadlock(self, eager: Any) -> None:
         command = [sys.executable, "-c", MANY]
-        subprocess.run(command, check=True, timeout=120)
+        subprocess.run(command, check=True, timeout=SECONDS_TO_END)
 
     def test_nothing_is_printed_or_warned_about(self, eager: Any) -> None:
         command = [sys.executable, "-W", "error", "-c", QUIET]

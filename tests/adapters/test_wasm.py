@@ -32,6 +32,7 @@ from tests.adapters.common import (
     wasm_case,
 )
 from tests.adapters.contract import make
+from tests.conformance.processes import SECONDS_TO_END
 from tests.specs.test_wasm_page import DEMOTED, OTHERS, TRAP, TRUNCATIONS, code
 
 BACKENDS = [
@@ -281,7 +282,7 @@ def test_node_ends_with_its_oracle() -> None:
     node = make("node")
     process = node._process._process
     del node
-    assert process.wait(timeout=10) != 0
+    assert process.wait(timeout=SECONDS_TO_END) != 0
 
 
 def test_the_modules_are_valid_in_both_formats() -> None:

@@ -14,6 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.conformance.processes import SECONDS_TO_END
+
 ROOT = Path(__file__).parents[2]
 HOSTILE = Path(__file__).with_name("data") / "hostile.py"
 SMALL = "onnx-cast:25/int4/int2"
@@ -36,7 +38,8 @@ def suite_with(
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "some_plugin"]
     return subprocess.run(
         [*command, "conformance", *arguments],
-        cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=300,
+        cwd=cwd, env=environment, capture_output=True, text=True, check=False,
+        timeout=SECONDS_TO_END,
     )  # fmt: skip
 
 

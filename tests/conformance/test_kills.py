@@ -76,7 +76,7 @@ class Killer:
             arguments = ("run", *GIVEN, f"--out={folder}", *resume_option(folder))
             process = start_castigate(*arguments, env=SLOWED)
             was_killed = self.disturb(process)
-            _, err = process.communicate(timeout=4 * SECONDS_TO_END)
+            _, err = process.communicate(timeout=SECONDS_TO_END)
             # A worker that is still starting when its parent dies prints a traceback of Python.
             assert was_killed or "Traceback" not in err, err
             if not was_killed:

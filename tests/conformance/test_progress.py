@@ -81,7 +81,7 @@ def amount(text: str) -> float:
 def test_without_a_terminal_plain_lines_go_to_stderr(tmp_path: Path) -> None:
     given = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")
     process = start_castigate("run", *given, f"--out={tmp_path / 'run'}", before=OFTEN, env=SLOWED)
-    out, err = process.communicate(timeout=10 * SECONDS_TO_END)
+    out, err = process.communicate(timeout=SECONDS_TO_END)
     assert process.returncode == 1
     lines = [line for line in err.splitlines() if line not in PHASES]
     assert len(lines) > 3

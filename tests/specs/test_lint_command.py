@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from specs.loader import documents
+from tests.conformance.processes import SECONDS_TO_END
 
 SMALL = Path(__file__).parent / "data" / "small.yaml"
 COMMAND = [
@@ -22,7 +23,11 @@ COMMAND = [
 
 def lint(*files: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, *map(str, files)], capture_output=True, text=True, check=False, timeout=60
+        [*COMMAND, *map(str, files)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS_TO_END,
     )
 
 

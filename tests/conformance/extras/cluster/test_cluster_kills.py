@@ -72,7 +72,7 @@ class Killer:
         while True:
             process = start_castigate("run", *GIVEN, *where, *resume_option(folder))
             has_no_scheduler = self.disturb(process)
-            _, err = process.communicate(timeout=4 * SECONDS_TO_END)
+            _, err = process.communicate(timeout=SECONDS_TO_END)
             assert "Traceback" not in err, err
             if process.returncode == 1:
                 return

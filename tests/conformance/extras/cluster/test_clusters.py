@@ -18,6 +18,7 @@ from tests.conformance.processes import (
     INT4,
     ONNX,
     ROOT,
+    SECONDS_TO_END,
     backend,
     castigate,
     rows,
@@ -63,7 +64,7 @@ def test_killed_workers_and_a_killed_scheduler_change_no_byte(
             assert process.poll() is None
             time.sleep(0.05)
         victim.send_signal(signal.SIGKILL)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=SECONDS_TO_END)
     assert process.returncode == 2, err
     assert "Traceback" not in err
     [line] = [line for line in err.splitlines() if line.startswith("castigate: ")]
@@ -128,7 +129,7 @@ def test_the_tasks_of_a_worker_that_hangs_are_done_by_another(
         assert process.poll() is None
         time.sleep(0.05)
     cluster.workers[0].send_signal(signal.SIGSTOP)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=SECONDS_TO_END)
     assert process.returncode == 1, err
     assert castigate("run", *GIVEN, FULL, "--jobs=2", f"--out={tmp_path / 'local'}")[0] == 1
     assert tables(tmp_path / "there") == tables(tmp_path / "local")
