@@ -14,7 +14,6 @@ from conformance.extras import EXECUTOR
 from conformance.judging.subject import Settings
 from conformance.running.assembly import assembled
 from conformance.running.fork_server import fork_server
-from conformance.running.kept_parts import KeptParts
 from conformance.running.plan import (
     Task,
     Tier,
@@ -51,6 +50,7 @@ from specs.loader import document_named, documents
 from specs.selection import select
 
 if TYPE_CHECKING:
+    from conformance.running.kept_parts import KeptParts
     from reports.ledger.run_check import RunLedgers
 
 TIME_OVER = "the time for all cases was over"
