@@ -11,7 +11,7 @@ RELATED = (
     ("specs/house_*.py", "specs/house_rules conformance/house_rules"),
     ("specs/questions.py", "specs/questions"),
     (
-        "specs/bitcast_*.py",
+        "conformance/families/bitcast/ruling.py",
         "specs/bitcast_documents specs/bitcast_mistakes reference/bitcast_bits"
         " conformance/judge_bitcasts",
     ),
@@ -50,7 +50,7 @@ RELATED = (
         " conformance/claims conformance/document_listing",
     ),
     (
-        "oracles/reference/bitcast_bits.py",
+        "conformance/families/bitcast/bits.py",
         "reference/bitcast_bits conformance/judge_bitcasts",
     ),
     ("oracles/reference/breakpoints.py", "reference/breakpoints conformance/quick_inputs"),

@@ -117,7 +117,8 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
             yield CHANGES_WITH_LAYOUT
         elif name:
             says = of_family(_question(each), "says")(name)
-            yield Cause("wrong value", name), says + shape_words(shapes.get(name, ()))
+            where = shape_words(shapes[name]) if name in shapes else ""
+            yield Cause("wrong value", name), says + where
         elif each.cell.check:
             yield _cause_of_check(each, raised)
         else:
