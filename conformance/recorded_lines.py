@@ -13,7 +13,13 @@ from pydantic_core import ErrorDetails
 
 from conformance.families import lines_of
 from conformance.families.family import CaseLines
-from conformance.value_spelling import InputDatum, JsonNumber, OutputDatum, json_text
+from conformance.families.value_spelling import (
+    INPUTS,
+    InputDatum,
+    JsonNumber,
+    OutputDatum,
+    json_text,
+)
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.json_source import JsonError, unique_members
@@ -48,10 +54,6 @@ class RecordedLine(StrictModel):
     output: Annotated[OutputDatum, Field(union_mode="left_to_right")]
 
 
-INPUTS = (
-    '"0x3f", 1.5, {"text": "…"}; for a bitcast {"shape": [2], "bits": ["0x3f", 1.5]};'
-    ' for a quantization {"x": [1.5], "scale": 0.5}'
-)
 SPELLINGS = {"input": INPUTS, "output": f'{INPUTS}; or {{"error": "…"}}'}
 
 

@@ -1,8 +1,12 @@
-"""Packs codes of less than a byte as frameworks store them: low bits first."""
+"""Codes as integers, as arrays in their storage, and packed as frameworks store them.
+
+Of codes of less than a byte the low bits come first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,3 +52,19 @@ def _spread(packed: Bytes, bits: int) -> Bytes:
         words |= words << shift
         words &= mask
     return words.view(np.uint8)
+
+
+def codes_of(bits: NDArray[Any]) -> list[int]:
+    """Return the patterns of all elements in row-major order, as Python integers."""
+    if bits.dtype.kind == "V":
+        return [int.from_bytes(each.tobytes(), "little") for each in bits.reshape(-1)]
+    return [int(each) for each in bits.reshape(-1).tolist()]
+
+
+def elements(fmt: Format, codes: list[int]) -> NDArray[Any]:
+    """Make a one-dimensional array of patterns in a format's storage dtype."""
+    storage = np.dtype(fmt.storage)
+    if storage.kind == "V":
+        raw = b"".join(code.to_bytes(storage.itemsize, "little") for code in codes)
+        return np.frombuffer(raw, storage).copy()
+    return np.array(codes, storage)

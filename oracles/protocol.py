@@ -413,6 +413,19 @@ CAPABILITIES: Mapping[str, type[Any]] = {
     "reproduce_quantize": WithReproduceQuantize,
 }
 """The protocol of each optional member, for an oracle that forwards the members of another."""
+OPERATIONS = ("cast", "bitcast", "call", "chains", "quantize", "sweep")
+"""The methods that answer cases, in the order in which people see them."""
+ROADS: Mapping[str, str] = {"bitcast": "bitcast_road", "bitcast_shares_memory": "bitcast_road"}
+"""By method, the member that says which cases share its answers to one tensor."""
+VIEWING = ("bitcast",)
+"""The methods whose answer may lie in the memory of its input."""
+
+
+@cache
+def returned_by(method: str) -> str:
+    """The type that an optional method returns, in the words of its protocol."""
+    returned: str = getattr(CAPABILITIES[method], method).__annotations__["return"]
+    return returned
 
 
 def claims_of(oracle: Oracle) -> tuple[str, ...] | None:

@@ -22,10 +22,10 @@ from reports.problems import (
     WritesToInputs,
     WrongByAnyReading,
     WrongElement,
+    WrongEnd,
     WrongForm,
-    WrongInChain,
-    WrongQuantized,
     WrongShape,
+    WrongTensor,
     WrongValues,
 )
 
@@ -81,11 +81,11 @@ def words(problem: Problem) -> str:
                 f"{number} of {inputs} inputs answer otherwise than on {road}, the simplest"
                 f" {problem.given}: {problem.there} there, {problem.here} here"
             )
-        case WrongQuantized(given=given, got=got, allowed=allowed):
+        case WrongTensor(given=given, got=got, allowed=allowed):
             count = f"{problem.wrong:,} of {problem.inputs:,} inputs"
             named = "" if problem.tensor == "y" else f"{problem.tensor} "
             return f"{given} gives {named}{got}, not {' or '.join(allowed)}; {count}"
-        case WrongInChain():
+        case WrongEnd():
             return _chain_words(problem)
         case NotRefused(but=but, given=None):
             return f"is not refused, but {but}"
@@ -113,7 +113,7 @@ def _at(where: str, text: str) -> str:
     return f"{where}: {text}" if where else text
 
 
-def _chain_words(problem: WrongInChain) -> str:
+def _chain_words(problem: WrongEnd) -> str:
     """Describe what a chain gives on its roads, and what is allowed instead."""
     allowed = " or ".join(problem.allowed)
     count = f"{problem.wrong:,} of {problem.inputs:,} inputs"

@@ -4,7 +4,7 @@ A problem has fields, never a sentence. So a cause can be recognized by what hap
 can lay it out. ``reports/problem_words.py`` says it in words, for people and for the tables of a
 run.
 
-Part files and ``problems.parquet`` hold problems by the names of these classes and of their fields:
+Part files and ``problems.parquet`` hold problems by the names in ``KINDS`` and by their fields:
 renaming one changes the format.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from reports.grading.failure_runs import Runs
 
@@ -49,7 +49,7 @@ class WrongShape:
 
 @dataclass(frozen=True)
 class WrongElement:
-    """A bitcast changes bits: the first element of the answer that has wrong bits.
+    """The first element of an answer that has wrong bits, where bits must stay as they are.
 
     ``followed`` are the mechanisms that give all answers of the case. ``layout`` describes how the
     tensor lies in memory, if that is unusual. Runs of earlier versions have neither.
@@ -119,7 +119,7 @@ class DiffersFromVariant:
 
 
 @dataclass(frozen=True)
-class WrongInChain:
+class WrongEnd:
     """Casts in one program end otherwise than they do alone, and otherwise than is allowed.
 
     ``given`` is the simplest input, and ``code`` its pattern; ``wrong`` of the ``inputs`` asked on
@@ -139,13 +139,15 @@ class WrongInChain:
     inputs: int
     followed: tuple[str, ...] = ()
     script: str = ""
+    question: ClassVar[str] = "chain"
+    """The operation whose family explains it."""
 
 
 @dataclass(frozen=True)
-class WrongQuantized:
-    """Elements of a result of quantization, or of a scale, that are not what a rule allows.
+class WrongTensor:
+    """Elements of a result that has a name, of which some are not what a rule allows.
 
-    ``given`` is the simplest of them in words, with its scale and zero point or its block, and
+    ``given`` is the simplest of them in words, with the other tensors that it depends on, and
     ``tensor`` the result's name. ``wrong`` of the ``inputs`` asked are wrong. ``followed`` are the
     mechanisms that give all of the case's answers.
     """
@@ -167,9 +169,9 @@ class WrongQuantized:
 class NotRefused:
     """A backend returns something where a document wants an error, of a class if it names one.
 
-    For a bitcast ``given`` and ``got`` are the shapes of tensor and answer, and ``layout`` says how
-    the tensor lies in memory, if that is unusual; for others ``but`` says in words what the backend
-    did.
+    Where the shape is judged, ``given`` and ``got`` are those of tensor and answer, and ``layout``
+    says how the tensor lies in memory, if that is unusual; elsewhere ``but`` says in words what the
+    backend did.
     """
 
     rule: str
@@ -271,8 +273,8 @@ Fault = (
     | ChangesWithShape
     | ChangesWithLayout
     | DiffersFromVariant
-    | WrongInChain
-    | WrongQuantized
+    | WrongEnd
+    | WrongTensor
     | NotRefused
     | BrokenPromise
     | Refused
@@ -283,7 +285,7 @@ Fault = (
 BrokenRule = WrongValues | Fault
 Problem = BrokenRule | Unoffered | Died | BrokenAdapter | Note
 
-KINDS: Mapping[str, type[Any]] = {
+KINDS: Mapping[str, type[Any]] = {"WrongInChain": WrongEnd, "WrongQuantized": WrongTensor} | {
     kind.__name__: kind
     for kind in (
         WrongShape,
@@ -292,8 +294,6 @@ KINDS: Mapping[str, type[Any]] = {
         ChangesWithShape,
         ChangesWithLayout,
         DiffersFromVariant,
-        WrongInChain,
-        WrongQuantized,
         NotRefused,
         BrokenPromise,
         Refused,
@@ -306,6 +306,7 @@ KINDS: Mapping[str, type[Any]] = {
     )
 }
 """The problems that JSON can hold. Wrong values go into tables, because they may have many runs."""
+NAMES = {kind: name for name, kind in KINDS.items()}
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:
@@ -313,7 +314,7 @@ def problem_json(problem: Problem) -> dict[str, Any]:
     encoded = {each.name: getattr(problem, each.name) for each in fields(problem)}
     if isinstance(problem, WrongByAnyReading):
         encoded["readings"] = [*map(problem_json, problem.readings)]
-    return {"problem": type(problem).__name__} | encoded
+    return {"problem": NAMES[type(problem)]} | encoded
 
 
 def decode_problem(encoded: Mapping[str, Any]) -> Any:
@@ -333,6 +334,6 @@ def decode_problem(encoded: Mapping[str, Any]) -> Any:
 def wrong_inputs(problem: Problem) -> int:
     """How many inputs got a wrong value; 0 if a problem is not about single values."""
     match problem:
-        case WrongValues(count=count) | WrongQuantized(wrong=count):
+        case WrongValues(count=count) | WrongTensor(wrong=count):
             return count
     return 0

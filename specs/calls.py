@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 FORM, MEMBER, SHAPE = "form", "member", "shape"
-"""The keys of a mode that name a call's form, the member of a layer, and a bitcast's shape."""
+"""The keys of a mode that name a call's form, the member of a layer, and the shape of a tensor."""
 ArgumentKind = Literal[
     "dtype-name", "dtype", "device-name", "device", "tensor", "gpu-tensor", "memory-format",
     "input", "text", "word",

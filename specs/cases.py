@@ -1,10 +1,20 @@
-"""A case and its id: document, version, source, target, and one segment per mode."""
+"""A case and its id: document, version, source, target, and one segment per mode.
+
+A mode may be the shape of a tensor, which has a text, too.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
+from specs.calls import SHAPE
+
+Shape = tuple[int, ...]
+
+SCALAR = "scalar"
+"""The text of the shape that has no dimensions."""
+SHAPES_KEPT = 1024
 JOINT = "+"
 """The character between a document's name and that of house rules, in the name of both."""
 
@@ -42,3 +52,19 @@ class Case:
 
     def __str__(self) -> str:
         return self.id
+
+
+def shape_of(case: Case) -> Shape:
+    """The shape of a case's input tensor."""
+    return parse_shape(case.mode[SHAPE])
+
+
+@lru_cache(SHAPES_KEPT)
+def parse_shape(text: str) -> Shape:
+    """Parse a shape as a case id writes it: `scalar`, `0`, `2x3`."""
+    return () if text == SCALAR else tuple(map(int, text.split("x")))
+
+
+def format_shape(shape: Shape) -> str:
+    """Format a shape as a case id writes it; the inverse of ``parse_shape``."""
+    return "x".join(map(str, shape)) if shape else SCALAR

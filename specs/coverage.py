@@ -46,12 +46,8 @@ KINDS: dict[str, Kind] = {
     "examples": "example",
     "parameters": "parameter",
     "versions": "version",
-    "receiver": "section",
-    "bitcast": "section",
-    "quantization": "section",
-    "blocks": "section",
 }
-"""The kind of part that each top-level key of a document contains, or is as a whole."""
+"""The kind of part that a top-level key of a document contains; others are sections as a whole."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +141,7 @@ def _encoders(document: Document) -> Iterator[Encoder]:
     names: dict[Location, str] = {}
     for location, part in _parts(document.entry):
         section, name = str(location[0]), str(location[min(1, len(location) - 1)])
-        kind, versions = KINDS[section], _versions(document, section, name)
+        kind, versions = KINDS.get(section, "section"), _versions(document, section, name)
         if isinstance(part, NamedTestsEntry):
             kind, name = "demanded test", str(location[2])
         if isinstance(part, PromiseEntry):

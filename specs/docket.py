@@ -40,7 +40,7 @@ class Question(StrictModel):
     case: str
     input: Value
     scale: str | None = None
-    """The scale of an element that is quantized, and the zero point if there is one."""
+    """The scale of an element that has one, and its zero point."""
     zero: int | None = None
     answers: Annotated[dict[str, Value], Field(min_length=1)]
     wanted: Value | None = None

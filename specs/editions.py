@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
 
-from specs.bitcast_shapes import condition_words, format_shape, shapes_between, widths_of
-from specs.calls import FORM, MEMBER, SHAPE
+from specs.calls import FORM, MEMBER
 from specs.cases import Case
 from specs.formats import Format, every_format, format_named, formats
 from specs.house_choices import choice_for
 from specs.loader import Document
-from specs.model.document import ABSENT, BitcastEntry, ParameterEntry, TableEntry
+from specs.model.document import ABSENT, ParameterEntry, TableEntry
+from specs.operations import of_family
 from specs.pair_conditions import is_exact, rounds
-from specs.quantization_cases import combinations
 
 SHAPE_CONDITIONS = ("width", "rank", "last", "last-by-bits", "elements")
-"""The conditions of rules of bitcasts, which ``condition_words`` answers."""
+"""The conditions of rules on the shape of a tensor, which only a case that has one meets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +50,6 @@ class Edition:
                     holds = case.source in self._dtypes(tuple(words))
                 case "to":
                     holds = case.target in self._dtypes(tuple(words))
-                case _ if key in SHAPE_CONDITIONS:
-                    bitcast = self.document.entry.bitcast
-                    holds = (
-                        bitcast is not None and condition_words(bitcast, [key], case)[0] in words
-                    )
                 case "pair":
                     source, target = format_named(case.source), format_named(case.target)
                     holds = all(self._pair_matches(source, target, word) for word in words)
@@ -65,42 +59,6 @@ class Edition:
                 return False
         pair_words = conditions.get("pair", [])
         return "unlisted" in pair_words or (case.source, case.target) in self.listed
-
-    def rules_taking(self, bitcast: BitcastEntry, case: Case) -> tuple[str, ...]:
-        """The rules that take a bitcast: none if the document has no rule for its shape.
-
-        They depend on the pair and on the words that hold for the shape, which many shapes share.
-        """
-        words = condition_words(bitcast, self._shape_conditions, case)
-        key = case.source, case.target, words
-        if key not in self._known_takers:
-            word_of = dict(zip(self._shape_conditions, words, strict=True))
-            self._known_takers[key] = tuple(
-                name
-                for name, when in self._rules_of_pair(case)
-                if all(word_of[each] in when[each] for each in word_of if each in when)
-            )
-        return self._known_takers[key]
-
-    @cached_property
-    def _shape_conditions(self) -> tuple[str, ...]:
-        """The conditions that some rule puts on a shape."""
-        rules = self.document.entry.rules
-        used = {key for name in self.rules for key in rules[name].when}
-        return tuple(key for key in SHAPE_CONDITIONS if key in used)
-
-    def _rules_of_pair(self, case: Case) -> Iterator[tuple[str, dict[str, list[str]]]]:
-        """The rules that take a pair in some shape, and their conditions."""
-        rules = self.document.entry.rules
-        for name in self.rules_between(case.source, case.target):
-            when = rules[name].when
-            others = {key: when[key] for key in when if key not in SHAPE_CONDITIONS}
-            if self.matches(others, case):
-                yield name, when
-
-    @cached_property
-    def _known_takers(self) -> dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]]:
-        return {}
 
     def row_class(self, table: TableEntry, row: str) -> str:
         """The input class of a table's row, which may be named in the page's own words."""
@@ -190,38 +148,15 @@ class Edition:
                     if self.matches(member.when, pair)
                 ]
 
-    def _bitcast_cases(self, bitcast: BitcastEntry) -> Iterator[Case]:
-        """Every pair in every shape, then the tests that the page requires."""
-        name = self.document.name
-
-        def in_shapes(
-            source: str, target: str, texts: list[str], example: str | None
-        ) -> Iterator[Case]:
-            widths = widths_of(bitcast, format_named(source), format_named(target))
-            for shape in shapes_between(texts, widths):
-                modes = ((SHAPE, format_shape(shape)),)
-                yield Case(name, self.version, source, target, modes, example)
-
-        for source, target in self.pairs():
-            more = bitcast.more.shapes if target in bitcast.more.pairs.get(source, ()) else []
-            yield from in_shapes(source, target, [*bitcast.shapes, *more], None)
-        for example, tests in bitcast.demanded.items():
-            for source, targets in tests.pairs.items():
-                for target in targets:
-                    yield from in_shapes(source, target, tests.shapes, example)
-
     def cases(self) -> Iterator[Case]:
         """Every case of this version with its modes spelled out, then its worked examples.
 
         Of a pair, the case of default modes is the first.
         """
         name = self.document.name
-        if self.document.entry.bitcast is not None:
-            yield from self._bitcast_cases(self.document.entry.bitcast)
-            return
-        if self.document.entry.quantization is not None:
-            for dtypes, own in combinations(self.document.entry, self.version, self.listed):
-                yield Case(name, self.version, *dtypes, own)
+        cases: CasesOf | None = of_family(self.document.entry.operation, "cases")
+        if cases is not None:
+            yield from cases(self)
             return
         for source, target in self.pairs():
             pair = Case(name, self.version, source, target)
@@ -241,6 +176,9 @@ class Edition:
                 order = [key for key, _ in self.parameters() if key in example.with_]
                 modes = tuple((key, example.with_[key]) for key in order)
                 yield Case(name, self.version, example.from_, example.to, modes, example_name)
+
+
+CasesOf = Callable[[Edition], Iterator[Case]]
 
 
 @cache

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from specs.calls import FORM, MEMBER
+from specs.case_rules import matching_rules
 from specs.cases import Case
 from specs.coverage import (
     Coverage,
@@ -22,7 +23,6 @@ from specs.coverage import (
 from specs.editions import editions
 from specs.errors import DocumentError
 from specs.loader import Document
-from specs.matching_rules import matching_rules
 from specs.model.page_lines import Page, Span
 from specs.model.yaml_source import Location
 from specs.tensor_rules import prove_tensors
@@ -98,16 +98,12 @@ def _require_cases(document: Document, modes: set[tuple[str, str]]) -> None:
                     (*location, name),
                     f"{kind} `{name}` makes no case; widen the condition in its `when`",
                 )
-    if entry.bitcast is None:
-        return
     listed = {pair for edition in editions(document) for pair in edition.listed}
-    for source, targets in entry.bitcast.more.pairs.items():
-        for target in targets:
-            if (source, target) not in listed:
-                raise document.source.error(
-                    ("bitcast", "more", "pairs", source),
-                    f"no version lists the pair {source} to {target}; list or delete it",
-                )
+    for location, source, target in entry.further_pairs():
+        if (source, target) not in listed:
+            raise document.source.error(
+                location, f"no version lists the pair {source} to {target}; list or delete it"
+            )
 
 
 def line_errors(document: Document) -> Iterator[DocumentError]:

@@ -1,19 +1,39 @@
-"""What a case is about: a cast, a call, a bitcast, or tensors with names."""
+"""What a case is about: its operation, and what the family of the operation knows of it.
+
+A **family** is what documents say of some operations. Families lie in a layer above, so that their
+table is found by its name, as backends are.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple
 
 from specs.cases import Case
 from specs.loader import document_named
 from specs.model.document import Operation
 
-NAMED_TENSORS: tuple[Operation, ...] = (
-    "quantize", "dequantize", "dynamic-quantize", "block-quantize", "block-dequantize",
-)  # fmt: skip
-"""The operations that take and return tensors by name."""
+FAMILIES = "conformance.families"
+"""The module that has the table of families."""
+
+X, SCALE, ZERO, GLOBAL, Y = "x", "scale", "zero", "global", "y"
+"""The names of tensors, where an operation takes or returns several."""
+
+
+class TensorDtypes(NamedTuple):
+    """The tensors that a case may take and those that it returns, by name, with their dtypes."""
+
+    taken: dict[str, str]
+    returned: dict[str, str]
+
+
+def of_family(operation: str, purpose: str) -> Any:
+    """What the family of an operation has for a purpose, a field of its record; None if nothing."""
+    return import_module(FAMILIES).member_of(operation, purpose)
 
 
 def operation_of(case: Case) -> Operation:
-    """Return the operation of a case of a shipped document, such as `cast` or `bitcast`."""
+    """Return the operation of a case of a shipped document, such as `cast`."""
     return document_named(case.document).entry.operation
 
 
@@ -23,15 +43,11 @@ def is_cast(case: Case) -> bool:
 
 
 def takes_named_tensors(case: Case) -> bool:
-    """Whether a case takes and returns tensors by name, as quantization and blocks do."""
-    return operation_of(case) in NAMED_TENSORS
+    """Whether a case takes and returns tensors by name."""
+    return of_family(operation_of(case), "tensors") is not None
 
 
-def is_of_blocks(case: Case) -> bool:
-    """Whether a case quantizes or dequantizes blocks that share a scale."""
-    return operation_of(case) in ("block-quantize", "block-dequantize")
-
-
-def is_bitcast(case: Case) -> bool:
-    """Whether a case of a shipped document is a bitcast: its shape is judged, not its values."""
-    return operation_of(case) == "bitcast"
+def tensor_dtypes(case: Case) -> TensorDtypes:
+    """The tensors of a case that takes and returns them by name; some may be left out."""
+    dtypes: TensorDtypes = of_family(operation_of(case), "dtypes")(case)
+    return dtypes

@@ -1,11 +1,10 @@
 """Finds the cases that a question is about, in the words in which people ask it.
 
 A question is a case id; or a document, with or without a version, and two dtypes; or two dtypes
-alone, which all documents answer. Three dtypes or more are a chain of casts. A word or the
-beginning of a document's name stands for all documents with such a name. Dtypes are spelled as
-frameworks do; they stand one after another, with `to` or a slash between them or nothing. What a
-question leaves out is the newest version that has the pair, and the default modes. One number of a
-quantization is asked about in a sentence: quantize 0.25 by 0.1 as float16.
+alone, which all documents answer. A word or the beginning of a document's name stands for all
+documents with such a name. Dtypes are spelled as frameworks do; they stand one after another, with
+`to` or a slash between them or nothing. What a question leaves out is the newest version that has
+the pair, and the default modes. Families read other questions, such as those of more dtypes.
 """
 
 from __future__ import annotations
@@ -16,15 +15,13 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from specs.bitcast_ruling import ruling_if_any
-from specs.bitcast_shapes import parse_shape
 from specs.calls import SHAPE
-from specs.cases import Case
-from specs.chains import MOST_DTYPES, Chain, chain_if_any, chain_named, has_chains, is_chain
+from specs.case_rules import case_rules
+from specs.cases import Case, parse_shape
 from specs.dtype_names import dtype_spelled, dtypes_spelled, either, refuse_rounded_operands
-from specs.errors import CastigateError
-from specs.loader import documents, yardsticks
-from specs.operations import is_bitcast, is_cast
+from specs.errors import CastigateError, DocumentError
+from specs.loader import document_named, documents, yardsticks
+from specs.operations import is_cast
 from specs.outcomes import Anything
 from specs.ruling import ruling
 from specs.selection import case_named, cases_of_pair
@@ -34,18 +31,6 @@ SHAPE_TEXT = re.compile(r"scalar|\d{1,9}(x\d{1,9}){0,63}", re.ASCII)
 MOST_ELEMENTS = 1 << 24
 """Elements of a tensor that is given on a command line or in a file."""
 
-
-SENTENCES = {
-    "quantize": ("onnx-quantize-linear", "uint8"),
-    "dequantize": ("onnx-dequantize-linear", "float32"),
-}
-"""By the verb of a sentence, the document that it is about, and the dtype of the results.
-
-Codes are of uint8 if nothing names another dtype, as that document has it.
-"""
-PREPOSITIONS = ("by", "as", "to", "zero")
-"""The words of a sentence before the scale, the dtype of the input, that of the result, and the
-zero point; the last two may be left out."""
 
 TO = "to"
 """What may stand between two dtypes."""
@@ -62,54 +47,16 @@ class Question(NamedTuple):
     is_open: bool = False
 
 
-class ChainQuestion(NamedTuple):
-    """The chains that are asked about, and the words after them.
-
-    ``is_open`` says that several documents answer.
-    """
-
-    chains: list[Chain]
-    inputs: list[str]
-    is_open: bool = False
-
-
-class Sentence(NamedTuple):
-    """A case, an input, its scale, and its zero point if there is one."""
-
-    case: Case
-    given: str
-    scale: str
-    zero: str | None
-
-
-def read_sentence(words: Sequence[str]) -> Sentence | None:
-    """Read a question about a quantization; None if its first word is no verb of one."""
-    verb, *rest = words
-    if verb not in SENTENCES:
-        return None
-    document, usual = SENTENCES[verb]
-    given, names, values = "".join(rest[:1]), rest[1::2], rest[2::2]
-    found = dict(zip(names, values, strict=False))
-    is_whole = len(names) == len(values) == len(found)
-    if not (is_whole and {"by", "as"} <= found.keys() <= {*PREPOSITIONS}):
-        raise CastigateError(
-            f"`{' '.join(words)[:200]}` is no question about a quantization; write"
-            f" {verb} INPUT by SCALE as DTYPE [to DTYPE] [zero ZERO]"
-        )
-    case = _case(document, [found["as"], found.get("to", usual)])
-    return Sentence(case, given, found["by"], found.get("zero"))
-
-
 def read_question(words: Sequence[str]) -> Question:
     """Read a question and its inputs; raise an error if it names no case."""
-    document, path, inputs = _parts(words)
-    is_known = _is_document(document) or bool(documents_called(document))
+    document, path, inputs = parts_of(words)
+    is_known = is_document(document) or bool(documents_called(document))
     if is_known and len(path) < 2:
         raise CastigateError(
             f"`{document}` names documents; add two dtypes: {document} float32 int32"
         )
-    if _is_document(document):
-        return Question([_case(document, path)], inputs)
+    if is_document(document):
+        return Question([case_meant(document, path)], inputs)
     if document and not is_known:
         return Question([case_named("/".join([document, *path]))], inputs)
     if len(path) < 2:
@@ -119,31 +66,6 @@ def read_question(words: Sequence[str]) -> Question:
         return Question(_of_all_documents(path, documents()), inputs, is_open=True)
     cases = _of_documents_called(document, path)
     return Question(cases, inputs, is_open=len(cases) > 1)
-
-
-def read_chains(words: Sequence[str]) -> ChainQuestion | None:
-    """Read a question about a chain of casts; None if it names fewer than three dtypes."""
-    document, path, inputs = _parts(words)
-    if not is_chain(path):
-        return None
-    asked = "/".join(path)
-    if _is_document(document) or document.partition(":")[0] in yardsticks():
-        return ChainQuestion([chain_named(f"{document}/{asked}")], inputs)
-    dtypes = [dtype_spelled(part) for part in path if ":" not in part]
-    if len(dtypes) > MOST_DTYPES:
-        raise CastigateError(
-            f"the chain `{asked[:200]}` has {len(dtypes)} dtypes; a chain has {MOST_DTYPES} at most"
-        )
-    names = documents_called(document) if document else [*documents()]
-    versions = "".join(document.partition(":")[1:])
-    tried = [chain_if_any(f"{name}{versions}/{asked}") for name in names if has_chains(name)]
-    chains = [found for found in tried if isinstance(found, Chain)]
-    if not chains:
-        none = f"none of {', '.join(names)}" if document else "no document"
-        raise CastigateError(
-            f"{none} has all casts of the chain {asked}; castigate specs lists the documents"
-        )
-    return ChainQuestion(chains, inputs, is_open=len(chains) > 1 or not document)
 
 
 def worked_case(case: Case, code: int) -> Case:
@@ -174,7 +96,7 @@ def documents_called(word: str) -> list[str]:
     ]
 
 
-class _Parts(NamedTuple):
+class Parts(NamedTuple):
     """The document of a question, if one is named, its dtypes with their modes, and its inputs."""
 
     document: str
@@ -182,7 +104,7 @@ class _Parts(NamedTuple):
     inputs: list[str]
 
 
-def _parts(words: Sequence[str]) -> _Parts:
+def parts_of(words: Sequence[str]) -> Parts:
     """Split a question; a path with slashes is all of it, else dtypes are words of their own."""
     first, *rest = words
     head, *path = first.split("/")
@@ -193,7 +115,7 @@ def _parts(words: Sequence[str]) -> _Parts:
     for word in (head, *path):
         refuse_rounded_operands(word)
     if path:
-        return _Parts(head, path, rest) if is_document else _Parts("", [head, *path], rest)
+        return Parts(head, path, rest) if is_document else Parts("", [head, *path], rest)
     path, inputs = _dtypes_first(rest if is_document else words)
     if not (is_document or is_dtype) and len(path) > 2:
         near = closest(name, [*documents(), *(each.split("-")[0] for each in documents())])
@@ -204,14 +126,14 @@ def _parts(words: Sequence[str]) -> _Parts:
         )
     if len(path) > 2:
         path = [*map(dtype_spelled, path)]
-    return _Parts(head if is_document else "", path, inputs)
+    return Parts(head if is_document else "", path, inputs)
 
 
 def _dtypes_first(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split words into the dtypes at their beginning, with or without `to` between, and the rest.
 
     The second word is always one, and what follows is one if it can be: no number is a dtype. Texts
-    can be, and have no place in a chain.
+    can be, and have no place among more dtypes.
     """
     path, rest = list(words[:1]), list(words[1:])
     is_text = dtypes_spelled("".join(path)) == ["string"]
@@ -227,7 +149,7 @@ def _dtypes_first(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def case_of_any_shape(case_id: str) -> Case:
-    """The case of an id; that of a bitcast may have a shape that the document's cases do not list.
+    """The case of an id; if it has a shape, this need not be one that the document's cases list.
 
     Raise CastigateError with the nearest id if there is none.
     """
@@ -242,20 +164,28 @@ def case_of_any_shape(case_id: str) -> Case:
         for listed in cases_of_pair(name, version, source, target):
             modes = tuple((each, shape if each == SHAPE else value) for each, value in listed.modes)
             case = replace(listed, modes=modes)
-            if is_bitcast(case) and case.id == case_id and ruling_if_any(case) is not None:
+            if case.id == case_id and _has_rule(case):
                 return case
     return case_named(case_id)
 
 
-def _is_document(word: str) -> bool:
+def _has_rule(case: Case) -> bool:
+    try:
+        return any(case_rules(document_named(case.document), case))
+    except DocumentError:
+        return False
+
+
+def is_document(word: str) -> bool:
+    """Whether a word is the name of a document, maybe with a version."""
     return word.partition(":")[0] in documents()
 
 
-def _case(document: str, parts: Sequence[str]) -> Case:
+def case_meant(document: str, parts: Sequence[str]) -> Case:
     """The case of a document that a question means; the id itself, if it is one."""
     asked = "/".join([document, *parts])
     name, _, version = document.partition(":")
-    if len(parts) < 2 or not _is_document(document):
+    if len(parts) < 2 or not is_document(document):
         return case_named(asked)
     if version and version not in documents()[name].entry.versions:
         return case_named(asked)
@@ -304,7 +234,7 @@ def _of_documents_called(word: str, path: Sequence[str]) -> list[Case]:
 
 def _case_if_any(document: str, version: str, path: Sequence[str]) -> Case | None:
     try:
-        return _case(f"{document}:{version}".rstrip(":"), path)
+        return case_meant(f"{document}:{version}".rstrip(":"), path)
     except CastigateError:
         return None
 

@@ -20,6 +20,7 @@ from specs.loader import Document, document_named
 from specs.model.document import (
     ABSENT,
     FOLLOWED,
+    SHAPED,
     Cell,
     ExampleEntry,
     RuleEntry,
@@ -67,8 +68,8 @@ def rule_case(document: Document, case: Case) -> Ruling:
     match document.entry.operation:
         case "cast" | "call":
             pass
-        case "bitcast":
-            message = f"{case.id} is a bitcast; run `castigate explain` to see its result"
+        case operation if operation in SHAPED:
+            message = f"{case.id} is a {operation}; run `castigate explain` to see its result"
             raise CastigateError(message)
         case operation:
             message = f"{case.id} is no cast: it asks to {operation} tensors and their scales"

@@ -14,12 +14,11 @@ from conformance.commands.options import PythonOption, TimeoutOption
 from oracles.backend.isolated_oracle import IsolatedOracle
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
 from oracles.backend.loading import close, load_isolated
-from oracles.protocol import Oracle
+from oracles.protocol import OPERATIONS, Oracle
 from oracles.registry import BUILTINS, third_party
 from oracles.smoke_check import check_dtypes
 from specs.errors import CastigateError
 
-OPERATIONS = ("cast", "bitcast", "call", "chains", "quantize", "sweep")
 WIDTH = 96
 
 

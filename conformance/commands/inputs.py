@@ -9,8 +9,8 @@ import typer
 
 from conformance.commands.options import MaxExamplesOption, SeedOption
 from conformance.families import lines_of
+from conformance.families.value_spelling import json_text
 from conformance.recorded_lines import QUICK_EXAMPLES, QUICK_SEED
-from conformance.value_spelling import json_text
 from specs.errors import CastigateError
 from specs.operations import is_cast
 from specs.selection import case_named
@@ -30,7 +30,7 @@ def inputs_command(
 ) -> None:
     """Print the quick tier's inputs, one hex pattern a line (texts as {"text": "…"}).
 
-    Those of bitcasts, quantization and blocks are tensors, and need --json.
+    Those of other operations than casts are tensors, and need --json.
     """
     # All ids are looked up first: a wrong one leaves nothing on stdout.
     chosen = [case_named(case) for case in cases]

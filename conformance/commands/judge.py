@@ -10,8 +10,8 @@ from typing import IO, Annotated
 
 import typer
 
+from conformance.families.value_spelling import json_text
 from conformance.recorded_lines import Tally, UnansweredInputs, judge_stream
-from conformance.value_spelling import json_text
 from specs.errors import CastigateError
 
 
@@ -30,10 +30,10 @@ def judge_command(
         ),
     ] = False,
 ) -> None:
-    """Judge recorded answers of casts, bitcasts, quantization and blocks, one JSON object per line.
+    """Judge recorded answers, one JSON object per line.
 
     A line: {"case": "onnx-cast:25/float32/float16", "input": "0x477ff000", "output": "inf"}.
-    Of a quantization: "input": {"x": [1.5], "scale": 0.5, "zero": 3}, "output": {"y": [6]}.
+    Of tensors with names: "input": {"x": [1.5], "scale": 0.5, "zero": 3}, "output": {"y": [6]}.
     """
     tally = Tally(unanswered=UnansweredInputs() if complete else None)
     for line in _judge_lines(file, tally):

@@ -55,7 +55,7 @@ def selftest_command(
         for part in (
             _introduction(backend, seconds),
             tested.identities(),
-            tested.quantizations(),
+            tested.named_tensors(),
             tested.values(),
             tested.limits(),
             _speeds(tested, backend, config),

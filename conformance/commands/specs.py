@@ -18,12 +18,12 @@ from conformance.commands.document_listing import (
     document_details,
     document_listing,
 )
+from specs.case_rules import matching_rules
 from specs.coverage import Coverage, by_kind, coverage, page_sections
 from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
 from specs.lint import Proof, prove
 from specs.loader import Document, document_and_version, documents, load_document
-from specs.matching_rules import matching_rules
 from specs.model.document import json_schema
 from specs.model.page_lines import Span, cite_lines, line_digests, read_page
 from specs.page_changes import MovedRange, compare_page

@@ -9,17 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from specs.operations import operation_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from conformance.families.family import (
+        Asks,
         CaseLines,
         Explain,
         Judge,
         LinesOf,
-        Says,
+        Sentence,
+        ShapedTensor,
         TensorFunctions,
     )
     from specs.cases import Case
@@ -29,9 +33,16 @@ if TYPE_CHECKING:
 class Family:
     """A family of questions, by its operations as documents name them.
 
-    ``judge`` is the judge of a case, ``explain`` tells a person what the document says of a
-    question, ``lines`` reads and judges JSON lines, and ``says`` has the sentence of what a backend
-    does instead. ``tensors`` has the functions of a family whose tensors have names.
+    ``cases`` lists the cases of a version, and ``rules`` those that apply to one of them; without
+    them, these are the pairs with their parameters, and the rules of single inputs. ``judge`` is
+    the judge of a case, ``explain`` tells a person what the document says of a question, ``lines``
+    reads and judges JSON lines. Of what a backend does instead, ``followed`` has the names that
+    explain a problem, and ``says`` the sentence of a name. ``sentence`` reads a question in a
+    sentence whose first word is an operation, and ``asks`` one about several cases.
+
+    ``tensors`` has the functions of a family whose tensors have names, and ``dtypes`` names these.
+    ``tensor`` has those of a family that takes one tensor, and judges its shape. ``page`` is the
+    page of the report on which cases stand by their modes; others stand by their pair of dtypes.
     """
 
     operations: tuple[str, ...]
@@ -39,7 +50,15 @@ class Family:
     explain: str
     lines: str = ""
     says: str = ""
+    followed: str = ""
+    cases: str = ""
+    rules: str = ""
+    dtypes: str = ""
+    sentence: str = ""
+    asks: str = ""
     tensors: str = ""
+    tensor: str = ""
+    page: str = ""
     is_by_input: bool = False
     """Whether each input is a question of its own, which many documents can answer at once."""
 
@@ -58,6 +77,10 @@ FAMILIES = (
         explain="conformance.families.bitcast.recorded:explain",
         lines="conformance.families.bitcast.recorded:BitcastLines",
         says="conformance.families.bitcast.wrongs:says",
+        followed="conformance.families.bitcast.wrongs:followed",
+        cases="conformance.families.bitcast.ruling:cases",
+        rules="conformance.families.bitcast.ruling:rules",
+        tensor="conformance.families.bitcast.recorded:TENSOR",
     ),
     Family(
         ("quantize", "dequantize", "dynamic-quantize"),
@@ -65,7 +88,13 @@ FAMILIES = (
         explain="conformance.families.quantization.explanation:explain",
         lines="conformance.families.named_tensors:NamedTensorLines",
         says="conformance.families.quantization.wrongs:says",
+        followed="conformance.families.quantization.wrongs:followed",
+        cases="conformance.families.quantization.ruling:cases",
+        rules="conformance.families.quantization.ruling:rules",
+        dtypes="conformance.families.quantization.ruling:dtypes",
+        sentence="conformance.families.quantization.sentence:read_sentence",
         tensors="conformance.families.quantization.recorded:TENSORS",
+        page="conformance.families.quantization.page:PAGE",
     ),
     Family(
         ("block-quantize", "block-dequantize"),
@@ -73,17 +102,27 @@ FAMILIES = (
         explain="conformance.families.blocks.explanation:explain",
         lines="conformance.families.named_tensors:NamedTensorLines",
         says="conformance.families.blocks.sentences:says",
+        followed="conformance.families.quantization.wrongs:followed",
+        rules="conformance.families.blocks.ruling:rules",
+        dtypes="conformance.families.blocks.ruling:dtypes",
         tensors="conformance.families.blocks.recorded:TENSORS",
+        page="conformance.families.blocks.page:PAGE",
     ),
     Family(
         ("chain",),
         judge="conformance.families.chains.judge:judge_chains",
         explain="conformance.families.chains.explanation:explain_chain",
+        asks="conformance.families.chains.questions:asks",
         says="conformance.families.chains.wrongs:says",
+        followed="conformance.families.chains.wrongs:followed",
     ),
 )
 """All families. A chain is no case but several: the check of a pair calls its judge itself."""
 BY_OPERATION = {operation: each for each in FAMILIES for operation in each.operations}
+NAMED_TENSORS = tuple(name for each in FAMILIES if each.tensors for name in each.operations)
+"""The operations that take and return tensors by name."""
+SHAPED_TENSORS = tuple(name for each in FAMILIES if each.tensor for name in each.operations)
+"""The operations that take one tensor, of which also the shape is judged."""
 
 
 def family_of(case: Case) -> Family:
@@ -92,33 +131,47 @@ def family_of(case: Case) -> Family:
 
 
 @cache
-def _resolved(name: str) -> object:
-    found: object = resolve_name(name)
-    return found
+def member_of(operation: str, purpose: str) -> Any:
+    """What the family of an operation names in a field of its record; None if it names nothing."""
+    name = getattr(BY_OPERATION[operation], purpose)
+    return resolve_name(name) if name else None
 
 
 def judge_of(case: Case) -> Judge:
     """The judge of a case."""
-    return _resolved(family_of(case).judge)  # type: ignore[return-value]
+    return member_of(operation_of(case), "judge")  # type: ignore[no-any-return]
 
 
 def explain_of(case: Case) -> Explain:
     """The function that explains a question about a case."""
-    return _resolved(family_of(case).explain)  # type: ignore[return-value]
+    return member_of(operation_of(case), "explain")  # type: ignore[no-any-return]
 
 
 def lines_of(case: Case) -> CaseLines:
     """The reader and judge of the JSON lines of a case."""
-    lines: LinesOf = _resolved(family_of(case).lines)  # type: ignore[assignment]
+    lines: LinesOf = member_of(operation_of(case), "lines")
     return lines(case)
+
+
+def tensor_of(case: Case) -> ShapedTensor | None:
+    """The functions of the family of a case that takes one tensor and judges its shape."""
+    return member_of(operation_of(case), "tensor")  # type: ignore[no-any-return]
 
 
 def tensors_of(case: Case) -> TensorFunctions:
     """The functions of the family of a case whose tensors have names."""
-    return _resolved(family_of(case).tensors)  # type: ignore[return-value]
+    return member_of(operation_of(case), "tensors")  # type: ignore[no-any-return]
 
 
-def says(question: str, name: str) -> str:
-    """The sentence of what a backend does instead, by the operation that is asked, or `chain`."""
-    say: Says = _resolved(BY_OPERATION[question].says)  # type: ignore[assignment]
-    return say(name)
+def sentence_of(words: Sequence[str]) -> Sentence | None:
+    """Read a question in a sentence; None if its first word is no operation with sentences."""
+    read = member_of(words[0], "sentence") if words[0] in BY_OPERATION else None
+    return read(words) if read is not None else None
+
+
+def several_of(words: Sequence[str]) -> Asks | None:
+    """What reads a question about several cases; None if it is about one."""
+    from specs.chains import is_chain  # Few commands ask questions.
+    from specs.questions import parts_of
+
+    return member_of("chain", "asks") if is_chain(parts_of(words).path) else None

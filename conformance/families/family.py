@@ -15,14 +15,30 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families.value_spelling import InputDatum, OutputDatum
 from conformance.judging.asking import Ask
 from conformance.judging.subject import Subject
-from conformance.value_spelling import InputDatum, OutputDatum
+from oracles.backend.requests import MethodRequest
 from oracles.protocol import Bits
+from oracles.registry import Backend
 from specs.cases import Case
 from specs.formats import Format
 
 Shape = tuple[int, ...]
+
+
+QUESTION_HELP = (
+    "What is asked: two dtypes (float32 e4m3fn), or more for a chain of casts (float32"
+    " int32 bool), with `to` between them or not; before them a document (onnx-cast float32"
+    " int8) or a word of its name (wasm float32 int32); or a case id; or one"
+    " quantization, in words (quantize 0.25 by 0.1 as float16 to int8 zero 3)."
+    " Then values such as 65520, 0x1.8p3, -inf, nan, true or 0x477ff000, or texts; put --"
+    " before a"
+    " text that begins with --. For a bitcast: all elements of one tensor, or none."
+)
+SCALE_HELP = "The scale of a quantization, or the global scale of blocks."
+WITH_SCALES = "--scale and --zero are for documents of quantization"
+"""How people spell questions of all families, as --help says it, and which may have a scale."""
 
 
 class Question(NamedTuple):
@@ -31,6 +47,15 @@ class Question(NamedTuple):
     inputs: Sequence[str]
     scale: str | None = None
     zero: str | None = None
+
+
+class Sentence(NamedTuple):
+    """A question in a sentence: a case, an input, its scale, and its zero point if there is one."""
+
+    case: Case
+    given: str
+    scale: str
+    zero: str | None
 
 
 @dataclass(frozen=True)
@@ -95,6 +120,20 @@ class TensorFunctions:
     optional: Callable[[Case], Collection[str]]
 
 
+class ShapedTensor(NamedTuple):
+    """The functions of a family whose operations take one tensor, and judge its shape.
+
+    ``request`` asks a case for a tensor of any shape, ``answer`` is what the reference returns, and
+    ``comes_back`` says whether the document wants that to be the tensor itself. ``read`` reads the
+    elements of a tensor as people write them.
+    """
+
+    request: Callable[[Case, Bits], MethodRequest]
+    answer: Callable[[Case, Bits], Bits]
+    comes_back: Callable[[Case, Bits], bool]
+    read: Callable[[Case, Sequence[str]], Bits]
+
+
 class CaseLines(Protocol):
     """The questions of a case as JSON lines have them.
 
@@ -109,6 +148,16 @@ class CaseLines(Protocol):
 
 
 LinesOf = Callable[[Case], CaseLines]
+Drive = Callable[[Ask[Any], Backend], Any]
+"""Has a backend answer what is asked."""
+Asks = Callable[
+    [Sequence[str], str | None, str | None],
+    Callable[[Drive, Sequence[Backend], bool], Iterator[str]],
+]
+"""Reads a question about several cases, with a scale and a zero point if these are given.
+
+The function that is returned yields the lines that answer it, in JSON or not.
+"""
 Judge = Callable[[Subject, Case], Ask[Any]]
 Explain = Callable[[Case, Question], Explained]
 Says = Callable[[str], str]

@@ -1,4 +1,4 @@
-"""Lines about tensors that have names, with their shapes, and the verdict on recorded ones.
+"""Tensors that have names: the request about them, lines that record them, and their verdict.
 
 A cast takes one value; other operations take values, scales and zero points. So `input` and
 `output` of a line are objects here, whose members are tensors as those of a bitcast. Each element
@@ -10,6 +10,7 @@ it returned.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from conformance.families import tensors_of
 from conformance.families.family import Result, Rule, Shape
-from conformance.value_spelling import (
+from conformance.families.value_spelling import (
     ErrorDatum,
     InputDatum,
     NamedTensors,
@@ -27,27 +28,53 @@ from conformance.value_spelling import (
     tensor,
     tensor_words,
 )
+from oracles.backend.replies import malformed, stored
+from oracles.backend.requests import MethodRequest
 from oracles.protocol import Bits
 from reports.grading.divergences import index_of_simplest
-from specs.bitcast_shapes import format_shape
-from specs.cases import Case
+from specs.cases import Case, format_shape
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
 from specs.loader import document_named
-from specs.quantized_tensors import X, Y, operands_of, results_of
+from specs.operations import X, Y, tensor_dtypes
 
 MOST_ELEMENTS = 1 << 12
 """The most elements of a line, where a tensor can be cut without a change of its scales."""
 
 
+@dataclass(frozen=True, eq=False)
+class AboutTensors(MethodRequest):
+    """Do an operation to tensors. The reply holds the results by name, of any shape."""
+
+    given: Mapping[str, Bits]
+    method = "quantize"
+    lacks = "does not quantize"
+    script = "reproduce_quantize"
+
+    @property
+    def tensors(self) -> Mapping[str, Bits]:
+        """The tensors by name: values, scales, zero points."""
+        return self.given
+
+    def checked(self, answer: Any) -> dict[str, Bits]:
+        """Require patterns of each result's dtype."""
+        results = tensor_dtypes(self.case).returned
+        if not isinstance(answer, Mapping):
+            raise malformed(f"the answer is {type(answer).__name__}, not a mapping of tensors")
+        missing = [name for name in results if name not in answer]
+        if missing:
+            raise malformed(f"the answer has no tensor `{missing[0]}`")
+        return {name: stored(format_named(dtype), answer[name]) for name, dtype in results.items()}
+
+
 def formats_given(case: Case) -> dict[str, Format]:
     """The tensors that a case takes, by name, with their formats."""
-    return {name: format_named(dtype) for name, dtype in operands_of(case).items()}
+    return {name: format_named(dtype) for name, dtype in tensor_dtypes(case).taken.items()}
 
 
 def formats_returned(case: Case) -> dict[str, Format]:
     """The tensors that a case returns, by name, with their formats."""
-    return {name: format_named(dtype) for name, dtype in results_of(case).items()}
+    return {name: format_named(dtype) for name, dtype in tensor_dtypes(case).returned.items()}
 
 
 class NamedTensorLines:

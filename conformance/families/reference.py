@@ -4,16 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.families import tensors_of
+from conformance.families import tensor_of, tensors_of
 from oracles.protocol import Bits
 from oracles.reference.reference_oracle import VARIANTS, Casts
 from specs.cases import Case
+from specs.chains import Company
 
 __all__ = ["VARIANTS", "Reference"]
 
 
 class Reference(Casts):
     """Answers every case as its document says; with zeros where the document leaves it open."""
+
+    chain_roads = ("steps",)
+
+    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
+        """Make the steps of each chain one after another: nothing is optimized here."""
+        ends = []
+        for number, chain in enumerate(company.chains):
+            end = bits[str(number)]
+            for step in chain.steps:
+                end = self.cast(step, end)
+            ends.append(end)
+        return ends
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case whose tensor has a shape."""
+        shaped = tensor_of(case)
+        assert shaped is not None
+        return shaped.answer(case, bits)
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
         """Answer a case whose tensors have names."""

@@ -11,13 +11,13 @@ from conformance.judging.subject import Subject
 from conformance.judging.values import ask_values, value_request
 from oracles.adapters.script_text import UNEVEN
 from oracles.backend.replies import Answered, Raised, described
-from oracles.backend.requests import Bitcast, Quantize, Script
+from oracles.backend.requests import MethodRequest, Script
 from oracles.protocol import Bits
 from reports.grading.divergences import datum_of
 from reports.problems import Datum
 from specs.cases import Case
 from specs.formats import format_named
-from specs.operations import is_bitcast
+from specs.operations import of_family, operation_of
 from specs.plain_text import plain_text
 
 
@@ -31,8 +31,9 @@ def script(subject: Subject, case: Case, bits: Bits, answer: Datum | None = None
         return ""
     if answer is not None:
         bits = yield from tensor_that_shows(case, bits, answer)
-    command = _command(subject.name, case, bits)
-    shown = Bitcast(case, bits) if is_bitcast(case) else value_request(case, bits)
+    shaped = of_family(operation_of(case), "tensor")
+    command = "" if shaped else _command(subject.name, case, bits)
+    shown = shaped.request(case, bits) if shaped else value_request(case, bits)
     match (yield from ask(Script(shown))):
         case Answered(text):
             return plain_text(text or command)
@@ -41,7 +42,7 @@ def script(subject: Subject, case: Case, bits: Bits, answer: Datum | None = None
     return ""
 
 
-def script_of(subject: Subject, shown: Quantize) -> Ask[str]:
+def script_of(subject: Subject, shown: MethodRequest) -> Ask[str]:
     """Return the adapter's script for a request; empty if it has none or the run hides it."""
     if subject.settings.hides_unclaimed and not subject.claims(shown.case):
         return ""
@@ -63,7 +64,7 @@ def tensor_that_shows(case: Case, one: Bits, answer: Datum) -> Ask[Bits]:
 
 
 def _command(backend: str, case: Case, bits: Bits) -> str:
-    if is_bitcast(case) or bits.shape != (1,):
+    if bits.shape != (1,):
         return ""
     given = datum_of(bits[0])
     shown = given if isinstance(given, str) else format_named(case.source).hexadecimal(given)

@@ -11,9 +11,7 @@ from oracles.registry import Backend
 from specs.cases import Case
 from specs.editions import edition
 from specs.loader import document_named, documents
-from specs.model.document import Operation
-from specs.quantization_cases import FORM
-from specs.quantized_tensors import operands_of, results_of
+from specs.operations import tensor_dtypes
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class Sample:
 
 
 def sample_cases(
-    backend: Backend, operation: Operation, dtypes: Collection[str]
+    backend: Backend, operation: str, dtypes: Collection[str]
 ) -> dict[str, list[Case]]:
     """The cases of an operation by both dtypes in words, of the versions that a backend claims.
 
@@ -42,7 +40,8 @@ def sample_cases(
     found: dict[str, list[Case]] = {}
     for name, version in claimed:
         for case in _plain_cases(name, version):
-            needed = {*operands_of(case).values(), *results_of(case).values()}
+            taken, returned = tensor_dtypes(case)
+            needed = {*taken.values(), *returned.values()}
             if needed <= set(dtypes):
                 found.setdefault(f"{case.source} to {case.target}", []).append(case)
     return found
@@ -56,10 +55,8 @@ def sample(case: Case) -> Sample:
 
 
 def _plain_cases(document: str, version: str) -> Iterator[Case]:
-    """The first case of each two dtypes of a version, which has one scale for the tensor."""
-    seen: set[tuple[str, str]] = set()
+    """The first case of each two dtypes of a version, which has the plainest modes."""
+    found: dict[tuple[str, str], Case] = {}
     for case in edition(document_named(document), version).cases():
-        pair = case.source, case.target
-        if pair not in seen and case.mode.get(FORM, "tensor") == "tensor":
-            seen.add(pair)
-            yield case
+        found.setdefault((case.source, case.target), case)
+    yield from found.values()

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families import NAMED_TENSORS, SHAPED_TENSORS, tensor_of
+from conformance.families.named_tensors import AboutTensors
 from conformance.families.reference import Reference
 from conformance.judging.verdicts import crash_message
 from conformance.running.samples import sample, sample_cases
@@ -29,20 +31,16 @@ from oracles.backend.replies import (
     malformed,
     value_of,
 )
-from oracles.backend.requests import Bitcast, Cast, Quantize
+from oracles.backend.requests import Cast
 from oracles.backend.shared_memory import SLOT_BYTES
-from oracles.protocol import Bits, Oracle, WithBitcast, WithDtypes, WithQuantize, WithSweep
+from oracles.protocol import CAPABILITIES, Bits, Oracle, WithDtypes, WithSweep
 from oracles.registry import Backend
 from oracles.smoke_check import sample_patterns
-from specs.bitcast_ruling import bitcast_ruling
-from specs.bitcast_shapes import format_shape
-from specs.calls import SHAPE
-from specs.cases import Case
+from specs.cases import Case, format_shape
 from specs.editions import edition
 from specs.formats import Format, format_named, formats
 from specs.loader import document_named, documents
-from specs.operations import NAMED_TENSORS, is_bitcast, is_cast
-from specs.quantized_tensors import X, Y, results_of
+from specs.operations import X, Y, is_cast, tensor_dtypes
 from specs.ruling import ruling
 from specs.selection import select
 
@@ -59,7 +57,7 @@ SHAPES = ((), (0,), (2, 3), (2, 0, 3), (1, 2, 3, 1), (2, 1, 2, 1, 2))
 """Ranks 0 to 5, and tensors without elements: a run sends all of them."""
 MOST_TRIES = 100
 """The most cases that are tried to find one that is answered, if none comes back as itself."""
-MOST_QUANTIZATIONS = 8
+MOST_SAMPLES = 8
 """The most cases of the same dtypes that are tried to find one that is not declined."""
 SECONDS_OF_A_FIGURE = 0.5
 
@@ -99,9 +97,9 @@ class SelfTest:
         self._is_silent = False
         """Whether a request ran into the timeout: asking on would take as long each time."""
         self._compares_values = False
-        """Whether any cast or bitcast of a dtype to itself was answered."""
-        self._quantizes = False
-        """Whether any quantization was answered."""
+        """Whether any case of a dtype to itself was answered."""
+        self._has_results = False
+        """Whether any sample of named tensors was answered."""
         self._dtypes = (
             tuple(backend.oracle.dtypes)
             if isinstance(backend.oracle, WithDtypes)
@@ -119,13 +117,14 @@ class SelfTest:
     @property
     def has_answers(self) -> bool:
         """Whether anything was answered whose values can be checked."""
-        return self.probe is not None or self._quantizes
+        return self.probe is not None or self._has_results
 
     def identities(self) -> Iterator[CheckResult]:
         """Ask for every dtype as itself, by each operation that the backend offers."""
         asks: dict[str, Callable[[Case, Bits], Bits]] = {"cast": self._cast}
-        if isinstance(self._oracle, WithBitcast):
-            asks["bitcast"] = self._bitcast
+        for operation in SHAPED_TENSORS:
+            if isinstance(self._oracle, CAPABILITIES[operation]):
+                asks[operation] = self._in_any_shape
         if isinstance(self._oracle, WithSweep):
             asks["sweep"] = self._sweep
         for check, ask in asks.items():
@@ -135,19 +134,20 @@ class SelfTest:
                 elif check != "sweep" or (form.is_numeric and form.bits <= 32):
                     yield self._identity(check, form, ask)
 
-    def quantizations(self) -> Iterator[CheckResult]:
-        """Ask for quantizations whose results are known, of all dtypes that the backend claims."""
-        if not isinstance(self._oracle, WithQuantize):
+    def named_tensors(self) -> Iterator[CheckResult]:
+        """Ask for results that are known of named tensors, of all dtypes that it claims."""
+        method = AboutTensors.method
+        if not isinstance(self._oracle, CAPABILITIES[method]):
             return
         cases = {each: sample_cases(self._backend, each, self._dtypes) for each in NAMED_TENSORS}
         if not any(cases.values()):
-            yield CheckResult("quantize", "", NOT_CLAIMED)
+            yield CheckResult(method, "", NOT_CLAIMED)
         for operation, by_dtypes in cases.items():
             for subject, each in by_dtypes.items():
                 if self._is_silent:
                     yield CheckResult(operation, subject, AFTER_SILENCE)
                 else:
-                    yield self._quantization(operation, subject, each[:MOST_QUANTIZATIONS])
+                    yield self._sample(operation, subject, each[:MOST_SAMPLES])
 
     def values(self) -> Iterator[CheckResult]:
         """Yield a line if no identity was answered: then nothing tells whether any bit is right."""
@@ -190,7 +190,7 @@ class SelfTest:
 
     def _identity(self, check: str, form: Format, ask: Callable[[Case, Bits], Bits]) -> CheckResult:
         inputs = sample_patterns(form)
-        operation = "bitcast" if check == "bitcast" else "cast"
+        operation = check if check in SHAPED_TENSORS else "cast"
         case = identity_case(self._backend, operation, form, inputs)
         if case is None:
             return CheckResult(check, form.name, NOT_LISTED)
@@ -220,23 +220,24 @@ class SelfTest:
             return CheckResult(check, form.name, text, is_broken=True)
         return CheckResult(check, form.name, OTHER_NANS if changed.any() else UNCHANGED)
 
-    def _quantization(self, check: str, subject: str, cases: Sequence[Case]) -> CheckResult:
+    def _sample(self, check: str, subject: str, cases: Sequence[Case]) -> CheckResult:
         """Ask for the first case that the backend does not decline."""
         for case in cases:
             asked = sample(case)
-            [reply] = self._client.send([Quantize(case, asked.tensors)])
+            [reply] = self._client.send([AboutTensors(case, asked.tensors)])
             if not isinstance(reply, Declined):
                 break
         if not isinstance(reply, Answered):
             self._is_silent = isinstance(reply, Crashed) and reply.death.silent
             return _without_answer(check, subject, format_named(case.source), reply)
-        self._quantizes = True
+        self._has_results = True
         shape, due = reply.value[Y].shape, asked.tensors[X].shape
         if shape != due:
             text = f"`{Y}` has shape {shape}, `{X}` {due}"
             return CheckResult(check, subject, text, is_broken=True)
+        dtypes = tensor_dtypes(case).returned
         for name, wanted in asked.results.items():
-            fault = _wrong_result(format_named(results_of(case)[name]), reply.value[name], wanted)
+            fault = _wrong_result(format_named(dtypes[name]), reply.value[name], wanted)
             if fault:
                 return CheckResult(check, subject, f"`{name}` {fault}", is_broken=True)
         return CheckResult(check, subject, RIGHT)
@@ -254,9 +255,10 @@ class SelfTest:
         answer: Bits = value_of(reply)
         return answer
 
-    def _bitcast(self, case: Case, inputs: Bits) -> Bits:
-        shaped = _in_shape(case, inputs.shape)
-        [reply] = self._client.send([Bitcast(shaped, inputs)])
+    def _in_any_shape(self, case: Case, inputs: Bits) -> Bits:
+        shaped = tensor_of(case)
+        assert shaped is not None
+        [reply] = self._client.send([shaped.request(case, inputs)])
         answer: Bits = value_of(reply)
         if answer.shape != inputs.shape:
             raise malformed(f"the answer has shape {answer.shape}, the input {inputs.shape}")
@@ -333,20 +335,14 @@ def _own_casts(document: str, version: str) -> dict[str, list[Case]]:
 
 def _comes_back(case: Case, inputs: Bits) -> bool:
     """Whether a document wants all inputs back; of a cast, NaNs may be any NaNs."""
-    if is_bitcast(case):
-        shaped = _in_shape(case, inputs.shape)
-        rules = bitcast_ruling(shaped)
-        return rules.result == inputs.shape and rules.keeps_bits
+    shaped = tensor_of(case)
+    if shaped is not None:
+        return shaped.comes_back(case, inputs)
     cast = ruling(case)
     if cast.is_rejection or cast.is_open:
         return False
     changed = Reference().cast(case, inputs) != inputs
     return not (changed & ~_is_nan(cast.source, inputs)).any()
-
-
-def _in_shape(case: Case, shape: tuple[int, ...]) -> Case:
-    """Return a bitcast's case for another shape, which its mode names."""
-    return replace(case, modes=((SHAPE, format_shape(shape)),))
 
 
 def _is_nan(form: Format, bits: Bits) -> NDArray[np.bool_]:

@@ -192,8 +192,8 @@ class TaskRunner:
         name, config = named
         # An adapter's statement about itself may not leave out a check of a gate, unless it is
         # built in.
-        shares_bitcasts = not self.settings.isolates_sweeps or is_builtin(name)
-        config = replace(config, shares_bitcasts=shares_bitcasts)
+        shares_answers = not self.settings.isolates_sweeps or is_builtin(name)
+        config = replace(config, shares_answers=shares_answers)
         backend = load_isolated(name, config, self.progress.send_heartbeat)
         return BackendJudge(backend, broken, self.settings)
 

@@ -11,7 +11,7 @@ RELATED = (
     ("specs/house_*.py", "specs/house_rules conformance/house_rules"),
     ("specs/questions.py", "specs/questions"),
     (
-        "specs/bitcast_*.py",
+        "conformance/families/bitcast/ruling.py",
         "specs/bitcast_documents specs/bitcast_mistakes reference/bitcast_bits"
         " conformance/judge_bitcasts",
     ),
@@ -50,7 +50,7 @@ RELATED = (
         " conformance/claims conformance/document_listing",
     ),
     (
-        "oracles/reference/bitcast_bits.py",
+        "conformance/families/bitcast/bits.py",
         "reference/bitcast_bits conformance/judge_bitcasts",
     ),
     ("oracles/reference/breakpoints.py", "reference/breakpoints conformance/quick_inputs"),
@@ -104,7 +104,7 @@ RELATED = (
     ),
     (
         "reports/findings/*change*.py reports/findings/report.py reports/findings/report.py"
-        " reports/findings/case_rules.py reports/findings/verdict_signs.py"
+        " specs/case_rules.py reports/findings/verdict_signs.py"
         " reports/findings/issue_text.py reports/findings/upstream.py",
         "reports/upstream reports/changes reports/findings html/behaviors html/front",
     ),

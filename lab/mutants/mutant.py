@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from conformance.families.bitcast.ruling import is_bitcast
 from conformance.families.reference import Reference
 from lab.mutants import (
     arithmetic,
@@ -35,7 +36,6 @@ from specs.calls import Call
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
-from specs.operations import is_bitcast
 from specs.selection import case_named
 from specs.suggestions import did_you_mean
 

@@ -18,6 +18,7 @@ from zlib import crc32
 
 import numpy as np
 
+from conformance.families.bitcast.ruling import BitcastRuling, is_bitcast, ruling_if_any
 from lab.mutants.conditions import own_pattern
 from lab.mutants.fault import (
     EVERYWHERE,
@@ -44,15 +45,13 @@ from oracles.reference.expectations import has_branch
 from reports.findings.asked_inputs import answered_ruling
 from reports.grading.allowed_answers import Expectations
 from reports.grading.grades import ALLOWED
-from specs.bitcast_ruling import BitcastRuling, ruling_if_any
-from specs.bitcast_shapes import format_shape, shape_of
 from specs.branches import Ruling
 from specs.calls import SHAPE
-from specs.cases import Case
+from specs.cases import Case, format_shape, shape_of
 from specs.editions import editions
 from specs.formats import EXHAUSTIVE_BITS, format_named
 from specs.loader import documents
-from specs.operations import is_bitcast, is_cast
+from specs.operations import is_cast
 from specs.selection import select
 from specs.tensor_rules import tensor_rule
 

@@ -25,6 +25,7 @@ from functools import cache
 from time import perf_counter
 from typing import NamedTuple
 
+from conformance.families.blocks.ruling import BlockRuling, block_ruling
 from lab.proof.obligations import TIME_LIMIT, Obligation, prove_in_parallel
 from lab.proof.quantization_pairs import (
     wrong_block_product,
@@ -40,7 +41,6 @@ from lab.proof.smt_quantization import (
     prove_odd_then_nearest,
     prove_rounded_once,
 )
-from specs.block_ruling import BlockRuling, block_ruling
 from specs.editions import editions
 from specs.formats import format_named
 from specs.loader import documents

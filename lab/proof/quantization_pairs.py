@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 
 from conformance.families.blocks import exact as exact_blocks
 from conformance.families.blocks import kernels as block_kernels
+from conformance.families.blocks.ruling import block_ruling
 from conformance.families.quantization import kernels as quantization_kernels
+from conformance.families.quantization.ruling import formula
 from oracles.reference.exact import Number, decode
-from specs.block_ruling import block_ruling
 from specs.cases import Case
 from specs.formats import Format, format_named
-from specs.quantization_ruling import formula
 from specs.selection import case_named
 
 CHUNK = 1 << 14

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from conformance.families.blocks import kernels as block_kernels
 from conformance.families.blocks.exact import Element, element_of, value_of
 from conformance.families.blocks.kernels import NUMBER, POWER_LIMIT
+from conformance.families.blocks.ruling import BlockRuling, block_ruling
 from lab.proof.bit_vectors import Solving, Truth, Vector
 from lab.proof.obligations import Obligation, verdict_of
 from lab.proof.smt_arrays import Array, Table, Tracing
@@ -32,7 +33,6 @@ from lab.proof.smt_values import (
     compare,
     constant,
 )
-from specs.block_ruling import BlockRuling, block_ruling
 from specs.formats import format_named
 from specs.model.block_entry import BlockQuestion, BlockWord
 from specs.selection import case_named

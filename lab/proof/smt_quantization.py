@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from conformance.families.quantization import kernels as quantization_kernels
 from conformance.families.quantization.kernels import NO_CODE, code_of_outcome
+from conformance.families.quantization.ruling import Formula, StepOutcome, formula
 from lab.proof.bit_vectors import Solving, Truth, Vector
 from lab.proof.obligations import Obligation, verdict_of
 from lab.proof.smt_arrays import Tracing
@@ -31,8 +32,7 @@ from lab.proof.smt_values import POWER_BITS, POWER_OFFSET, DecodedPattern, Magni
 from specs.editions import editions
 from specs.formats import Format, format_named
 from specs.loader import documents
-from specs.model.quantization_entry import Situation
-from specs.quantization_ruling import Formula, StepOutcome, formula
+from specs.model.step_entry import Situation
 
 DOUBLE, SINGLE = format_named("float64"), format_named("float32")
 FARTHEST = 500

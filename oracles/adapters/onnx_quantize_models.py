@@ -26,8 +26,8 @@ from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
 from specs.formats import Format, format_named
+from specs.model.step_entry import AXIS, BLOCK, FORM, PRECISION, SATURATE, SCALE
 from specs.operations import operation_of
-from specs.quantization_cases import AXIS, BLOCK, FORM, PRECISION, SATURATE, SCALE
 
 FITTING = 90
 """A script writes a node with fewer characters on one line."""

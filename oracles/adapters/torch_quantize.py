@@ -23,8 +23,8 @@ from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
 from specs.formats import Format, format_named
+from specs.model.step_entry import AXIS, FORM, PRECISION, SCALE
 from specs.operations import operation_of
-from specs.quantization_cases import AXIS, FORM, PRECISION, SCALE
 
 QUANTIZED: Mapping[str, str] = {"uint8": "quint8", "int8": "qint8", "int32": "qint32"}
 """By the dtype of codes, torch's quantized dtype."""

@@ -26,14 +26,14 @@ class LaunchConfig:
     """How to launch a backend's process; without ``python`` it runs under our own interpreter.
 
     ``seconds`` is the timeout of one call, ``memory`` the limit of the process in bytes. If it
-    ``shares_bitcasts``, bitcast cases for which the adapter names one road share the answers.
+    ``shares_answers``, cases for which the adapter names one road share the answers.
     """
 
     python: str | None = None
     seconds: float = DEFAULT_TIMEOUT
     startup_seconds: float = STARTUP_TIMEOUT
     memory: int = field(default_factory=lambda: memory_share(1))
-    shares_bitcasts: bool = True
+    shares_answers: bool = True
 
     @property
     def interpreter(self) -> str:
@@ -44,7 +44,7 @@ class LaunchConfig:
         """Return the command that serves a backend; the caller appends its two pipes."""
         # -P: modules in the current folder must not shadow installed packages.
         server = ["-P", "-m", "oracles.backend.server"]
-        numbers = str(self.memory), str(int(self.shares_bitcasts))
+        numbers = str(self.memory), str(int(self.shares_answers))
         return [self.interpreter, *server, backend, *numbers]
 
     @property

@@ -15,6 +15,7 @@ from oracles.backend.frames import FrameError
 from oracles.memory_layouts import Layout, layout_of
 from oracles.protocol import (
     CAPABILITIES,
+    ROADS,
     Bits,
     Oracle,
     Returned,
@@ -31,12 +32,13 @@ from specs.cases import Case
 from specs.chains import Chain, Company
 
 CACHED_CASES = 64
-NOT_CALLED = {
-    *("claims", "dtypes", "compiles_shapes", "row_limits", "chain_roads"),
-    *("sweep", "device_sweep", "bitcast_road"),
-}
-"""Members that are data, or that the server calls, or replaces, by itself."""
-OPTIONAL_METHODS = tuple(name for name in CAPABILITIES if name not in NOT_CALLED)
+NOT_CALLED = {"sweep", "device_sweep", *ROADS.values()}
+"""Methods that the server calls, or replaces, by itself."""
+OPTIONAL_METHODS = tuple(
+    name
+    for name, capability in CAPABILITIES.items()
+    if name not in NOT_CALLED and callable(getattr(capability, name, None))
+)
 """The optional methods that can be called in the backend's process."""
 
 

@@ -15,17 +15,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oracles.backend.replies import checked, malformed, stored
+from oracles.backend.replies import checked, malformed
 from oracles.protocol import Bits, Returned, Tensor
 from oracles.tensor_batch import TensorBatch
 from specs.calls import Call
 from specs.cases import Case
 from specs.chains import Company
 from specs.formats import format_named
-from specs.quantized_tensors import results_of
-
-ANY_BYTE = 0xFF
-"""The bits that a bool may have after a bitcast: bytes are moved, and no document limits them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +44,7 @@ class MethodRequest:
 
     @property
     def tensors(self) -> Mapping[str, Bits]:
-        """The tensors that the method gets; of a cast or bitcast there is one, without a name."""
+        """The tensors that the method gets; if there is only one, it may have no name."""
         return {}
 
     @property
@@ -82,33 +78,6 @@ class Cast(AboutTensor):
     def checked(self, answer: Any) -> Bits:
         """Require patterns of the target, in the tensor's shape."""
         return checked(format_named(self.case.target), self.bits, answer)
-
-
-class Bitcast(AboutTensor):
-    """Reinterpret one tensor. The reply holds patterns in whatever shape the backend returned."""
-
-    method = "bitcast"
-    lacks = "has no bitcast"
-    script = "reproduce_bitcast"
-
-    def checked(self, answer: Any) -> Bits:
-        """Require patterns of the target, in any shape."""
-        target = format_named(self.case.target)
-        return stored(target, answer, ANY_BYTE if target.kind == "boolean" else None)
-
-
-class BitcastInStorage(Bitcast):
-    """Reinterpret one tensor that begins in the middle of its storage."""
-
-    method = "bitcast_in_storage"
-    lacks = "has no tensors that begin in the middle of their storage"
-
-
-class SharesMemory(AboutTensor):
-    """Say whether the result of a bitcast lies in the memory of its input."""
-
-    method = "bitcast_shares_memory"
-    lacks = "does not say where a bitcast's result lies"
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,31 +139,6 @@ class CastChains(MethodRequest):
             raise malformed(f"{len(answers)} answers to {len(self.inputs)} chains")
         pairs = zip(self.company.chains, self.inputs, answers, strict=True)
         return [checked(format_named(chain.target), *pair) for chain, *pair in pairs]
-
-
-@dataclass(frozen=True, eq=False)
-class Quantize(MethodRequest):
-    """Quantize or dequantize tensors. The reply holds the results by name, of any shape."""
-
-    given: Mapping[str, Bits]
-    method = "quantize"
-    lacks = "does not quantize"
-    script = "reproduce_quantize"
-
-    @property
-    def tensors(self) -> Mapping[str, Bits]:
-        """The tensors by name: values, scales, zero points."""
-        return self.given
-
-    def checked(self, answer: Any) -> dict[str, Bits]:
-        """Require patterns of each result's dtype."""
-        results = results_of(self.case)
-        if not isinstance(answer, Mapping):
-            raise malformed(f"the answer is {type(answer).__name__}, not a mapping of tensors")
-        missing = [name for name in results if name not in answer]
-        if missing:
-            raise malformed(f"the answer has no tensor `{missing[0]}`")
-        return {name: stored(format_named(dtype), answer[name]) for name, dtype in results.items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,15 +49,18 @@ from oracles.backend.resource_limits import (
 from oracles.backend.two_callers import cast_at_once
 from oracles.memory_layouts import copied, with_layout
 from oracles.protocol import (
+    CAPABILITIES,
+    ROADS,
+    VIEWING,
     Bits,
     InputsChanged,
     Returned,
     Swept,
     Tensor,
     Unsupported,
-    WithBitcastRoad,
     WithRoad,
     WithSweep,
+    returned_by,
 )
 from oracles.registry import load_backend
 from oracles.tensor_batch import TensorBatch
@@ -102,14 +105,19 @@ class _Refusal:
 class Server:
     """Answers requests by calling an oracle."""
 
-    def __init__(self, oracle: Any, shares_bitcasts: bool) -> None:
+    def __init__(self, oracle: Any, shares_answers: bool) -> None:
         self._oracle = oracle
         self._bound: tuple[Case, Bits, Callable[[], Bits]] | None = None
         self._swept: tuple[object, Swept] | None = None
         """The case and the range of the last sweep, and the call that answers them."""
         self._memory: mmap.mmap | None = None
         self._has_roads = isinstance(oracle, WithRoad)
-        self._has_bitcast_roads = shares_bitcasts and isinstance(oracle, WithBitcastRoad)
+        self._shared = {
+            method: road
+            for method, road in ROADS.items()
+            if shares_answers and isinstance(oracle, CAPABILITIES[road])
+        }
+        """By method, what names the road of its cases; they share answers."""
 
     def reply_to(self, request: Frame) -> Pieces:
         """Return the reply frame, which encodes the answer or the exception that was raised."""
@@ -154,13 +162,15 @@ class Server:
                 given = (arrays.get("", arrays),) if arrays else ()
                 with _unchanged(*arrays.values()):
                     answer = getattr(oracle, ask)(case, *given)
-        return ENCODERS.get(ask, _encode_array)(answer)
+        if ask == "cast":
+            return _encode_array(answer)
+        return ENCODERS[returned_by(ask)](answer)
 
     def _answer_many(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Answer:
         """Answer several requests, each once for all of its cases that are on one road.
 
-        Calls, and arrays that are equal, are received and sent once. The answer to a bitcast is
-        kept as a user would keep it, while the next request is answered, and copied then.
+        Calls, and arrays that are equal, are received and sent once. An answer that may be a view
+        is kept as a user would keep it, while the next request is answered, and copied then.
         """
         replies: list[dict[str, Any]] = []
         distinct, calls = _Distinct(), [*map(decode_call, header["calls"])]
@@ -182,7 +192,7 @@ class Server:
                 # A copy: an oracle that writes to its inputs must not change another's.
                 own = {name: copied(arrays[place]) for name, place in request["arrays"].items()}
                 reply, found = self._answer(request, own)
-                if request["ask"] == "bitcast" or "is_kept" in request:
+                if request["ask"] in VIEWING or "is_kept" in request:
                     kept.append((reply, found))
                     read_all_but(ANSWERS_KEPT)
                 else:
@@ -218,11 +228,10 @@ class Server:
         """
         case = decode_case(encoded)
         try:
-            match ask:
-                case "bitcast" | "bitcast_shares_memory" if self._has_bitcast_roads:
-                    return str(self._oracle.bitcast_road(case)) or case
-                case "cast" | "casts" if self._has_roads:
-                    self._oracle.road(case)
+            if ask in self._shared:
+                return str(getattr(self._oracle, self._shared[ask])(case)) or case
+            if ask in ("cast", "casts") and self._has_roads:
+                self._oracle.road(case)
         except Unsupported as refusal:
             return _Refusal(str(refusal))
         except BaseException:
@@ -379,24 +388,18 @@ def _describe_type(answer: object) -> str:
 
 
 ENCODERS: Mapping[str, Callable[[Any], Answer]] = {
-    "road": lambda road: ({"text": str(road)}, {}),
-    "reproduce": lambda text: ({"text": str(text)}, {}),
-    "reproduce_bitcast": lambda text: ({"text": str(text)}, {}),
-    "reproduce_call": lambda text: ({"text": str(text)}, {}),
-    "bitcast_shares_memory": lambda flag: ({"flag": bool(flag)}, {}),
-    "reproduce_chains": lambda text: ({"text": str(text)}, {}),
-    "reproduce_quantize": lambda text: ({"text": str(text)}, {}),
-    "quantize": _encode_named,
-    "call": _encode_returned,
-    "chains": _encode_many,
-    "read_container": _encode_tensor,
-    "reproduce_write": lambda text: ({"text": str(text)}, {}),
-    "reproduce_read": lambda text: ({"text": str(text)}, {}),
+    "Bits": _encode_array,
+    "str": lambda text: ({"text": str(text)}, {}),
+    "bool": lambda flag: ({"flag": bool(flag)}, {}),
+    "Returned": _encode_returned,
+    "Sequence[Bits]": _encode_many,
+    "Mapping[str, Bits]": _encode_named,
+    "Tensor": _encode_tensor,
 }
-"""How the answers of a method are encoded, unless they are arrays."""
+"""How answers are encoded, by the type that the protocol of a method says that it returns."""
 
 
-def main(backend_name: str, memory: int, shares_bitcasts: int, requests: int, replies: int) -> None:
+def main(backend_name: str, memory: int, shares_answers: int, requests: int, replies: int) -> None:
     """Serve a backend until the pipe of requests is closed."""
     die_with_parent()
     disable_core_dumps()
@@ -418,7 +421,7 @@ def main(backend_name: str, memory: int, shares_bitcasts: int, requests: int, re
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
-    server = Server(backend.oracle, bool(shares_bitcasts))
+    server = Server(backend.oracle, bool(shares_answers))
     send(encode_frame({"oracle": encode_description(backend.oracle)}))
     while (request := read_frame(read)) is not None:
         send(server.reply_to(request))

@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 
 from oracles.protocol import Bits, Bound, Returned, Tensor, Unsupported
 from oracles.reference import kernel_text
-from oracles.reference.bitcast_bits import by_integer, by_memory, fills_bytes
 from oracles.reference.expect_by_kernels import KernelExpectations
 from oracles.reference.expectations import Expected, has_branch
-from specs.bitcast_ruling import bitcast_ruling
 from specs.branches import Ruling
 from specs.calls import Call, Member, ReceiverKind
 from specs.case_calls import case_of_member, member_of
 from specs.cases import Case
-from specs.chains import Company
 from specs.formats import Format, format_named
 from specs.outcomes import Nan
 from specs.release import VERSION
@@ -36,7 +33,7 @@ TABLE_BITS = 16
 ROW_SIZES = range(256, 1 << 20)
 """The sizes of input rows whose answers are cached: many cases have the same rows."""
 TABLES_KEPT = 256
-"""Enough for the first casts of all chains from one source, which every pair asks again."""
+"""Enough for all casts from one source, which are steps of others in every pair."""
 ROWS_KEPT = 16
 TEXTS_KEPT = 1 << 16
 
@@ -64,11 +61,10 @@ class _Table(NamedTuple):
 
 
 class Casts:
-    """Answers casts, calls, bitcasts and chains as their documents say; with zeros where open."""
+    """Answers casts and calls as their documents say; with zeros where open."""
 
     name = "reference"
     version = VERSION
-    chain_roads = ("steps",)
 
     def __init__(self, variant: str | None = None) -> None:
         if variant is not None:
@@ -151,15 +147,6 @@ class Casts:
     def _table(self, rules: Ruling, inputs: Bits) -> _Table:
         return _Table(inputs, *_by_kernels(self._kernels, rules, inputs))
 
-    def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Return the same bits in the shape that the document gives; zeros where that is open."""
-        rules = bitcast_ruling(case)
-        if rules.is_rejection:
-            raise RejectedError(f"{case.document}:{case.version} refuses this: {rules.rule}")
-        if rules.result is None:
-            return np.zeros(bits.shape, rules.target.storage)
-        return by_memory(rules, bits) if fills_bytes(rules) else by_integer(rules, bits)
-
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Perform a call as its document describes it; a layer is changed in place."""
         from oracles.reference.call_dispatch import Decision, decide  # Few documents make calls.
@@ -213,16 +200,6 @@ class Casts:
         if member.dtype == dtype:
             return bits.copy()
         return np.zeros(bits.shape, format_named(dtype).storage)
-
-    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Make the steps of each chain one after another: nothing is optimized here."""
-        ends = []
-        for number, chain in enumerate(company.chains):
-            end = bits[str(number)]
-            for step in chain.steps:
-                end = self.cast(step, end)
-            ends.append(end)
-        return ends
 
     def road(self, case: Case) -> str:
         """Describe what a ruling computes: cases with the same description get the same answers."""

@@ -40,12 +40,11 @@ from oracles.protocol import Bits, Unsupported
 from oracles.registry import EXEC
 from oracles.wire import schema
 from oracles.wire.schema import (
+    ELEMENT_REQUESTS,
     PROTOCOL,
-    AskBitcast,
+    TENSOR_REQUESTS,
     AskBye,
-    AskCast,
     AskHello,
-    AskQuantize,
     AskSweep,
     Error,
     Hello,
@@ -61,20 +60,13 @@ from oracles.wire.stderr_log import StderrLog
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
+from specs.operations import tensor_dtypes
 from specs.plain_text import plain_line
-from specs.quantized_tensors import operands_of, results_of
 from specs.release import VERSION
 
 GOODBYE_SECONDS = 1.0
 GOODBYE_NUMBER = 1 << 40
 """The number of the last request, larger than any before."""
-MAX_BITCAST_GROWTH = 64
-"""How many elements of the narrowest format fit into one of the widest."""
-ELEMENT_REQUESTS: Mapping[str, tuple[type[AskCast] | type[AskBitcast], int]] = {
-    "cast": (AskCast, 1),
-    "bitcast": (AskBitcast, MAX_BITCAST_GROWTH),
-}
-"""The requests that carry elements, and how many answers there may be for each element."""
 
 
 class ProgramClient:
@@ -132,9 +124,9 @@ class ProgramClient:
     def encode(
         self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]
     ) -> EncodedRequest:
-        """Encode a cast, bitcast, sweep or quantization as a frame."""
-        if request["ask"] == "quantize":
-            return _encode_quantize(number, request["case"], arrays)
+        """Encode a request as a frame."""
+        if request["ask"] in TENSOR_REQUESTS:
+            return _encode_tensors(number, request, arrays)
         case = wire_case(request["case"])
         if request["ask"] == "sweep":
             decoder = self._sweep_decoder(case.target, number)
@@ -173,10 +165,13 @@ class ProgramClient:
         return CastigateError(f"backend `{self._backend}`{message}")
 
 
-def _encode_quantize(number: int, case: Case, tensors: Mapping[str, Bits]) -> EncodedRequest:
+def _encode_tensors(
+    number: int, request: Mapping[str, Any], tensors: Mapping[str, Bits]
+) -> EncodedRequest:
     """Encode the operation of a case on named tensors as a frame."""
-    dtypes, results = operands_of(case), results_of(case)
-    header = AskQuantize(
+    case: Case = request["case"]
+    dtypes, results = tensor_dtypes(case)
+    header = TENSOR_REQUESTS[request["ask"]](
         number=number,
         case=wire_case(case),
         tensors=[
@@ -244,7 +239,7 @@ class ReplyDecoder:
     def decode(self, reply: Frame) -> Bits | BaseException:
         """Return the elements, or the exception that the reply stands for.
 
-        Raises FrameError if the reply is malformed or not an answer to a cast, sweep or bitcast.
+        Raises FrameError if the reply is malformed or not an answer with elements.
         """
         match schema.parse_answer(reply.header):
             case schema.Values(shape=shape, in_memory=True):

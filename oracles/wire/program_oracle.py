@@ -15,10 +15,10 @@ from oracles.backend.remote_sweep import RemoteSweep
 from oracles.backend.shared_memory import SLOT_BYTES
 from oracles.protocol import Bits, Swept, Unsupported
 from oracles.wire.program_client import ProgramClient
-from oracles.wire.schema import Hello
+from oracles.wire.schema import ELEMENT_REQUESTS, TENSOR_REQUESTS, Hello
 from specs.cases import Case
 from specs.formats import format_named
-from specs.quantized_tensors import operands_of, results_of
+from specs.operations import tensor_dtypes
 
 
 class ProgramOracle:
@@ -31,9 +31,7 @@ class ProgramOracle:
     """
 
     claims: tuple[str, ...]
-    bitcast: Callable[[Case, Bits], Bits]
     sweep: Callable[[Case, int, int], Swept]
-    quantize: Callable[[Case, Mapping[str, Bits]], Mapping[str, Bits]]
 
     def __init__(
         self,
@@ -53,12 +51,13 @@ class ProgramOracle:
         self._operations, self._depends_on = hello.operations, hello.depends_on
         if hello.claims is not None:
             self.claims = tuple(hello.claims)
-        if "bitcast" in hello.operations:
-            self.bitcast = self._bitcast
         if "sweep" in hello.operations:
             self.sweep = self._sweep
-        if "quantize" in hello.operations:
-            self.quantize = self._quantize
+        for operation in hello.operations:
+            if operation in TENSOR_REQUESTS:
+                setattr(self, operation, partial(self._answer_tensors, operation))
+            elif operation in ELEMENT_REQUESTS and operation != "cast":
+                setattr(self, operation, partial(self._answer_elements, operation))
 
     @property
     def waited(self) -> float:
@@ -87,9 +86,9 @@ class ProgramOracle:
         answer: Bits = self._bisector.ask(partial(self._ask, "cast", case), bits)
         return answer
 
-    def _bitcast(self, case: Case, bits: Bits) -> Bits:
-        self._check_offered("bitcast", case)
-        answer: Bits = self._ask("bitcast", case, bits, self._seconds)
+    def _answer_elements(self, operation: str, case: Case, bits: Bits) -> Bits:
+        self._check_offered(operation, case)
+        answer: Bits = self._ask(operation, case, bits, self._seconds)
         return answer
 
     def _sweep(self, case: Case, lo: int, hi: int) -> Swept:
@@ -113,10 +112,12 @@ class ProgramOracle:
             self._seconds,
         )
 
-    def _quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
-        dtypes = operands_of(case)
-        self._check_dtypes([*map(dtypes.__getitem__, tensors), *results_of(case).values()])
-        request = {"ask": "quantize", "case": case}
+    def _answer_tensors(
+        self, operation: str, case: Case, tensors: Mapping[str, Bits]
+    ) -> Mapping[str, Bits]:
+        dtypes = tensor_dtypes(case)
+        self._check_dtypes([*map(dtypes.taken.__getitem__, tensors), *dtypes.returned.values()])
+        request = {"ask": operation, "case": case}
         results: Mapping[str, Bits] = self._supervisor.ask(request, tensors, self._seconds)
         return results
 

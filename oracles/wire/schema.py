@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
@@ -137,6 +138,17 @@ class AskQuantize(Header):
     case: WireCase
     tensors: list[NamedTensor]
     results: list[NamedResult]
+
+
+MAX_GROWTH = 64
+"""How many elements of the narrowest format fit into one of the widest."""
+ELEMENT_REQUESTS: Mapping[str, tuple[type[AskCast | AskBitcast], int]] = {
+    "cast": (AskCast, 1),
+    "bitcast": (AskBitcast, MAX_GROWTH),
+}
+"""The requests that carry elements, and how many answers there may be for each element."""
+TENSOR_REQUESTS: Mapping[str, type[AskQuantize]] = {"quantize": AskQuantize}
+"""The requests that carry tensors by name."""
 
 
 class AskBye(Header):

@@ -59,7 +59,7 @@ class AskedInputs:
 
 @lru_cache(1 << 14)
 def known_ruling(case: Case) -> Ruling | None:
-    """The ruling of a case; None for a bitcast, and for a case that the document has no longer."""
+    """The ruling of a case; None where inputs have none, or the document has the case no longer."""
     try:
         return ruling(case)
     except (CastigateError, KeyError):

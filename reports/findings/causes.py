@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import NamedTuple
 
 from reports import case_patterns
@@ -24,21 +23,15 @@ from reports.problems import (
     Refused,
     WritesToInputs,
     WrongByAnyReading,
-    WrongElement,
+    WrongEnd,
     WrongForm,
-    WrongInChain,
-    WrongQuantized,
     WrongShape,
 )
-from specs.bitcast_shapes import shape_of
+from specs.cases import Shape, shape_of
 from specs.editions import edition
-from specs.formats import format_named
 from specs.loader import document_named
-from specs.operations import is_bitcast, operation_of
+from specs.operations import of_family, operation_of
 
-FAMILIES = "conformance.families"
-"""The families of questions, which have a sentence for each way to be wrong. They belong to a layer
-above, so that they are found by name, as backends are."""
 REJECTED = ("error",)
 """The allowed outcomes of a rule that requires an error."""
 ADDRESS = re.compile(r"\b(?:0x[0-9a-fA-F]{6,}|\d{6,})\b")
@@ -86,11 +79,6 @@ OTHER_VALUES = (
 )
 
 
-def _says(question: str, mechanism: str) -> str:
-    """The sentence of what a backend does instead, by the family of a question."""
-    return str(import_module(FAMILIES).says(question, mechanism))
-
-
 def failures_of(cell: Cell) -> Iterator[Failure]:
     """Yield the failures of a cell other than wrong values."""
     problems = iter(cell.problems)
@@ -106,16 +94,16 @@ def failures_of(cell: Cell) -> Iterator[Failure]:
 def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
     """Yield the cause of each failure of one backend, and a sentence.
 
-    If several rules of shapes, or several mechanisms, explain an answer, its cause is the one that
+    If several mechanisms, or several rules of shapes, explain an answer, its cause is the one that
     explains most answers.
     """
     followed = [_followed(each) for each in failures]
     counts = Counter(name for names in followed for name in names)
     chosen = [max(names, key=lambda name: counts[name], default="") for names in followed]
     shapes: dict[str, set[Shape]] = {}
-    for name, failure in zip(chosen, failures, strict=True):
-        if name in SHAPE_RULES and not failure.cell.check:
-            shapes.setdefault(name, set()).add(shape_of(failure.cell.as_case))
+    for name, (cell, _, problem) in zip(chosen, failures, strict=True):
+        if name and isinstance(_by_first_reading(problem), WrongShape | NotRefused):
+            shapes.setdefault(name, set()).add(shape_of(cell.as_case))
     raised = {
         cause.name: (cause, says)
         for cell, _, problem in failures
@@ -125,47 +113,39 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
     for each, name in zip(failures, chosen, strict=True):
         if isinstance(each.problem, BrokenPromise):
             yield _cause_of_promise(each, each.problem)
-        elif isinstance(each.problem, WrongInChain):
-            yield _cause_of_chain(name)
-        elif isinstance(each.problem, WrongQuantized):
-            yield _cause_of_quantized(each.cell, name)
+        elif name == CHANGES_WITH_LAYOUT[0].name:
+            yield CHANGES_WITH_LAYOUT
+        elif name:
+            says = of_family(_question(each), "says")(name)
+            where = shape_words(shapes[name]) if name in shapes else ""
+            yield Cause("wrong value", name), says + where
         elif each.cell.check:
             yield _cause_of_check(each, raised)
-        elif name in SHAPE_RULES:
-            says = SHAPE_RULES[name].says + shape_words(shapes[name])
-            yield Cause("wrong value", name), says
-        elif name:
-            yield Cause("wrong value", name), _says(operation_of(each.cell.as_case), name)
         else:
             yield _cause(each)
 
 
+def _question(failure: Failure) -> str:
+    """The operation that a failure is about; the end of several casts is no case of its own."""
+    if isinstance(failure.problem, WrongEnd):
+        return failure.problem.question
+    return operation_of(failure.cell.as_case)
+
+
 def _followed(failure: Failure) -> Sequence[str]:
-    """The names of the mechanisms, or of the rules of a bitcast's shape, that explain a failure."""
-    cell, _, problem = failure
-    if isinstance(problem, WrongInChain | WrongQuantized):
-        return problem.followed
-    if not is_bitcast(cell.as_case):
-        return ()
-    source, target = format_named(cell.source), format_named(cell.target)
-    if isinstance(problem, WrongByAnyReading):
-        problem = problem.readings[0]
-    match problem:
-        case WrongElement(followed=followed):
-            return followed
-        case _ if source.bits == target.bits:
-            return ()
-        case WrongShape(given=given, got=got, wanted=wanted):
-            return followed_rules(given, got, wanted)
-        case NotRefused(given=given, got=got) if given is not None and got is not None:
-            return followed_rules(given, got)
-    return ()
+    """The names by which the family of a failure explains it."""
+    followed = of_family(_question(failure), "followed")
+    case, problem = failure.cell.as_case, _by_first_reading(failure.problem)
+    return followed(case, problem) if followed is not None and problem is not None else ()
+
+
+def _by_first_reading(problem: Problem | None) -> Problem | None:
+    return problem.readings[0] if isinstance(problem, WrongByAnyReading) else problem
 
 
 def _cause(failure: Failure) -> tuple[Cause, str]:
     cell, broken, problem = failure
-    if isinstance(problem, WrongByAnyReading):
-        problem = problem.readings[0]
+    problem = _by_first_reading(problem)
     match problem:
         case None | NotRefused() if broken is not None:
             return _lost_refusal(cell, broken)
@@ -180,10 +160,9 @@ def _cause(failure: Failure) -> tuple[Cause, str]:
             return Cause("wrong value", "malformed"), says
         case ChangesWithShape():
             return CHANGES_WITH_LAYOUT
-        case WrongElement():
-            return Cause("wrong value", "changes-bits"), "bitcasts give other bits"
-        case WrongShape() if is_bitcast(cell.as_case):
-            return Cause("wrong value", "other-shape"), "bitcasts give another shape"
+        case WrongShape() if of_family(_question(failure), "tensor") is not None:
+            name = "other-shape"
+            return Cause("wrong value", name), of_family(_question(failure), "says")(name)
     if broken is None:
         return Cause("wrong refusal", "no-answer"), shortened(cell.message)
     says = shortened(_without_dtypes(cell, problem))
@@ -229,23 +208,6 @@ def _cause_of_error(problem: Refused | BrokenAdapter) -> tuple[Cause, str]:
     return Cause("wrong refusal", f"raises-{error}"), says
 
 
-def _cause_of_chain(mechanism: str) -> tuple[Cause, str]:
-    """The cause of a chain that ends otherwise than its casts do alone."""
-    if mechanism:
-        return Cause("wrong value", mechanism), _says("chain", mechanism)
-    cause = Cause("wrong value", "changes-in-company")
-    return cause, "gives other values for casts in one program than for each of them alone"
-
-
-def _cause_of_quantized(cell: Cell, mechanism: str) -> tuple[Cause, str]:
-    """The cause of wrong codes, scales or values."""
-    if mechanism == CHANGES_WITH_LAYOUT[0].name:
-        return CHANGES_WITH_LAYOUT
-    if mechanism:
-        return Cause("wrong value", mechanism), _says(operation_of(cell.as_case), mechanism)
-    return Cause("wrong value", "quantizes-otherwise"), "quantizes to other values"
-
-
 def _cause_of_check(failure: Failure, raised: Mapping[str, tuple[Cause, str]]) -> tuple[Cause, str]:
     """The cause of a failure of a check on a dtype pair: an error of its cases, or the layout."""
     cell, _, problem = failure
@@ -282,41 +244,6 @@ def _without_dtypes(cell: Cell, problem: Problem | None) -> str:
     if problem is not None:
         message = words(problem)  # without the notes of the case
     return WORD.sub(lambda word: roles.get(word[0], word[0]), message)
-
-
-Shape = tuple[int, ...]
-
-
-class ShapeRule(NamedTuple):
-    """A sentence, and whether a tensor's shape and its answer's follow the rule."""
-
-    says: str
-    holds: Callable[[Shape, Shape], bool]
-
-
-SHAPE_RULES: Mapping[str, ShapeRule] = {
-    "scales-the-last-axis": ShapeRule(
-        "bitcasts between widths make the last axis longer or shorter",
-        lambda given, answer: len(given) == len(answer) and given[:-1] == answer[:-1],
-    ),
-    "adds-or-drops-an-axis": ShapeRule(
-        "bitcasts between widths add an axis or drop the last",
-        lambda given, answer: given == answer[:-1] or answer == given[:-1],
-    ),
-    "keeps-the-shape": ShapeRule(
-        "bitcasts between widths keep the shape", lambda given, answer: given == answer
-    ),
-}
-"""The rules by the names of their findings."""
-
-
-def followed_rules(given: Shape, answer: Shape, wanted: Shape | None = None) -> tuple[str, ...]:
-    """The rules that the shape of an answer follows and that the required shape does not."""
-    return tuple(
-        name
-        for name, rule in SHAPE_RULES.items()
-        if rule.holds(given, answer) and (wanted is None or not rule.holds(given, wanted))
-    )
 
 
 def shape_words(shapes: Collection[Shape]) -> str:

@@ -109,7 +109,7 @@ class Cell:
 
     @property
     def must_have_inputs(self) -> bool:
-        """Whether a good verdict needs inputs; a bitcast may be rejected, or have no elements."""
+        """Whether a good verdict needs inputs; tensors may be rejected, or have no elements."""
         return is_cast(self.as_case)
 
     @property

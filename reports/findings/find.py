@@ -38,7 +38,7 @@ from reports.findings.wrong_answers import (
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.problem_words import words
-from reports.problems import WrongQuantized
+from reports.problems import WrongTensor
 from reports.verdicts import FAILING
 from specs.formats import Format, format_named
 
@@ -164,7 +164,7 @@ def _drafts(
 def _share_of(failure: Failure) -> ExplainedCase:
     """The share of a case in a failure other than wrong values of casts, such as a refusal."""
     cell, broken, problem = failure
-    if broken is not None and isinstance(problem, WrongQuantized):
+    if broken is not None and isinstance(problem, WrongTensor):
         rule = broken.rule, broken.clause, broken.level
         return ExplainedCase(cell, *rule, problem.wrong, False, "", "", words(problem), ())
     if broken is None:

@@ -15,7 +15,7 @@ from reports.findings.cells import Cell
 from reports.findings.upstream import intended_of, upstream_of
 from reports.judgement import NEXT_SCRIPT
 from reports.problem_words import words
-from reports.problems import WrongQuantized
+from reports.problems import WrongTensor
 from specs.calls import SHAPE
 from specs.formats import Format, format_named
 
@@ -66,7 +66,7 @@ class ExplainedCase:
         statement. For another input this statement is replaced.
         """
         for problem in self.cell.problems:
-            if isinstance(problem, WrongQuantized) and words(problem) == self.answer:
+            if isinstance(problem, WrongTensor) and words(problem) == self.answer:
                 return problem.script
         script, *others = self.cell.reproduction.split(NEXT_SCRIPT)
         shown = self.cell.broken[0].smallest if self.cell.broken else None

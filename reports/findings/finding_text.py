@@ -17,8 +17,8 @@ from reports.problems import (
     Refused,
     WrongByAnyReading,
     WrongElement,
-    WrongQuantized,
     WrongShape,
+    WrongTensor,
 )
 from specs.formats import format_named
 from specs.plain_text import plain_text
@@ -96,7 +96,7 @@ def finding_lines(findings: Findings, finding: Finding) -> Iterator[str]:
 
 
 def mode_or_path(cell: Cell) -> str:
-    """The mode of a case; for a chain, all its dtypes and modes."""
+    """The mode of a case; for several casts, all their dtypes and modes."""
     if is_chain_check(cell.check):
         return " → ".join(cell.check.split("/")[2:])
     return cell.mode.replace("/", ", ")
@@ -109,7 +109,7 @@ def extent_words(finding: Finding) -> str:
         extent += f", {'' if finding.is_exact else 'at least '}{counted(finding.inputs, 'input')}"
     simplest = finding.simplest
     example = example_words(finding)
-    is_of_a_case = bool(simplest.smallest or _quantized_words(simplest))
+    is_of_a_case = bool(simplest.smallest or _result_words(simplest))
     if example and is_of_a_case and len(finding.cases) > 1:
         example += f", in {simplest.cell.case}"
     return f"{extent}; {example}" if example else extent
@@ -124,7 +124,7 @@ def example_words(finding: Finding) -> str:
     if not explained.smallest:
         if explained.cell.check:
             return explained.answer
-        told = _quantized_words(explained) or _refused_text(explained)
+        told = _result_words(explained) or _refused_text(explained)
         told = told or tensor_words(explained)
         return "" if told == finding.says else told
     given, answer = (
@@ -134,15 +134,15 @@ def example_words(finding: Finding) -> str:
     return f"{given} gives {answer}, not {allowed_words(explained)}"
 
 
-def _quantized_words(explained: ExplainedCase) -> str:
-    """The simplest element or block that is quantized wrongly, if that is what is wrong."""
+def _result_words(explained: ExplainedCase) -> str:
+    """The simplest element of a wrong result, if that is what is wrong."""
     problems = explained.cell.problems
-    is_of_quantization = any(isinstance(each, WrongQuantized) for each in problems)
-    return explained.answer if is_of_quantization else ""
+    is_of_result = any(isinstance(each, WrongTensor) for each in problems)
+    return explained.answer if is_of_result else ""
 
 
 def tensor_words(explained: ExplainedCase) -> str:
-    """What is wrong in which tensor, of a bitcast or of a promise besides values."""
+    """What is wrong in which tensor, of a shape or of a promise besides values."""
     cell = explained.cell
     tells = (WrongElement, WrongShape, WrongByAnyReading, BrokenPromise)
     told = [each for each in cell.problems if isinstance(each, tells)]

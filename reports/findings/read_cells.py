@@ -17,7 +17,7 @@ from reports.findings.failing_inputs import FailingInputs, failing_inputs
 from reports.findings.number_line import segments
 from reports.findings.old_messages import problems_of_message
 from reports.grading.failure_runs import MOST_RUNS
-from reports.problems import Problem, WrongInChain, decode_problem
+from reports.problems import Problem, WrongEnd, decode_problem
 from reports.run_store.open_run import REPAIR_ADVICE, read_batches, tables_of
 from reports.run_store.store import RunStore
 from reports.run_store.tables import PROBLEM_TABLE
@@ -91,7 +91,7 @@ def _with_problems(cell: Cell, problems: Problems | None) -> Cell:
     if not own:
         return cell
     # A chain's script is stored in its problem: the table of checks has no column for it.
-    scripts = [each.script for each in own if isinstance(each, WrongInChain)]
+    scripts = [each.script for each in own if isinstance(each, WrongEnd)]
     return replace(cell, problems=own, reproduction=scripts[0] if scripts else cell.reproduction)
 
 

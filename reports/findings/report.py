@@ -23,7 +23,6 @@ from oracles.reference import expect_by_kernels
 from reports.behaviors.closed_forms import has_behaviors
 from reports.behaviors.explanation import explain, sentence_without_pair
 from reports.behaviors.tally import BehaviorSearch, behavior_search, tally_each
-from reports.findings.case_rules import CaseRule, case_rules
 from reports.findings.cells import Cell, CellKey
 from reports.findings.changes import Change, run_changes
 from reports.findings.finding import Finding, Findings
@@ -39,6 +38,7 @@ from reports.run_store.record import RunRecord
 from reports.run_store.store import RunStore
 from reports.verdicts import VERDICT_DIGITS
 from specs.branches import Ruling
+from specs.case_rules import CaseRule, case_rules
 from specs.errors import CastigateError
 from specs.formats import formats
 from specs.loader import documents
@@ -110,7 +110,7 @@ class Report:
     def case_rules(self) -> dict[str, tuple[CaseRule, ...]]:
         """The rules of each case, by case id."""
         every = (cell for cases in self.cases.values() for cell in cases)
-        return {cell.case: tuple(case_rules(cell)) for cell in every}
+        return {cell.case: _rules_of(cell) for cell in every}
 
     def step(self, backend: str) -> str:
         """Say how a backend's findings changed since the run before, and name its version then.
@@ -142,6 +142,14 @@ class Report:
         """Count a backend's verdicts on one version of a document."""
         keys = ((backend, cell.case) for cell in self.cases[version])
         return Counter(self.cells[key].verdict for key in keys if key in self.cells)
+
+
+def _rules_of(cell: Cell) -> tuple[CaseRule, ...]:
+    """The rules of a cell's case; none if the document no longer has the case."""
+    try:
+        return tuple(case_rules(documents()[cell.document], cell.as_case))
+    except (CastigateError, KeyError):
+        return ()
 
 
 def read_report(runs: Sequence[str]) -> Report:
@@ -364,7 +372,7 @@ def _rules_if_open(cell: Cell) -> Ruling | None:
     try:
         rules = ruling(cell.as_case)
     except CastigateError:
-        return None  # A bitcast, or the document no longer has the case.
+        return None  # No cast, or the document no longer has the case.
     return rules if has_behaviors(rules.source, rules.target) else None
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from reports.counterexample.drawing import DatumColumns, allowed_columns
 from reports.counterexample.drawing import datum_columns as drawn_line
-from reports.findings.case_rules import EVERY_INPUT, CaseRule
 from reports.findings.cells import Cell, Divergence
 from reports.findings.report import Report
 from reports.grading.failure_runs import MOST_RUNS
 from reports.html.document_page import document_page_file
+from specs.case_rules import EVERY_INPUT, CaseRule
 from specs.coverage import lines_of_rules
 from specs.formats import Format, format_named
 from specs.loader import documents

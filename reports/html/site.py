@@ -23,22 +23,22 @@ from reports.html.document_page import (
 )
 from reports.html.findings import SIGNS, finding_pages
 from reports.html.front_page import front_page
+from reports.html.modes import mode_pages
 from reports.html.page_data import data_file, index_data, open_answers_data
 from reports.html.pages import behaviors_by_family, layout_checks, open_points, trends
-from reports.html.quantization import quantization_pages
 from reports.html.replace_report import check_output_folder, replace_report
 from reports.run_store.open_run import open_run
 from reports.run_store.store import RunStore
 from reports.verdicts import VERDICTS, WRONG
 from specs.coverage import by_kind
 from specs.loader import documents
+from specs.model.document import OPERATIONS
+from specs.operations import of_family
 from specs.plain_text import plain_text
 
 STATIC = Path(__file__).with_name("static")
 FIELD_NAMES = {3: ("sign", "exponent", "mantissa"), 2: ("sign", "rest"), 1: ("rest",)}
 """The names of a pattern's fields, by their number."""
-OPERATIONS = ("cast", "call", "bitcast")
-"""The operations that have a page of their own, if a run has documents of them."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    quantization = list(quantization_pages(report))
+    of_modes = list(mode_pages(report))
     present = {documents()[document].entry.operation for document, _ in report.cases}
-    operations = [each for each in OPERATIONS if each in present]
+    of_pairs = [each for each in OPERATIONS if each in present and not of_family(each, "page")]
     environment.globals |= {
         "report": report,
         "percentage": percentage,
@@ -125,8 +125,8 @@ def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
         "field_names": FIELD_NAMES,
         "finding_kinds": SIGNS,
         "pages": added,
-        "operations": operations,
-        "quantization": quantization,
+        "operations": of_pairs,
+        "mode_pages": of_modes,
     }
 
     def page(template: str, **variables: Any) -> str:
@@ -137,13 +137,13 @@ def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
     yield "layouts.html", page("layouts.html", groups=list(layout_checks(report)))
     yield "trend.html", page("trend.html", trends=trends(report), wrong_verdicts=WRONG)
     yield "open.html", page("open.html", points=list(open_points(report)))
-    for shown in quantization:
-        yield f"{shown.name}.html", page("quantization.html", page=shown)
+    for shown in of_modes:
+        yield f"{shown.name}.html", page("modes.html", page=shown)
     for each in added:
         yield f"{each.name}.html", page(f"{each.name}.html", content=each.content)
     for name in ("cases.html", "case.html", "pair.html"):
         yield name, page(name)
-    for operation in operations:
+    for operation in of_pairs:
         yield f"{operation}s.html", page("use.html", operation=operation)
     for file, variables in finding_pages(report):
         yield file, page("finding.html", **variables)

@@ -15,7 +15,7 @@ from typing import Any
 
 from reports.judgement import Judgement
 from reports.problem_words import joined_words, words
-from reports.problems import BrokenRule, Died, Refused, WrongQuantized, WrongValues
+from reports.problems import BrokenRule, Died, Refused, WrongTensor, WrongValues
 from reports.verdicts import BREAKS_RULE, NO_ANSWER, VERDICT_OF_LEVEL
 from specs.cases import Case
 
@@ -81,7 +81,7 @@ def _hashed(case: Case, parts: list[BrokenRule], is_check: bool) -> Iterator[Any
                 yield [part.rule, part.count, part.runs.checksum]
             case _ if is_check:
                 yield part.rule
-            case WrongQuantized():
+            case WrongTensor():
                 yield [part.rule, "answer", DECIMAL.sub("", frozen_text(case, words(part)))]
             case Refused(kind=kind):
                 yield [part.rule, kind, frozen_text(case, words(part))]

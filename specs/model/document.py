@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import (
     AfterValidator,
@@ -18,10 +18,12 @@ from pydantic import (
 from specs.behaviors import reductions
 from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
 from specs.formats import every_format, formats
-from specs.model.block_entry import BlockAnswers, BlocksEntry
+from specs.model.block_entry import BLOCK_OPERATIONS, BlockAnswers, BlocksEntry
 from specs.model.page_lines import LineRange, Lines
 from specs.model.pointed_entry import PointedEntry
-from specs.model.quantization_entry import (
+from specs.model.step_entry import (
+    MODES,
+    STEPS,
     QuantizationEntry,
     Step,
     StepAnswers,
@@ -36,6 +38,7 @@ from specs.model.vocabulary import (
     ROUNDINGS,
     Level,
 )
+from specs.model.yaml_source import Location
 
 BY_BITS = "-by-bits"
 """Suffix of words that count widths in bits in a document that otherwise counts bytes."""
@@ -81,6 +84,8 @@ Operation = Literal[
     "quantize", "dequantize", "dynamic-quantize",
     "block-quantize", "block-dequantize",
 ]  # fmt: skip
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+"""All operations, in the order in which people see them."""
 HEX = re.compile(r"0x[0-9a-f]+")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -408,6 +413,36 @@ class BitcastEntry(PointedEntry):
     """How many bits a bool has where widths are counted in bits."""
 
 
+class Section(NamedTuple):
+    """A section that the documents of some operations have, and no others.
+
+    ``conditions`` are those that their rules can have besides, with the words of each.
+    """
+
+    name: str
+    operations: tuple[str, ...]
+    conditions: Mapping[str, tuple[str, ...]]
+
+
+SHAPED = ("bitcast",)
+"""The operations of which only the shape of a result is judged, and whether bits are kept."""
+SECTIONS = (
+    Section(
+        "bitcast",
+        SHAPED,
+        {
+            "width": WIDTH_RELATIONS,
+            "rank": RANKS,
+            "last": LAST_DIMENSIONS,
+            f"last{BY_BITS}": LAST_DIMENSIONS,
+            "elements": ELEMENTS[:2],
+        },
+    ),
+    Section("quantization", tuple(STEPS), {key: (*MODES[key], ABSENT) for key in MODES}),
+    Section("blocks", BLOCK_OPERATIONS, {}),
+)
+
+
 class ParameterEntry(PointedEntry):
     """A parameter of the operation, and the pairs that it affects."""
 
@@ -499,6 +534,11 @@ class DocumentEntry(StrictModel):
             STORAGE_OFFSET: bitcast.storage_offset if bitcast is not None else None,
         }
         return {name: promise for name, promise in promises.items() if promise is not None}
+
+    def further_pairs(self) -> Iterator[tuple[Location, str, str]]:
+        """The pairs that are cases in more shapes than others, with the locations that say so."""
+        for source, targets in self.bitcast.more.pairs.items() if self.bitcast is not None else ():
+            yield from ((("bitcast", "more", "pairs", source), source, each) for each in targets)
 
     def conflicts(self) -> Iterator[tuple[str, str, ConflictEntry]]:
         """Each conflict, with the name and clause of its rule, promise or form (`form:NAME`)."""

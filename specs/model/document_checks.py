@@ -5,25 +5,24 @@ Every check yields pairs of a location in the YAML file and a message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import get_args
+from collections.abc import Iterable, Iterator
 
 from specs.calls import FORM, MEMBER
-from specs.formats import Format, every_format, format_named, formats
+from specs.formats import Format, every_format, format_named
+from specs.model.block_entry import BLOCK_OPERATIONS
 from specs.model.document import (
     ABSENT,
-    BY_BITS,
     CLASS_WORDS,
     ELEMENTS,
     FOLLOWED,
     HEX,
     KIND_WORDS,
-    LAST_DIMENSIONS,
     PAIR_WORDS,
     RANKS,
+    SECTIONS,
     SHAPE_WORDS,
+    SHAPED,
     TILE_RANKS,
-    WIDTH_RELATIONS,
     Cell,
     ChangedCellsEntry,
     DocumentEntry,
@@ -35,18 +34,11 @@ from specs.model.document import (
     TensorConditions,
     VersionEntry,
 )
-from specs.model.quantization_entry import STEPS, Form
+from specs.model.step_entry import STEPS
 from specs.model.yaml_source import Location
 from specs.suggestions import did_you_mean
 
 Errors = Iterator[tuple[Location, str]]
-QUANTIZATION_MODES: Mapping[str, tuple[str, ...]] = {
-    "scale": tuple(formats()),
-    "form": get_args(Form),
-    "saturate": ("1", "0"),
-    "precision": tuple(formats()),
-}
-"""The modes of cases of quantization that rules can ask about, with their values."""
 MACHINE_WORD = 64
 """The bits of the widest patterns that are kept as integers; wider ones are raw bytes."""
 
@@ -126,21 +118,23 @@ def _tensor_errors(entry: DocumentEntry, location: Location, when: TensorConditi
 
 def _operation_errors(entry: DocumentEntry) -> Errors:
     """Sections and outcomes that do not belong to the document's operation, or are missing."""
-    is_bitcast = entry.operation == "bitcast"
-    if is_bitcast != (entry.bitcast is not None):
-        message = "`operation: bitcast` and a section `bitcast` require each other"
-        yield ("operation",), f"{message}; add the one that is missing"
-    if is_bitcast and entry.tensors:
-        yield ("operation",), "a bitcast document has no rules under `tensors`; delete them"
-    is_of_blocks = entry.operation in ("block-quantize", "block-dequantize")
-    if is_of_blocks != (entry.blocks is not None):
-        message = f"`operation: {entry.operation}` and a section `blocks`"
-        yield ("operation",), f"{message} do not go together; a document of blocks has both"
+    for name, operations, _ in SECTIONS:
+        if (entry.operation in operations) != (getattr(entry, name) is not None):
+            named = f"operations {', '.join(operations)}"
+            if len(operations) == 1:
+                named = f"`operation: {operations[0]}`"
+            message = f"{named} and a section `{name}` require each other"
+            yield ("operation",), f"{message}; add the one that is missing"
+    is_shaped = entry.operation in SHAPED
+    if is_shaped and entry.tensors:
+        message = f"a {entry.operation} document has no rules under `tensors`; delete them"
+        yield ("operation",), message
+    is_of_blocks = entry.operation in BLOCK_OPERATIONS
     for name, rule in entry.rules.items():
         if is_of_blocks != bool(rule.blocks):
             message = "rules of blocks say `blocks`, and no other rules do"
             yield ("rules", name), message
-    if not is_bitcast and not is_of_blocks and not entry.tensors:
+    if not is_shaped and not is_of_blocks and not entry.tensors:
         message = f"a {entry.operation} document needs rules under `tensors`"
         yield ("operation",), f"{message}, which say what happens to a tensor's shape"
     yield from _step_errors(entry)
@@ -150,18 +144,15 @@ def _operation_errors(entry: DocumentEntry) -> Errors:
             if isinstance(cell, OutcomeEntry):
                 yield from _outcome_errors(entry, location, cell)
             for word in _outcome_words(cell):
-                if word not in ("error", "unspecified") and is_bitcast != (word in SHAPE_WORDS):
+                if word not in ("error", "unspecified") and is_shaped != (word in SHAPE_WORDS):
                     yield location, f"`{word}` is not an outcome of a {entry.operation}"
-        if is_bitcast and (rule.then is None or isinstance(rule.then, dict)):
-            message = "the outcome of a bitcast is one word for all inputs: write `then: WORD`"
-            yield ("rules", name), message
+        if is_shaped and (rule.then is None or isinstance(rule.then, dict)):
+            message = f"the outcome of a {entry.operation} is one word for all inputs"
+            yield ("rules", name), f"{message}: write `then: WORD`"
 
 
 def _step_errors(entry: DocumentEntry) -> Errors:
     """Rules about steps in a document of another operation, or of a step that it does not have."""
-    if (entry.operation in STEPS) != (entry.quantization is not None):
-        message = f"operations {', '.join(STEPS)} and a section `quantization` require each other"
-        yield ("operation",), f"{message}; add the one that is missing"
     steps = STEPS.get(entry.operation, ())
     for name, rule in entry.rules.items():
         if rule.step is None and steps:
@@ -257,13 +248,11 @@ def _condition_errors(
     }
     for name, parameter in entry.parameters.items():
         known[name] = (*parameter.values, ABSENT)
-    if entry.quantization is not None:
-        known |= {mode: (*values, ABSENT) for mode, values in QUANTIZATION_MODES.items()}
+    for section in SECTIONS:
+        if getattr(entry, section.name) is not None:
+            known |= section.conditions
     if entry.receiver is not None:
         known |= {FORM: tuple(entry.forms), MEMBER: (*entry.receiver.members, ABSENT)}
-    if entry.bitcast is not None:
-        known |= {"width": WIDTH_RELATIONS, "rank": RANKS, "last": LAST_DIMENSIONS}
-        known |= {f"last{BY_BITS}": LAST_DIMENSIONS, "elements": ELEMENTS[:2]}
     for key, words in conditions.items():
         if key not in known:
             yield (*location, key), _unknown("condition", key, known)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
+from conformance.families.bitcast.ruling import bitcast_ruling
 from conformance.families.bitcast.tensors import FurtherTensor, further_tensors
 from conformance.judging.subject import Settings
 from conformance.pair import judge_pair
@@ -21,7 +22,6 @@ from oracles.protocol import Unsupported
 from oracles.reference.reference_oracle import RejectedError
 from reports.judgement import Judgement
 from reports.verdicts import FAILING
-from specs.bitcast_ruling import bitcast_ruling
 from specs.cases import Case
 from specs.formats import format_named
 from specs.selection import select

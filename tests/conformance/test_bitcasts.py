@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.families.bitcast.bits import Bitcast, SharesMemory
+from conformance.families.bitcast.ruling import bitcast_ruling
 from conformance.families.bitcast.tensors import contents
 from conformance.families.reference import Reference
 from oracles.backend.replies import malformed
-from oracles.backend.requests import Bitcast, SharesMemory
 from oracles.protocol import Unsupported
 from reports.judgement import Judgement
 from reports.problem_words import words
-from specs.bitcast_ruling import bitcast_ruling
 from specs.cases import Case
 from specs.formats import format_named, formats
 from specs.loader import document_named

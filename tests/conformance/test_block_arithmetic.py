@@ -11,7 +11,7 @@ import pytest
 
 from conformance.families.blocks.kernels import answer_blocks
 from conformance.families.blocks.sentences import says
-from reports.problems import WrongQuantized
+from reports.problems import WrongTensor
 from tests.conformance.feeding import answering, judged
 from tests.conformance.planted_blocks import Quantize, library
 
@@ -29,7 +29,7 @@ FAR_OFF = "makes-blocks-zero-whose-scale-is-far-too-small"
 def named(case: str, quantize: Quantize, tensor: str = "y") -> set[tuple[str, ...]]:
     """Judge a case; return the mechanisms that explain each rule that the tensor breaks."""
     found = judged(case, answering(quantize=quantize)).problems
-    wrong = [each for each in found if isinstance(each, WrongQuantized) and each.tensor == tensor]
+    wrong = [each for each in found if isinstance(each, WrongTensor) and each.tensor == tensor]
     assert all(says(name) for each in wrong for name in each.followed)
     return {each.followed for each in wrong}
 

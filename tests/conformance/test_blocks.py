@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from conformance.families.blocks.kernels import answer_blocks, codes
+from conformance.families.blocks.ruling import block_ruling
 from conformance.families.blocks.sentences import says
 from oracles.protocol import Unsupported
 from reports.judgement import Judgement
-from reports.problems import WrongQuantized
-from specs.block_ruling import block_ruling
+from reports.problems import WrongTensor
 from tests.conformance.feeding import answering, judged
 from tests.conformance.planted_blocks import Quantize, as_bfloat16, library
 
@@ -28,8 +28,8 @@ def judge(case: str, quantize: Quantize) -> Judgement:
     return judged(case, answering(quantize=quantize))
 
 
-def wrong_in(found: Judgement) -> list[WrongQuantized]:
-    return [each for each in found.problems if isinstance(each, WrongQuantized)]
+def wrong_in(found: Judgement) -> list[WrongTensor]:
+    return [each for each in found.problems if isinstance(each, WrongTensor)]
 
 
 def mechanisms(found: Judgement) -> list[str]:

@@ -15,7 +15,7 @@ from conformance.families.chains.judge import judge_chains
 from conformance.families.reference import Reference
 from oracles.protocol import Bits
 from reports.judgement import Judgement
-from reports.problems import Refused, WrongInChain
+from reports.problems import Refused, WrongEnd
 from specs.chains import chain_named
 from tests.conformance.feeding import answering, feed, planted
 
@@ -86,7 +86,7 @@ def test_all_wrong_inputs_are_counted_and_a_few_are_kept() -> None:
     found = judge(backend)
     assert found.verdict == "violates"
     [wrong] = found.problems
-    assert isinstance(wrong, WrongInChain)
+    assert isinstance(wrong, WrongEnd)
     assert (wrong.wrong, wrong.inputs) == (5000, 1 << 16)
     assert wrong.roads == (ROAD,)
     assert wrong.given.startswith("0x3c00 (1)")

@@ -18,7 +18,7 @@ from oracles.protocol import Bits, Unsupported
 from reports.findings.causes import failures_of, find_causes
 from reports.findings.judged_cells import cell_of
 from reports.judgement import Judgement
-from reports.problems import Refused, WrongInChain
+from reports.problems import Refused, WrongEnd
 from specs.cases import Case
 from specs.chains import Chain, Company, chain_named
 from specs.formats import format_named
@@ -142,7 +142,7 @@ def test_a_planted_optimizer_is_found_and_named(
     [found] = judge(backend, f"onnx-cast:25/{name}")
     assert found.verdict in ("violates", "deviates")
     [problem] = found.problems
-    assert isinstance(problem, WrongInChain)
+    assert isinstance(problem, WrongEnd)
     assert problem.roads == tuple(roads)
     assert cause_of(found) == (cause, says(cause))
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.families.bitcast.bits import Bitcast, SharesMemory
 from oracles.backend.client import Client
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.replies import Answered, Declined, Malformed, Raised, Reply
 from oracles.backend.requests import (
-    Bitcast,
     Cast,
     CastAtOnce,
     CastBatch,
@@ -23,7 +23,6 @@ from oracles.backend.requests import (
     Request,
     Road,
     Script,
-    SharesMemory,
 )
 from oracles.protocol import Returned, Tensor, Unsupported
 from oracles.registry import Backend

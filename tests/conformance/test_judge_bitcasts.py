@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.families.bitcast.ruling import BitcastRuling, bitcast_ruling, is_bitcast
 from conformance.families.bitcast.tensors import contents
 from conformance.families.reference import Reference
-from conformance.value_spelling import json_text
-from oracles.reference.bitcast_bits import codes_of
+from conformance.families.value_spelling import json_text
+from oracles.bit_packing import codes_of
 from oracles.reference.reference_oracle import RejectedError
-from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.cases import Case
 from specs.formats import Format
-from specs.operations import is_bitcast
 from specs.selection import case_named, select
 from tests.conformance.test_bitcasts import judged as run
 from tests.conformance.test_judge import judged, verdict

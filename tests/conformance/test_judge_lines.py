@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.families.value_spelling import json_text
 from conformance.recorded_lines import Tally, judge_stream
-from conformance.value_spelling import json_text
 from tests.conformance.test_judge import judged
 
 CASTIGATE = [sys.executable, "-c", "from conformance.commands.main import main; main()"]

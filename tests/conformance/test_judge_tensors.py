@@ -18,13 +18,13 @@ from conformance.families.named_tensors import (
     tensors_in_words,
 )
 from conformance.families.reference import Reference
+from conformance.families.value_spelling import NamedTensors, json_text
 from conformance.recorded_lines import (
     LONGEST_LINE,
     Tally,
     UnansweredInputs,
     judge_stream,
 )
-from conformance.value_spelling import NamedTensors, json_text
 from specs.errors import CastigateError
 from specs.selection import case_named
 from tests.conformance.test_judge import judged

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.families.bitcast.ruling import bitcast_ruling, is_bitcast
 from conformance.families.reference import Reference
-from conformance.value_spelling import tensor_words
-from oracles.reference.bitcast_bits import elements
-from specs.bitcast_ruling import bitcast_ruling
+from conformance.families.value_spelling import tensor_words
+from oracles.bit_packing import elements
 from specs.formats import format_named
-from specs.operations import is_bitcast
 from specs.selection import case_named
 from tests.conformance.processes import castigate_in_process as castigate
 

@@ -18,7 +18,7 @@ from oracles.backend.replies import Declined, Reply, attempt
 from oracles.protocol import Unsupported
 from reports.grading.allowed_answers import Expectations
 from reports.judgement import Judgement
-from reports.problems import WrongQuantized, WrongShape
+from reports.problems import WrongShape, WrongTensor
 from specs.cases import Case
 from specs.formats import format_named
 from specs.selection import case_named
@@ -410,7 +410,7 @@ def test_planted_mechanisms_are_named(mechanism: str, name: str, quantize: Quant
     found = judge(name, quantize)
     assert found.verdict in ("violates", "deviates"), found
     problem = found.problems[0]
-    assert isinstance(problem, WrongQuantized)
+    assert isinstance(problem, WrongTensor)
     assert mechanism in problem.followed, problem
     assert says(mechanism)
 
@@ -456,7 +456,7 @@ def test_a_fault_of_long_tensors_or_of_their_layout_is_found_and_named(
 ) -> None:
     found = judge(name, quantize)
     assert found.verdict == "violates"
-    assert isinstance(found.problems[0], WrongQuantized)
+    assert isinstance(found.problems[0], WrongTensor)
     assert found.problems[0].followed == (IN_OTHER_TENSORS,)
     assert "; only in tensors of " in found.message
     assert where in found.message
@@ -465,7 +465,7 @@ def test_a_fault_of_long_tensors_or_of_their_layout_is_found_and_named(
 def test_two_mechanisms_together() -> None:
     reciprocal = by(lambda x, scale: x * (np.float32(1) / scale), half_away)
     [problem, *_] = judge(TENSOR, reciprocal).problems
-    assert isinstance(problem, WrongQuantized)
+    assert isinstance(problem, WrongTensor)
     together = {"multiplies-by-the-reciprocal", "rounds-half-away"}
     assert set(problem.followed[0].split("+")) == together
     assert says(problem.followed[0]).count(", and ") == 1
@@ -479,7 +479,7 @@ def test_mechanisms_part_by_region() -> None:
         quantize=halves_in_float32,
     )
     [problem, *_] = judge(HALF_FLOAT8, several).problems
-    assert isinstance(problem, WrongQuantized)
+    assert isinstance(problem, WrongTensor)
     [first, *more] = problem.followed[0].split("+")
     assert first in ("divides-in-float64", "divides-in-float32")
     assert more == ["makes-carries-nan", "saturates-infinities", "makes-nans-the-largest"]
@@ -488,7 +488,7 @@ def test_mechanisms_part_by_region() -> None:
 
 def test_a_wrong_special_value_of_no_mechanism_is_unnamed() -> None:
     [problem] = judge(FLOAT8, replacing((infinite, unsigned(3)))).problems
-    assert isinstance(problem, WrongQuantized)
+    assert isinstance(problem, WrongTensor)
     assert problem.followed == ()
 
 
@@ -498,7 +498,7 @@ def test_every_mechanism_has_words() -> None:
 
 def test_the_smallest_wrong_element_is_shown() -> None:
     found = judge(UNSIGNED, by(round_to=half_away))
-    problem, *others = [each for each in found.problems if isinstance(each, WrongQuantized)]
+    problem, *others = [each for each in found.problems if isinstance(each, WrongTensor)]
     assert found.wrong == problem.wrong + sum(each.wrong for each in others)
     assert [each.level for each in others] == ["recommended"]  # near ties, where others divide so
     assert (problem.rule, problem.level, problem.tensor) == ("round-quotient", "required", "y")
@@ -547,7 +547,7 @@ def test_an_error_hides_no_wrong_answer_of_another_request() -> None:
 
     found = judge(TENSOR, odd)
     assert found.verdict == "violates"
-    assert isinstance(found.problems[0], WrongQuantized)
+    assert isinstance(found.problems[0], WrongTensor)
     assert "no zero point" in found.message
 
 
@@ -580,7 +580,7 @@ def test_each_result_of_a_dynamic_quantization_is_judged(
 ) -> None:
     found = judge(DYNAMIC, lambda case, tensors: change(answer_rightly(case, tensors)))
     assert found.verdict in ("violates", "deviates")
-    assert tensor in [each.tensor for each in found.problems if isinstance(each, WrongQuantized)]
+    assert tensor in [each.tensor for each in found.problems if isinstance(each, WrongTensor)]
 
 
 def test_a_dynamic_mechanism_is_named() -> None:
@@ -592,7 +592,7 @@ def test_a_dynamic_mechanism_is_named() -> None:
         return found | {"y": np.clip(rounded, 0, 255).astype(np.uint8)}
 
     [problem] = judge(DYNAMIC, half_up).problems
-    assert isinstance(problem, WrongQuantized)
+    assert isinstance(problem, WrongTensor)
     assert "rounds-half-away" in problem.followed
 
 

@@ -7,18 +7,18 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from conformance.families import NAMED_TENSORS
 from conformance.families.blocks.grading import GradedBlocks
+from conformance.families.blocks.ruling import block_ruling
 from conformance.families.quantization.exact import dynamic_scale, dynamic_zero_point
 from conformance.families.quantization.grading import allowed
+from conformance.families.quantization.ruling import formula
 from conformance.running.samples import sample, sample_cases
 from oracles.protocol import Bits
 from oracles.registry import load_backend
-from specs.block_ruling import block_ruling
 from specs.cases import Case
 from specs.formats import formats
 from specs.loader import documents
-from specs.operations import NAMED_TENSORS
-from specs.quantization_ruling import formula
 
 CASES = {
     operation: [

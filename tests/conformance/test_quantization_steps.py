@@ -11,7 +11,7 @@ import pytest
 
 from conformance.families.quantization.kernels import quantize as answer_rightly
 from conformance.families.quantization.wrongs import says
-from reports.problems import WrongQuantized
+from reports.problems import WrongTensor
 from specs.cases import Case
 from tests.conformance.test_quantization import (
     TENSOR,
@@ -39,7 +39,7 @@ TO_BRAIN = "onnx-dequantize-linear:25/int16/bfloat16/scale:float32/form:tensor"
 def named(case: str, quantize: Quantize) -> list[str]:
     """Judge a system; return the mechanisms that explain its wrong answers."""
     problem = judge(case, quantize).problems[0]
-    assert isinstance(problem, WrongQuantized)
+    assert isinstance(problem, WrongTensor)
     assert all(map(says, problem.followed))
     return [*problem.followed]
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from conformance.families.quantization.kernels import expect
+from conformance.families.quantization.ruling import formula
 from conformance.families.quantization.wrongs import followed_ways
 from specs.formats import format_named
-from specs.quantization_ruling import formula
 from specs.selection import case_named
 
 TENSOR = "onnx-quantize-linear:{}/{}/{}/scale:{}/form:tensor"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conformance.value_spelling import (
+from conformance.families.value_spelling import (
     JsonNumber,
     NestedDatum,
     TensorDatum,

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conformance.families.named_tensors import AboutTensors
 from oracles.backend.client import Client
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Reply
-from oracles.backend.requests import Quantize, Script
+from oracles.backend.requests import Script
 from specs.selection import case_named
 
 DATA = Path(__file__).with_name("data")
@@ -32,9 +33,9 @@ def adapter(name: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("client", [name], indirect=True)
 
 
-def with_and_without_zero() -> list[Quantize]:
+def with_and_without_zero() -> list[AboutTensors]:
     given = {"x": X, "scale": SCALE}
-    return [Quantize(CASE, given), Quantize(CASE, given | {"zero": ZERO})]
+    return [AboutTensors(CASE, given), AboutTensors(CASE, given | {"zero": ZERO})]
 
 
 def codes(reply: Reply) -> list[int]:
@@ -67,7 +68,7 @@ def test_an_array_alone_is_malformed(client: Client) -> None:
 
 @adapter("quantizing.py:ForgetsTheScale")
 def test_a_missing_result_is_malformed(client: Client) -> None:
-    [reply] = client.send([Quantize(DYNAMIC, {"x": X})])
+    [reply] = client.send([AboutTensors(DYNAMIC, {"x": X})])
     assert isinstance(reply, Malformed)
     assert reply.text == "the answer has no tensor `scale`"
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.families.bitcast.bits import Bitcast
 from oracles.backend import isolated_oracle
 from oracles.backend.client import Client
 from oracles.backend.isolated_oracle import MESSAGE_BYTES, round_messages
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Raised, Reply
-from oracles.backend.requests import Bitcast, Cast, CastAtOnce, CastBatch, Road, Script
+from oracles.backend.requests import Cast, CastAtOnce, CastBatch, Road, Script
 from oracles.memory_layouts import Layout, with_layout
 from oracles.protocol import InputsChanged
 from oracles.tensor_batch import TensorBatch
@@ -118,7 +119,7 @@ def test_bitcasts_of_one_road_are_made_once(client: Client, answers: list[int]) 
 
 
 def test_a_gate_asks_each_bitcast_whatever_the_adapter_calls_one_road() -> None:
-    config = LaunchConfig(seconds=20.0, shares_bitcasts=False)
+    config = LaunchConfig(seconds=20.0, shares_answers=False)
     backend = load_isolated(f"{ADAPTER}:SharesBitcasts", config)
     try:
         asked = [Bitcast(case, THREE) for case in BITCASTS]

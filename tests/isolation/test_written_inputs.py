@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
+from conformance.families.bitcast.bits import Bitcast
 from conformance.judging.subject import Settings
 from oracles.backend.client import Client
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.replies import Answered, Malformed
-from oracles.backend.requests import Bitcast, Cast, CastBatch
+from oracles.backend.requests import Cast, CastBatch
 from oracles.registry import Backend
 from oracles.tensor_batch import TensorBatch
 from reports.problems import WritesToInputs

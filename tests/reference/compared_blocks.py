@@ -12,7 +12,7 @@ from itertools import groupby
 
 import numpy as np
 
-from specs.block_ruling import block_ruling
+from conformance.families.blocks.ruling import block_ruling
 from specs.cases import Case
 from tests.reference.test_blocks import ENCODED, differences, random_blocks, wholes
 

@@ -21,6 +21,7 @@ from conformance.families.quantization import exact as exact_quantization
 from conformance.families.quantization import kernels
 from conformance.families.quantization.grading import as_code
 from conformance.families.quantization.kernels import NAN_CODES, NO_CODE
+from conformance.families.quantization.ruling import CastOutcome, formula
 from oracles.reference import expect_by_exact, expect_by_kernels
 from specs import quantization_ruling
 from specs.branches import Branch
@@ -28,7 +29,6 @@ from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.outcomes import Nan
 from specs.pair_conditions import value_of
-from specs.quantization_ruling import CastOutcome, formula
 from specs.ruling import ruling
 from specs.selection import case_named, select
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles.reference.bitcast_bits import by_integer, by_memory, fills_bytes
-from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
-from specs.bitcast_shapes import Shape, Widths, output_shape
+from conformance.families.bitcast.bits import by_integer, by_memory, fills_bytes
+from conformance.families.bitcast.ruling import BitcastRuling, Widths, bitcast_ruling, output_shape
+from specs.cases import Shape
 from specs.formats import Format, format_named, formats
 from specs.selection import select
 

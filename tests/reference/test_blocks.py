@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from conformance.families.blocks import exact, kernels
 from conformance.families.blocks.grading import GLOBAL, SCALE, X
 from conformance.families.blocks.inputs import block_inputs
-from specs.block_ruling import BlockRuling, block_ruling
+from conformance.families.blocks.ruling import BlockRuling, block_ruling
 from specs.cases import Case
 from specs.formats import Format
 from specs.selection import case_named, select

@@ -21,6 +21,7 @@ from conformance.families.quantization.exact import (
     quantized,
 )
 from conformance.families.quantization.grading import allowed
+from conformance.families.quantization.ruling import formula
 from oracles.reference import expect_by_exact
 from reports.grading.allowed_answers import grade_pattern
 from reports.grading.grades import ALLOWED
@@ -28,7 +29,6 @@ from specs.cases import Case
 from specs.dtype_names import dtype_spelled
 from specs.formats import Format, format_named
 from specs.outcomes import Nan
-from specs.quantization_ruling import formula
 from specs.ruling import ruling
 
 onnx = pytest.importorskip("onnx")

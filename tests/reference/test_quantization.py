@@ -10,11 +10,11 @@ from conformance.families.quantization.dynamic import dynamic_inputs
 from conformance.families.quantization.grading import allowed, as_code
 from conformance.families.quantization.inputs import telling_requests
 from conformance.families.quantization.kernels import NO_CODE, expect, quantize, values_of
+from conformance.families.quantization.ruling import formula
 from specs.cases import Case
 from specs.formats import format_named
 from specs.outcomes import Nan
 from specs.pair_conditions import value_of
-from specs.quantization_ruling import formula
 from specs.selection import case_named, select
 
 EDITIONS = (

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.families.bitcast.wrongs import followed_mechanisms
+from conformance.families.bitcast.ruling import bitcast_ruling
+from conformance.families.bitcast.wrongs import followed_mechanisms, followed_rules
 from conformance.families.chains.wrongs import followed_paths
 from oracles.registry import Backend
 from reports.findings import root_causes
 from reports.findings.asked_inputs import AskedInputs, answered_ruling, expected_of
 from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
 from reports.findings.candidates import candidates
-from reports.findings.causes import Failure, Shape, find_causes, followed_rules
+from reports.findings.causes import Failure, find_causes
 from reports.findings.cells import Cell, Divergence
 from reports.findings.find import find_findings
 from reports.findings.finding import ExplainedCase, Finding
@@ -27,8 +28,7 @@ from reports.findings.mechanisms import ClosedForm, TakenFor
 from reports.findings.read_findings import found_again, read_findings
 from reports.judgement import NEXT_SCRIPT
 from reports.problems import BrokenPromise, ChangesWithShape, Refused, WrongShape
-from specs.bitcast_ruling import bitcast_ruling
-from specs.cases import Case
+from specs.cases import Case, Shape
 from specs.chains import chain_named
 from specs.formats import format_named
 from specs.selection import case_named

@@ -16,7 +16,7 @@ from reports.problems import (
     Problem,
     Refused,
     WrongForm,
-    WrongQuantized,
+    WrongTensor,
     WrongValues,
 )
 from reports.verdicts import Verdict
@@ -121,8 +121,8 @@ def test_the_region_of_a_fault_depends_on_its_text_without_the_dtypes() -> None:
 
 
 def test_the_region_of_a_quantization_has_patterns_and_no_decimals() -> None:
-    def quantized(given: str, got: str) -> WrongQuantized:
-        return WrongQuantized("a", "1", "required", "y", given, got, ("0x02 (2)",), 3, 9)
+    def quantized(given: str, got: str) -> WrongTensor:
+        return WrongTensor("a", "1", "required", "y", given, got, ("0x02 (2)",), 3, 9)
 
     short = quantized("0x1 (about 1.0e-45), scale 0x2 (about 3.0e-45)", "0x01 (1)")
     longer = quantized("0x1 (about 1.4e-45), scale 0x2 (about 2.8e-45)", "0x01 (1)")

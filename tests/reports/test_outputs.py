@@ -22,7 +22,7 @@ from reports.judgement import Judgement
 from reports.outputs.junit import junit
 from reports.outputs.summary_md import summary_md
 from reports.outputs.write_outputs import COLUMNS, RENDERERS, cases_csv, write_output
-from reports.problems import Died, Note, WrongQuantized, WrongShape
+from reports.problems import Died, Note, WrongShape, WrongTensor
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
@@ -292,7 +292,7 @@ def test_junit_describes_each_failure(tmp_path: Path) -> None:
 
 def test_junit_counts_wrong_answers_that_have_no_pattern(tmp_path: Path) -> None:
     about = ("nearest", "§ 2", "required")
-    codes = WrongQuantized(*about, "y", "0.5, scale 1", "0x01 (1)", ("0x00 (0)",), 5, 9)
+    codes = WrongTensor(*about, "y", "0.5, scale 1", "0x01 (1)", ("0x00 (0)",), 5, 9)
     shape = WrongShape("kept", "§ 3", "required", (2,), (3,))
     name = cases()[0].id
     report = planted_report(tmp_path, Judgement(name, "ort", "violates", (codes, shape)))

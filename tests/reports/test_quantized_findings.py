@@ -7,15 +7,15 @@ from reports.findings.finding_text import extent_words
 from reports.findings.issue_text import script_or_command
 from reports.findings.judged_cells import cell_of
 from reports.judgement import Judgement
-from reports.problems import WrongQuantized
+from reports.problems import WrongTensor
 from specs.selection import case_named
 
 CASE = "mx-blocks:1/float32/float4e2m1/rule:floor/block:32"
-TIES = WrongQuantized(
+TIES = WrongTensor(
     "elements-by-other-rules", "§ 1", "recommended", "y", "0.75", "0x1", ("0x2",), 202, 999,
     ("rounds-elements-half-toward-zero",), "print('a tie')\n",
 )  # fmt: skip
-ZEROS = WrongQuantized(
+ZEROS = WrongTensor(
     "zeros-of-floats", "§ 2", "recommended", "y", "-0.1", "0x0", ("0x8",), 5, 999,
     ("drops-the-sign-of-zero-elements",), "print('a zero')\n",
 )  # fmt: skip

@@ -12,9 +12,8 @@ from math import prod
 
 import pytest
 
-from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
-from specs.bitcast_shapes import format_shape, parse_shape, shape_of
-from specs.cases import Case
+from conformance.families.bitcast.ruling import BitcastRuling, bitcast_ruling
+from specs.cases import Case, format_shape, parse_shape, shape_of
 from specs.loader import document_named
 from specs.selection import case_named, select
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specs.block_ruling import block_ruling
+from conformance.families.blocks.ruling import block_ruling
 from specs.errors import DocumentError
 from specs.lint import prove
 from specs.loader import DOCUMENTS, load_document

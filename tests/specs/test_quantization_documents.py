@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from conformance.families.quantization.ruling import formula
 from specs.editions import editions
 from specs.errors import DocumentError
 from specs.lint import prove
 from specs.loader import DOCUMENTS, document_named, load_document
-from specs.quantization_ruling import formula
 from specs.ruling import ruling
 from specs.selection import case_named
 

@@ -7,17 +7,16 @@ from collections.abc import Iterable
 import pytest
 
 from conformance.families.cast.explanation import explain
-from conformance.families.family import Question
+from conformance.families.chains.questions import read_chains
+from conformance.families.family import Question, Sentence
+from conformance.families.quantization.sentence import read_sentence
 from specs.cases import Case
 from specs.dtype_names import dtype_spelled, dtypes_spelled
 from specs.errors import CastigateError
 from specs.formats import formats
 from specs.questions import (
-    Sentence,
     case_of_any_shape,
-    read_chains,
     read_question,
-    read_sentence,
 )
 from specs.selection import case_named, decided_by
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oracles.reference.bitcast_bits import by_integer, elements
+from conformance.families.bitcast.bits import by_integer
+from conformance.families.bitcast.ruling import bitcast_ruling
+from oracles.bit_packing import elements
 from oracles.reference.exact_rulings import allow
-from specs.bitcast_ruling import bitcast_ruling
 from specs.branches import Branch
 from specs.cases import Case
 from specs.dtype_names import dtype_spelled, dtypes_spelled

@@ -7,8 +7,8 @@ from struct import pack, unpack
 
 import pytest
 
+from conformance.families.bitcast.ruling import bitcast_ruling
 from oracles.reference import expect_by_exact
-from specs.bitcast_ruling import bitcast_ruling
 from specs.cases import Case
 from specs.editions import edition
 from specs.loader import document_named

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
+from conformance.families.named_tensors import AboutTensors
 from conformance.judging.subject import Settings
 from oracles.backend.client import Client
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Raised, Reply
-from oracles.backend.requests import Quantize
 from oracles.registry import Backend
 from reports.judgement import Judgement
-from reports.problems import WrongQuantized
+from reports.problems import WrongTensor
 from specs.selection import case_named
 from tests.conformance.processes import ROOT
 from tests.conformance.processes import castigate_in_process as castigate
@@ -55,7 +55,7 @@ def load() -> Iterator[Load]:
 
 
 def ask(backend: Backend) -> Reply:
-    [reply] = Client(backend).send([Quantize(INT4, TENSORS)])
+    [reply] = Client(backend).send([AboutTensors(INT4, TENSORS)])
     return reply
 
 
@@ -177,7 +177,7 @@ def test_a_fault_in_the_example_is_found_and_named(fault: str, load: Load, tmp_p
     case = "onnx-quantize-linear:25/float32/int8/scale:float32/form:tensor"
     judgement = judge(load(program), case)
     assert judgement.verdict == "violates"
-    found = [each.followed for each in judgement.problems if isinstance(each, WrongQuantized)]
+    found = [each.followed for each in judgement.problems if isinstance(each, WrongTensor)]
     assert {*found} == {(fault,)}  # some of it where a quotient is near a tie, and only deviates
 
 

@@ -23,7 +23,7 @@ from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
 from reports.judgement import Judgement
-from reports.problems import WrongQuantized
+from reports.problems import WrongTensor
 from specs.selection import case_named
 from tests.conformance.processes import castigate_in_process as castigate
 
@@ -93,7 +93,7 @@ def dequantized(backend: Backend, source: str, target: str, form: str) -> Judgem
 
 
 def followed(judgement: Judgement) -> set[tuple[str, ...]]:
-    return {each.followed for each in judgement.problems if isinstance(each, WrongQuantized)}
+    return {each.followed for each in judgement.problems if isinstance(each, WrongTensor)}
 
 
 def refusal() -> str:

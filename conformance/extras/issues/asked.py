@@ -16,22 +16,23 @@ from conformance.extras.issues.threads import (
     different,
     judged_today,
 )
-from conformance.families import explain_of
+from conformance.families import explain_of, tensor_of
 from conformance.families.cast.explanation import input_row
 from conformance.families.family import Question as Asked
+from conformance.families.family import ShapedTensor
+from conformance.families.value_spelling import TensorDatum, tensor, tensor_words
 from conformance.judging.asking import Ask, ask, in_step
 from conformance.judging.values import ask_values, no_answer
-from conformance.value_spelling import TensorDatum, tensor, tensor_words
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Raised
-from oracles.backend.requests import Bitcast, CastChains
+from oracles.backend.requests import CastChains
 from oracles.protocol import chain_roads_of
 from oracles.registry import Backend
-from specs.bitcast_ruling import bitcast_ruling
-from specs.cases import Case
+from specs.cases import Case, shape_of
 from specs.chains import Chain, Company
 from specs.docket import Question, docket
-from specs.operations import is_bitcast, takes_named_tensors
+from specs.formats import format_named
+from specs.operations import takes_named_tensors
 from specs.ruling import ruling
 
 COPIES = 67
@@ -68,8 +69,8 @@ def _ask(backend: Backend, decided: Decided) -> Ask[Today]:
         found = yield from _ask_chain(backend, decided.asked, decided)
     elif takes_named_tensors(decided.asked):
         found = yield from _ask_element(decided.question, decided.asked)
-    elif is_bitcast(decided.asked):
-        found = yield from _ask_bitcast(decided.asked, decided.input)
+    elif (shaped := tensor_of(decided.asked)) is not None:
+        found = yield from _ask_shaped(shaped, decided.asked, decided.input)
     else:
         found = yield from _ask_cast(decided.asked, decided.input)
     return found if isinstance(found, Missing) else judged_today(decided, found)
@@ -117,13 +118,12 @@ def _ask_chain(backend: Backend, chain: Chain, decided: Decided) -> Ask[Answers]
     raise AssertionError("a program of one chain has one answer")
 
 
-def _ask_bitcast(case: Case, given: Any) -> Ask[Answers]:
-    rules = bitcast_ruling(case)
+def _ask_shaped(shaped: ShapedTensor, case: Case, given: Any) -> Ask[Answers]:
     given = TensorDatum(**given) if isinstance(given, dict) else given
-    bits = tensor(rules.source, given, "input", rules.shape)
-    match (yield from ask(Bitcast(case, bits))):
+    bits = tensor(format_named(case.source), given, "input", shape_of(case))
+    match (yield from ask(shaped.request(case, bits))):
         case Answered(answer):
-            return [tensor_words(rules.target, answer)]
+            return [tensor_words(format_named(case.target), answer)]
         case Declined(text):
             return Missing(text)
         case missing:

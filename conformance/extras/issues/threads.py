@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from conformance.families.cast.explanation import read_input
 from conformance.families.chains.ends_words import ends_words
+from conformance.families.value_spelling import datum
 from conformance.recorded_lines import judge_line
-from conformance.value_spelling import datum
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
 from oracles.reference.chain_ends import Ends, ends
@@ -26,8 +26,7 @@ from specs.chains import Chain
 from specs.docket import Question, Thread
 from specs.errors import CastigateError
 from specs.formats import format_named
-from specs.operations import takes_named_tensors
-from specs.quantized_tensors import SCALE, ZERO, X, Y
+from specs.operations import SCALE, ZERO, X, Y, takes_named_tensors
 
 VERDICTS = {
     "present": "the answer is still given, or another that the document does not allow",
@@ -252,7 +251,7 @@ def _judge(question: Question, asked: Case | Chain) -> Callable[[Any], dict[str,
 
 
 def _judge_element(question: Question, case: Case, answer: Any) -> dict[str, Any]:
-    """Judge an answer to one element of a quantization, with its scale and zero point."""
+    """Judge an answer to one element that has a scale, and maybe a zero point."""
     if question.scale is None:
         raise CastigateError(f"{case.document} needs a `scale` beside the input")
     # One element in the least tensor in which scales may lie in any form.

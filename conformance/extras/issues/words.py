@@ -19,7 +19,7 @@ from conformance.extras.issues.threads import (
 )
 from reports.findings.finding_text import OUTCOME_WORDS, datum_words
 from reports.outputs.table import markdown_table
-from specs.bitcast_shapes import format_shape
+from specs.cases import format_shape
 from specs.docket import Question
 from specs.loader import yardsticks
 from specs.release import VERSION
@@ -73,7 +73,7 @@ def question_words(decided: Decided, answers: Mapping[str, Today]) -> str:
 
 
 def _scale_words(question: Question) -> str:
-    """The scale and the zero point of an element that is quantized."""
+    """The scale and the zero point of an element that has them."""
     zero = f" and zero point {question.zero}" if question.zero is not None else ""
     return f" by scale {question.scale}{zero}" if question.scale is not None else ""
 

@@ -17,6 +17,7 @@ from conformance.extras.onnx_tests.tests import (
     TextGroup,
     exported_case,
 )
+from conformance.families.bitcast.ruling import is_bitcast
 from conformance.running.run import selected_cases
 from oracles.adapters.onnx_models import ModelBuilder, bitcast_graph, cast_graph
 from oracles.adapters.refusals import load
@@ -27,7 +28,6 @@ from reports.run_store.record import Selection
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
-from specs.operations import is_bitcast
 
 DOCUMENTS = ("onnx-cast", "onnx-bitcast")
 EXACT = '{"rtol": 0, "atol": 0}\n'

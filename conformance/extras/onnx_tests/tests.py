@@ -11,21 +11,20 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families.bitcast.bits import by_integer
+from conformance.families.bitcast.ruling import bitcast_ruling, is_bitcast
 from conformance.families.bitcast.tensors import contents
 from conformance.families.cast.quick_inputs import few_inputs
 from oracles.protocol import Bits
-from oracles.reference.bitcast_bits import by_integer
 from oracles.reference.exact import Number, number_atom
 from oracles.reference.exact_text import NUMBER, read_literal
 from oracles.reference.expectations import Expected
 from oracles.reference.reference_oracle import with_nans
 from reports.grading.allowed_answers import Expectations
-from specs.bitcast_ruling import bitcast_ruling
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.model.vocabulary import Zone
-from specs.operations import is_bitcast
 from specs.outcomes import Anything, Exactly, ParsesTo, PlainText, Rejected
 from specs.ruling import ruling
 

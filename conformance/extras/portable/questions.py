@@ -288,7 +288,7 @@ def _cases(backend: Backend, source: str, target: str) -> Iterator[Case]:
 def case_between(document: str, version: str, source: str, target: str) -> Case | None:
     """The first case of a pair that answers every input; None if none does.
 
-    Default modes come first. A bitcast, a call or a worked example gives None.
+    Default modes come first. Another operation, a call or a worked example gives None.
     """
     for case in cases_of_pair(document, version, source, target):
         if operation_of(case) != "cast" or case.example is not None:

@@ -20,8 +20,7 @@ from conformance.extras.releases.environments import (
     releases,
     requirements_of,
 )
-from conformance.families import explain_of, family_of
-from conformance.families.bitcast.recorded import bitcast_tensor
+from conformance.families import explain_of, family_of, tensor_of
 from conformance.families.cast.explanation import input_row
 from conformance.families.family import Question
 from conformance.judging.scripts import script
@@ -35,7 +34,6 @@ from reports.problems import Datum, WrongValues
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
-from specs.operations import is_bitcast
 from specs.questions import read_question
 
 Found = TypeVar("Found")
@@ -185,7 +183,8 @@ def answer_of_release(
     loaded = load_isolated(backend, launch_configs([backend], pythons, seconds)[backend])
     try:
         judge = BackendJudge(loaded, None, Settings())
-        if not inputs and not is_bitcast(case):
+        shaped = tensor_of(case)
+        if not inputs and shaped is None:
             judgement = judge.judge(case)
             compared = [judgement.verdict, *_compared(judgement)]
             words = tuple(_problem_lines(case, judgement)) or (judgement.verdict,)
@@ -194,10 +193,10 @@ def answer_of_release(
         asked = [[word] for word in inputs] if is_by_input else [inputs]
         explained = [explain_of(case)(case, Question(each)) for each in asked]
         answers = [drive(each.ask(), judge.client) for each in explained]
-        shown = input_row(case, inputs) if is_by_input else bitcast_tensor(case, inputs)
+        read = shaped.read if shaped is not None else input_row
         words = tuple(_answer_lines(case, inputs, answers))
         return ReleaseAnswer(
-            answers, words, drive(script(judge.subject, case, shown), judge.client)
+            answers, words, drive(script(judge.subject, case, read(case, inputs)), judge.client)
         )
     finally:
         close(loaded)

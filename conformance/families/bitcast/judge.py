@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from conformance.families.bitcast.bits import Bitcast, BitcastInStorage, SharesMemory, by_integer
+from conformance.families.bitcast.ruling import BitcastRuling, bitcast_ruling
 from conformance.families.bitcast.tensors import contents, further_tensors, promised_memory
 from conformance.families.bitcast.wrongs import followed_mechanisms
 from conformance.judging.asking import Ask
@@ -15,9 +17,8 @@ from conformance.judging.scripts import script
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import refusal, without_answer
 from oracles.backend.replies import Answered, Declined, NoAnswer, Raised
-from oracles.backend.requests import Bitcast, BitcastInStorage, Request, SharesMemory
+from oracles.backend.requests import Request
 from oracles.protocol import Bits
-from oracles.reference.bitcast_bits import by_integer
 from reports.judgement import Judgement
 from reports.problems import (
     BrokenPromise,
@@ -31,7 +32,6 @@ from reports.problems import (
     WrongShape,
 )
 from reports.verdicts import Verdict
-from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.cases import Case
 from specs.formats import Format
 from specs.model.document import NOT_COPIED

@@ -7,12 +7,18 @@ from functools import partial
 from math import prod
 from typing import Any
 
+from conformance.families.bitcast.bits import (
+    Bitcast,
+    answer,
+    by_integer,
+    comes_back,
+    in_shape,
+)
 from conformance.families.bitcast.judge import fault_of
+from conformance.families.bitcast.ruling import BitcastRuling, bitcast_ruling
 from conformance.families.bitcast.tensors import contents
-from conformance.families.family import Explained, Question
-from conformance.judging.asking import Ask, ask
-from conformance.judging.values import no_answer
-from conformance.value_spelling import (
+from conformance.families.family import Explained, Question, ShapedTensor
+from conformance.families.value_spelling import (
     ErrorDatum,
     InputDatum,
     NestedDatum,
@@ -22,14 +28,12 @@ from conformance.value_spelling import (
     tensor,
     tensor_words,
 )
+from conformance.judging.asking import Ask, ask
+from conformance.judging.values import no_answer
 from oracles.backend.replies import Answered
-from oracles.backend.requests import Bitcast
 from oracles.protocol import Bits
-from oracles.reference.bitcast_bits import by_integer
 from reports.counterexample.drawing import aligned_rows
-from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
-from specs.bitcast_shapes import format_shape
-from specs.cases import Case
+from specs.cases import Case, format_shape
 from specs.errors import CastigateError
 
 
@@ -155,3 +159,6 @@ def _cells(words: Any) -> tuple[str, str, str]:
         case dict():
             return ": ".join(next(iter(words.items()))), "", ""
     return str(words), "", ""
+
+
+TENSOR = ShapedTensor(in_shape, answer, comes_back, bitcast_tensor)

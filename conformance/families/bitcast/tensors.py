@@ -16,11 +16,16 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families.bitcast.ruling import (
+    BitcastPair,
+    BitcastRuling,
+    bitcast_ruling,
+    ruling_if_any,
+    shapes_between,
+)
 from oracles.memory_layouts import NATURAL, Layout, with_layout
 from oracles.protocol import Bits
-from specs.bitcast_ruling import BitcastPair, BitcastRuling, bitcast_ruling, ruling_if_any
-from specs.bitcast_shapes import Shape, shapes_between
-from specs.cases import Case
+from specs.cases import Case, Shape
 from specs.formats import Format, format_named
 from specs.loader import document_named
 from specs.model.document import NOT_COPIED, STORAGE_OFFSET, PromiseEntry

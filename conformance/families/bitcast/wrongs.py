@@ -6,17 +6,19 @@ because it has the whole answers; a run stores only the first wrong element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.reference.bitcast_bits import by_integer
+from conformance.families.bitcast.bits import by_integer
+from conformance.families.bitcast.ruling import BitcastRuling
 from reports.findings.bit_arithmetic import flushed
 from reports.grading.allowed_answers import is_nan
-from specs.bitcast_ruling import BitcastRuling
+from reports.problems import NotRefused, Problem, WrongElement, WrongShape
+from specs.cases import Case, Shape
 from specs.formats import Format, format_named
 
 BYTE = 8
@@ -172,9 +174,63 @@ BIT_MECHANISMS: Mapping[str, BitMechanism] = {
 """The mechanisms by the names of their findings; among equal explanations the first is named."""
 
 
+class ShapeRule(NamedTuple):
+    """A sentence, and whether a tensor's shape and its answer's follow the rule."""
+
+    says: str
+    holds: Callable[[Shape, Shape], bool]
+
+
+SHAPE_RULES: Mapping[str, ShapeRule] = {
+    "scales-the-last-axis": ShapeRule(
+        "bitcasts between widths make the last axis longer or shorter",
+        lambda given, answer: len(given) == len(answer) and given[:-1] == answer[:-1],
+    ),
+    "adds-or-drops-an-axis": ShapeRule(
+        "bitcasts between widths add an axis or drop the last",
+        lambda given, answer: given == answer[:-1] or answer == given[:-1],
+    ),
+    "keeps-the-shape": ShapeRule(
+        "bitcasts between widths keep the shape", lambda given, answer: given == answer
+    ),
+}
+"""The rules by the names of their findings."""
+
+
+def followed_rules(given: Shape, answer: Shape, wanted: Shape | None = None) -> tuple[str, ...]:
+    """The rules that the shape of an answer follows and that the required shape does not."""
+    return tuple(
+        name
+        for name, rule in SHAPE_RULES.items()
+        if rule.holds(given, answer) and (wanted is None or not rule.holds(given, wanted))
+    )
+
+
+OTHERWISE = {
+    "changes-bits": "bitcasts give other bits",
+    "other-shape": "bitcasts give another shape",
+}
+"""The sentences of findings that nothing explains, by their names."""
+
+
 def says(name: str) -> str:
     """The sentence of a finding."""
-    return BIT_MECHANISMS[name].says
+    if name in SHAPE_RULES:
+        return SHAPE_RULES[name].says
+    return OTHERWISE.get(name) or BIT_MECHANISMS[name].says
+
+
+def followed(case: Case, problem: Problem) -> Sequence[str]:
+    """The mechanisms, or the rules of shapes, that explain what is wrong."""
+    is_between_widths = format_named(case.source).bits != format_named(case.target).bits
+    match problem:
+        case WrongElement(followed=names):
+            return names or ("changes-bits",)
+        case WrongShape(given=given, got=got, wanted=wanted):
+            return followed_rules(given, got, wanted) if is_between_widths else ()
+        case NotRefused(given=given, got=got) if given is not None and got is not None:
+            return followed_rules(given, got) if is_between_widths else ()
+    return ()
 
 
 def followed_mechanisms(

@@ -28,8 +28,8 @@ from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
+from conformance.families.blocks.ruling import BlockRuling
 from oracles.reference.exact import Infinity, NotANumber, Number, decode, limits
-from specs.block_ruling import BlockRuling
 from specs.formats import Format
 from specs.model.block_entry import BlockQuestion, BlockWord
 

@@ -17,16 +17,16 @@ import numpy as np
 from conformance.families.blocks.exact import CodeAnswer, codes_of, scale_of
 from conformance.families.blocks.grading import GLOBAL, SCALE, X, Y
 from conformance.families.blocks.kernels import decoded, values_of
+from conformance.families.blocks.ruling import BlockRuling, block_ruling
 from conformance.families.family import Explained, Question
+from conformance.families.named_tensors import AboutTensors
+from conformance.families.value_spelling import datum
 from conformance.judging.asking import Ask, ask
 from conformance.judging.values import no_answer
-from conformance.value_spelling import datum
 from oracles.backend.replies import Answered
-from oracles.backend.requests import Quantize
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_with_value
 from reports.outputs.table import in_columns
-from specs.block_ruling import BlockRuling, block_ruling
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
@@ -133,7 +133,7 @@ def _value(ruling: BlockRuling, code: int, scale: int | None, global_scale: floa
 def _answer(
     case: Case, ruling: BlockRuling, tensors: Mapping[str, Bits], count: int, global_scale: float
 ) -> Ask[dict[str, Any]]:
-    match (yield from ask(Quantize(case, tensors))):
+    match (yield from ask(AboutTensors(case, tensors))):
         case Answered(results):
             scale = int(np.ravel(results[SCALE])[0])
             codes = np.ravel(results[Y])[:count].tolist()

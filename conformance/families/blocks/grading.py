@@ -25,8 +25,8 @@ from conformance.families.blocks.kernels import (
     products,
     scales,
 )
+from conformance.families.blocks.ruling import BlockRuling
 from oracles.protocol import Bits
-from specs.block_ruling import BlockRuling
 from specs.formats import Format
 
 X, SCALE, GLOBAL, Y = "x", "scale", "global", "y"

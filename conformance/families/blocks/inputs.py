@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from conformance.families.blocks.grading import GLOBAL, SCALE, X
 from conformance.families.blocks.kernels import Floats, decoded, scales_of, threshold, values_of
+from conformance.families.blocks.ruling import BlockRuling
 from oracles.protocol import Bits
-from specs.block_ruling import BlockRuling
 from specs.formats import Format
 from specs.model.block_entry import BlockWord
 

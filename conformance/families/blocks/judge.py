@@ -30,23 +30,24 @@ from conformance.families.blocks.grading import (
 from conformance.families.blocks.inputs import BlockInput, block_inputs
 from conformance.families.blocks.kernels import NUMBER, QUESTIONS, allowed_codes, in_blocks
 from conformance.families.blocks.product_wrongs import followed_in_products
+from conformance.families.blocks.ruling import BlockAnswer, BlockRuling, block_ruling
 from conformance.families.blocks.scale_wrongs import (
     Among,
     followed_in_scales,
     graded_scales,
 )
 from conformance.families.blocks.sentences import BESIDE_OTHERS
+from conformance.families.named_tensors import AboutTensors
 from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import without_answer
 from oracles.backend.replies import Answered, Declined
-from oracles.backend.requests import Quantize, Script
+from oracles.backend.requests import Script
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_with_value
 from reports.grading.divergences import index_of_simplest
 from reports.judgement import Judgement
-from reports.problems import Note, Problem, Unoffered, WrongForm, WrongQuantized
-from specs.block_ruling import BlockAnswer, BlockRuling, block_ruling
+from reports.problems import Note, Problem, Unoffered, WrongForm, WrongTensor
 from specs.cases import Case
 from specs.formats import Format
 from specs.model.block_entry import BlockQuestion
@@ -87,7 +88,7 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a case by tensors of blocks; those that the library declines are left out."""
     ruling = block_ruling(case)
     inputs = block_inputs(ruling, subject.settings.seed)
-    replies = yield [Quantize(case, each.tensors) for each in inputs]
+    replies = yield [AboutTensors(case, each.tensors) for each in inputs]
     answered: list[GradedBlocks] = []
     declined: list[tuple[BlockInput, Declined]] = []
     for given, reply in zip(inputs, replies, strict=True):
@@ -112,7 +113,7 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
             of_fault = yield from _script(subject, case, each.shown)
             problems.append(replace(_problem(each, answered), script=of_fault))
             script = script or of_fault
-    levels = {each.level for each in problems if isinstance(each, WrongQuantized)}
+    levels = {each.level for each in problems if isinstance(each, WrongTensor)}
     problems += [Note(f"not asked {given.where}: {no.text}") for given, no in declined]
     problems += map(Note, notes_on_open(ruling, answered))
     return Judgement(
@@ -149,7 +150,7 @@ def _smallest(case: Case, wrong: WrongResult) -> Ask[Shown]:
     ruling = blocks.ruling
     place = _simplest_place(blocks, wrong.result, mask)
     small, at = _alone(blocks, wrong.result, place)
-    match (yield from ask(Quantize(case, small))):
+    match (yield from ask(AboutTensors(case, small))):
         case Answered(results):
             alone = GradedBlocks(ruling, small, results)
             if not alone.shape_fault and alone.wrong[wrong.result][at]:
@@ -273,7 +274,7 @@ def _parted(wrong: WrongResult) -> Iterator[WrongResult]:
             yield wrong._replace(at=at, part=part)
 
 
-def _problem(explained: BlockFault, answered: Sequence[GradedBlocks]) -> WrongQuantized:
+def _problem(explained: BlockFault, answered: Sequence[GradedBlocks]) -> WrongTensor:
     wrong, shown, followed = explained
     blocks, place, _ = shown
     ruling, result = blocks.ruling, wrong.result
@@ -285,7 +286,7 @@ def _problem(explained: BlockFault, answered: Sequence[GradedBlocks]) -> WrongQu
     elif not ruling.is_decoding:
         every = allowed_codes(ruling, expected)
     allowed = dict.fromkeys(datum_with_value(target, int(each[place])) for each in every)
-    return WrongQuantized(
+    return WrongTensor(
         wrong.answer.rule,
         wrong.answer.clause,
         wrong.answer.level,
@@ -332,7 +333,7 @@ def _script(subject: Subject, case: Case, shown: Shown) -> Ask[str]:
     hidden = subject.settings.hides_unclaimed and not subject.claims(case)
     if hidden or not shown.is_alone or shown.blocks.x.size > ruling.size:
         return ""
-    match (yield from ask(Script(Quantize(case, shown.blocks.tensors)))):
+    match (yield from ask(Script(AboutTensors(case, shown.blocks.tensors)))):
         case Answered(text):
             return plain_text(text)
     return ""

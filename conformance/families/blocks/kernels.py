@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families.blocks.ruling import BlockRuling, block_ruling
 from oracles.protocol import Bits
-from specs.block_ruling import BlockRuling, block_ruling
 from specs.cases import Case
 from specs.formats import Format
 from specs.model.block_entry import WORDS, BlockQuestion, BlockWord

@@ -15,16 +15,16 @@ from conformance.families.blocks.kernels import (
     answer_blocks,
     scales,
 )
+from conformance.families.blocks.ruling import GLOBAL_DTYPE, BlockRuling, block_ruling
 from conformance.families.family import Result, Rule, Shape, TensorFunctions, Tensors
 from conformance.families.quantization.grading import graded_result
 from conformance.families.quantization.kernels import ANY_NAN, ExpectedCodes
 from oracles.protocol import Bits
 from reports.grading.allowed_answers import is_nan
-from specs.block_ruling import BlockRuling, block_ruling
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
-from specs.quantized_tensors import GLOBAL, SCALE, X, Y, operands_of
+from specs.operations import GLOBAL, SCALE, X, Y
 
 
 def results(case: Case, tensors: Tensors, answer: Tensors | None) -> Iterator[Result]:
@@ -130,7 +130,7 @@ def sample(case: Case) -> dict[str, Bits]:
     if ruling.is_decoding:
         tensors[SCALE] = np.full((1, 1), ruling.scale.one_code, ruling.scale.storage)
     if ruling.has_global:
-        whole = format_named(operands_of(case)[GLOBAL])
+        whole = format_named(GLOBAL_DTYPE)
         tensors[GLOBAL] = np.array(whole.one_code, whole.storage)
     return tensors
 

@@ -24,8 +24,8 @@ from conformance.families.blocks.kernels import (
     threshold,
     values_of,
 )
+from conformance.families.blocks.ruling import BlockRuling
 from reports.findings.narrow_floats import rounded_to
-from specs.block_ruling import BlockRuling
 from specs.formats import Format
 from specs.model.block_entry import BlockWord, ScaleRule
 

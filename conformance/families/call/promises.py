@@ -39,7 +39,6 @@ from oracles.backend.replies import (
 from oracles.backend.requests import MakeCall
 from oracles.protocol import Bits, Returned, Tensor
 from reports.problems import BrokenPromise, Fault, Refused, Unoffered, WrongShape
-from specs.bitcast_shapes import parse_shape
 from specs.calls import FORM, Call
 from specs.case_calls import (
     LINEAR_PARAMETERS,
@@ -51,7 +50,7 @@ from specs.case_calls import (
     mixed_call,
     receiver_of,
 )
-from specs.cases import Case
+from specs.cases import Case, parse_shape
 from specs.model.document import LAYER_RUNS, RECEIVER_UNCHANGED, PromiseEntry, ReceiverEntry
 from specs.plain_text import plain_line
 from specs.tensor_rules import tensor_rule

@@ -12,9 +12,9 @@ import numpy as np
 
 from conformance.families.cast.recorded import allowed_list, check_example_input
 from conformance.families.family import Explained, Question
+from conformance.families.value_spelling import datum
 from conformance.judging.asking import Ask
 from conformance.judging.values import ask_values, no_answer
-from conformance.value_spelling import datum
 from oracles.backend.replies import Answered
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact

@@ -14,11 +14,11 @@ from zlib import crc32
 
 import numpy as np
 
+from conformance.families import tensor_of
 from conformance.families.cast.baseline import Baseline
 from conformance.judging.probe import Probe, ProbePlan
-from oracles.backend.requests import Bitcast, Cast, Request
+from oracles.backend.requests import Cast, Request
 from oracles.protocol import Bits
-from specs.bitcast_ruling import BitcastPair
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.ruling import ruling
@@ -102,8 +102,9 @@ def in_turn(
         bits = probe.tensor(row.inputs)
         before: Request = Cast(case, held_by(case, bits))
         if is_bitcast:
-            pair = BitcastPair(case.document, case.version, case.source, case.target)
-            before = Bitcast(pair.case(shape), bits)
+            shaped = tensor_of(case)
+            assert shaped is not None
+            before = shaped.request(case, bits)
         turns.append((before, ProbePlan.of([probe], count)))
     return turns
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.families.cast.quick_inputs import inputs_of
-from conformance.value_spelling import (
+from conformance.families.value_spelling import (
     ErrorDatum,
     InputDatum,
     OutputDatum,

@@ -33,7 +33,7 @@ from oracles.reference.chain_ends import ends
 from reports.counterexample.drawing import datum_text, datum_with_value
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.judgement import Judgement
-from reports.problems import Died, Note, Problem, Refused, Unoffered, WrongForm, WrongInChain
+from reports.problems import Died, Note, Problem, Refused, Unoffered, WrongEnd, WrongForm
 from reports.verdicts import Verdict
 from specs.cases import Case
 from specs.chains import Chain, Company, chain_named
@@ -128,7 +128,7 @@ def _judgement(subject: Subject, case: str, each: _Asked) -> Ask[Judgement]:
     shown, further = problems[:1], problems[1:]
     script = ""
     match shown:
-        case [WrongInChain() as wrong]:
+        case [WrongEnd() as wrong]:
             verdict = subject.graded(first, {wrong.level}, is_open)
             script = yield from _script(subject, each, wrong)
             shown = [replace(wrong, script=script)]
@@ -282,7 +282,7 @@ def _missing(road: str, reply: NoAnswer) -> Iterator[Problem]:
 
 def _wrong(
     each: _Asked, road: str, picked: NDArray[np.intp], answers: Bits, wrong: NDArray[np.bool_]
-) -> WrongInChain:
+) -> WrongEnd:
     source, target = format_named(each.chain.source), format_named(each.chain.target)
     moved = answers != each.alone
     weak = each.everywhere(each.composed.is_recommended)
@@ -291,7 +291,7 @@ def _wrong(
     given, got = datum_of(each.inputs[worst]), datum_of(answers[worst])
     assert isinstance(given, int)
     allowed = tuple(ends_words(target, ends(each.chain.rulings, given)))
-    return WrongInChain(
+    return WrongEnd(
         RULE,
         "",
         "required" if required.any() else "recommended",
@@ -314,10 +314,10 @@ def _wrong(
 
 def _joined(problems: Sequence[Problem]) -> Iterator[Problem]:
     """Join equal failures on several roads, and yield the most severe first."""
-    wrong: dict[Any, WrongInChain] = {}
+    wrong: dict[Any, WrongEnd] = {}
     others: dict[str, Problem] = {}
     for each in problems:
-        if isinstance(each, WrongInChain):
+        if isinstance(each, WrongEnd):
             # Further roads are asked fewer inputs, so that their simplest one may be another.
             key = each.followed or (each.given, each.got)
             known = wrong.get(key)
@@ -359,7 +359,7 @@ def _open_change(each: _Asked, on: OnRoad, moved: NDArray[np.intp]) -> str:
     )
 
 
-def _script(subject: Subject, each: _Asked, wrong: WrongInChain) -> Ask[str]:
+def _script(subject: Subject, each: _Asked, wrong: WrongEnd) -> Ask[str]:
     """The adapter's script for the smallest input; empty if it writes none."""
     if subject.settings.hides_unclaimed and not subject.claims(each.chain.steps[0]):
         return ""

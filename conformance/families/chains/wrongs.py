@@ -14,6 +14,7 @@ import numpy as np
 
 from conformance.families.chains.composition import compose_arrays
 from oracles.protocol import Bits
+from reports.problems import Problem, WrongEnd
 from specs.cases import Case
 from specs.chains import Chain
 from specs.formats import format_named, formats
@@ -28,6 +29,10 @@ ON_THE_WAY = "-on-the-way"
 KIND_WORDS: Mapping[str, str] = {"float": "a float", "integer": "an integer", "boolean": "bool"}
 
 
+OTHERWISE = "changes-in-company"
+"""Stands for what no path explains."""
+
+
 class OtherPath(NamedTuple):
     """The name of a finding, and the casts that were made in the place of a chain's."""
 
@@ -38,6 +43,8 @@ class OtherPath(NamedTuple):
 def says(name: str) -> str:
     """The sentence of a finding."""
     what = name.removesuffix(ON_THE_WAY).partition("-")[2]
+    if name == OTHERWISE:
+        return "gives other values for casts in one program than for each of them alone"
     if name == MODES:
         return "casts in the default mode within a chain, whatever the mode of the step"
     if name == REPEATED:
@@ -47,6 +54,11 @@ def says(name: str) -> str:
     if name.startswith(KEEPS):
         return f"goes through {what} in the middle of a chain, not through the narrower dtype"
     return f"leaves out the cast to {KIND_WORDS[what]} in the middle of a chain"
+
+
+def followed(case: Case, problem: Problem) -> Sequence[str]:
+    """The paths that explain the wrong end of a chain."""
+    return (problem.followed or (OTHERWISE,)) if isinstance(problem, WrongEnd) else ()
 
 
 def followed_paths(

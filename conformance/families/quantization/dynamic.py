@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from conformance.families.named_tensors import AboutTensors
 from conformance.families.quantization.exact import AllowedResult, dynamic_scale, dynamic_zero_point
 from conformance.families.quantization.grading import (
     Elements,
@@ -22,21 +23,20 @@ from conformance.families.quantization.grading import (
     grade,
     rule_of,
 )
+from conformance.families.quantization.ruling import Formula, formula
 from conformance.families.quantization.wrongs import followed_ways
 from conformance.judging.asking import Ask
 from conformance.judging.scripts import script_of
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import without_answer
 from oracles.backend.replies import Answered
-from oracles.backend.requests import Quantize
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_with_value
 from reports.grading.divergences import index_of_simplest
 from reports.judgement import Judgement
-from reports.problems import WrongForm, WrongQuantized
+from reports.problems import WrongForm, WrongTensor
 from specs.cases import Case
 from specs.formats import Format
-from specs.quantization_ruling import Formula, formula
 
 SEED = 46
 DRAWN = 24
@@ -63,7 +63,7 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a case by several inputs, up to the first that is wrong."""
     rules = formula(case)
     given = list(dynamic_inputs())
-    requests = [Quantize(case, {"x": x}) for x in given]
+    requests = [AboutTensors(case, {"x": x}) for x in given]
     replies = yield requests
     judged = open_inputs = 0
     for x, request, reply in zip(given, requests, replies, strict=True):
@@ -103,7 +103,7 @@ def dynamic_inputs() -> Iterator[Bits]:
         yield (draw.uniform(low, 1.0, size) * magnitude).astype(np.float32).view(np.uint32)
 
 
-def _problems(rules: Formula, found: _Results, independent: bool) -> Iterator[WrongQuantized]:
+def _problems(rules: Formula, found: _Results, independent: bool) -> Iterator[WrongTensor]:
     """Yield a problem for each wrong result of one input."""
     xs = found.x.tolist()
     about = f"a tensor of {len(xs)} from {min(_values(found.x))!r} to {max(_values(found.x))!r}"
@@ -127,17 +127,17 @@ def _values(x: Bits) -> list[float]:
 
 def _wrong_single(
     rules: Formula, tensor: str, fmt: Format, got: int, due: AllowedResult, about: str
-) -> WrongQuantized | None:
+) -> WrongTensor | None:
     if due.is_open or got in due.codes:
         return None
     level = "recommended" if got in due.weaker else due.level
     outcome = rules.outcome(*due.situations[-1])
     words = allowed_words(fmt, due, at_required=level == "required")
     shown = datum_with_value(fmt, got)
-    return WrongQuantized(outcome.rule, outcome.clause, level, tensor, about, shown, words, 1, 1)
+    return WrongTensor(outcome.rule, outcome.clause, level, tensor, about, shown, words, 1, 1)
 
 
-def _wrong_codes(rules: Formula, found: _Results, independent: bool) -> Iterator[WrongQuantized]:
+def _wrong_codes(rules: Formula, found: _Results, independent: bool) -> Iterator[WrongTensor]:
     size = found.x.size
     scales = np.full(size, found.scale, rules.scale.storage)
     elements = Elements(found.x, scales, np.full(size, found.zero, rules.target.storage))
@@ -153,7 +153,7 @@ def _wrong_codes(rules: Formula, found: _Results, independent: bool) -> Iterator
     settled = np.flatnonzero(~graded.is_open)
     picked = elements.at(settled)
     alike = replace(rules, operation="quantize")
-    yield WrongQuantized(
+    yield WrongTensor(
         *rule_of(rules, due),
         level,
         "y",

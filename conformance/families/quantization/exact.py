@@ -14,11 +14,11 @@ from functools import lru_cache
 from math import ceil, floor
 from typing import Literal, NamedTuple
 
+from conformance.families.quantization.ruling import Formula, StepOutcome
 from oracles.reference.exact import Infinity, NotANumber, Number, decode, encode
 from specs.formats import Format
-from specs.model.quantization_entry import Situation, Step, StepWord
+from specs.model.step_entry import Situation, Step, StepWord
 from specs.outcomes import Exactly, Nan
-from specs.quantization_ruling import Formula, StepOutcome
 
 ExactValue = Fraction | Literal["inf", "-inf", "nan", "-nan"]
 """A NaN without a sign counts as a positive one."""

@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 
 from conformance.families.family import Explained, Question
+from conformance.families.named_tensors import AboutTensors
 from conformance.families.quantization.exact import AllowedCode
 from conformance.families.quantization.grading import allowed, as_code, code_word, rule_of
 from conformance.families.quantization.inputs import tensors_of_element, zero_format
+from conformance.families.quantization.ruling import Formula, formula
+from conformance.families.value_spelling import datum
 from conformance.judging.asking import Ask, ask
 from conformance.judging.values import no_answer
-from conformance.value_spelling import datum
 from oracles.backend.replies import Answered
-from oracles.backend.requests import Quantize
 from reports.counterexample.drawing import aligned_rows, datum_columns
 from reports.grading.divergences import datum_of
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format
 from specs.operations import operation_of
-from specs.quantization_ruling import Formula, formula
 
 OPEN = "anything"
 
@@ -81,7 +81,7 @@ def _words(fmt: Format, codes: Sequence[AllowedCode]) -> list[str]:
 
 
 def _answer(case: Case, rules: Formula, x: int, scale: int, zero: int | None) -> Ask[Any]:
-    match (yield from ask(Quantize(case, tensors_of_element(case, x, scale, zero)))):
+    match (yield from ask(AboutTensors(case, tensors_of_element(case, x, scale, zero)))):
         case Answered(results):
             return rules.target.hexadecimal(int(datum_of(np.ravel(results["y"])[0])))
         case missing:

@@ -13,13 +13,13 @@ from conformance.families.family import Result, Rule, Shape
 from conformance.families.quantization import exact as exact_quantization
 from conformance.families.quantization.exact import AllowedCode, AllowedResult
 from conformance.families.quantization.kernels import NAN_CODES, NO_CODE, ExpectedCodes, expect
+from conformance.families.quantization.ruling import Formula
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_with_value
 from reports.grading.allowed_answers import is_nan
 from specs.formats import Format
-from specs.model.quantization_entry import Step
+from specs.model.step_entry import Step
 from specs.outcomes import Nan
-from specs.quantization_ruling import Formula
 
 EXACT_SAMPLE = 8
 """Elements of a request that the definition judges if the reference gave the answers."""

@@ -21,14 +21,14 @@ import numpy as np
 
 from conformance.families.quantization.grading import Elements
 from conformance.families.quantization.kernels import codes_of, nearest, values_of
+from conformance.families.quantization.ruling import Formula, formula
 from conformance.judging.probe import Probe
 from oracles.protocol import Bits
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS, Format
 from specs.loader import document_named
+from specs.model.step_entry import AXIS, BLOCK_SIZE, FORM
 from specs.pair_conditions import value_of
-from specs.quantization_cases import AXIS, BLOCK_SIZE, FORM
-from specs.quantization_ruling import Formula, formula
 
 SCALES: tuple[Fraction, ...] = (
     Fraction(1, 3), Fraction(1, 10), Fraction(1, 4), Fraction(1, 255), Fraction(77, 100),

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families.named_tensors import AboutTensors
 from conformance.families.quantization.dynamic import judge_dynamic
 from conformance.families.quantization.grading import (
     EXACT_SAMPLE,
@@ -35,23 +36,22 @@ from conformance.families.quantization.inputs import (
     telling_requests,
     tensors_of_element,
 )
+from conformance.families.quantization.ruling import formula
 from conformance.families.quantization.wrongs import IN_OTHER_TENSORS, followed_ways
 from conformance.judging.asking import Ask, ask
 from conformance.judging.scripts import script_of
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import problem_of, without_answer
 from oracles.backend.replies import Answered, Declined, NoAnswer
-from oracles.backend.requests import Quantize
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_with_value
 from reports.grading.divergences import index_of_simplest
 from reports.judgement import Judgement
-from reports.problems import Note, Problem, Unoffered, WrongQuantized, WrongShape
+from reports.problems import Note, Problem, Unoffered, WrongShape, WrongTensor
 from specs.cases import Case
 from specs.loader import document_named
+from specs.model.step_entry import PRECISION
 from specs.operations import operation_of
-from specs.quantization_cases import PRECISION
-from specs.quantization_ruling import formula
 
 RESULT = "y"
 MOST_TRIED = 1 << 11
@@ -80,7 +80,7 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
     given = telling_requests(case, has_whole=not subject.expectations.independent)
     if not subject.few_shapes:
         given += further_requests(case, given)
-    replies = yield [Quantize(case, each.tensors) for each in given]
+    replies = yield [AboutTensors(case, each.tensors) for each in given]
     answered: list[_Answers] = []
     declined: list[str] = []
     lost: list[WrongShape] = []
@@ -148,7 +148,7 @@ def _graded(subject: Subject, case: Case, given: Given, answer: Bits) -> _Answer
     return _Answers(given, places, elements, answers, grade(rules.target, expected, answers))
 
 
-def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongQuantized]:
+def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongTensor]:
     """Yield a problem for each level, the required one first, with its simplest wrong element."""
     rules = formula(case)
     followed: tuple[str, ...] | None = None
@@ -165,7 +165,7 @@ def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongQuantiz
         [element] = each.elements.at(np.array([at]))
         found = allowed(rules, *element)
         rule, clause = rule_of(rules, found)
-        yield WrongQuantized(
+        yield WrongTensor(
             rule,
             clause,
             level,
@@ -236,7 +236,7 @@ def _script(subject: Subject, case: Case, answered: Sequence[_Answers]) -> Ask[s
     at = index_of_simplest(rules.source, each.elements.x, _mask(each, level))
     [element] = each.elements.at(np.array([at]))
     one = tensors_of_element(case, *element)
-    match (yield from ask(Quantize(case, one))):
+    match (yield from ask(AboutTensors(case, one))):
         case Answered(results) if results[RESULT].reshape(-1)[0] == each.answers[at]:
-            return (yield from script_of(subject, Quantize(case, one)))
-    return (yield from script_of(subject, Quantize(case, each.given.tensors)))
+            return (yield from script_of(subject, AboutTensors(case, one)))
+    return (yield from script_of(subject, AboutTensors(case, each.given.tensors)))

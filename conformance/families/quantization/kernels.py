@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.families.quantization.ruling import Formula, StepOutcome, formula
 from oracles.protocol import Bits
 from specs.cases import Case
 from specs.formats import Format
-from specs.model.quantization_entry import Situation, Step, StepWord
+from specs.model.step_entry import AXIS, BLOCK, FORM, Situation, Step, StepWord
 from specs.outcomes import Exactly, Nan
 from specs.pair_conditions import value_of
-from specs.quantization_cases import AXIS, BLOCK, FORM
-from specs.quantization_ruling import Formula, StepOutcome, formula
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

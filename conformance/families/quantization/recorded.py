@@ -23,15 +23,13 @@ from conformance.families.quantization.inputs import (
     tensors_of_element,
 )
 from conformance.families.quantization.kernels import ExpectedCodes, codes_of, quantize, spread
+from conformance.families.quantization.ruling import Formula, dtypes, formula
 from oracles.protocol import Bits
-from specs.bitcast_shapes import format_shape
-from specs.cases import Case
+from specs.cases import Case, format_shape
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
-from specs.operations import operation_of
-from specs.quantization_cases import AXIS, BLOCK, FORM
-from specs.quantization_ruling import Formula, formula
-from specs.quantized_tensors import SCALE, ZERO, X, Y, operands_of, results_of
+from specs.model.step_entry import AXIS, BLOCK, FORM
+from specs.operations import SCALE, ZERO, X, Y, operation_of
 
 
 def results(case: Case, tensors: Tensors, answer: Tensors | None) -> Iterator[Result]:
@@ -52,9 +50,8 @@ def _codes(
     elements: Elements,
     answer: Tensors | None,
 ) -> Result:
-    formats = {
-        name: format_named(dtype) for name, dtype in (operands_of(case) | results_of(case)).items()
-    }
+    taken, returned = dtypes(case)
+    formats = {name: format_named(dtype) for name, dtype in (taken | returned).items()}
 
     def element(at: int) -> tuple[int, int, int | None]:
         [found] = elements.at(np.array([at]))
@@ -156,15 +153,15 @@ def sample(case: Case) -> dict[str, Bits]:
 
     They give no 0, which may get either sign where the result is a float.
     """
-    dtypes = {name: format_named(dtype) for name, dtype in operands_of(case).items()}
-    codes = dtypes.get(ZERO, format_named(case.target))
-    zero = 1 if ZERO in dtypes and codes.is_integral and codes.bits in WITH_ZERO_POINT else 0
+    formats = {name: format_named(dtype) for name, dtype in dtypes(case).taken.items()}
+    codes = formats.get(ZERO, format_named(case.target))
+    zero = 1 if ZERO in formats and codes.is_integral and codes.bits in WITH_ZERO_POINT else 0
     most = min(LARGEST, _largest_whole(codes) - zero)
     values = np.arange(zero + 1, most + 1, dtype=np.float64)
-    x = {X: codes_of(dtypes[X], values, values < 0).astype(dtypes[X].storage)}
-    if SCALE not in dtypes:
+    x = {X: codes_of(formats[X], values, values < 0).astype(formats[X].storage)}
+    if SCALE not in formats:
         return x
-    return tensors_of_element(case, 0, dtypes[SCALE].one_code, zero) | x
+    return tensors_of_element(case, 0, formats[SCALE].one_code, zero) | x
 
 
 def _largest_whole(codes: Format) -> int:

@@ -25,11 +25,11 @@ from conformance.families.quantization.kernels import (
     rounded_by,
     values_of,
 )
+from conformance.families.quantization.ruling import Formula
 from oracles.protocol import Bits
 from specs.formats import Format, format_named
-from specs.model.quantization_entry import Situation
+from specs.model.step_entry import Situation
 from specs.pair_conditions import value_of
-from specs.quantization_ruling import Formula
 
 QuotientRounding = Literal["even", "away", "up", "toward-zero", "down"]
 ZeroPoint = Literal["added", "before-rounding", "after-limits", "left-out", "other-sign", "scaled"]

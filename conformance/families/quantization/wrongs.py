@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.families.quantization.kernels import NAN_CODES, values_of
+from conformance.families.quantization.ruling import Formula
 from conformance.families.quantization.simulation import UNSETTLED, Way, code_of_cast, simulate
 from oracles.protocol import Bits
 from reports.grading.allowed_answers import is_nan
+from reports.problems import Problem, WrongTensor
+from specs.cases import Case
 from specs.formats import Format
-from specs.model.quantization_entry import Step
-from specs.quantization_ruling import Formula
+from specs.model.step_entry import Step
 
 FEW = 128
 """The size of each half of the sample on which a way is tried first."""
@@ -381,12 +383,21 @@ SAYS: Mapping[str, str] = {
 }
 IN_OTHER_TENSORS = "changes-with-layout"
 """Stands for what is wrong in long tensors, or in those that lie otherwise, and in no short row."""
+OTHERWISE = "quantizes-otherwise"
+"""Stands for what nothing explains, here and in blocks."""
 JOINT = "+"
 """Joins the names of two wrongs that explain answers together."""
 
 
+def followed(case: Case, problem: Problem) -> Sequence[str]:
+    """The wrongs that explain a wrong result."""
+    return (problem.followed or (OTHERWISE,)) if isinstance(problem, WrongTensor) else ()
+
+
 def says(name: str) -> str:
     """The sentence of a finding."""
+    if name == OTHERWISE:
+        return "quantizes to other values"
     return ", and ".join(SAYS[each] for each in name.split(JOINT))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from conformance.families.blocks import kernels as block_kernels
 from conformance.families.blocks.kernels import QUESTIONS, Blocks
-from specs.block_ruling import BlockRuling, block_ruling
+from conformance.families.blocks.ruling import BlockRuling, block_ruling
 from specs.cases import Case
 from specs.selection import select
 from tests.lab.proof import page_model as model

@@ -19,11 +19,11 @@ import pytest
 
 from conformance.families.quantization.exact import AllowedResult, dynamic_scale, dynamic_zero_point
 from conformance.families.quantization.kernels import NO_CODE, expect
+from conformance.families.quantization.ruling import Formula, formula
 from oracles.reference import exact_rulings
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.outcomes import Nan
-from specs.quantization_ruling import Formula, formula
 from specs.ruling import ruling
 from specs.selection import select
 from tests.lab.proof import page_model as model

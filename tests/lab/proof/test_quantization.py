@@ -12,6 +12,7 @@ pytest.importorskip("bitwuzla", reason="the proof needs a solver")
 
 from conformance.families.blocks import exact as exact_blocks
 from conformance.families.blocks import kernels as block_kernels
+from conformance.families.blocks.ruling import block_ruling
 from conformance.families.quantization import kernels as quantization_kernels
 from lab.proof import quantization_pairs, smt_arrays, smt_quantization
 from lab.proof.obligations import Obligation
@@ -31,7 +32,6 @@ from lab.proof.smt_quantization import (
     prove_rounded_once,
 )
 from lab.proof.smt_rounding import is_rounding
-from specs.block_ruling import block_ruling
 from specs.selection import case_named
 from tests.lab.proof.planted import planted_module, planted_text
 

@@ -1,30 +1,98 @@
-"""Resolves a case of quantization to its formula: the outcome of each situation at each step.
+"""Lists the cases of a document of quantization, and resolves each to its formula.
 
-Every formula is proved when it is made: at each step exactly one rule takes each situation that can
-arise there.
+A case is a pair of dtypes with modes: the dtype of the scales, how they lie along the tensor, and,
+if the document has them, the attributes `saturate` and `precision`. Values are not part of it. A
+formula has the outcome of each situation at each step. Every formula is proved when it is made: at
+each step exactly one rule takes each situation that can arise there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import product
 
 from specs.branches import Meaning
+from specs.case_rules import CaseRule
 from specs.cases import Case
 from specs.editions import Edition, edition
-from specs.formats import Format, format_named
+from specs.formats import Format, format_named, formats
 from specs.loader import Document, document_named
-from specs.model.document import Operation, RuleEntry
-from specs.model.quantization_entry import OPEN, SITUATIONS, STEPS, Situation, Step, StepWord
+from specs.model.document import DocumentEntry, Operation, RuleEntry
+from specs.model.step_entry import (
+    BLOCK,
+    BLOCK_SIZE,
+    FORM,
+    OPEN,
+    PRECISION,
+    SATURATE,
+    SCALE,
+    SITUATIONS,
+    STEPS,
+    CombinationEntry,
+    Situation,
+    Step,
+    StepWord,
+)
 from specs.model.vocabulary import Atom, Level, Sign
+from specs.operations import ZERO, TensorDtypes, X, Y
 from specs.outcomes import Exactly, Nan
-from specs.quantization_cases import PRECISION, SATURATE, SCALE
 from specs.ruling import ruling
+
+Pair = tuple[str, str]
+Modes = tuple[tuple[str, str], ...]
 
 FORMULAS_KEPT = 4096
 CAST = "onnx-cast"
 """The document whose tables say what the word `cast` means, in the version of the same number."""
+
+
+def cases(version: Edition) -> Iterator[Case]:
+    """The cases of a version, each once: its pairs with the modes of its combinations."""
+    entry, document = version.document.entry, version.document.name
+    assert entry.quantization is not None
+    order = list(entry.versions)
+    found: dict[tuple[Pair, Modes], None] = {}
+    for each in entry.quantization.cases:
+        first = order.index(each.since) if each.since is not None else 0
+        last = order.index(each.until) if each.until is not None else len(order)
+        if not first <= order.index(version.version) <= last:
+            continue
+        sources, targets = (_dtypes(entry, words) for words in (each.from_, each.to))
+        for source in sources:
+            for target in targets:
+                if (source, target) in version.listed:
+                    floats = source if entry.operation == "quantize" else target
+                    for modes in _modes(each, floats):
+                        found[(source, target), modes] = None
+    place = {name: index for index, name in enumerate(formats())}
+    for pair, modes in sorted(found, key=lambda each: (place[each[0][0]], place[each[0][1]])):
+        yield Case(document, version.version, *pair, modes)
+
+
+def _dtypes(entry: DocumentEntry, words: Sequence[str] | None) -> list[str]:
+    """The dtypes that some words name; all of them if there are no words."""
+    if words is None:
+        return list(formats())
+    return [dtype for word in words for dtype in entry.groups.get(word, [word])]
+
+
+def _modes(combination: CombinationEntry, floats: str) -> Iterator[Modes]:
+    scales = [floats if word == "same" else word for word in combination.scale]
+    axes = (scales, combination.form, combination.saturate, combination.precision)
+    for scale, form, saturate, precision in product(*(axis or [""] for axis in axes)):
+        if precision and precision == scale:
+            continue  # The attribute would change nothing.
+        block = str(BLOCK_SIZE) if form == "block" else ""
+        modes = (
+            (SCALE, scale),
+            (FORM, form),
+            (BLOCK, block),
+            (SATURATE, saturate),
+            (PRECISION, "" if precision == "scale" else precision),
+        )
+        yield tuple((name, value) for name, value in modes if value)
 
 
 @dataclass(frozen=True)
@@ -213,3 +281,26 @@ def _casts(case: Case) -> Iterator[tuple[tuple[Situation, bool], CastOutcome]]:
             assert isinstance(outcome, Exactly | Nan), f"{case.id}: {outcome}"
             assert isinstance(strictest, Exactly | Nan), f"{case.id}: {strictest}"
             yield (situation, bool(is_negative)), CastOutcome(outcome, strictest)
+
+
+def rules(document: Document, case: Case) -> Iterator[CaseRule]:
+    """Yield the rules of a case's formula, each with the situations of a step that it is about."""
+    for step, outcomes in rule_quantization(document, case).steps:
+        situations: dict[tuple[str, str, str, bool], list[str]] = {}
+        for situation, each in outcomes:
+            key = each.rule, each.level, each.clause, each.is_open
+            situations.setdefault(key, []).append(situation)
+        for (rule, level, clause, is_open), names in situations.items():
+            yield CaseRule(rule, level, clause, f"{step}: {', '.join(names)}", is_open)
+
+
+def dtypes(case: Case) -> TensorDtypes:
+    """The tensors of a case; a zero point, which is a code, may be left out."""
+    found = _formats_only(document_named(case.document), case)
+    scale = {SCALE: found.scale.name}
+    match found.operation:
+        case "quantize":
+            return TensorDtypes({X: case.source} | scale | {ZERO: case.target}, {Y: case.target})
+        case "dequantize":
+            return TensorDtypes({X: case.source} | scale | {ZERO: case.source}, {Y: case.target})
+    return TensorDtypes({X: case.source}, {Y: case.target} | scale | {ZERO: case.target})

@@ -13,16 +13,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from specs.case_rules import CaseRule
 from specs.cases import Case
 from specs.editions import edition
 from specs.formats import Format, format_named
 from specs.loader import Document, document_named
 from specs.model.block_entry import OPEN, BlockQuestion, BlockWord, questions
 from specs.model.vocabulary import Level
+from specs.operations import SCALE, TensorDtypes, X, Y
 
 RULINGS_KEPT = 1 << 12
 RULE, BLOCK, GLOBAL, GIVEN = "rule", "block", "global", "given"
 """The modes of cases of blocks, and the value of `global` by which there is a global scale."""
+GLOBAL_DTYPE = "float32"
+"""The dtype of global scales, in every document that has them."""
 
 
 @dataclass(frozen=True)
@@ -116,3 +120,19 @@ def _answers(document: Document, case: Case) -> Iterator[tuple[BlockQuestion, Bl
         for question, cell in rule.blocks.items():
             level = cell.level or ("unspecified" if cell.is_ == OPEN else rule.level)
             yield question, BlockAnswer(name, cell.clause or rule.clause, level, cell.is_)
+
+
+def rules(document: Document, case: Case) -> Iterator[CaseRule]:
+    """Yield the rule that answers each question of a case."""
+    for question, answer in rule_blocks(document, case).answers.items():
+        yield CaseRule(answer.rule, answer.level, answer.clause, question, answer.is_open)
+
+
+def dtypes(case: Case) -> TensorDtypes:
+    """The tensors of a case: decoding takes the scales, and quantizing returns them."""
+    ruling = block_ruling(case)
+    scale = {SCALE: ruling.scale.name}
+    given = {GLOBAL: GLOBAL_DTYPE} if ruling.has_global else {}
+    if ruling.is_decoding:
+        return TensorDtypes({X: case.source} | scale | given, {Y: case.target})
+    return TensorDtypes({X: case.source} | given, scale | {Y: case.target})

@@ -20,13 +20,13 @@ from pydantic import (
     StrictBool,
 )
 
+from oracles.bit_packing import codes_of, elements
 from oracles.protocol import Bits
 from oracles.reference import exact
-from oracles.reference.bitcast_bits import codes_of, elements
 from oracles.reference.exact import Number
 from oracles.reference.exact_text import FAR, MOST_DIGITS, read_literal
 from reports.counterexample.drawing import datum_with_value, value_text
-from specs.bitcast_shapes import Shape, format_shape
+from specs.cases import Shape, format_shape
 from specs.errors import CastigateError
 from specs.formats import Format
 from specs.model.strict_model import StrictModel
@@ -48,6 +48,13 @@ ADVICE = {
     "boolean": "write true, false, 1, 0, 0x1 or 0x0",
     "complex": "write 0x and {} hex digits",
 }
+
+
+INPUTS = (
+    '"0x3f", 1.5, {"text": "…"}; for a bitcast {"shape": [2], "bits": ["0x3f", 1.5]};'
+    ' for a quantization {"x": [1.5], "scale": 0.5}'
+)
+"""Inputs of lines, as an error shows them."""
 
 
 class JsonNumber:
@@ -107,7 +114,7 @@ TensorSpelling = Annotated[
 
 
 class NamedTensors(StrictModel):
-    """The tensors of a quantization: what it takes, or what it returns."""
+    """The tensors that an operation takes or returns by name."""
 
     x: TensorSpelling = ""
     scale: TensorSpelling = ""
@@ -326,7 +333,7 @@ def tensor(
 ) -> Bits:
     """The tensor that a spelling stands for; a flat list takes the shape that is expected.
 
-    A bitcast may leave any byte in a bool: with ``any_byte`` its pattern has one digit or two.
+    With ``any_byte`` a bool may hold any byte, and its pattern has one digit or two.
     """
     found, spelled = _elements(given, what)
     if shape is not None and len(found) == 1 and isinstance(given, NestedDatum):

@@ -7,10 +7,11 @@ a rule gives one or more words that say how the step treats it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from specs.formats import formats
 from specs.model.pointed_entry import PointedEntry
 from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import Level
@@ -32,6 +33,19 @@ StepWord = Literal[
 """How a step treats a value; docs/quantization.md defines each word."""
 Form = Literal["tensor", "axis", "block"]
 """Whether there is one scale, one along an axis, or one for each block of an axis."""
+SCALE, FORM, BLOCK, SATURATE, PRECISION = "scale", "form", "block", "saturate", "precision"
+"""The modes of a case, in the order of its id."""
+MODES: Mapping[str, tuple[str, ...]] = {
+    SCALE: tuple(formats()),
+    FORM: get_args(Form),
+    SATURATE: ("1", "0"),
+    PRECISION: tuple(formats()),
+}
+"""The modes that rules can ask about, with their values."""
+BLOCK_SIZE = 16
+"""Elements that share a scale where the form is `block`."""
+AXIS = 1
+"""The axis along which scales lie: the default of every document here."""
 OPEN: StepWord = "unspecified"
 SCALES: tuple[Situation, ...] = ("positive", "negative", "zero", "infinite", "nan")
 SPECIALS: tuple[Situation, ...] = ("finite", "infinite", "nan")
