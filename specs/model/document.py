@@ -416,12 +416,14 @@ class BitcastEntry(PointedEntry):
 class Section(NamedTuple):
     """A section that the documents of some operations have, and no others.
 
-    ``conditions`` are those that their rules can have besides, with the words of each.
+    ``conditions`` are those that their rules can have besides, with the words of each. ``mismatch``
+    is the error of a document that has only the operation or only the section.
     """
 
     name: str
     operations: tuple[str, ...]
     conditions: Mapping[str, tuple[str, ...]]
+    mismatch: str
 
 
 SHAPED = ("bitcast",)
@@ -437,9 +439,22 @@ SECTIONS = (
             f"last{BY_BITS}": LAST_DIMENSIONS,
             "elements": ELEMENTS[:2],
         },
+        "`operation: bitcast` and a section `bitcast` require each other; add the one that is"
+        " missing",
     ),
-    Section("quantization", tuple(STEPS), {key: (*MODES[key], ABSENT) for key in MODES}),
-    Section("blocks", BLOCK_OPERATIONS, {}),
+    Section(
+        "quantization",
+        tuple(STEPS),
+        {key: (*MODES[key], ABSENT) for key in MODES},
+        f"operations {', '.join(STEPS)} and a section `quantization` require each other; add the"
+        " one that is missing",
+    ),
+    Section(
+        "blocks",
+        BLOCK_OPERATIONS,
+        {},
+        "`operation: {}` and a section `blocks` do not go together; a document of blocks has both",
+    ),
 )
 
 

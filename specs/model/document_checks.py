@@ -118,13 +118,9 @@ def _tensor_errors(entry: DocumentEntry, location: Location, when: TensorConditi
 
 def _operation_errors(entry: DocumentEntry) -> Errors:
     """Sections and outcomes that do not belong to the document's operation, or are missing."""
-    for name, operations, _ in SECTIONS:
-        if (entry.operation in operations) != (getattr(entry, name) is not None):
-            named = f"operations {', '.join(operations)}"
-            if len(operations) == 1:
-                named = f"`operation: {operations[0]}`"
-            message = f"{named} and a section `{name}` require each other"
-            yield ("operation",), f"{message}; add the one that is missing"
+    for section in SECTIONS:
+        if (entry.operation in section.operations) != (getattr(entry, section.name) is not None):
+            yield ("operation",), section.mismatch.format(entry.operation)
     is_shaped = entry.operation in SHAPED
     if is_shaped and entry.tensors:
         message = f"a {entry.operation} document has no rules under `tensors`; delete them"
