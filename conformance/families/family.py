@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,13 @@ from conformance.judging.asking import Ask
 from conformance.judging.subject import Subject
 from oracles.backend.requests import MethodRequest
 from oracles.protocol import Bits
-from oracles.registry import Backend
 from specs.cases import Case
 from specs.formats import Format
 
-Shape = tuple[int, ...]
+if TYPE_CHECKING:
+    from oracles.registry import Backend
 
+Shape = tuple[int, ...]
 
 QUESTION_HELP = (
     "What is asked: two dtypes (float32 e4m3fn), or more for a chain of casts (float32"
@@ -148,11 +149,11 @@ class CaseLines(Protocol):
 
 
 LinesOf = Callable[[Case], CaseLines]
-Drive = Callable[[Ask[Any], Backend], Any]
+Drive = Callable[[Ask[Any], "Backend"], Any]
 """Has a backend answer what is asked."""
 Asks = Callable[
     [Sequence[str], str | None, str | None],
-    Callable[[Drive, Sequence[Backend], bool], Iterator[str]],
+    Callable[[Drive, Sequence["Backend"], bool], Iterator[str]],
 ]
 """Reads a question about several cases, with a scale and a zero point if these are given.
 
