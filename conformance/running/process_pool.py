@@ -148,7 +148,7 @@ class ProcessPool:
 
     @property
     def has_chains(self) -> bool:
-        """Whether the backend makes chains of casts."""
+        """Whether the backend casts in company: one cast after another, in one program."""
         return self._known is not None and self._known.has_chains
 
     @property

@@ -69,7 +69,7 @@ class TaskPool(Protocol):
 
     @property
     def has_chains(self) -> bool:
-        """Whether the backend makes chains of casts."""
+        """Whether the backend casts in company: one cast after another, in one program."""
 
     @property
     def environments(self) -> tuple[Environment, ...]:

@@ -90,7 +90,7 @@ def _with_problems(cell: Cell, problems: Problems | None) -> Cell:
     own = tuple(problems.get((cell.backend, cell.name), ()))
     if not own:
         return cell
-    # A chain's script is stored in its problem: the table of checks has no column for it.
+    # The script of a check is stored in its problem: the table of checks has no column for it.
     scripts = [each.script for each in own if isinstance(each, WrongEnd)]
     return replace(cell, problems=own, reproduction=scripts[0] if scripts else cell.reproduction)
 

@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import chain, pairwise
+from itertools import pairwise
 from multiprocessing import get_context
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -214,7 +214,7 @@ def _explained_meanwhile(run: str, cells: Cells) -> Iterator[Callable[[], Behavi
 
         def explanations() -> Behaviors:
             try:
-                found = dict(chain.from_iterable(each.result().items() for each in explained))
+                found = {key: lines for each in explained for key, lines in each.result().items()}
             except BrokenProcessPool:
                 return explain_here()
             return {key: found[key] for key in cells if key in found}

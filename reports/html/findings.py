@@ -89,7 +89,7 @@ def _backend(report: Report, name: str, version: str) -> BackendFindings:
 
 @dataclass(frozen=True)
 class PairRow:
-    """A dtype pair and mode, or a chain, in a finding's table, and its share in each version."""
+    """A dtype pair and mode, or several, in a finding's table, and its share in each version."""
 
     source: str
     target: str

@@ -28,7 +28,6 @@ BlockQuestion = Literal[
     "product", "product-inexact", "product-above-largest",
     "nan-scale", "nan-code", "infinity-code",
 ]  # fmt: skip
-BLOCK_OPERATIONS = ("block-quantize", "block-dequantize")
 OPEN: BlockWord = "unspecified"
 SCALES = ("float8e8m0", "float8e4m3fn")
 """The dtypes of scales."""

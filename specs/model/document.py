@@ -18,7 +18,7 @@ from pydantic import (
 from specs.behaviors import reductions
 from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
 from specs.formats import every_format, formats
-from specs.model.block_entry import BLOCK_OPERATIONS, BlockAnswers, BlocksEntry
+from specs.model.block_entry import BlockAnswers, BlocksEntry
 from specs.model.page_lines import LineRange, Lines
 from specs.model.pointed_entry import PointedEntry
 from specs.model.step_entry import (
@@ -428,6 +428,7 @@ class Section(NamedTuple):
 
 SHAPED = ("bitcast",)
 """The operations of which only the shape of a result is judged, and whether bits are kept."""
+BLOCK_OPERATIONS = ("block-quantize", "block-dequantize")
 SECTIONS = (
     Section(
         "bitcast",

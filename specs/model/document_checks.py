@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 
 from specs.calls import FORM, MEMBER
 from specs.formats import Format, every_format, format_named
-from specs.model.block_entry import BLOCK_OPERATIONS
 from specs.model.document import (
     ABSENT,
+    BLOCK_OPERATIONS,
     CLASS_WORDS,
     ELEMENTS,
     FOLLOWED,

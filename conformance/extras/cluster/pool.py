@@ -75,7 +75,7 @@ class DaskPool:
 
     @property
     def has_chains(self) -> bool:
-        """Whether the backend makes chains of casts."""
+        """Whether the backend casts in company: one cast after another, in one program."""
         return any(each.has_chains for each in self._admitted.values())
 
     @property

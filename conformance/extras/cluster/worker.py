@@ -53,7 +53,7 @@ class Installed:
     claimed: tuple[Claim, ...] = ()
     """The documents that the backend claims."""
     has_chains: bool = False
-    """Whether the backend makes chains of casts."""
+    """Whether the backend casts in company: one cast after another, in one program."""
 
     def facts(self) -> dict[str, str]:
         """Return what all workers must have in common, by names that users know."""
