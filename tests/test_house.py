@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import get_args
@@ -138,12 +139,41 @@ def test_a_report_imports_no_extra_that_has_nothing_to_show(tmp_path: Path) -> N
 
 def test_every_function_of_a_family_exists() -> None:
     for family in FAMILIES:
-        for name in (family.judge, family.explain, family.lines, family.says, family.tensors):
-            if name:
+        for name in (getattr(family, each.name) for each in fields(family)):
+            if isinstance(name, str) and name:
                 resolve_name(name)
     operations = [each for family in FAMILIES for each in family.operations]
     assert {*get_args(Operation)} <= {*operations}
     assert len(operations) == len({*operations})
+
+
+# What documents, adapters and programs write, the format of runs, and what others call so.
+NAMES = {
+    "quantiz": {
+        *("specs/model/document.py", "specs/model/step_entry.py"),
+        *("oracles/protocol.py", "oracles/wire/schema.py", "reports/problems.py"),
+        "oracles/containers/gguf_party.py",  # functions of the gguf package
+    },
+    "bitcast": {
+        *("specs/model/document.py", "oracles/protocol.py", "oracles/wire/schema.py"),
+        *("oracles/containers/jax_party.py", "oracles/containers/small_parties.py"),
+        "oracles/reference/call_dispatch.py",  # a method of CINN's builder
+        # ONNX's runner has tests of two operators.
+        *(f"conformance/extras/onnx_tests/{name}.py" for name in ("command", "tests")),
+    },
+}
+
+
+@pytest.mark.parametrize("word", NAMES)
+def test_no_other_module_outside_a_family_names_its_operations(word: str) -> None:
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for floor in FLOORS
+        for path in files_of(floor)
+        if re.search(word, path.read_text(), re.IGNORECASE)
+    }
+    rooms = ("conformance/families/", "oracles/adapters/")
+    assert {path for path in found if not path.startswith(rooms)} == NAMES[word]
 
 
 WATCHES_IMPORTS = """\
