@@ -33,9 +33,9 @@ from reports.findings.rule_wrongs import (
 from reports.findings.text_wrongs import TEXT_WRONGS
 from reports.findings.wrong import (
     REFERENCE,
-    Asked,
+    CaseFormats,
     Codes,
-    Given,
+    GivenAnswers,
     Patterns,
     Rows,
     Tells,
@@ -90,11 +90,11 @@ def form(name: str, *, has_sign: bool = False) -> Wrong:
 
 
 def _by_behavior(
-    name: str, says: str, behavior_of: Callable[[Asked], str], *, has_sign: bool = False
+    name: str, says: str, behavior_of: Callable[[CaseFormats], str], *, has_sign: bool = False
 ) -> Wrong:
     """Make the row of a backend that answers a pair by a behavior."""
 
-    def answers(given: Given) -> Codes:
+    def answers(given: GivenAnswers) -> Codes:
         source, target, inputs = given.source, given.target, given.inputs
         behavior = behaviors()[behavior_of(given)]
         if source.kind == "text":
@@ -107,7 +107,7 @@ def _by_behavior(
             codes = np.where(is_negative(source, inputs), negated(target, codes), codes)
         return Codes(codes, defined)
 
-    def matches(given: Given, level: str) -> Mask:
+    def matches(given: GivenAnswers, level: str) -> Mask:
         source, target = given.source, given.target
         codes, defined = answers(given)
         # Of a NaN that comes out as a NaN only the sign can be wrong.
@@ -148,7 +148,7 @@ def _forms(source: Format, target: Format, tells: Tells) -> tuple[Wrong, ...]:
     return tuple(each for each in map(form, names) if each.tells == tells)
 
 
-def _constants(asked: Asked) -> Iterator[Wrong]:
+def _constants(asked: CaseFormats) -> Iterator[Wrong]:
     """Yield the constants, before them those that may have the sign of the input."""
     constants = _forms(asked.source, asked.target, "constant")
     if asked.target.kind == "float" and asked.target.is_signed:
@@ -156,7 +156,7 @@ def _constants(asked: Asked) -> Iterator[Wrong]:
     yield from constants
 
 
-def _forms_of_input(asked: Asked) -> Iterable[Wrong]:
+def _forms_of_input(asked: CaseFormats) -> Iterable[Wrong]:
     """Yield the behaviors whose answers depend on the input."""
     return _forms(asked.source, asked.target, "form")
 
@@ -179,7 +179,7 @@ _as_c = replace(
     matches=lambda given, level: given.nans & is_nan(given.target, given.answers),
     changes_nans=True,
 )
-def _nan_sign(given: Given) -> Codes:
+def _nan_sign(given: GivenAnswers) -> Codes:
     codes, answered = right(given.case, given.inputs)
     return Codes(negated(given.target, codes), answered & given.nans)
 
@@ -190,7 +190,7 @@ def _nan_sign(given: Given) -> Codes:
     lambda asked: asked.source == asked.target,
     tells="what",
 )
-def _unchanged(given: Given) -> Codes:
+def _unchanged(given: GivenAnswers) -> Codes:
     return Codes(given.inputs, everywhere(given))
 
 
@@ -200,7 +200,7 @@ def _unchanged(given: Given) -> Codes:
     lambda asked: asked.target.bits > BYTE,
     matches=lambda given, level: allowed(given.case, given.inputs, given.answers.byteswap(), level),
 )
-def bytes_of_answers_reversed(given: Given) -> Codes:
+def bytes_of_answers_reversed(given: GivenAnswers) -> Codes:
     """Give the right answers, but with their bytes in reverse order."""
     codes, answered = right(without_example(given.case), given.inputs)
     return Codes(codes.byteswap(), answered)
@@ -219,13 +219,13 @@ def other_rounding(word: Rounding) -> Wrong:
 
     @computing(f"rounds-{word}", ROUNDING_WORDS[word], _rounds)
     @if_answered
-    def row(given: Given) -> Codes:
+    def row(given: GivenAnswers) -> Codes:
         return Codes(rounded(given.case, word, given.inputs), ~given.nans)
 
     return row
 
 
-def _rounds(asked: Asked) -> bool:
+def _rounds(asked: CaseFormats) -> bool:
     are_integral = asked.source.is_integral and asked.target.is_integral
     return asked.is_numeric and asked.target.kind != "boolean" and not are_integral
 
@@ -242,7 +242,7 @@ def low_bits_ignored(count: int) -> Wrong:
     )
 
 
-def _low_bits_ignored(asked: Asked) -> Iterator[Wrong]:
+def _low_bits_ignored(asked: CaseFormats) -> Iterator[Wrong]:
     if asked.is_numeric:
         yield from map(low_bits_ignored, range(1, asked.source.entry.mantissa or asked.source.bits))
 
@@ -261,12 +261,12 @@ def few_sticky_bits(kept: int) -> Wrong:
     )
 
 
-def _few_sticky_bits(asked: Asked) -> Iterator[Wrong]:
+def _few_sticky_bits(asked: CaseFormats) -> Iterator[Wrong]:
     if asked.is_between_floats:
         yield from map(few_sticky_bits, range(1, _lost_digits(asked) - 1))
 
 
-def _lost_digits(asked: Asked) -> int:
+def _lost_digits(asked: CaseFormats) -> int:
     """How many digits of a float's fraction the target lacks; 0 without subnormals to lose."""
     source, target = asked.source.entry, asked.target.entry
     return source.mantissa - target.mantissa if target.mantissa else 0
@@ -275,14 +275,14 @@ def _lost_digits(asked: Asked) -> int:
 def exponent_bits(how: str, says: str) -> Wrong:
     """Rounds to a power of two by the bits of a float32, as the mode says or always in one way."""
 
-    def exponents(given: Given) -> Patterns | None:
+    def exponents(given: GivenAnswers) -> Patterns | None:
         patterns, mode = converted(given.case, "float32", given.inputs), given.case.mode
         if patterns is None:
             return None
         word, saturates = how or mode.get("round_mode", ""), mode.get("saturate") == "1"
         return bit_arithmetic.rounded_exponents(patterns, word, saturates)
 
-    def answers(given: Given) -> Codes | None:
+    def answers(given: GivenAnswers) -> Codes | None:
         found, source = exponents(given), given.source
         if found is None:
             return None
@@ -292,7 +292,7 @@ def exponent_bits(how: str, says: str) -> Wrong:
             defined = defined & (given.inputs != source.infinity_code)
         return Codes(found.astype(given.target.storage), defined)
 
-    def matches(given: Given, level: str) -> Mask | None:
+    def matches(given: GivenAnswers, level: str) -> Mask | None:
         found = exponents(given)
         return None if found is None else found == given.answers
 
@@ -321,19 +321,19 @@ def _is_small(dtype: Format) -> bool:
     return dtype.kind == "float" and (dtype.bits <= 8 or dtype.name == "bfloat16")
 
 
-def _moves_bits(asked: Asked) -> bool:
+def _moves_bits(asked: CaseFormats) -> bool:
     is_to_small = _is_small(asked.target) and asked.target.entry.mantissa > 0
     return _is_small(asked.source) or is_to_small
 
 
-def _moved_to_float32(given: Given) -> Patterns | None:
+def _moved_to_float32(given: GivenAnswers) -> Patterns | None:
     """The inputs as float32, small floats by moving their bits; None if that is not defined."""
     if _is_small(given.source):
         return moved_bits(given.source, SINGLE, given.inputs)
     return _as_float32(given)
 
 
-def _as_float32(given: Given) -> Patterns | None:
+def _as_float32(given: GivenAnswers) -> Patterns | None:
     """The inputs as float32, NaNs with their signs; None if the document does not define that."""
     source, patterns = given.source, converted(given.case, "float32", given.inputs)
     if patterns is not None and source.name != "float32" and source.entry.nan == "ieee":
@@ -352,7 +352,7 @@ FROM_FLOAT32 = following(
 """How ``_bits_moved`` converts to dtypes that are not small."""
 
 
-def _matches_moved_bits(given: Given, level: str) -> Mask | None:
+def _matches_moved_bits(given: GivenAnswers, level: str) -> Mask | None:
     if not _is_small(given.target):
         return FROM_FLOAT32.explains(given, level)
     found = _bits_moved.answers(given)
@@ -367,7 +367,7 @@ def _matches_moved_bits(given: Given, level: str) -> Mask | None:
     says_in_part="converts small floats by moving their bits, through float32, as if they were"
     " normal",
 )
-def _bits_moved(given: Given) -> Codes | None:
+def _bits_moved(given: GivenAnswers) -> Codes | None:
     """Small floats by moving their bits on the way to float32, or from there."""
     if not _is_small(given.target):
         return FROM_FLOAT32.answers(given)
@@ -377,7 +377,7 @@ def _bits_moved(given: Given) -> Codes | None:
     return Codes(moved_bits(SINGLE, given.target, patterns), everywhere(given))
 
 
-def _may_flush(asked: Asked) -> bool:
+def _may_flush(asked: CaseFormats) -> bool:
     if asked.source.kind == "text":
         return asked.target.kind == "float"
     return asked.source.kind == "float" and asked.source.entry.zero == "signed"
@@ -385,7 +385,7 @@ def _may_flush(asked: Asked) -> bool:
 
 @computing("flushes-subnormals", "flushes subnormal inputs and results to zero", _may_flush)
 @if_answered
-def _subnormals_flushed(given: Given) -> Codes:
+def _subnormals_flushed(given: GivenAnswers) -> Codes:
     source, target, inputs = given.source, given.target, given.inputs
     if source.kind == "text":
         return Codes(*bit_arithmetic.flushed(target, REFERENCE.cast(given.case, inputs)))
@@ -400,12 +400,12 @@ def _subnormals_flushed(given: Given) -> Codes:
     "clamps to the target's range in the source dtype, where the ends of that range are rounded",
     lambda asked: asked.source.kind == "float" and asked.target.kind == "integer",
 )
-def _clamped_in_source(given: Given) -> Codes:
+def _clamped_in_source(given: GivenAnswers) -> Codes:
     codes, affected = bit_arithmetic.clamped_in_source(given.source, given.target, given.inputs)
     return Codes(codes, affected & ~given.nans)
 
 
-def _may_clamp_first(asked: Asked) -> bool:
+def _may_clamp_first(asked: CaseFormats) -> bool:
     target = asked.target
     return target.kind == "float" and target.bits <= 8 and target.max_code + 1 < target.sign_bit
 
@@ -416,7 +416,7 @@ def _may_clamp_first(asked: Asked) -> bool:
     " pattern",
     _may_clamp_first,
 )
-def _clamped_first(given: Given) -> Codes | None:
+def _clamped_first(given: GivenAnswers) -> Codes | None:
     patterns = _as_float32(given)
     if patterns is None:
         return None
@@ -437,7 +437,7 @@ WRAPPED_FROM = -64
         and asked.target.lowest_exponent > WRAPPED_FROM
     ),
 )
-def _shift_wrapped(given: Given) -> Codes | None:
+def _shift_wrapped(given: GivenAnswers) -> Codes | None:
     patterns = _as_float32(given)
     if patterns is None:
         return None
@@ -456,7 +456,7 @@ def _shift_wrapped(given: Given) -> Codes | None:
     ),
 )
 @if_answered
-def _halved_first(given: Given) -> Codes:
+def _halved_first(given: GivenAnswers) -> Codes:
     storage = given.inputs.dtype.type
     halves, answered = right(without_example(given.case), given.inputs >> storage(1))
     is_large = given.inputs > storage(given.source.mask >> 1)
@@ -469,7 +469,7 @@ def _halved_first(given: Given) -> Codes:
     lambda asked: asked.is_between_floats and _lost_digits(asked) > 0,
 )
 @if_answered
-def _subnormals_rounded_twice(given: Given) -> Codes:
+def _subnormals_rounded_twice(given: GivenAnswers) -> Codes:
     source, target = given.source, given.target
     first, affected = bit_arithmetic.rounded_as_normal(source, target, given.inputs)
     codes, answered = right(without_example(given.case), first)
@@ -482,7 +482,7 @@ def _subnormals_rounded_twice(given: Given) -> Codes:
     lambda asked: asked.target.is_signed,
 )
 @if_answered
-def _wrong_sign(given: Given) -> Codes:
+def _wrong_sign(given: GivenAnswers) -> Codes:
     codes, answered = right(given.case, given.inputs)
     return Codes(negated(given.target, codes), answered & ~given.nans)
 
@@ -524,13 +524,13 @@ TRIED_LAST: tuple[Wrong | Rows, ...] = (
 
 def wrongs_of(case: Case) -> Iterator[Wrong]:
     """Yield the rows that apply to a case, without those that are tried last."""
-    asked = Asked(case)
+    asked = CaseFormats(case)
     yield from _applying(TEXT_WRONGS if asked.target.kind == "text" else WRONGS, asked)
 
 
 def wrongs_tried_last(case: Case) -> Iterator[Wrong]:
     """Yield the rows that apply to a case and are tried last."""
-    yield from _applying(TRIED_LAST, Asked(case))
+    yield from _applying(TRIED_LAST, CaseFormats(case))
 
 
 @lru_cache(KEPT)
@@ -539,7 +539,7 @@ def every_wrong(case: Case) -> frozenset[Wrong]:
     return frozenset((*wrongs_of(case), *wrongs_tried_last(case)))
 
 
-def _applying(rows: Iterable[Wrong | Rows], asked: Asked) -> Iterator[Wrong]:
+def _applying(rows: Iterable[Wrong | Rows], asked: CaseFormats) -> Iterator[Wrong]:
     for row in rows:
         if not isinstance(row, Wrong):
             yield from row(asked)

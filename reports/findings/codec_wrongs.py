@@ -15,9 +15,9 @@ from reports.findings.failing_inputs import Mask
 from reports.findings.wrong import (
     REFERENCE,
     Applies,
-    Asked,
+    CaseFormats,
     Codes,
-    Given,
+    GivenAnswers,
     Patterns,
     Wrong,
     rounded,
@@ -30,7 +30,7 @@ NEAR_BIASES = (1, -1, 2, -2)
 """By how much a bias may be wrong."""
 
 
-class _Coded(Given):
+class _Coded(GivenAnswers):
     """Inputs of a codec, and the right answers to them."""
 
     @cached_property
@@ -111,16 +111,16 @@ def _magnitudes(dtype: Format, patterns: Patterns) -> Patterns:
     return found
 
 
-def _encodes(asked: Asked) -> bool:
+def _encodes(asked: CaseFormats) -> bool:
     is_narrower = asked.target.entry.mantissa < asked.source.entry.mantissa
     return asked.case.document == CODECS and is_narrower
 
 
-def _decodes(asked: Asked) -> bool:
+def _decodes(asked: CaseFormats) -> bool:
     return asked.case.document == CODECS and not _encodes(asked)
 
 
-def _decodes_specials(asked: Asked) -> bool:
+def _decodes_specials(asked: CaseFormats) -> bool:
     """Whether a NaN has its own pattern; of that of -0, a row that says so tells more."""
     return _decodes(asked) and asked.source.entry.nan != "negative-zero"
 
@@ -244,7 +244,7 @@ def other_bias(bias: int, known: int, encodes: bool) -> Wrong:
     return row((_encoded_with_bias if encodes else _decoded_with_bias)(bias - known))
 
 
-def _other_biases(asked: Asked) -> Iterator[Wrong]:
+def _other_biases(asked: CaseFormats) -> Iterator[Wrong]:
     if asked.case.document == CODECS:
         encodes = _encodes(asked)
         bias = (asked.target if encodes else asked.source).entry.bias

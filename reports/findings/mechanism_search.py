@@ -19,7 +19,7 @@ from reports.findings.evidence import worth
 from reports.findings.failing_inputs import Mask, Samples
 from reports.findings.input_regions import classify, region_phrase
 from reports.findings.intervals import count_regions
-from reports.findings.wrong import Given, Wrong, predicted_failures
+from reports.findings.wrong import GivenAnswers, Wrong, predicted_failures
 from reports.findings.wrong_answers import StoredArrays, WrongAnswers, is_exhaustive
 from specs.branches import Ruling
 from specs.formats import format_named
@@ -100,11 +100,11 @@ class _Trial:
         self.runs = runs
 
     @cached_property
-    def _samples(self) -> tuple[Samples, Given]:
+    def _samples(self) -> tuple[Samples, GivenAnswers]:
         """Their samples, and the inputs and answers of these in the storage of their formats."""
         samples, case = self._wrong.samples.of_runs(self.runs), self._wrong.case
         stored = samples.stored_as(format_named(case.source), format_named(case.target))
-        return samples, Given(case, *stored)
+        return samples, GivenAnswers(case, *stored)
 
     def explained_by(self, mechanism: Wrong) -> Mask:
         """The runs of which a mechanism gives every known answer."""
@@ -273,7 +273,7 @@ def forecast(mechanism: Wrong, wrong: WrongAnswers, asked: AskedInputs) -> Forec
     if predicted is None or not predicted.any():
         return None
     inputs, answers = asked.inputs[predicted], asked.answers[predicted]
-    hits = mechanism.explains(Given(case, inputs, answers), level)
+    hits = mechanism.explains(GivenAnswers(case, inputs, answers), level)
     # Not every run of failing inputs is listed.
     fails = asked.fails[predicted] | hits
     size, failing = asked.inputs.size, int(asked.fails.sum() + fails.sum())

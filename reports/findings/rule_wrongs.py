@@ -12,7 +12,7 @@ from functools import cache
 
 from reports.findings.asked_inputs import answered_ruling
 from reports.findings.codec_wrongs import CODECS
-from reports.findings.wrong import REFERENCE, Asked, Patterns, Wrong, following
+from reports.findings.wrong import REFERENCE, CaseFormats, Patterns, Wrong, following
 from specs.cases import Case
 from specs.editions import edition
 from specs.formats import Format, format_named, formats
@@ -36,13 +36,13 @@ def through(dtype: str) -> Wrong:
     )
 
 
-def through_usual(asked: Asked) -> Iterator[Wrong]:
+def through_usual(asked: CaseFormats) -> Iterator[Wrong]:
     """Yield the detours that most backends take if they take one."""
     ends = asked.source.name, asked.target.name
     yield from (through(each) for each in BETWEEN if each not in ends)
 
 
-def through_others(asked: Asked) -> Iterator[Wrong]:
+def through_others(asked: CaseFormats) -> Iterator[Wrong]:
     """Yield the detours through any other dtype."""
     tried = *BETWEEN, asked.source.name, asked.target.name
     if asked.is_numeric:
@@ -87,7 +87,7 @@ def other_mode(parameter: str, value: str) -> Wrong:
     return following(f"as-{parameter}-{value}", says, other)
 
 
-def other_modes(asked: Asked) -> Iterator[Wrong]:
+def other_modes(asked: CaseFormats) -> Iterator[Wrong]:
     """Yield the values that a parameter of a case does not have."""
     case = asked.case
     for name, parameter in edition(document_named(case.document), case.version).parameters():
@@ -106,7 +106,7 @@ def _other_version(document: str, version: str) -> Wrong:
     )
 
 
-def other_versions(asked: Asked) -> Iterator[Wrong]:
+def other_versions(asked: CaseFormats) -> Iterator[Wrong]:
     """Yield the other versions of a case's document."""
     name = asked.case.document
     versions = document_named(name).entry.versions
@@ -169,13 +169,13 @@ def _as_wide(dtype: Format) -> Iterator[Format]:
     yield from (each for each in formats().values() if each.is_numeric and each.bits == dtype.bits)
 
 
-def taken_for_twins(asked: Asked) -> Iterator[Wrong]:
+def taken_for_twins(asked: CaseFormats) -> Iterator[Wrong]:
     """Yield the integers of other signedness that a pair can be taken for."""
     taken = _taken_for(asked.source, asked.target)
     yield from (each for each in taken if not each.mistaken)
 
 
-def taken_for_others(asked: Asked) -> Iterator[Wrong]:
+def taken_for_others(asked: CaseFormats) -> Iterator[Wrong]:
     """Yield the other pairs of the same widths."""
     yield from (each for each in _taken_for(asked.source, asked.target) if each.mistaken)
 

@@ -15,7 +15,7 @@ from oracles.reference.exact_text import NUMBER
 from reports.findings.failing_inputs import Mask
 from reports.findings.wrong import (
     Codes,
-    Given,
+    GivenAnswers,
     Patterns,
     Wrong,
     allowed,
@@ -44,11 +44,11 @@ def printf(digits: int, conversion: str) -> Wrong:
         """Whether a text has as many digits; this is faster than writing one."""
         return conversion == "g" or (len(text.partition(".")[2]) == digits and "e" not in text)
 
-    def answers(given: Given) -> Codes:
+    def answers(given: GivenAnswers) -> Codes:
         written = texts(given.source, given.inputs)
         return Codes(written, written != "")
 
-    def matches(given: Given, level: str) -> Mask:
+    def matches(given: GivenAnswers, level: str) -> Mask:
         written = np.array([may_print(each) for each in given.answers], bool)
         some = texts(given.source, given.inputs[written])
         written[written] = some == given.answers[written]
@@ -79,7 +79,7 @@ def _number(dtype: Format, code: int) -> float | None:
     return -magnitude if number.sign else magnitude
 
 
-def _allowed_without_exponent(given: Given, level: str) -> Mask:
+def _allowed_without_exponent(given: GivenAnswers, level: str) -> Mask:
     plain = np.array([_without_exponent(each) for each in given.answers], object)
     return allowed(given.case, given.inputs, plain, level)
 
@@ -98,10 +98,10 @@ def _without_exponent(text: Any) -> Any:
 @computing(
     "writes-an-exponent", "writes numbers with an exponent", matches=_allowed_without_exponent
 )
-def _with_exponent(given: Given) -> Codes:
+def _with_exponent(given: GivenAnswers) -> Codes:
     """Where an exponent is written is read from the backend's answers, not predicted."""
     concerned = np.array(["e" in each.lower() for each in given.answers], bool)
-    some = Given(given.case, given.inputs[concerned], given.answers[concerned])
+    some = GivenAnswers(given.case, given.inputs[concerned], given.answers[concerned])
     concerned[concerned] = _allowed_without_exponent(some, "recommended")
     return Codes(given.answers, concerned)
 
@@ -111,7 +111,7 @@ def _with_exponent(given: Given) -> Codes:
     "loses the zeros between the other digits of a number",
     lambda asked: asked.source.is_integral,
 )
-def _without_inner_zeros(given: Given) -> Codes:
+def _without_inner_zeros(given: GivenAnswers) -> Codes:
     sign = given.source.sign_bit
     wholes = (code - ((code & sign) << 1) for code in given.inputs.tolist())
     texts = np.array([INNER_ZEROS.sub("", str(whole)) for whole in wholes], object)

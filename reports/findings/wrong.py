@@ -35,7 +35,7 @@ Patterns = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class CaseFormats:
     """A case, with the formats of its inputs and answers."""
 
     case: Case
@@ -62,7 +62,7 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class Given(Asked):
+class GivenAnswers(CaseFormats):
     """Inputs of a case, and the backend's answers to them."""
 
     inputs: Patterns
@@ -81,14 +81,14 @@ class Codes(NamedTuple):
     concerned: Mask
 
 
-Answers = Callable[[Given], Codes | None]
+Answers = Callable[[GivenAnswers], Codes | None]
 """Computes what a row answers; None if the document does not define the conversions it needs."""
-Matches = Callable[[Given, str], Mask | None]
+Matches = Callable[[GivenAnswers, str], Mask | None]
 """Which answers a row explains: they break no rule of a level. None if it explains none."""
-Applies = Callable[[Asked], bool]
+Applies = Callable[[CaseFormats], bool]
 Follows = Callable[[Case], Case | None]
 """The case whose rules a row follows instead; None if the document has no such case."""
-Reads = Callable[[Given], Patterns | None]
+Reads = Callable[[GivenAnswers], Patterns | None]
 """The inputs that a row takes for those given; None if the document does not define them."""
 Tells = Literal["where", "what", "form", "constant"]
 """What a row says: which inputs are wrong, or only what comes out, by a conversion of another kind,
@@ -121,7 +121,7 @@ class Wrong:
     changes_nans: bool = False
     """Whether it says which of several NaNs comes out."""
 
-    def explains(self, given: Given, level: str) -> Mask:
+    def explains(self, given: GivenAnswers, level: str) -> Mask:
         """Which answers it explains: according to it, they break no rule of this level."""
         if self.matches is not None:
             matching = self.matches(given, level)
@@ -132,7 +132,7 @@ class Wrong:
         return nowhere(given) if matching is None else matching
 
 
-Rows = Callable[[Asked], Iterable[Wrong]]
+Rows = Callable[[CaseFormats], Iterable[Wrong]]
 """The rows that a case can have, where these depend on its document or on its pair."""
 
 
@@ -162,23 +162,23 @@ def following(
     It may also read other inputs than it is given. Without ``has_nans`` it is not about NaNs.
     """
 
-    def other(given: Given) -> tuple[Case, Patterns] | None:
+    def other(given: GivenAnswers) -> tuple[Case, Patterns] | None:
         case = follows(given.case)
         read = reads(given) if case is not None else None
         if case is None or read is None or answered_ruling(case) is None:
             return None
         return case, read
 
-    def concerned(given: Given, found: Mask) -> Mask:
+    def concerned(given: GivenAnswers, found: Mask) -> Mask:
         return found if has_nans else found & ~given.nans
 
-    def answers(given: Given) -> Codes | None:
+    def answers(given: GivenAnswers) -> Codes | None:
         if (asked := other(given)) is None:
             return None
         codes, answered = right(*asked)
         return Codes(codes, concerned(given, answered))
 
-    def matches(given: Given, level: str) -> Mask | None:
+    def matches(given: GivenAnswers, level: str) -> Mask | None:
         if (asked := other(given)) is None:
             return None
         return concerned(given, allowed(*asked, given.answers, level))
@@ -194,7 +194,7 @@ def reading(name: str, says: str, reads: Reads, **fields: Any) -> Wrong:
 def predicted_failures(wrong: Wrong, case: Case, asked: AskedInputs) -> Mask | None:
     """On which inputs a row would break a rule of the case; None if that is not computable."""
     rules, inputs = asked.rules, asked.inputs
-    given = Given(case, inputs, asked.answers)
+    given = GivenAnswers(case, inputs, asked.answers)
     found = wrong.answers(given)
     if found is None:
         return None
@@ -212,12 +212,12 @@ def predicted_failures(wrong: Wrong, case: Case, asked: AskedInputs) -> Mask | N
     return failures
 
 
-def nowhere(given: Given) -> Mask:
+def nowhere(given: GivenAnswers) -> Mask:
     """No input."""
     return np.zeros(given.inputs.shape, bool)
 
 
-def everywhere(given: Given) -> Mask:
+def everywhere(given: GivenAnswers) -> Mask:
     """Every input."""
     return np.ones(given.inputs.shape, bool)
 

@@ -21,7 +21,7 @@ from reports.findings.cells import Cell, Divergence
 from reports.findings.changes import is_known
 from reports.findings.failing_inputs import FailingInputs, Mask
 from reports.findings.mechanism_search import MechanismSearch, Reach
-from reports.findings.wrong import Given
+from reports.findings.wrong import GivenAnswers
 from reports.findings.wrong_answers import StoredArrays, StoredSamples, WrongAnswers
 from reports.gate.fault_comparison import has_failure, shows_no_more
 from specs.formats import format_named
@@ -98,7 +98,7 @@ class Baseline:
             return True
         known = is_same
         wrong = WrongAnswers.of(before, old, failing, StoredSamples(self.before))
-        given = Given(before.as_case, inputs, answers)
+        given = GivenAnswers(before.as_case, inputs, answers)
         for mechanism, claim in self._search.claims(wrong):
             placed = claim.placed
             is_everywhere = placed is not None and placed.forecast.reach is Reach.EVERYWHERE

@@ -11,7 +11,7 @@ import pytest
 from conformance.families.cast.quick_inputs import quick_inputs
 from reports.findings.cast_wrongs import TRIED_LAST, WRONGS, wrongs_of, wrongs_tried_last
 from reports.findings.text_wrongs import TEXT_WRONGS
-from reports.findings.wrong import Given, Wrong, right
+from reports.findings.wrong import GivenAnswers, Wrong, right
 from reports.grading.allowed_answers import is_nan
 from specs.cases import Case
 from specs.selection import case_named
@@ -52,14 +52,14 @@ CASES = (
 MOST_INPUTS = 3000
 
 
-def given_in(case: Case) -> Given:
+def given_in(case: Case) -> GivenAnswers:
     """Inputs of a case, with the right answers."""
     inputs = quick_inputs(case.source, case.target, 0, 200)
     inputs = inputs[:: -(-inputs.size // MOST_INPUTS)]
-    return Given(case, inputs, right(case, inputs).codes)
+    return GivenAnswers(case, inputs, right(case, inputs).codes)
 
 
-def answers_of(row: Wrong, given: Given) -> Any:
+def answers_of(row: Wrong, given: GivenAnswers) -> Any:
     """The answers of a backend that is wrong by a row alone."""
     found = row.answers(given)
     if found is None:
@@ -67,7 +67,7 @@ def answers_of(row: Wrong, given: Given) -> Any:
     return with_one_nan(row, given, np.where(found.concerned, found.codes, given.answers))
 
 
-def with_one_nan(row: Wrong, given: Given, answers: Any) -> Any:
+def with_one_nan(row: Wrong, given: GivenAnswers, answers: Any) -> Any:
     """Answers in which all NaNs are the same, unless the row says which of them comes out."""
     if row.changes_nans or not given.target.nan_codes:
         return answers

@@ -25,7 +25,7 @@ from reports.findings.finding_text import extent_words
 from reports.findings.input_regions import classify, region_phrase
 from reports.findings.read_findings import found_again, read_findings
 from reports.findings.rule_wrongs import taken_for
-from reports.findings.wrong import Given
+from reports.findings.wrong import GivenAnswers
 from reports.judgement import NEXT_SCRIPT
 from reports.problems import BrokenPromise, ChangesWithShape, Refused, WrongShape
 from specs.cases import Case, Shape
@@ -168,7 +168,7 @@ def test_mechanisms_answer_every_pair_of_a_text() -> None:
         storage = format_named(case.target).storage
         answers = texts if case.target == "string" else np.zeros(texts.shape, storage)
         for row in wrongs_of(case):
-            assert row.explains(Given(case, texts, answers), "required").shape == texts.shape
+            assert row.explains(GivenAnswers(case, texts, answers), "required").shape == texts.shape
 
 
 def test_mechanisms_take_any_text_for_an_answer() -> None:
@@ -182,13 +182,13 @@ def test_mechanisms_take_any_text_for_an_answer() -> None:
     for case in cases:
         patterns = np.arange(answers.size).astype(format_named(case.source).storage)
         for row in wrongs_of(case):
-            assert not row.explains(Given(case, patterns, answers), "required").any()
+            assert not row.explains(GivenAnswers(case, patterns, answers), "required").any()
 
 
 def test_a_nan_that_stays_a_nan_is_not_explained_by_what_it_should_be() -> None:
     case = case_named("onnx-cast:25/float16/float8e5m2/saturate:1")
     nan, one = np.array([0x7E00, 0x3C00], np.uint16), np.array([0x7F, 0x7F], np.uint8)
-    given = Given(case, nan, one)
+    given = GivenAnswers(case, nan, one)
     assert form("nan").explains(given, "required").tolist() == [False, True]
 
 
