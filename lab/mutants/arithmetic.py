@@ -1,4 +1,10 @@
-"""Faults of a conversion's arithmetic: rounding, dropped bits, detours, and thresholds."""
+"""Faults of a conversion's arithmetic: rounding, dropped bits, detours, and thresholds.
+
+Another rounding and reversed bytes are rows of the table by which causes are found. All others are
+computed here once more, in another way, or are no row at all: dropped bits of magnitudes, detours
+by the rules of one document, ties, thresholds, and single units. So the measure also has faults
+that no row foresees, or that a row describes in its own way.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +15,14 @@ from typing import Any, get_args
 
 import numpy as np
 
-from lab.mutants.fault import REFERENCE, Applies, Fault, Mask, Row, between_numbers
+from lab.mutants.fault import REFERENCE, Applies, Fault, Mask, Row, between_numbers, planted
 from oracles.protocol import Bits
-from oracles.reference.expect_by_kernels import KernelExpectations
-from oracles.reference.reference_oracle import with_nans
-from specs.branches import Ruling, rounded_otherwise
+from reports.findings.cast_wrongs import (
+    bytes_of_answers_reversed,
+    bytes_of_inputs_reversed,
+    other_rounding,
+)
+from reports.findings.wrong import rounded as rounded_otherwise
 from specs.cases import Case
 from specs.formats import Format, format_named, formats
 from specs.model.vocabulary import Rounding
@@ -29,8 +38,9 @@ DETOURS = "onnx-cast:25"
 def faults() -> Iterator[Fault]:
     """Yield the faults of arithmetic."""
     for rounding in get_args(Rounding):
-        named = (f"rounds-{rounding}", "as-*", *ALSO_CALLED[rounding])
-        yield Fault(f"rounds-{rounding}", "rounding", partial(rounded, rounding), named, _rounds)
+        wrong = other_rounding(rounding)
+        named = (wrong.name, "as-*", *ALSO_CALLED[rounding])
+        yield Fault(wrong.name, "rounding", partial(planted, wrong), named, _rounds)
     for name, ties in TIES.items():
         yield Fault(
             f"ties-{name}", "rounding", ties, ("rounds-*", "half-*", "as-*", UNEXPLAINED), _rounds
@@ -90,13 +100,7 @@ def _rounds(source: Format, target: Format) -> bool:
 
 def rounded(rounding: Rounding, row: Row) -> Bits:
     """Return the answers that another rounding gives."""
-    rules = ruling(replace(row.case, example=None))
-    return by_rules(rounded_otherwise(rules, rounding), row.bits)
-
-
-def by_rules(rules: Ruling, bits: Bits) -> Bits:
-    """The kernels' answers by a ruling, which need not be one of a document."""
-    return with_nans(rules, KernelExpectations().expect(rules, bits))
+    return rounded_otherwise(row.case, rounding, row.bits)
 
 
 def ties(row: Row) -> Mask:
@@ -448,13 +452,13 @@ ARITHMETIC: dict[str, tuple[Callable[[Row], Bits], tuple[str, ...], Applies]] = 
         _to_signed,
     ),
     "reverses-the-bytes-of-answers": (
-        lambda row: row.right.byteswap(),
-        ("reversed-bytes-of-answers",),
+        partial(planted, bytes_of_answers_reversed),
+        (bytes_of_answers_reversed.name,),
         _of_bytes,
     ),
     "reverses-the-bytes-of-inputs": (
-        lambda row: row.answered(row.bits.byteswap()),
-        ("reversed-bytes-of-inputs",),
+        partial(planted, bytes_of_inputs_reversed),
+        (bytes_of_inputs_reversed.name,),
         _from_bytes,
     ),
     "keeps-the-low-bits-of-the-pattern": (

@@ -21,6 +21,7 @@ from conformance.families.reference import Reference
 from oracles.protocol import Bits
 from oracles.reference.kernels import Unpacked, unpack
 from oracles.reference.machine_words import select_arrays
+from reports.findings.wrong import GivenAnswers, Wrong
 from specs.cases import Case
 from specs.formats import Format, format_named
 
@@ -131,6 +132,12 @@ class Fault:
     answers: Callable[[Row], Bits]
     causes: tuple[str, ...]
     applies: Applies = between_numbers
+
+
+def planted(wrong: Wrong, row: Row) -> Bits:
+    """The answers of a backend that is wrong by a row of the table of casts, and only there."""
+    found = wrong.answers(GivenAnswers(row.case, row.bits, row.right))
+    return row.right if found is None else np.where(found.concerned, found.codes, row.right)
 
 
 Spoils = Callable[[Row, Bits, Past], Any]

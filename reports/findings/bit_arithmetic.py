@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.behaviors.closed_forms import evaluate
+from reports.behaviors.closed_forms import evaluate, real_format, real_patterns
 from reports.findings.failing_inputs import Mask
 from specs.behaviors import behaviors
 from specs.formats import Format, format_named
@@ -177,6 +177,15 @@ def negated(target: Format, codes: NDArray[Any]) -> NDArray[Any]:
         return np.where(has_sign, codes ^ sign, codes)
     negative: NDArray[Any] = (~codes + _type(target)(1)) & _type(target)(target.mask)
     return negative
+
+
+def is_negative(source: Format, inputs: NDArray[Any]) -> Mask:
+    """Which inputs have a minus sign; of complex numbers, which real parts."""
+    if source.kind == "text":
+        return np.array([text.startswith("-") for text in inputs.tolist()], bool)
+    signs = real_patterns(source, inputs) & np.uint64(real_format(source).sign_bit)
+    found: Mask = signs != 0
+    return found
 
 
 def doubled(target: Format, codes: NDArray[Any]) -> NDArray[Any]:

@@ -12,23 +12,16 @@ from numpy.typing import NDArray
 from oracles.reference import expect_by_exact
 from reports.case_patterns import INVARIANCES
 from reports.findings.asked_inputs import known_ruling
+from reports.findings.bit_arithmetic import is_negative
 from reports.findings.causes import REJECTED, Cause, Failure, failures_of, find_causes
 from reports.findings.cells import Cell
 from reports.findings.failing_inputs import Mask
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
 from reports.findings.intervals import region_words
-from reports.findings.mechanism_answers import is_negative
 from reports.findings.mechanism_search import MechanismSearch
-from reports.findings.mechanisms import (
-    ClosedForm,
-    Mechanism,
-    MovesBits,
-    TakenFor,
-    Undecided,
-    taken_words,
-)
 from reports.findings.number_line import segments
-from reports.findings.root_causes import explain_wrong_answers, sampled_kinds
+from reports.findings.root_causes import Undecided, explain_wrong_answers, sampled_kinds
+from reports.findings.wrong import Wrong
 from reports.findings.wrong_answers import (
     StoredArrays,
     StoredSamples,
@@ -52,12 +45,14 @@ class _Draft:
     """
 
     says: str
-    mechanisms: list[Mechanism | Undecided] = field(default_factory=list)
+    mechanisms: list[Wrong | Undecided] = field(default_factory=list)
     regions: set[str] = field(default_factory=set)
     signs: set[bool] = field(default_factory=set)
     explained: list[ExplainedCase] = field(default_factory=list)
 
 
+MOST_MISTAKEN = 3
+"""Dtypes that a sentence names before it counts the others."""
 MOST_REGIONS = 2
 """The most regions that a sentence names; if there are more, only the cases name them."""
 Drafts = dict[Cause, _Draft]
@@ -235,16 +230,16 @@ def _sentence(draft: _Draft) -> str:
         return draft.says
     mechanism, regions = draft.mechanisms[0], sorted(draft.regions)
     where = f", {' or '.join(regions)}" if len(regions) <= MOST_REGIONS and regions[0] else ""
-    match mechanism:
-        case TakenFor():
-            says = taken_words(each for each in draft.mechanisms if isinstance(each, TakenFor))
-        case MovesBits() if where:
-            says = mechanism.says_in_part
-        case ClosedForm() if draft.signs == {True}:
-            says = mechanism.says_of_negative
-        case _:
-            says = mechanism.says
-    if mechanism.tells_where:
+    says = mechanism.says
+    if isinstance(mechanism, Undecided):
+        return f"{says}{where}"
+    if mechanism.mistaken:
+        says = _mistaken_words(draft)
+    elif where:
+        says = mechanism.says_in_part or says
+    if draft.signs == {True}:
+        says = mechanism.says_of_negative or says
+    if mechanism.tells == "where":
         return f"{says}{where}"
     exact = _common_region(
         {each.region for each in draft.explained if each.is_exact and each.region}
@@ -258,6 +253,15 @@ def _sentence(draft: _Draft) -> str:
     )
     where = f", for {exact}" if exact else where
     return f"{says}{where}{wants}"
+
+
+def _mistaken_words(draft: _Draft) -> str:
+    """One sentence for all dtypes that are taken for others."""
+    rows = (each for each in draft.mechanisms if isinstance(each, Wrong))
+    mistaken = sorted({words for each in rows for words in each.mistaken})
+    shown, others = mistaken[:MOST_MISTAKEN], len(mistaken) - MOST_MISTAKEN
+    more = f" and {others} more" if others > 0 else ""
+    return f"takes dtypes for others of the same width: {', '.join(shown)}{more}"
 
 
 def _common_region(regions: Collection[str]) -> str:

@@ -1,4 +1,4 @@
-"""Tries mechanisms on wrong answers: which each gives, and whether it predicts where they are."""
+"""Tries rows on wrong answers: which each gives, and whether it predicts where they are."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reports.findings.asked_inputs import AskedInputs, answered_ruling, known_ruling
-from reports.findings.candidates import candidates, costly_candidates, other_case
+from reports.findings.cast_wrongs import wrongs_of, wrongs_tried_last
 from reports.findings.evidence import worth
 from reports.findings.failing_inputs import Mask, Samples
 from reports.findings.input_regions import classify, region_phrase
 from reports.findings.intervals import count_regions
-from reports.findings.mechanism_answers import explained, predicted_failures
-from reports.findings.mechanisms import Mechanism, is_constant
+from reports.findings.wrong import GivenAnswers, Wrong, predicted_failures
 from reports.findings.wrong_answers import StoredArrays, WrongAnswers, is_exhaustive
 from specs.branches import Ruling
 from specs.formats import format_named
@@ -101,15 +100,16 @@ class _Trial:
         self.runs = runs
 
     @cached_property
-    def _samples(self) -> tuple[Samples, NDArray[Any], NDArray[Any]]:
+    def _samples(self) -> tuple[Samples, GivenAnswers]:
         """Their samples, and the inputs and answers of these in the storage of their formats."""
         samples, case = self._wrong.samples.of_runs(self.runs), self._wrong.case
-        return samples, *samples.stored_as(format_named(case.source), format_named(case.target))
+        stored = samples.stored_as(format_named(case.source), format_named(case.target))
+        return samples, GivenAnswers(case, *stored)
 
-    def explained_by(self, mechanism: Mechanism) -> Mask:
+    def explained_by(self, mechanism: Wrong) -> Mask:
         """The runs of which a mechanism gives every known answer."""
-        samples, inputs, answers = self._samples
-        holds = explained(mechanism, self._wrong.case, inputs, answers, self._wrong.broken.level)
+        samples, given = self._samples
+        holds = mechanism.explains(given, self._wrong.broken.level)
         found = np.zeros_like(self.runs)
         found[self.runs] = samples.whole_runs(holds)
         return found
@@ -158,15 +158,15 @@ class MechanismSearch:
         wrong: WrongAnswers,
         *,
         costly: bool = False,
-        among: Collection[Mechanism] | None = None,
-    ) -> Iterator[tuple[Mechanism, Claim]]:
+        among: Collection[Wrong] | None = None,
+    ) -> Iterator[tuple[Wrong, Claim]]:
         """Yield each mechanism, or each of some, that explains any of the runs left, and which."""
         source, target = format_named(wrong.case.source), format_named(wrong.case.target)
         trials = _Trials(wrong)
-        for mechanism in (costly_candidates if costly else candidates)(wrong.case):
+        for mechanism in (wrongs_tried_last if costly else wrongs_of)(wrong.case):
             if among is not None and mechanism not in among:
                 continue
-            other = other_case(mechanism, wrong.case)
+            other = mechanism.follows(wrong.case) if mechanism.follows else None
             rules = answered_ruling(other) if other is not None else None
             if other is not None and rules is None:
                 continue
@@ -176,18 +176,18 @@ class MechanismSearch:
                 yield mechanism, Claim(runs, partial(self._placed, mechanism, wrong, meaning, runs))
 
     def _placed(
-        self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object, runs: Mask, extent: Extent
+        self, mechanism: Wrong, wrong: WrongAnswers, meaning: object, runs: Mask, extent: Extent
     ) -> Placed | None:
         found = self._forecast(mechanism, wrong, meaning, "few")
         if found is not None and extent == "few":
             return Placed(runs, found)
         if found is not None:
             found = self._forecast(mechanism, wrong, meaning, "all")
-        if found is None and not mechanism.tells_where:
+        if found is None and mechanism.tells != "where":
             found = self._forecast_intervals(wrong, runs)
             # Of two roundings of a value each is given by many behaviors, so that single values
             # tell nothing of why. A constant says only what comes out.
-            if found is not None and found.isolated and not is_constant(mechanism):
+            if found is not None and found.isolated and mechanism.tells != "constant":
                 found = None
         elif found is not None and found.reach == Reach.REGION:
             runs = runs & ~_runs_with(wrong, found.elsewhere)
@@ -196,9 +196,7 @@ class MechanismSearch:
         is_evident = found.reach == Reach.EVERYWHERE or found.bits > 0
         return Placed(runs, found) if is_evident else None
 
-    def _explained_runs(
-        self, mechanism: Mechanism, trials: _Trials, meaning: object
-    ) -> Mask | None:
+    def _explained_runs(self, mechanism: Wrong, trials: _Trials, meaning: object) -> Mask | None:
         """The runs left that a mechanism explains, None without any; a sample is tried first."""
         key = (mechanism, meaning, *trials.key)
         if key not in self._runs:
@@ -209,7 +207,7 @@ class MechanismSearch:
         return self._runs[key]
 
     def _forecast(
-        self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object, extent: Extent
+        self, mechanism: Wrong, wrong: WrongAnswers, meaning: object, extent: Extent
     ) -> Forecast | None:
         """Return the forecast of a mechanism, cached; None if it rightly predicts no failure."""
         rules, level, cell = answered_ruling(wrong.case), wrong.broken.level, wrong.cell
@@ -264,7 +262,7 @@ class MechanismSearch:
         return self._few.setdefault(key, asked.few) if extent == "few" else asked
 
 
-def forecast(mechanism: Mechanism, wrong: WrongAnswers, asked: AskedInputs) -> Forecast | None:
+def forecast(mechanism: Wrong, wrong: WrongAnswers, asked: AskedInputs) -> Forecast | None:
     """Return where a mechanism predicts which of the inputs asked fail, and nearly always how.
 
     It must not predict that an input fails that conforms. An input that fails with another answer
@@ -275,7 +273,7 @@ def forecast(mechanism: Mechanism, wrong: WrongAnswers, asked: AskedInputs) -> F
     if predicted is None or not predicted.any():
         return None
     inputs, answers = asked.inputs[predicted], asked.answers[predicted]
-    hits = explained(mechanism, case, inputs, answers, level)
+    hits = mechanism.explains(GivenAnswers(case, inputs, answers), level)
     # Not every run of failing inputs is listed.
     fails = asked.fails[predicted] | hits
     size, failing = asked.inputs.size, int(asked.fails.sum() + fails.sum())

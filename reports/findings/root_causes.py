@@ -9,29 +9,34 @@ from functools import cached_property
 from typing import NamedTuple, get_args
 from zlib import crc32
 
-from reports.findings.candidates import every_candidate
+from reports.findings.cast_wrongs import every_wrong
 from reports.findings.evidence import bits_of_choice
 from reports.findings.failing_inputs import Mask
 from reports.findings.mechanism_search import Claim, Extent, MechanismSearch, Placed, Reach
-from reports.findings.mechanisms import (
-    ClosedForm,
-    ExponentBits,
-    Mechanism,
-    OtherVersion,
-    Printf,
-    Undecided,
-    is_constant,
-)
+from reports.findings.wrong import Wrong
 from reports.findings.wrong_answers import Kind, WrongAnswers, is_exhaustive
 from specs.formats import format_named
 
-FAMILIES = (ExponentBits, OtherVersion, Printf)
-"""Classes of mechanisms that say nearly the same; the first of a class stands for all."""
 MOST_KINDS = 160
 """Ways to fail by which mechanisms are chosen: real backends have up to 110. One that is wrong in
 all cases of all documents has 1,268, and the choice among these takes minutes for each 100."""
 BITS_OF_MECHANISM = 6.0
 """Bits that it takes to name one of about 64 mechanisms."""
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """The cause of a wrong answer to a single input, which several mechanisms explain alike."""
+
+    sentences: tuple[str, ...]
+    name = "one-input"
+
+    @property
+    def says(self) -> str:
+        """The sentence of the finding."""
+        *most, last = self.sentences
+        words = f"{', '.join(most)}, or {last}"
+        return f"gives one input a wrong value, which is not enough to tell the cause: {words}"
 
 
 class Share(NamedTuple):
@@ -49,11 +54,11 @@ class Explanation:
     """
 
     wrong: WrongAnswers
-    claims: dict[Mechanism, Claim] = field(default_factory=dict)
-    shares: dict[Mechanism | Undecided, Share] = field(default_factory=dict)
+    claims: dict[Wrong, Claim] = field(default_factory=dict)
+    shares: dict[Wrong | Undecided, Share] = field(default_factory=dict)
 
     @cached_property
-    def possible(self) -> dict[Mechanism, float]:
+    def possible(self) -> dict[Wrong, float]:
         """The share of the wrong answers that are left and that each mechanism may explain."""
         left = self.wrong.left
         if not left.any():
@@ -64,7 +69,7 @@ class Explanation:
         }
         return {mechanism: share for mechanism, share in shares.items() if share}
 
-    def placed(self, mechanism: Mechanism, reach: Reach, extent: Extent = "all") -> Placed | None:
+    def placed(self, mechanism: Wrong, reach: Reach, extent: Extent = "all") -> Placed | None:
         """The ``Placed`` of a mechanism; None if it is weaker than ``reach`` or no run is left."""
         if mechanism not in self.possible:
             return None
@@ -74,7 +79,7 @@ class Explanation:
             return None
         return placed if (placed.runs & self.wrong.left).any() else None
 
-    def take(self, mechanism: Mechanism, reach: Reach, cause: Mechanism | Undecided) -> None:
+    def take(self, mechanism: Wrong, reach: Reach, cause: Wrong | Undecided) -> None:
         """Give a cause all runs that a mechanism explains and that are still unexplained."""
         if placed := self.placed(mechanism, reach):
             runs = placed.runs & self.wrong.left
@@ -90,7 +95,7 @@ class Explanation:
         self.wrong.left[:] = True
         self._forget()
 
-    def learn(self, claims: Mapping[Mechanism, Claim]) -> None:
+    def learn(self, claims: Mapping[Wrong, Claim]) -> None:
         """Replace all claims by these."""
         self.claims = dict(claims)
         self._forget()
@@ -102,9 +107,9 @@ class Explanation:
 class Step(NamedTuple):
     """A choice: the cause gets all runs left that a mechanism explains, up to a reach."""
 
-    mechanism: Mechanism
+    mechanism: Wrong
     reach: Reach
-    cause: Mechanism | Undecided
+    cause: Wrong | Undecided
 
 
 def explain_wrong_answers(
@@ -181,14 +186,14 @@ def _take(found: Sequence[Explanation], steps: list[Step], step: Step) -> None:
         each.take(*step)
 
 
-def _rivals(found: Sequence[Explanation], best: Mechanism, reach: Reach) -> list[str]:
+def _rivals(found: Sequence[Explanation], best: Wrong, reach: Reach) -> list[str]:
     """The sentences of other mechanisms that explain the same single input of a single case.
 
     If all inputs were asked, a rival must reach as far; if not, further inputs may refute the best.
     Forms that are not constant are not rivals, because many of them agree on one input. Mechanisms
-    of the same family are not rivals either. A constant has none: it only says what comes out.
+    that are alike are not rivals either. A constant has none: it only says what comes out.
     """
-    if is_constant(best):
+    if best.tells == "constant":
         return []
     own = {each.wrong.kind: each for each in found if each.placed(best, reach) is not None}
     [first, *more] = own.values()
@@ -204,24 +209,22 @@ def _rivals(found: Sequence[Explanation], best: Mechanism, reach: Reach) -> list
         for mechanism in first.claims
         if (other := first.placed(mechanism, farthest)) is not None
         and (other.runs & runs).any()
-        and (other.forecast.reach < Reach.INTERVALS or is_constant(mechanism))
-        and not (isinstance(best, FAMILIES) and type(mechanism) is type(best))
+        and (other.forecast.reach < Reach.INTERVALS or mechanism.tells == "constant")
+        and not (best.alike and mechanism.alike == best.alike)
     )
     return list(dict.fromkeys(each.says for each in others if each.says != best.says))
 
 
-def _best(
-    found: Sequence[Explanation], reach: Reach, chosen: Collection[Mechanism]
-) -> Mechanism | None:
+def _best(found: Sequence[Explanation], reach: Reach, chosen: Collection[Wrong]) -> Wrong | None:
     """The mechanism that explains the largest share of what is left.
 
     Of equals it is one that explains something else already, or else the simplest.
     """
-    at_most: dict[Mechanism, float] = defaultdict(float)
+    at_most: dict[Wrong, float] = defaultdict(float)
     for each in found:
         for mechanism, share in each.possible.items():
             at_most[mechanism] += share
-    best: Mechanism | None = None
+    best: Wrong | None = None
     most = (0.0, False, 0)
     for mechanism, share in sorted(at_most.items(), key=lambda item: -item[1]):
         if round(share, 6) < most[0] or not share:
@@ -240,7 +243,7 @@ def _best(
 
 def _gain(
     found: Sequence[Explanation],
-    mechanism: Mechanism,
+    mechanism: Wrong,
     reach: Reach,
     extent: Extent,
     needed: float,
@@ -259,7 +262,7 @@ def _gain(
         if placed := each.placed(mechanism, reach, extent):
             gain += each.wrong.share(placed.runs & each.wrong.left)
             rank = max(rank, list(each.claims).index(mechanism))
-        elif isinstance(mechanism, ClosedForm):
+        elif mechanism.tells in ("form", "constant"):
             elsewhere += each.possible[mechanism]
         by_chance = reach == Reach.EVERYWHERE and round(gain + at_most - elsewhere, 6) < 0
         if by_chance or round(gain + at_most, 6) < needed:
@@ -268,7 +271,7 @@ def _gain(
 
 
 def is_worth_its_cost(
-    found: Sequence[Explanation], mechanism: Mechanism, reach: Reach, chosen: Collection[Mechanism]
+    found: Sequence[Explanation], mechanism: Wrong, reach: Reach, chosen: Collection[Wrong]
 ) -> bool:
     """Whether a mechanism is worth more bits than it costs to name it and its cases."""
     worth = {
@@ -277,7 +280,7 @@ def is_worth_its_cost(
         if (placed := each.placed(mechanism, reach)) is not None
     }
     kinds = {each.wrong.kind: each.wrong.case for each in found}
-    possible = sum(mechanism in every_candidate(case) for case in kinds.values())
+    possible = sum(mechanism in every_wrong(case) for case in kinds.values())
     cost = bits_of_choice(len(worth), possible)
     if mechanism not in chosen:
         cost += BITS_OF_MECHANISM

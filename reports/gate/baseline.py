@@ -20,8 +20,8 @@ from reports.findings.causes import REJECTED
 from reports.findings.cells import Cell, Divergence
 from reports.findings.changes import is_known
 from reports.findings.failing_inputs import FailingInputs, Mask
-from reports.findings.mechanism_answers import explained
 from reports.findings.mechanism_search import MechanismSearch, Reach
+from reports.findings.wrong import GivenAnswers
 from reports.findings.wrong_answers import StoredArrays, StoredSamples, WrongAnswers
 from reports.gate.fault_comparison import has_failure, shows_no_more
 from specs.formats import format_named
@@ -85,7 +85,7 @@ class Baseline:
         further: Answers,
     ) -> bool:
         """Whether wrong answers on other inputs follow from those of the earlier run."""
-        case, source = before.as_case, format_named(before.source)
+        source = format_named(before.source)
         is_text = "text" in (source.kind, format_named(before.target).kind)
         inputs = _column(further, source.storage)
         answers = _column(further.values(), format_named(before.target).storage)
@@ -98,13 +98,14 @@ class Baseline:
             return True
         known = is_same
         wrong = WrongAnswers.of(before, old, failing, StoredSamples(self.before))
+        given = GivenAnswers(before.as_case, inputs, answers)
         for mechanism, claim in self._search.claims(wrong):
             placed = claim.placed
             is_everywhere = placed is not None and placed.forecast.reach is Reach.EVERYWHERE
             # A mechanism does not predict where a conversion from or to texts fails.
-            predicts = is_everywhere or (is_text and mechanism.tells_where)
+            predicts = is_everywhere or (is_text and mechanism.tells == "where")
             where = np.ones_like(is_beside) if predicts else is_beside
-            known = known | (where & explained(mechanism, case, inputs, answers, old.level))
+            known = known | (where & mechanism.explains(given, old.level))
         return bool(known.all())
 
 

@@ -16,16 +16,16 @@ from oracles.registry import Backend
 from reports.findings import root_causes
 from reports.findings.asked_inputs import AskedInputs, answered_ruling, expected_of
 from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
-from reports.findings.candidates import candidates
+from reports.findings.cast_wrongs import form, wrongs_of
 from reports.findings.causes import Failure, find_causes
 from reports.findings.cells import Cell, Divergence
 from reports.findings.find import find_findings
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.finding_text import extent_words
 from reports.findings.input_regions import classify, region_phrase
-from reports.findings.mechanism_answers import explained
-from reports.findings.mechanisms import ClosedForm, TakenFor
 from reports.findings.read_findings import found_again, read_findings
+from reports.findings.rule_wrongs import taken_for
+from reports.findings.wrong import GivenAnswers
 from reports.judgement import NEXT_SCRIPT
 from reports.problems import BrokenPromise, ChangesWithShape, Refused, WrongShape
 from specs.cases import Case, Shape
@@ -167,8 +167,8 @@ def test_mechanisms_answer_every_pair_of_a_text() -> None:
     for case in cases:
         storage = format_named(case.target).storage
         answers = texts if case.target == "string" else np.zeros(texts.shape, storage)
-        for mechanism in candidates(case):
-            assert explained(mechanism, case, texts, answers, "required").shape == texts.shape
+        for row in wrongs_of(case):
+            assert row.explains(GivenAnswers(case, texts, answers), "required").shape == texts.shape
 
 
 def test_mechanisms_take_any_text_for_an_answer() -> None:
@@ -181,14 +181,15 @@ def test_mechanisms_take_any_text_for_an_answer() -> None:
     assert len(cases) == 2
     for case in cases:
         patterns = np.arange(answers.size).astype(format_named(case.source).storage)
-        for mechanism in candidates(case):
-            assert not explained(mechanism, case, patterns, answers, "required").any()
+        for row in wrongs_of(case):
+            assert not row.explains(GivenAnswers(case, patterns, answers), "required").any()
 
 
 def test_a_nan_that_stays_a_nan_is_not_explained_by_what_it_should_be() -> None:
     case = case_named("onnx-cast:25/float16/float8e5m2/saturate:1")
     nan, one = np.array([0x7E00, 0x3C00], np.uint16), np.array([0x7F, 0x7F], np.uint8)
-    assert explained(ClosedForm("nan"), case, nan, one, "required").tolist() == [False, True]
+    given = GivenAnswers(case, nan, one)
+    assert form("nan").explains(given, "required").tolist() == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -198,7 +199,7 @@ def test_a_nan_that_stays_a_nan_is_not_explained_by_what_it_should_be() -> None:
 def test_only_sources_with_both_zeros_may_have_their_subnormals_flushed(
     source: str, has_both_zeros: bool
 ) -> None:
-    names = {each.name for each in candidates(case_named(f"onnx-cast:25/{source}/float32"))}
+    names = {each.name for each in wrongs_of(case_named(f"onnx-cast:25/{source}/float32"))}
     assert ("flushes-subnormals" in names) == has_both_zeros
 
 
@@ -216,8 +217,8 @@ def test_only_sources_with_both_zeros_may_have_their_subnormals_flushed(
 def test_dtypes_that_are_taken_for_others_have_a_name_and_a_sentence(
     pair: tuple[str, str], other: tuple[str, str], name: str, says: str
 ) -> None:
-    mechanism = TakenFor(pair, other)
-    assert (mechanism.name, mechanism.says) == (name, says)
+    row = taken_for(pair, other)
+    assert (row.name, row.says) == (name, says)
 
 
 def test_mechanisms_are_first_tried_on_at_most_1024_inputs_that_fail_and_1024_others() -> None:

@@ -13,9 +13,9 @@ from reports.findings.asked_inputs import AskedInputs
 from reports.findings.evidence import bits_of_choice, worth
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import extent_words
-from reports.findings.mechanism_answers import predicted_failures
-from reports.findings.mechanisms import OtherMode
 from reports.findings.read_findings import read_findings
+from reports.findings.rule_wrongs import other_mode
+from reports.findings.wrong import predicted_failures
 from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import ruling
@@ -173,7 +173,7 @@ def test_a_mechanism_predicts_nothing_where_another_mode_refuses() -> None:
     inputs = np.array([1.5, -2.0, 3e9, np.nan]).view(np.uint64)
     fails = np.array([False, False, True, True])
     asked = AskedInputs(ruling(case), inputs, np.zeros(4, np.uint32), fails)
-    predicted = predicted_failures(OtherMode("operator", "trunc"), case, asked)
+    predicted = predicted_failures(other_mode("operator", "trunc"), case, asked)
     assert predicted is not None
     assert not predicted.any()
 

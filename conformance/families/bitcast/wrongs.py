@@ -1,7 +1,7 @@
-"""Mechanisms of bitcasts: how a backend may have come to other bits.
+"""What a backend may do instead of a bitcast, a row each.
 
-Each is a sentence and the answer that it gives to a tensor. The judge of bitcasts tries them,
-because it has the whole answers; a run stores only the first wrong element.
+A row computes the answer to a whole tensor. The judge of bitcasts tries them, because it has the
+whole answers; a run stores only the first wrong element.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ BYTE = 8
 Patterns = NDArray[Any]
 Change = Callable[[Format, Patterns], Patterns | None]
 """Changes the patterns of one format; None if it does not concern the format."""
+Answers = Callable[[BitcastRuling, Patterns], Patterns | None]
+"""The answer to a tensor; None if the row does not apply to its pair."""
 
 
-Answer = Callable[[BitcastRuling, Patterns], Patterns | None]
+class Wrong(NamedTuple):
+    """A row: its name, the sentence of a finding, and its answers.
 
-
-class BitMechanism(NamedTuple):
-    """A sentence, and the answer to a tensor; None if the mechanism does not concern its pair.
-
-    ``or_answer`` is an equally good answer where the last byte is not filled.
+    ``or_answers`` are equally good where the last byte is not filled.
     """
 
+    name: str
     says: str
-    answer: Answer
-    or_answer: Answer | None = None
+    answers: Answers
+    or_answers: Answers | None = None
 
 
 def _of_inputs(change: Change, ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
@@ -141,37 +141,40 @@ CHANGES_OF_FLOATS: Mapping[str, tuple[str, Callable[[Format, Patterns], Patterns
     "loses-minus-zero": ("bitcasts turn -0 of the {} into 0", _without_minus_zero),
 }
 """Changes that float arithmetic makes to bits that should only be moved."""
-BIT_MECHANISMS: Mapping[str, BitMechanism] = {
-    "reverses-elements-in-bytes": BitMechanism(
+WRONGS = (
+    Wrong(
+        "reverses-elements-in-bytes",
         "bitcasts put elements of less than 8 bits that share a byte in reverse order",
         partial(_in_bytes, True),
         partial(_in_bytes, False),
     ),
-    "loses-unfilled-bytes": BitMechanism(
+    Wrong(
+        "loses-unfilled-bytes",
         "bitcasts give zeros for the last elements of less than 8 bits if these fill no byte",
         _without_unfilled,
     ),
-    "reverses-elements": BitMechanism(
+    Wrong(
+        "reverses-elements",
         "bitcasts between widths put the elements that make up a wider one in reverse order",
         _in_groups,
     ),
-    "reversed-bytes-of-answers": BitMechanism(
+    Wrong(
+        "reversed-bytes-of-answers",
         "gives its answers with their bytes in reverse order",
         partial(_of_answers, _with_bytes_reversed),
     ),
-    "reversed-bytes-of-inputs": BitMechanism(
+    Wrong(
+        "reversed-bytes-of-inputs",
         "reads its inputs with their bytes in reverse order",
         partial(_of_inputs, _with_bytes_reversed),
     ),
-    **{
-        f"{name}-of-{place}": BitMechanism(
-            says.format(place), partial(where, partial(_in_floats, change))
-        )
+    *(
+        Wrong(f"{name}-of-{place}", says.format(place), partial(where, partial(_in_floats, change)))
         for name, (says, change) in CHANGES_OF_FLOATS.items()
         for place, where in (("source", _of_inputs), ("target", _of_answers))
-    },
-}
-"""The mechanisms by the names of their findings; among equal explanations the first is named."""
+    ),
+)
+"""What is tried, in this order; of two that explain the same answers the first is named."""
 
 
 class ShapeRule(NamedTuple):
@@ -211,13 +214,16 @@ OTHERWISE = {
     "other-shape": "bitcasts give another shape",
 }
 """The sentences of findings that nothing explains, by their names."""
+SAYS: Mapping[str, str] = {
+    **{each.name: each.says for each in WRONGS},
+    **{name: rule.says for name, rule in SHAPE_RULES.items()},
+    **OTHERWISE,
+}
 
 
 def says(name: str) -> str:
     """The sentence of a finding."""
-    if name in SHAPE_RULES:
-        return SHAPE_RULES[name].says
-    return OTHERWISE.get(name) or BIT_MECHANISMS[name].says
+    return SAYS[name]
 
 
 def followed(case: Case, problem: Problem) -> Sequence[str]:
@@ -236,22 +242,16 @@ def followed(case: Case, problem: Problem) -> Sequence[str]:
 def followed_mechanisms(
     answered: Iterable[tuple[BitcastRuling, Patterns, Patterns]],
 ) -> tuple[str, ...]:
-    """The names of the mechanisms that reproduce every answer.
+    """The names of the rows that give every answer.
 
     ``answered`` holds rulings, tensors, and the answers to them.
     """
     every = list(answered)
-    return tuple(
-        name
-        for name, mechanism in BIT_MECHANISMS.items()
-        if all(_gives(mechanism, *each) for each in every)
-    )
+    return tuple(row.name for row in WRONGS if all(_gives(row, *each) for each in every))
 
 
-def _gives(
-    mechanism: BitMechanism, ruling: BitcastRuling, bits: Patterns, answer: Patterns
-) -> bool:
-    ways = (way for way in (mechanism.answer, mechanism.or_answer) if way is not None)
+def _gives(row: Wrong, ruling: BitcastRuling, bits: Patterns, answer: Patterns) -> bool:
+    ways = (way for way in (row.answers, row.or_answers) if way is not None)
     return any(
         given is not None and given.shape == answer.shape and bool((given == answer).all())
         for given in (way(ruling, bits) for way in ways)

@@ -5,7 +5,7 @@ A mechanism explains a case if it gives every code, computed with the library's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.families.blocks.divisions import WAYS, Way, exact, scale_is_far_off
+from conformance.families.blocks.divisions import DIVISIONS, Way, exact, scale_is_far_off
 from conformance.families.blocks.grading import SCALE, GradedBlocks, Part, X, Y
 from conformance.families.blocks.kernels import (
     NUMBER,
@@ -24,7 +24,7 @@ from conformance.families.blocks.kernels import (
     nearest_codes,
     values_of,
 )
-from reports.findings.narrow_floats import rounded_to
+from conformance.families.blocks.wrong import Wrong, rounded_to
 from specs.formats import Format
 
 Ints = NDArray[Any]
@@ -95,27 +95,27 @@ def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str
     def giving(way: Way) -> Iterator[str]:
         """Yield the mechanisms that give all codes of elements that are divided in a way."""
         sample, every = ([Elements(each, way) for each in tensors] for tensors in (few, answered))
-        for name, (_, mechanism) in MECHANISMS.items():
-            if all(_gives(each, mechanism, part) for each in chain(sample, every)):
-                yield name
+        for row in WRONGS:
+            if all(_gives(each, row.answers, part) for each in chain(sample, every)):
+                yield row.name
 
     if found := (
         *giving(exact),
         # In a sample of blocks a block has other neighbors, and some ways use a neighbor's scale.
         *(
-            name
-            for name, (_, way) in WAYS.items()
-            if all(_gives(Elements(each, way), _nearest, part) for each in answered)
+            row.name
+            for row in DIVISIONS
+            if all(_gives(Elements(each, row.answers), _nearest, part) for each in answered)
         ),
     ):
         return found
     rounding = f"rounds-elements-to-{answered[0].ruling.number.name}-first"
     for after in ("", rounding):
         if found := tuple(
-            AND.join(filter(None, (name, way_name, after)))
-            for way_name, (_, way) in WAYS.items()
-            if way_name != after
-            for name in giving(_then(way, after))
+            AND.join(filter(None, (name, division.name, after)))
+            for division in DIVISIONS
+            if division.name != after
+            for name in giving(_then(division.answers, after))
         ):
             return found
     return ()
@@ -275,100 +275,114 @@ def part_pairs(codes: Ints) -> Ints:
     return pairs.swapaxes(-1, -2).reshape(codes.shape)
 
 
-MECHANISMS: Mapping[str, tuple[str, Mechanism]] = {
-    "rounds-elements-half-away": (
+WRONGS: tuple[Wrong[Elements, Ints], ...] = (
+    Wrong(
+        "rounds-elements-half-away",
         "rounds ties of elements away from zero",
         _ties(lambda places: True),
     ),
-    "rounds-elements-half-toward-zero": (
+    Wrong(
+        "rounds-elements-half-toward-zero",
         "rounds ties of elements toward zero",
         _ties(lambda places: False),
     ),
-    "rounds-elements-half-to-odd": (
+    Wrong(
+        "rounds-elements-half-to-odd",
         "rounds ties of elements to odd codes",
         _ties(lambda places: places % 2 == 0),
     ),
-    "truncates-elements": (
+    Wrong(
+        "truncates-elements",
         "truncates elements of blocks instead of rounding them",
         lambda each: each.signed(
             np.searchsorted(each.values, np.abs(each.quotients), side="right") - 1
         ),
     ),
-    "rounds-elements-away-from-zero": (
+    Wrong(
+        "rounds-elements-away-from-zero",
         "rounds elements of blocks away from zero",
         lambda each: each.signed(np.searchsorted(each.values, np.abs(each.quotients))),
     ),
-    "makes-small-elements-zero": (
+    Wrong(
+        "makes-small-elements-zero",
         "makes zero of elements of blocks whose codes are subnormal",
         _without_subnormals,
     ),
-    "makes-large-elements-nan": (
+    Wrong(
+        "makes-large-elements-nan",
         "makes NaN of elements beyond the largest value",
         _beyond(lambda fmt, _: fmt.nan_codes[0][-1] if fmt.nan_codes else fmt.max_code),
     ),
-    "makes-large-elements-infinite": (
+    Wrong(
+        "makes-large-elements-infinite",
         "makes infinity of elements beyond the largest value",
         _beyond(lambda fmt, _: fmt.infinity_code if fmt.entry.infinity else fmt.max_code),
     ),
-    "makes-large-elements-zero": (
+    Wrong(
+        "makes-large-elements-zero",
         "makes zero of elements beyond the largest value",
         _beyond(lambda fmt, _: 0),
     ),
-    "wraps-large-elements": (
+    Wrong(
+        "wraps-large-elements",
         "wraps elements beyond the largest value to small codes",
         _beyond(lambda fmt, places: places & ~fmt.sign_bit),
     ),
-    "saturates-below-the-largest-code": (
+    Wrong(
+        "saturates-below-the-largest-code",
         "saturates elements at the code below the largest",
         _beyond(lambda fmt, _: fmt.max_code - 1),
     ),
-    "drops-the-sign-of-zero-elements": (
+    Wrong(
+        "drops-the-sign-of-zero-elements",
         "drops the sign of elements that become zero",
         _without_sign_of_zeros,
     ),
-    "makes-zero-negative": (
+    Wrong(
+        "makes-zero-negative",
         "gives every element that becomes zero the code of -0",
         _negative_zeros,
     ),
-    "drops-the-signs-of-elements": (
+    Wrong(
+        "drops-the-signs-of-elements",
         "drops the signs of elements",
         lambda each: each.signed(each.nearest, np.zeros(each.is_negative.shape, np.bool_)),
     ),
-    "reads-negative-zero-as-zero": (
+    Wrong(
+        "reads-negative-zero-as-zero",
         "makes zero of -0, and keeps the sign of other elements that become zero",
         _without_negative_zero,
     ),
-    "makes-infinity-of-products-that-overflow": (
+    Wrong(
+        "makes-infinity-of-products-that-overflow",
         "makes infinity of elements whose code times the scale overflows",
         _overflowing,
     ),
-    "gives-no-code-whose-product-overflows": (
+    Wrong(
+        "gives-no-code-whose-product-overflows",
         "gives no code that overflows when it is multiplied by the scale",
         _below_overflow,
     ),
-    "swaps-the-codes-of-a-byte": ("swaps the two codes of a byte", _moved(swap_neighbors)),
-    "interleaves-the-halves-of-a-block": (
+    Wrong("swaps-the-codes-of-a-byte", "swaps the two codes of a byte", _moved(swap_neighbors)),
+    Wrong(
+        "interleaves-the-halves-of-a-block",
         "gives the codes of a block in another order: the halves are interleaved",
         _moved(interleave_halves),
     ),
-    "parts-the-pairs-of-a-block": (
+    Wrong(
+        "parts-the-pairs-of-a-block",
         "gives the codes of a block in another order: first all even places, then the odd ones",
         _moved(part_pairs),
     ),
-    "reverses-blocks": (
+    Wrong(
+        "reverses-blocks",
         "gives the codes of a block in reverse order",
         _moved(lambda codes: codes[..., ::-1]),
     ),
-    "takes-the-first-of-the-nearest-codes": (
+    Wrong(
+        "takes-the-first-of-the-nearest-codes",
         "takes the first code at the least float32 distance: ties go toward zero, -0 becomes 0",
         _first_of_the_nearest,
     ),
-}
-"""The sentence of each mechanism, and the codes by block that it gives."""
-
-
-def says(name: str) -> str:
-    """The sentence of a finding; empty if no mechanism of codes has this name."""
-    known = {**MECHANISMS, **WAYS}
-    names = name.split(AND)
-    return ", and ".join(known[each][0] for each in names) if known.keys() >= {*names} else ""
+)
+"""What makes other codes, by block."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conformance.families.blocks.grading import GLOBAL, SCALE, GradedBlocks, Mask
 from conformance.families.blocks.kernels import NUMBER, Floats, decoded, values_of
-from reports.findings.narrow_floats import rounded_to
+from conformance.families.blocks.wrong import Wrong, rounded_to
 
 Way = Callable[[GradedBlocks], Floats]
 """Returns the quotients of the elements, by block."""
@@ -138,86 +138,106 @@ def _of_neighbor(step: int) -> Way:
     return quotients
 
 
-WAYS: Mapping[str, tuple[str, Way]] = {
-    "reads-subnormal-numbers-as-zero": (
+DIVISIONS: tuple[Wrong[GradedBlocks, Floats], ...] = (
+    Wrong(
+        "reads-subnormal-numbers-as-zero",
         "reads subnormal numbers as zero when it divides them by the scale",
         _without_subnormal_numbers,
     ),
-    "divides-by-no-scale-below-2^-126": (
+    Wrong(
+        "divides-by-no-scale-below-2^-126",
         "divides elements by 2^-126 where it gives the scale 2^-127",
         _with_least_scale,
     ),
-    "divides-by-one-for-the-smallest-scale": (
+    Wrong(
+        "divides-by-one-for-the-smallest-scale",
         "divides elements by 1 where it gives the scale 2^-127",
         _smallest_scale_as_one,
     ),
-    "divides-by-scales-before-they-wrap": (
+    Wrong(
+        "divides-by-scales-before-they-wrap",
         "divides elements by the small scale and gives the large one to which that wraps around",
         _before_it_wraps,
     ),
-    "makes-blocks-zero-whose-scale-is-far-too-small": (
+    Wrong(
+        "makes-blocks-zero-whose-scale-is-far-too-small",
         "makes zero of all elements of a block whose scale is too small by more than one step",
         _zero_where_scale_is_far_too_small,
     ),
-    "rounds-the-product-of-the-scales": (
+    Wrong(
+        "rounds-the-product-of-the-scales",
         "rounds the product of scale and global scale before it divides by it",
         _by_rounded_product,
     ),
-    "divides-elements-by-one-scale-after-the-other": (
+    Wrong(
+        "divides-elements-by-one-scale-after-the-other",
         "divides elements by the scale and then by the global scale, and rounds twice",
         _one_after_the_other,
     ),
-    "divides-elements-by-the-scale-over-the-reciprocal": (
+    Wrong(
+        "divides-elements-by-the-scale-over-the-reciprocal",
         "divides elements by the scale over the rounded reciprocal of the global scale",
         _by_quotient_of_scales,
     ),
-    "multiplies-elements-by-the-reciprocal-of-the-product": (
+    Wrong(
+        "multiplies-elements-by-the-reciprocal-of-the-product",
         "multiplies elements by the rounded reciprocal of the rounded product of the scales",
         _by_reciprocal_of_product,
     ),
-    "multiplies-elements-by-the-reciprocal-of-the-global-scale": (
+    Wrong(
+        "multiplies-elements-by-the-reciprocal-of-the-global-scale",
         "multiplies elements by the rounded reciprocal of the global scale over the scale",
         _by_reciprocal_of_global,
     ),
-    "multiplies-quotients-by-the-reciprocal-of-the-global-scale": (
+    Wrong(
+        "multiplies-quotients-by-the-reciprocal-of-the-global-scale",
         "divides elements by the scale, rounds, and multiplies by the reciprocal of the global one",
         _by_scale_then_reciprocal,
     ),
-    "multiplies-elements-by-the-reciprocal": (
+    Wrong(
+        "multiplies-elements-by-the-reciprocal",
         "multiplies elements by the rounded reciprocal of the scale instead of dividing by it",
         _by_reciprocal,
     ),
-    "rounds-elements-to-bfloat16-first": (
+    Wrong(
+        "rounds-elements-to-bfloat16-first",
         "rounds elements of blocks to bfloat16 before it rounds them to the code's dtype",
         _rounded("bfloat16"),
     ),
-    "rounds-elements-to-float16-first": (
+    Wrong(
+        "rounds-elements-to-float16-first",
         "rounds elements of blocks to float16 before it rounds them to the code's dtype",
         _rounded("float16"),
     ),
-    "rounds-elements-to-float32-first": (
+    Wrong(
+        "rounds-elements-to-float32-first",
         "rounds elements of blocks to float32 before it rounds them to the code's dtype",
         _rounded("float32"),
     ),
-    "adds-half-to-elements-in-float32": (
+    Wrong(
+        "adds-half-to-elements-in-float32",
         "rounds up elements just below half the smallest value, as adding 1/2 in float32 does",
         _adding_half,
     ),
-    "divides-elements-by-the-unrounded-scale": (
+    Wrong(
+        "divides-elements-by-the-unrounded-scale",
         "divides elements by the scale that is not rounded yet",
         _by_unrounded_scale,
     ),
-    "divides-elements-by-another-scale-than-it-gives": (
+    Wrong(
+        "divides-elements-by-another-scale-than-it-gives",
         "divides elements by the scale of the rule that is asked, and gives another one",
         _by_own_scale,
     ),
-    "divides-elements-by-the-scale-of-the-block-before": (
+    Wrong(
+        "divides-elements-by-the-scale-of-the-block-before",
         "divides elements by the scale of the block before",
         _of_neighbor(1),
     ),
-    "divides-elements-by-the-scale-of-the-block-after": (
+    Wrong(
+        "divides-elements-by-the-scale-of-the-block-after",
         "divides elements by the scale of the block after",
         _of_neighbor(-1),
     ),
-}
-"""The sentence of each way, and the quotients that it makes."""
+)
+"""How else elements may be divided."""

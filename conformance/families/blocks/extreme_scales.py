@@ -7,7 +7,7 @@ that no fault covers are explained on their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from conformance.families.blocks.grading import SCALE, GradedBlocks, Mask
 from conformance.families.blocks.kernels import POWER_LIMIT, Floats, threshold, values_of
 from conformance.families.blocks.scale_wrongs import NEVER_BELOW, Among, graded_scales, scale_text
-from reports.findings.narrow_floats import rounded_to
+from conformance.families.blocks.wrong import Wrong, rounded_to
 
 SMALLEST = "gives-the-smallest-blocks-the-scale-"
 LARGEST = "gives-the-largest-blocks-the-scale-"
@@ -30,12 +30,12 @@ class Extreme(NamedTuple):
 
 
 def says(name: str) -> str:
-    """The sentence of a finding; empty if no fault of extreme blocks has this name."""
+    """The sentence of a fault of one end; empty if none has this name."""
     for start, which in ((SMALLEST, "smallest"), (LARGEST, "largest")):
         if name.startswith(start):
             scale = name.removeprefix(start)
             return f"gives blocks of the {which} magnitudes the scale {scale}, whatever they are"
-    return BELOW[name][0] if name in BELOW else ""
+    return ""
 
 
 def extreme_scales(answered: Sequence[GradedBlocks]) -> Iterator[Extreme]:
@@ -43,11 +43,11 @@ def extreme_scales(answered: Sequence[GradedBlocks]) -> Iterator[Extreme]:
     yield from filter(None, [_at_end(answered, is_top=False), _at_end(answered, is_top=True)])
     if answered[0].ruling.scale.entry.mantissa:
         return
-    for name, (_, codes) in BELOW.items():
+    for row in BELOW:
         covered = [(each, _below(each)) for each in answered]
         wrong = any((mask & each.wrong[SCALE]).any() for each, mask in covered)
-        if wrong and all((codes(each) == each.scale)[mask].all() for each, mask in covered):
-            yield Extreme(name, _below)
+        if wrong and all((row.answers(each) == each.scale)[mask].all() for each, mask in covered):
+            yield Extreme(row.name, _below)
 
 
 def _at_end(answered: Sequence[GradedBlocks], *, is_top: bool) -> Extreme | None:
@@ -114,14 +114,16 @@ def _wrapped(each: GradedBlocks) -> NDArray[Any]:
     return (powers + each.ruling.scale.entry.bias) & each.ruling.scale.mask
 
 
-BELOW: Mapping[str, tuple[str, Callable[[GradedBlocks], NDArray[Any]]]] = {
-    "wraps-scales-below-2^-127": (
+BELOW: tuple[Wrong[GradedBlocks, NDArray[Any]], ...] = (
+    Wrong(
+        "wraps-scales-below-2^-127",
         "wraps scales below 2^-127 around to large ones",
         _wrapped,
     ),
-    "gives-2^-126-in-the-place-of-2^-127": (
+    Wrong(
+        "gives-2^-126-in-the-place-of-2^-127",
         "gives blocks whose scale is 2^-127 the scale 2^-126",
         lambda each: np.ones(each.scale.shape, np.uint8),
     ),
-}
-"""The sentence of each fault of blocks below the smallest scale, and the codes that they get."""
+)
+"""What gives other scales to blocks below the smallest scale."""

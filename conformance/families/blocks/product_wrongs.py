@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from conformance.families.blocks.kernels import (
     products,
     values_of,
 )
+from conformance.families.blocks.wrong import Wrong, patterns_of, rounded_to
 from oracles.protocol import Bits
-from reports.findings.narrow_floats import patterns_of, rounded_to
 from specs.model.block_entry import BlockQuestion
 
 Ints = NDArray[Any]
@@ -29,9 +29,7 @@ Mechanism = Callable[[GradedBlocks], Ints]
 def followed_in_products(answered: Sequence[GradedBlocks], part: Part) -> tuple[str, ...]:
     """The names of the mechanisms that give all numbers of a part."""
     return tuple(
-        name
-        for name, (_, mechanism) in MECHANISMS.items()
-        if all(_gives(each, mechanism, part) for each in answered)
+        row.name for row in WRONGS if all(_gives(each, row.answers, part) for each in answered)
     )
 
 
@@ -140,70 +138,81 @@ def _anything_at(question: BlockQuestion) -> Mechanism:
     )
 
 
-MECHANISMS: Mapping[str, tuple[str, Mechanism]] = {
-    "drops-the-sign-of-zero-codes": (
+WRONGS: tuple[Wrong[GradedBlocks, Ints], ...] = (
+    Wrong(
+        "drops-the-sign-of-zero-codes",
         "drops the sign of codes of zero when it decodes blocks",
         _positive_zero_codes,
     ),
-    "drops-the-sign-of-zero-products": (
+    Wrong(
+        "drops-the-sign-of-zero-products",
         "drops the sign of products that are zero when it decodes blocks",
         _positive_zeros,
     ),
-    "makes-small-products-zero": (
+    Wrong(
+        "makes-small-products-zero",
         "makes zero of subnormal products when it decodes blocks",
         _without_subnormals,
     ),
-    "reads-the-smallest-scale-as-zero": (
+    Wrong(
+        "reads-the-smallest-scale-as-zero",
         "reads the smallest scale of a block as zero",
         _smallest_scale_as_zero,
     ),
-    "multiplies-codes-by-the-rounded-product-of-the-scales": (
+    Wrong(
+        "multiplies-codes-by-the-rounded-product-of-the-scales",
         "rounds the product of scale and global scale before it multiplies codes by it",
         _by_rounded_product,
     ),
-    "rounds-scales-to-the-dtype-of-the-products": (
+    Wrong(
+        "rounds-scales-to-the-dtype-of-the-products",
         "rounds scales to the dtype of the products before it multiplies codes by them",
         _by_rounded_scales,
     ),
-    "reads-scales-one-code-too-large": ("reads each scale as the next larger one", _scaled(1)),
-    "reads-scales-one-code-too-small": ("reads each scale as the next smaller one", _scaled(-1)),
-    "reads-nan-scales-as-numbers": (
+    Wrong("reads-scales-one-code-too-large", "reads each scale as the next larger one", _scaled(1)),
+    Wrong(
+        "reads-scales-one-code-too-small", "reads each scale as the next smaller one", _scaled(-1)
+    ),
+    Wrong(
+        "reads-nan-scales-as-numbers",
         "reads a NaN as a number where it is the scale of a block",
         _anything_at("nan-scale"),
     ),
-    "reads-nan-codes-as-numbers": (
+    Wrong(
+        "reads-nan-codes-as-numbers",
         "reads NaNs among the codes of blocks as numbers",
         _anything_at("nan-code"),
     ),
-    "reads-infinite-codes-as-numbers": (
+    Wrong(
+        "reads-infinite-codes-as-numbers",
         "reads infinities among the codes of blocks as numbers",
         _anything_at("infinity-code"),
     ),
-    "truncates-products": ("truncates products when it decodes blocks", _truncated),
-    "rounds-products-to-bfloat16": (
+    Wrong("truncates-products", "truncates products when it decodes blocks", _truncated),
+    Wrong(
+        "rounds-products-to-bfloat16",
         "rounds products to bfloat16 when it decodes blocks",
         _through("bfloat16"),
     ),
-    "rounds-products-to-float16": (
+    Wrong(
+        "rounds-products-to-float16",
         "rounds products to float16 when it decodes blocks",
         _through("float16"),
     ),
-    "decodes-the-codes-of-a-byte-in-the-other-order": (
+    Wrong(
+        "decodes-the-codes-of-a-byte-in-the-other-order",
         "swaps the two codes of a byte when it decodes blocks",
         _moved(swap_neighbors),
     ),
-    "decodes-halves-of-a-block-interleaved": (
+    Wrong(
+        "decodes-halves-of-a-block-interleaved",
         "decodes the codes of a block in another order: the halves are interleaved",
         _moved(interleave_halves),
     ),
-    "decodes-pairs-of-a-block-parted": (
+    Wrong(
+        "decodes-pairs-of-a-block-parted",
         "decodes the codes of a block in another order: first all even places, then the odd ones",
         _moved(part_pairs),
     ),
-}
-"""The sentence of each mechanism, and the numbers that it gives."""
-
-
-def says(name: str) -> str:
-    """The sentence of a finding; empty if no mechanism of decoding has this name."""
-    return MECHANISMS[name][0] if name in MECHANISMS else ""
+)
+"""What gives other numbers."""

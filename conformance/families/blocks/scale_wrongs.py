@@ -25,11 +25,11 @@ from conformance.families.blocks.kernels import (
     values_of,
 )
 from conformance.families.blocks.ruling import BlockRuling
-from reports.findings.narrow_floats import rounded_to
+from conformance.families.blocks.wrong import Wrong, rounded_to
 from specs.formats import Format
 from specs.model.block_entry import BlockWord, ScaleRule
 
-RULE, WHERE, STEPS = "uses-the-scale-rule-", "-where-", "doubles-scales-from-"
+STEPS = "doubles-scales-from-"
 NEVER_BELOW = "never-gives-a-scale-below-"
 OF_POWERS_ONLY = ("floor", "ceil", "even", "nearest", "nearest-log", "round-up-7.25")
 OF_MANTISSAS_ONLY = ("nearest-even", "nearest-away")
@@ -51,16 +51,13 @@ Mechanism = Callable[[GradedBlocks], Scales]
 
 
 def says(name: str) -> str:
-    """The sentence of a finding; empty if no mechanism of scales has this name."""
-    if name.startswith(RULE):
-        used, _, asked = name.removeprefix(RULE).partition(WHERE)
-        return f"uses the scale rule {used}, not {asked}"
+    """The sentence of a threshold of scales; empty if none has this name."""
     if name.startswith(STEPS):
         step = name.removeprefix(STEPS)
         return f"gives the scale 2^k to blocks whose largest magnitude is {step} * 2^k or more"
     if name.startswith(NEVER_BELOW):
         return f"gives no block a scale below {name.removeprefix(NEVER_BELOW)}"
-    return DETOURS[name][0] if name in DETOURS else ""
+    return ""
 
 
 def graded_scales(each: GradedBlocks) -> Mask:
@@ -77,15 +74,10 @@ def followed_in_scales(
     """
     ruling = answered[0].ruling
     asked = ruling.word("scale")
-    rules = {
-        f"{RULE}{word}{WHERE}{asked}": by_rule(word)
-        for word in get_args(ScaleRule)
-        if word != asked and _may_have(ruling, word)
-    }
-    for kind in (rules, {name: mechanism for name, (_, mechanism) in DETOURS.items()}):
-        if found := tuple(
-            name for name, mechanism in kind.items() if _gives(answered, mechanism, among)
-        ):
+    words = (each for each in get_args(ScaleRule) if each != asked and _may_have(ruling, each))
+    rules = [other_rule(word, asked) for word in words]
+    for rows in (rules, DETOURS):
+        if found := tuple(each.name for each in rows if _gives(answered, each.answers, among)):
             return found
     return tuple(filter(None, [_least_scale(answered, among) or _step(answered, among)]))
 
@@ -102,6 +94,15 @@ def with_rule(ruling: BlockRuling, word: BlockWord) -> BlockRuling:
     """A ruling with another scale rule."""
     scale = replace(ruling.answers["scale"], word=word)
     return replace(ruling, answers={**ruling.answers, "scale": scale})
+
+
+def other_rule(word: BlockWord, asked: BlockWord) -> Wrong[GradedBlocks, Scales]:
+    """Make the row of a library that uses another scale rule than the one that is asked."""
+    return Wrong(
+        f"uses-the-scale-rule-{word}-where-{asked}",
+        f"uses the scale rule {word}, not {asked}",
+        by_rule(word),
+    )
 
 
 def by_rule(word: BlockWord | None = None, largest: Largest | None = None) -> Mechanism:
@@ -232,85 +233,104 @@ def _neighbor(step: int) -> Mechanism:
     return scales
 
 
-DETOURS: Mapping[str, tuple[str, Mechanism]] = {
-    "rounds-largest-magnitudes-to-bfloat16": (
+DETOURS: tuple[Wrong[GradedBlocks, Scales], ...] = (
+    Wrong(
+        "rounds-largest-magnitudes-to-bfloat16",
         "rounds the largest magnitude of a block to bfloat16 before it makes the scale",
         by_rule(largest=_as("bfloat16")),
     ),
-    "rounds-largest-magnitudes-to-float16": (
+    Wrong(
+        "rounds-largest-magnitudes-to-float16",
         "rounds the largest magnitude of a block to float16 before it makes the scale",
         by_rule(largest=_as("float16")),
     ),
-    "takes-logarithms-in-float32": (
+    Wrong(
+        "takes-logarithms-in-float32",
         "takes the logarithm for a scale in float32, which rounds it to a whole number",
         _by_logarithm,
     ),
-    "multiplies-by-the-reciprocal-of-the-largest-code": (
+    Wrong(
+        "multiplies-by-the-reciprocal-of-the-largest-code",
         "multiplies by the reciprocal of the element's largest value instead of dividing by it",
         by_rule(largest=_by_reciprocal),
     ),
-    "rounds-scales-to-bfloat16-first": (
+    Wrong(
+        "rounds-scales-to-bfloat16-first",
         "rounds the scale of a block to bfloat16 before it rounds it to the scale's dtype",
         by_rule(largest=_quotient_as("bfloat16")),
     ),
-    "rounds-scales-to-float16-first": (
+    Wrong(
+        "rounds-scales-to-float16-first",
         "rounds the scale of a block to float16 before it rounds it to the scale's dtype",
         by_rule(largest=_quotient_as("float16")),
     ),
-    "rounds-scales-to-float32-first": (
+    Wrong(
+        "rounds-scales-to-float32-first",
         "rounds the scale of a block to float32 before it rounds it to the scale's dtype",
         by_rule(largest=_quotient_as("float32")),
     ),
-    "divides-by-the-global-scale-last": (
+    Wrong(
+        "divides-by-the-global-scale-last",
         "divides by the element's largest value and then by the global scale, and rounds twice",
         by_rule(largest=_by_two_divisions),
     ),
-    "multiplies-by-the-reciprocal-of-the-global-scale": (
+    Wrong(
+        "multiplies-by-the-reciprocal-of-the-global-scale",
         "multiplies by the rounded reciprocal of the global scale instead of dividing by it",
         by_rule(largest=_by_inverse_of_global),
     ),
-    "multiplies-by-the-reciprocals-of-the-largest-code-and-the-global-scale": (
+    Wrong(
+        "multiplies-by-the-reciprocals-of-the-largest-code-and-the-global-scale",
         "multiplies by the reciprocals of the largest value and of the global scale, both rounded",
         by_rule(largest=_by_both_inverses),
     ),
-    "divides-by-the-largest-code-in-the-dtype-of-the-numbers": (
+    Wrong(
+        "divides-by-the-largest-code-in-the-dtype-of-the-numbers",
         "rounds the quotient by the element's largest value to the dtype of the numbers first",
         by_rule(largest=_by_narrow_quotient),
     ),
-    "rounds-the-largest-value-times-the-global-scale": (
+    Wrong(
+        "rounds-the-largest-value-times-the-global-scale",
         "rounds the element's largest value times the global scale before it divides by it",
         by_rule(largest=_by_rounded_divisor),
     ),
-    "ignores-negative-numbers-in-scales": (
+    Wrong(
+        "ignores-negative-numbers-in-scales",
         "makes the scale of the largest number of a block, not of the largest magnitude",
         by_rule(largest=lambda each: each.numbers.max(axis=-1)),
     ),
-    "leaves-the-last-element-out-of-scales": (
+    Wrong(
+        "leaves-the-last-element-out-of-scales",
         "leaves the last element of a block out of its scale",
         by_rule(largest=_part(slice(None, -1))),
     ),
-    "leaves-the-first-element-out-of-scales": (
+    Wrong(
+        "leaves-the-first-element-out-of-scales",
         "leaves the first element of a block out of its scale",
         by_rule(largest=_part(slice(1, None))),
     ),
-    "makes-one-scale-for-a-row": (
+    Wrong(
+        "makes-one-scale-for-a-row",
         "makes one scale for all blocks of a row",
         by_rule(largest=_over(-1)),
     ),
-    "makes-one-scale-for-a-tensor": (
+    Wrong(
+        "makes-one-scale-for-a-tensor",
         "makes one scale for all blocks of a tensor",
         by_rule(largest=_over(None)),
     ),
-    "gives-the-scale-of-the-block-before": (
+    Wrong(
+        "gives-the-scale-of-the-block-before",
         "gives a block the scale of the block before it",
         _neighbor(1),
     ),
-    "gives-the-scale-of-the-block-after": (
+    Wrong(
+        "gives-the-scale-of-the-block-after",
         "gives a block the scale of the block after it",
         _neighbor(-1),
     ),
-}
-"""The sentence of each detour, and the scales that it gives."""
+)
+"""What gives other scales by the rule that is due."""
 
 
 def _least_scale(answered: Sequence[GradedBlocks], among: Among) -> str:

@@ -1,23 +1,48 @@
-"""Finds the sentence of a finding about blocks among the mechanisms of all modules."""
+"""Finds the sentence of a finding about blocks among the rows of all tables."""
 
 from __future__ import annotations
 
-from conformance.families.blocks import code_wrongs, extreme_scales, product_wrongs, scale_wrongs
+from functools import cache
+from itertools import permutations
+from typing import Any, get_args
+
+from conformance.families.blocks import (
+    code_wrongs,
+    divisions,
+    extreme_scales,
+    product_wrongs,
+    scale_wrongs,
+)
+from conformance.families.blocks.wrong import Wrong
 from conformance.families.quantization import wrongs as quantization_wrongs
 from conformance.families.quantization.wrongs import OTHERWISE
+from specs.model.block_entry import ScaleRule
 
 BESIDE_OTHERS = "changes-blocks-beside-others"
 
 
 def says(name: str) -> str:
-    """The sentence of a finding; empty if no mechanism of blocks has this name."""
-    if name == OTHERWISE:
-        return quantization_wrongs.says(name)
-    if name == BESIDE_OTHERS:
-        return "gives a block another answer beside other blocks than alone"
-    return (
-        scale_wrongs.says(name)
-        or extreme_scales.says(name)
-        or code_wrongs.says(name)
-        or product_wrongs.says(name)
+    """The sentence of a finding; empty if no row has this name."""
+    if threshold := scale_wrongs.says(name) or extreme_scales.says(name):
+        return threshold
+    known = _sentences()
+    names = [name] if name in known else name.split(code_wrongs.AND)
+    return ", and ".join(known[each] for each in names) if known.keys() >= {*names} else ""
+
+
+@cache
+def _sentences() -> dict[str, str]:
+    """The sentences of all rows by name."""
+    rows: tuple[Wrong[Any, Any], ...] = (
+        *(scale_wrongs.other_rule(*pair) for pair in permutations(get_args(ScaleRule), 2)),
+        *scale_wrongs.DETOURS,
+        *extreme_scales.BELOW,
+        *code_wrongs.WRONGS,
+        *divisions.DIVISIONS,
+        *product_wrongs.WRONGS,
     )
+    return {
+        OTHERWISE: quantization_wrongs.says(OTHERWISE),
+        BESIDE_OTHERS: "gives a block another answer beside other blocks than alone",
+        **{each.name: each.says for each in rows},
+    }

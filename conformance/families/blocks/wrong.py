@@ -1,6 +1,10 @@
-"""Numbers that pass through a narrower float, as in a detour of a library."""
+"""A row of a table of what a library may do instead with blocks, and narrower floats on its way."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +12,17 @@ from numpy.typing import NDArray
 from oracles.protocol import Bits
 
 Floats = NDArray[np.float64]
+Given = TypeVar("Given")
+Answers = TypeVar("Answers")
+
+
+@dataclass(frozen=True)
+class Wrong(Generic[Given, Answers]):
+    """A row: its name, the sentence of a finding, and the answers that it gives."""
+
+    name: str
+    says: str
+    answers: Callable[[Given], Answers]
 
 
 def rounded_to(dtype: str, numbers: Floats) -> Floats:

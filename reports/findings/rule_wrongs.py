@@ -1,0 +1,202 @@
+"""Backends that answer as a document requires in another case, a row each.
+
+They go through another dtype, ignore a parameter, follow another version, or take one dtype for
+another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+
+from reports.findings.asked_inputs import answered_ruling
+from reports.findings.codec_wrongs import CODECS
+from reports.findings.wrong import REFERENCE, CaseFormats, Patterns, Wrong, following
+from specs.cases import Case
+from specs.editions import edition
+from specs.formats import Format, format_named, formats
+from specs.loader import document_named
+
+BETWEEN = ("float32", "float16", "bfloat16", "float64")
+"""The dtypes through which a backend may convert."""
+Modes = tuple[tuple[str, str], ...]
+
+
+@cache
+def through(dtype: str) -> Wrong:
+    """Converts to another dtype first, and that result to the target."""
+    is_whole = format_named(dtype).is_integral  # Then more than a rounding is lost.
+    return following(
+        f"through-{dtype}" if is_whole else f"rounds-twice-through-{dtype}",
+        f"converts to {dtype} first" if is_whole else f"rounds twice, through {dtype}",
+        lambda case: replace(case, source=dtype, example=None),
+        lambda given: converted(given.case, dtype, given.inputs),
+        has_nans=False,  # A second rounding does not change NaNs.
+    )
+
+
+def through_usual(asked: CaseFormats) -> Iterator[Wrong]:
+    """Yield the detours that most backends take if they take one."""
+    ends = asked.source.name, asked.target.name
+    yield from (through(each) for each in BETWEEN if each not in ends)
+
+
+def through_others(asked: CaseFormats) -> Iterator[Wrong]:
+    """Yield the detours through any other dtype."""
+    tried = *BETWEEN, asked.source.name, asked.target.name
+    if asked.is_numeric:
+        numeric = (each.name for each in formats().values() if each.is_numeric)
+        yield from (through(each) for each in numeric if each not in tried)
+
+
+def converted(case: Case, dtype: str, inputs: Patterns) -> Patterns | None:
+    """The inputs of a case in another dtype; None if the document does not define that."""
+    if case.source == dtype:
+        return inputs
+    first = replace(case, target=dtype, modes=(), example=None)
+    if case.document == CODECS:
+        # Every pair that rounds has modes there; the codec rounds by those of the case.
+        first = case_between(case, case.source, dtype) or first
+    rules = answered_ruling(first)
+    return None if rules is None or rules.refuses_some else REFERENCE.cast(first, inputs)
+
+
+ROUNDING_WORDS: Mapping[str, str] = {
+    "nearest-even": "rounds to nearest, ties to even",
+    "nearest-away": "rounds to nearest, ties away from zero",
+    "toward-zero": "rounds toward zero",
+    "floor": "rounds down",
+    "ceil": "rounds up",
+    "odd": "rounds to odd",
+}
+ROUND = "round"
+"""The parameter of `small-floats` whose values are roundings."""
+
+
+@cache
+def other_mode(parameter: str, value: str) -> Wrong:
+    """Answers as if a parameter had another value."""
+
+    def other(case: Case) -> Case:
+        modes = tuple((name, value if name == parameter else old) for name, old in case.modes)
+        return replace(case, modes=modes, example=None)
+
+    rounds = ROUNDING_WORDS.get(value) if parameter == ROUND else None
+    says = rounds or f"answers as with {parameter} = {value} where it has another value"
+    return following(f"as-{parameter}-{value}", says, other)
+
+
+def other_modes(asked: CaseFormats) -> Iterator[Wrong]:
+    """Yield the values that a parameter of a case does not have."""
+    case = asked.case
+    for name, parameter in edition(document_named(case.document), case.version).parameters():
+        for value in parameter.values:
+            if case.mode.get(name, value) != value:
+                yield other_mode(name, value)
+
+
+@cache
+def _other_version(document: str, version: str) -> Wrong:
+    return following(
+        f"as-{document}-{version}",
+        f"answers as {document}:{version} requires, in other versions too",
+        lambda case: replace(case, version=version, example=None),
+        alike="version",
+    )
+
+
+def other_versions(asked: CaseFormats) -> Iterator[Wrong]:
+    """Yield the other versions of a case's document."""
+    name = asked.case.document
+    versions = document_named(name).entry.versions
+    yield from (_other_version(name, each) for each in versions if each != asked.case.version)
+
+
+ANOTHER_DTYPE = "as-another-dtype"
+"""The name of a finding of dtypes that are taken for others of the same width."""
+TWINS: Mapping[tuple[str, str], tuple[str, str]] = {
+    ("unsigned as signed", ""): ("reads-unsigned-as-signed", "reads unsigned integers as signed"),
+    ("signed as unsigned", ""): ("reads-signed-as-unsigned", "reads signed integers as unsigned"),
+    ("", "unsigned as signed"): (
+        "converts-to-signed",
+        "converts to signed integers where unsigned ones are wanted",
+    ),
+    ("", "signed as unsigned"): (
+        "converts-to-unsigned",
+        "converts to unsigned integers where signed ones are wanted",
+    ),
+}
+"""Names and sentences for integers taken for those of other signedness, by source and target."""
+
+
+def taken_for(pair: tuple[str, str], other: tuple[str, str]) -> Wrong:
+    """Answers as if source and target were other dtypes of the same widths."""
+    both = tuple(zip(pair, other, strict=True))
+    mistaken = tuple(f"{one} for {two}" for one, two in both if one != two)
+    source, target = (_twin_words(*each) for each in both)
+    unnamed = ANOTHER_DTYPE, f"takes {' and '.join(mistaken)}"
+    name, says = TWINS.get((source, target), unnamed)
+    return following(
+        name,
+        says,
+        lambda case: case_between(case, *other),
+        mistaken=mistaken if name == ANOTHER_DTYPE else (),
+    )
+
+
+def _twin_words(one: str, other: str) -> str:
+    if one == other:
+        return ""
+    if other == f"u{one}":
+        return "signed as unsigned"
+    return "unsigned as signed" if one == f"u{other}" else "another dtype"
+
+
+@cache
+def _taken_for(source: Format, target: Format) -> tuple[Wrong, ...]:
+    """The other dtypes of the same widths that a pair can be taken for."""
+    pair = source.name, target.name
+    others = ((one.name, two.name) for one in _as_wide(source) for two in _as_wide(target))
+    return tuple(taken_for(pair, other) for other in others if other != pair)
+
+
+def _as_wide(dtype: Format) -> Iterator[Format]:
+    """The dtypes of numbers that have the width of one, itself included."""
+    if not dtype.is_numeric:
+        yield dtype
+        return
+    yield from (each for each in formats().values() if each.is_numeric and each.bits == dtype.bits)
+
+
+def taken_for_twins(asked: CaseFormats) -> Iterator[Wrong]:
+    """Yield the integers of other signedness that a pair can be taken for."""
+    taken = _taken_for(asked.source, asked.target)
+    yield from (each for each in taken if not each.mistaken)
+
+
+def taken_for_others(asked: CaseFormats) -> Iterator[Wrong]:
+    """Yield the other pairs of the same widths."""
+    yield from (each for each in _taken_for(asked.source, asked.target) if each.mistaken)
+
+
+def case_between(case: Case, source: str, target: str) -> Case | None:
+    """The case of another pair in the same mode, as far as it has these parameters, or None."""
+    modes = _modes_between(case.document, case.version).get((source, target), ())
+    same = (
+        each for each in modes if all(case.mode.get(key, value) == value for key, value in each)
+    )
+    found = next(same, None)
+    if found is None:
+        return None
+    return replace(case, source=source, target=target, modes=found, example=None)
+
+
+@cache
+def _modes_between(document: str, version: str) -> Mapping[tuple[str, str], list[Modes]]:
+    """The modes of each pair of a version."""
+    found: dict[tuple[str, str], list[Modes]] = {}
+    for each in edition(document_named(document), version).cases():
+        if each.example is None:
+            found.setdefault((each.source, each.target), []).append(each.modes)
+    return found

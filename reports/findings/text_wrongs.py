@@ -1,0 +1,126 @@
+"""What a backend may do instead when it writes numbers as texts, a row each."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from math import ldexp
+from typing import Any
+
+import numpy as np
+
+from oracles.reference.exact import Number, decode
+from oracles.reference.exact_text import NUMBER
+from reports.findings.failing_inputs import Mask
+from reports.findings.wrong import (
+    Codes,
+    GivenAnswers,
+    Patterns,
+    Wrong,
+    allowed,
+    computing,
+    everywhere,
+)
+from specs.formats import Format
+
+PRINTED = 8
+"""Arrays of patterns whose values are cached: all numbers of digits are tried on each."""
+MOST_PLACES = 400
+"""No number of a format has more digits before its point, or more zeros after it."""
+INNER_ZEROS = re.compile(r"(?<=[0-9])0+(?=[1-9])")
+"""The zeros of a number in plain notation that have other digits on both sides."""
+
+
+def printf(digits: int, conversion: str) -> Wrong:
+    """C's ``printf``: ``g`` counts significant digits, ``f`` digits after the point."""
+    how = f".{digits}{conversion}"
+
+    def texts(source: Format, inputs: Patterns) -> Patterns:
+        values = _values(source, inputs.tobytes())
+        return np.array(["" if each is None else format(each, how) for each in values], object)
+
+    def may_print(text: str) -> bool:
+        """Whether a text has as many digits; this is faster than writing one."""
+        return conversion == "g" or (len(text.partition(".")[2]) == digits and "e" not in text)
+
+    def answers(given: GivenAnswers) -> Codes:
+        written = texts(given.source, given.inputs)
+        return Codes(written, written != "")
+
+    def matches(given: GivenAnswers, level: str) -> Mask:
+        written = np.array([may_print(each) for each in given.answers], bool)
+        some = texts(given.source, given.inputs[written])
+        written[written] = some == given.answers[written]
+        return written
+
+    return Wrong(
+        f"printf-{digits}{conversion}",
+        f"writes numbers as printf does with %{how}",
+        answers,
+        lambda asked: asked.source.kind != "text",
+        matches,
+        alike="printf",
+    )
+
+
+@lru_cache(PRINTED)
+def _values(dtype: Format, inputs: bytes) -> tuple[float | None, ...]:
+    """The values of patterns as floats; None for NaNs and infinities."""
+    return tuple(_number(dtype, code) for code in np.frombuffer(inputs, dtype.storage).tolist())
+
+
+def _number(dtype: Format, code: int) -> float | None:
+    number = decode(dtype, code)
+    if not isinstance(number, Number):
+        return None
+    # No format has more digits or a wider range than Python's own floats.
+    magnitude = ldexp(number.significand, number.exponent)
+    return -magnitude if number.sign else magnitude
+
+
+def _allowed_without_exponent(given: GivenAnswers, level: str) -> Mask:
+    plain = np.array([_without_exponent(each) for each in given.answers], object)
+    return allowed(given.case, given.inputs, plain, level)
+
+
+def _without_exponent(text: Any) -> Any:
+    """A number's text in plain notation; any other answer as it is."""
+    if not (isinstance(text, str) and NUMBER.fullmatch(text)):
+        return text
+    try:
+        number = Decimal(text)
+    except InvalidOperation:  # of an exponent of hundreds of digits
+        return text
+    return f"{number:f}" if abs(number.adjusted()) <= MOST_PLACES else text
+
+
+@computing(
+    "writes-an-exponent", "writes numbers with an exponent", matches=_allowed_without_exponent
+)
+def _with_exponent(given: GivenAnswers) -> Codes:
+    """Where an exponent is written is read from the backend's answers, not predicted."""
+    concerned = np.array(["e" in each.lower() for each in given.answers], bool)
+    some = GivenAnswers(given.case, given.inputs[concerned], given.answers[concerned])
+    concerned[concerned] = _allowed_without_exponent(some, "recommended")
+    return Codes(given.answers, concerned)
+
+
+@computing(
+    "loses-inner-zeros",
+    "loses the zeros between the other digits of a number",
+    lambda asked: asked.source.is_integral,
+)
+def _without_inner_zeros(given: GivenAnswers) -> Codes:
+    sign = given.source.sign_bit
+    wholes = (code - ((code & sign) << 1) for code in given.inputs.tolist())
+    texts = np.array([INNER_ZEROS.sub("", str(whole)) for whole in wholes], object)
+    return Codes(texts, everywhere(given))
+
+
+TEXT_WRONGS = (
+    *(printf(digits, "g") for digits in range(6, 18)),
+    *(printf(decimals, "f") for decimals in range(10)),
+    _with_exponent,
+    _without_inner_zeros,
+)

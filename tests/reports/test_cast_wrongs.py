@@ -1,0 +1,113 @@
+"""Rows of wrong casts: each has a sentence of its own, and inputs that tell it from the others."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformance.families.cast.quick_inputs import quick_inputs
+from reports.findings.cast_wrongs import TRIED_LAST, WRONGS, wrongs_of, wrongs_tried_last
+from reports.findings.text_wrongs import TEXT_WRONGS
+from reports.findings.wrong import GivenAnswers, Wrong, right
+from reports.grading.allowed_answers import is_nan
+from specs.cases import Case
+from specs.selection import case_named
+
+ROUND = (("round", "nearest-even"), ("overflow", "saturate"))
+CASES = (
+    *(
+        case_named(f"onnx-cast:25/{each}")
+        for each in (
+            "float64/float16",
+            "float32/bfloat16",
+            "float32/float16",
+            "float16/float8e4m3fn/saturate:1",
+            "bfloat16/float8e5m2/saturate:0",
+            "float8e4m3fn/float32",
+            "float8e5m2fnuz/float16",
+            "float32/float8e8m0/saturate:1/round_mode:up",
+            "float16/int8",
+            "bfloat16/uint16",
+            "uint64/float32",
+            "uint64/bfloat16",
+            "int32/float32",
+            "uint16/int16",
+            "int16/uint64",
+            "uint8/uint8",
+            "bool/float16",
+            "float32/string",
+            "int16/string",
+            "string/float16",
+        )
+    ),
+    Case("small-floats", "1", "float32", "float8e4m3fn", ROUND),
+    Case("small-floats", "1", "float8e4m3fn", "float32", ()),
+    Case("small-floats", "1", "float4e2m1", "float32", ()),
+    case_named("pypto-cast:0.2/float32/int16/mode:CAST_RINT/satmode:on"),
+    case_named("stablehlo-reduce-precision:1.20/float64/float64/bits:e5m10"),
+)
+MOST_INPUTS = 3000
+
+
+def given_in(case: Case) -> GivenAnswers:
+    """Inputs of a case, with the right answers."""
+    inputs = quick_inputs(case.source, case.target, 0, 200)
+    inputs = inputs[:: -(-inputs.size // MOST_INPUTS)]
+    return GivenAnswers(case, inputs, right(case, inputs).codes)
+
+
+def answers_of(row: Wrong, given: GivenAnswers) -> Any:
+    """The answers of a backend that is wrong by a row alone."""
+    found = row.answers(given)
+    if found is None:
+        return with_one_nan(row, given, given.answers)
+    return with_one_nan(row, given, np.where(found.concerned, found.codes, given.answers))
+
+
+def with_one_nan(row: Wrong, given: GivenAnswers, answers: Any) -> Any:
+    """Answers in which all NaNs are the same, unless the row says which of them comes out."""
+    if row.changes_nans or not given.target.nan_codes:
+        return answers
+    return np.where(is_nan(given.target, answers), given.target.nan_codes[0][0], answers)
+
+
+SINGLE = {each for each in (*TEXT_WRONGS, *WRONGS, *TRIED_LAST) if isinstance(each, Wrong)}
+"""The rows that depend neither on the document nor on the pair."""
+SAME = {
+    ("as-c-on-x86", "unchanged"),
+    ("below-normal-becomes-zero", "flushes-subnormals"),
+    ("subnormals-become-zero", "flushes-subnormals"),
+}
+"""Where integers stay as they are C converts so, and a codec that flushes has words of its own."""
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_of_two_rows_no_name_and_sentences_are_the_same(case: Case) -> None:
+    # Dtypes that are taken for others are one finding, whose sentence names all of them.
+    rows = [*wrongs_of(case), *wrongs_tried_last(case)]
+    words = [(each.name, each.says, each.says_of_negative) for each in rows if not each.mistaken]
+    assert len({*words}) == len(words)
+    assert all(name and says for name, says, _ in words)
+
+
+def test_each_row_is_wrong_somewhere_and_told_from_every_other_by_some_input() -> None:
+    """Of rows that are alike the first stands for all, so that others may answer the same."""
+    wrong, told, together = set(), set(), set()
+    for case in CASES:
+        given = given_in(case)
+        rows = [each for each in (*wrongs_of(case), *wrongs_tried_last(case)) if each in SINGLE]
+        answers = {each: answers_of(each, given).tolist() for each in rows}
+        for row in rows:
+            if answers[row] != with_one_nan(row, given, given.answers).tolist():
+                wrong.add(row)
+        for pair in combinations(rows, 2):
+            one, other = pair
+            if not one.alike or one.alike != other.alike:
+                together.add(pair)
+                told |= {pair} if answers[one] != answers[other] else set()
+    # Where an exponent is written is read from answers, and right ones have none.
+    assert {each.name for each in SINGLE - wrong} == {"writes-an-exponent"}
+    assert {(one.name, other.name) for one, other in together - told} == SAME
