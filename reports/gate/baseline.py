@@ -37,8 +37,6 @@ class Baseline:
     cells: Mapping[str, Cell]
     before: StoredArrays
     now: StoredArrays
-    compares_faults: bool = True
-    """Whether the runs hold faults as data, as all but the oldest do."""
 
     def has(self, cell: Cell, broken: Divergence | None) -> bool:
         """Return whether the earlier run has a divergence, or without one the same failure."""
@@ -46,8 +44,7 @@ class Baseline:
         if before is None:
             return False
         if broken is None or broken.smallest is None:
-            is_same = has_failure(before, cell, broken)
-            return is_same and (not self.compares_faults or shows_no_more(before, cell, broken))
+            return has_failure(before, cell, broken) and shows_no_more(before, cell, broken)
         if is_known(before, cell, broken):
             return True
         old = next((each for each in before.broken if each.key == broken.key), None)
