@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from reports.findings.causes import REJECTED
 from reports.findings.cells import Cell, Divergence
-from reports.findings.changes import is_known
 from reports.findings.failing_inputs import FailingInputs, Mask
 from reports.findings.mechanism_answers import explained
 from reports.findings.mechanism_search import MechanismSearch, Reach
@@ -45,10 +44,12 @@ class Baseline:
             return False
         if broken is None or broken.smallest is None:
             return has_failure(before, cell, broken) and shows_no_more(before, cell, broken)
-        if is_known(before, cell, broken):
-            return True
         old = next((each for each in before.broken if each.key == broken.key), None)
-        if old is None or old.failing is None or broken.failing is None:
+        if old is None:
+            return False
+        if before.failure_by(old).covers(cell.failure_by(broken)):
+            return True
+        if old.failing is None or broken.failing is None:
             return False
         # Equal inputs with other wrong answers: the backend has changed.
         if before.asked is None or cell.asked is None or before.asked == cell.asked:
