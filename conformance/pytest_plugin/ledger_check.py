@@ -9,7 +9,7 @@ import pytest
 from conformance.pytest_plugin.judging import JudgedBackend, documents_asked_for
 from reports.case_patterns import can_be_listed, is_chain_check
 from reports.judgement import Judgement
-from reports.ledger.breaches import Breach, breaches
+from reports.known_failures import KnownFailure, failures
 from reports.ledger.ledger_file import ledger_of, load_ledger, path_of, update_command
 from reports.ledger.listing import (
     AppliedLedger,
@@ -107,16 +107,16 @@ class Ledgers:
         return ledger.applied_to(version, exactly=self.exactly) if ledger is not None else None
 
     def compare(
-        self, backend: JudgedBackend, name: str, case: Case, found: list[Breach], verdict: str
+        self, backend: JudgedBackend, name: str, case: Case, found: list[KnownFailure], verdict: str
     ) -> LedgerComparison | None:
-        """Compare an item's breaches with the ledger; None if there is nothing to compare."""
+        """Compare how an item fails with the ledger; None if there is nothing to compare."""
         if self.updating:
             return LedgerComparison("known", "goes into the ledger") if found else None
         applied = self.applied(ledger_of(backend.name, name), backend.version)
         listed = applied.at(name) if applied is not None else []
         if self.only_required:
-            listed = [each for each in listed if each.breach.verdict != "deviates"]
-            found = [each for each in found if each.verdict != "deviates"]
+            listed = [each for each in listed if each.failure.what != "deviates"]
+            found = [each for each in found if each.what != "deviates"]
         is_claimed = backend.claims(case)
         # --document counts a document as claimed, which the ledger, of a plain run, does not.
         if not listed and case.document in self.documents and not is_claimed:
@@ -127,13 +127,13 @@ class Ledgers:
 def compared_with_ledger(
     item: pytest.Item, backend: JudgedBackend, case: Case, judgement: Judgement
 ) -> LedgerComparison | None:
-    """Compare an item's breaches with its backend's ledger, and record them for the controller."""
+    """Compare how an item fails with its backend's ledger, and record it for the controller."""
     ledgers = item.config.stash[LEDGERS]
     ledger = ledger_of(backend.name, item.name)
     known = ledgers.names if ledgers.updating else ledgers.used
     if ledger not in known or not can_be_listed(item.name):
         return None
-    found = list(breaches(case, judgement))
+    found = list(failures(case, judgement))
     compared = ledgers.compare(backend, item.name, case, found, judgement.verdict)
     if compared is None and not ledgers.updating:
         return None
@@ -141,7 +141,7 @@ def compared_with_ledger(
         "ledger": ledger,
         "item": item.name,
         "standing": compared.status if compared is not None else "",
-        "breaches": [str(breach) for breach in found],
+        "failures": [*map(str, found)],
         "message": compared.message if compared is not None else "",
         "findings": compared.findings if compared is not None else (),
     }
@@ -150,7 +150,7 @@ def compared_with_ledger(
 
 
 def excuse(item: pytest.Item, backend: JudgedBackend, compared: LedgerComparison) -> str:
-    """Say by which findings an item's breaches are known."""
+    """Say by which findings an item's failures are known."""
     ledgers = item.config.stash[LEDGERS]
     applied = ledgers.applied(ledger_of(backend.name, item.name), backend.version)
     links = applied.links(compared.findings) if applied is not None else []
@@ -158,7 +158,7 @@ def excuse(item: pytest.Item, backend: JudgedBackend, compared: LedgerComparison
 
 
 def complaint(backend: JudgedBackend, name: str, compared: LedgerComparison) -> str:
-    """Say how an item's breaches differ from what its backend's ledger lists."""
+    """Say how an item's failures differ from what its backend's ledger lists."""
     advice = _advice(ledger_of(backend.name, name), compared.status)
     return f"\n  ledger    {compared.message}; {advice}"
 

@@ -10,7 +10,7 @@ from conformance.pytest_plugin.findings_summary import FindingsSummary
 from conformance.pytest_plugin.ledger_check import LEDGER, Ledgers
 from conformance.pytest_plugin.xdist_workers import gives_out_work, is_worker
 from reports.case_patterns import all_ids
-from reports.ledger.breaches import Breach, parse_breach
+from reports.known_failures import KnownFailure, parse_failure
 from reports.ledger.ledger_file import path_of
 from reports.ledger.listing import Ledger, LedgerComparison
 from reports.ledger.news import BackendNews
@@ -36,7 +36,7 @@ class LedgerUpdate:
         self.is_controller = gives_out_work(config)
         self.updates = ledgers.updating and not is_worker(config)
         self.news: dict[str, BackendNews] = {}
-        self.found: dict[str, dict[str, list[Breach]]] = {name: {} for name in ledgers.names}
+        self.found: dict[str, dict[str, list[KnownFailure]]] = {name: {} for name in ledgers.names}
         self.messages: list[str] = []
 
     def pytest_report_header(self) -> list[str]:
@@ -72,7 +72,7 @@ class LedgerUpdate:
                 if word:
                     told = record["message"], tuple(record["findings"])
                     self._news_of(ledger).add(record["item"], LedgerComparison(word, *told))
-                found = [parse_breach(text) for text in record["breaches"]]
+                found = [parse_failure(text) for text in record["failures"]]
                 self.found[ledger][record["item"]] = found
 
     def _version_of(self, ledger: str) -> str:
@@ -111,18 +111,18 @@ class LedgerUpdate:
 
     def _update(self, name: str) -> str:
         """Rewrite a backend's ledger, or remove it if it lists nothing; return what was done."""
-        breached = {case: found for case, found in self.found[name].items() if found}
+        failing = {case: found for case, found in self.found[name].items() if found}
         version, path = self._version_of(name), path_of(name)
         before = self.ledgers.ledgers.get(name)
         findings = self.summary.findings.get(name.partition(JOINT)[0], ())
         options = self.ledgers.input_options
-        ledger = update_ledger(before, name, version, options, breached, findings)
+        ledger = update_ledger(before, name, version, options, failing, findings)
         assert path is not None
         if not ledger.listings:
             path.unlink(missing_ok=True)
             return f"{name} {version} has no divergences and needs no ledger"
         entries = write_ledger(path, ledger)
-        return f"{path}: {entries} findings, {len(breached)} cases of {name} {version}"
+        return f"{path}: {entries} findings, {len(failing)} cases of {name} {version}"
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show how the items compare with the ledgers, and what was rewritten."""

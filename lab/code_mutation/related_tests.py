@@ -109,23 +109,22 @@ RELATED = (
         "reports/upstream reports/changes reports/findings html/behaviors html/front",
     ),
     (
-        "reports/findings/old_messages.py reports/findings/read_*.py"
-        " reports/findings/judged_cells.py reports/findings/cells.py",
-        "reports/old_messages reports/read_cells reports/changes reports/finding_causes"
-        " reports/findings",
+        "reports/findings/read_*.py reports/findings/judged_cells.py reports/findings/cells.py",
+        "reports/read_cells reports/changes reports/finding_causes reports/findings",
     ),
     (
         "reports/findings/*.py",
         "reports/intervals reports/number_line reports/finding_causes reports/findings"
-        " reports/ledger_breaches",
+        " reports/known_failures",
     ),
     (
         "reports/gate/*.py",
-        "reports/gate_policy reports/gate_judging reports/gate_baseline reports/gate_certificate",
+        "reports/gate_policy reports/fault_comparison reports/gate_judging reports/gate_baseline"
+        " reports/gate_certificate",
     ),
     (
-        "reports/ledger/*.py",
-        "reports/ledger_breaches reports/ledger reports/run_ledgers reports/upstream",
+        "reports/ledger/*.py reports/known_failures.py",
+        "reports/known_failures reports/ledger reports/run_ledgers reports/upstream",
     ),
 )
 """Patterns of modules, and the test files of the first that fits: ``specs/load`` is

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from reports.findings.failing_inputs import FailingInputs
+from reports.known_failures import KnownFailure
 from reports.problems import Died, Problem, Unoffered
 from reports.verdicts import NO_ANSWER, NOT_RUN
 from specs.cases import Case
@@ -106,6 +107,12 @@ class Cell:
             else:
                 modes.append((name, value))
         return Case(self.document, self.version, self.source, self.target, tuple(modes), example)
+
+    def failure_by(self, broken: Divergence | None) -> KnownFailure:
+        """How the cell fails by a rule, or without one because an answer is missing."""
+        if broken is None:
+            return KnownFailure(self.verdict)
+        return KnownFailure(broken.rule, broken.wrong, broken.digest)
 
     @property
     def must_have_inputs(self) -> bool:

@@ -50,13 +50,6 @@ def run_changes(
     return {key: changes for key, changes in found.items() if changes}
 
 
-def is_known(before: Cell, now: Cell, broken: Divergence | None) -> bool:
-    """Return whether an earlier run had the same divergence, or without one the same verdict."""
-    if broken is None:
-        return before.verdict == now.verdict
-    return _divergences(before).get(broken.key) == _region(broken)
-
-
 def setup_differences(before: RunRecord, now: RunRecord) -> list[str]:
     """List the differences in setup (versions, seed, selection) that may explain changes."""
     lines = [

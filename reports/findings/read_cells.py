@@ -15,12 +15,10 @@ import pyarrow as pa
 from reports.findings.cells import Cell, CellKey, Divergence, ShownRun
 from reports.findings.failing_inputs import FailingInputs, failing_inputs
 from reports.findings.number_line import segments
-from reports.findings.old_messages import problems_of_message
 from reports.grading.failure_runs import MOST_RUNS
 from reports.problems import Problem, WrongEnd, decode_problem
-from reports.run_store.open_run import REPAIR_ADVICE, read_batches, tables_of
+from reports.run_store.open_run import REPAIR_ADVICE, read_batches
 from reports.run_store.store import RunStore
-from reports.run_store.tables import PROBLEM_TABLE
 from reports.verdicts import FAILING, VERDICTS
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
@@ -66,27 +64,22 @@ Problems = Mapping[CellKey, Sequence[Problem]]
 """The problems other than wrong values, by case or check."""
 
 
-def _read_problems(store: RunStore) -> Problems | None:
-    """Read ``problems.parquet``; None if an earlier version wrote the run."""
-    if PROBLEM_TABLE not in tables_of(store):
-        return None
+def _read_problems(store: RunStore) -> Problems:
+    """Read ``problems.parquet``; raise an error if a row holds no problem."""
     found: dict[CellKey, list[Problem]] = {}
-    for batch in read_batches(store, PROBLEM_TABLE):
+    for batch in read_batches(store, "problems.parquet"):
         for row in batch.to_pylist():
             try:
                 problem: Problem = decode_problem(json.loads(row["problem"]))
             except (ValueError, LookupError, TypeError):
-                path = store.folder.display_path(PROBLEM_TABLE)
+                path = store.folder.display_path("problems.parquet")
                 message = f"{path} holds `{row['problem'][:60]}`, which is no problem"
                 raise CastigateError(f"{message}; {REPAIR_ADVICE}") from None
             found.setdefault((row["backend"], row["name"]), []).append(problem)
     return found
 
 
-def _with_problems(cell: Cell, problems: Problems | None) -> Cell:
-    if problems is None:
-        is_failing = cell.verdict in FAILING
-        return replace(cell, problems=tuple(problems_of_message(cell) if is_failing else ()))
+def _with_problems(cell: Cell, problems: Problems) -> Cell:
     own = tuple(problems.get((cell.backend, cell.name), ()))
     if not own:
         return cell

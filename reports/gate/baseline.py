@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from reports.findings.causes import REJECTED
 from reports.findings.cells import Cell, Divergence
-from reports.findings.changes import is_known
 from reports.findings.failing_inputs import FailingInputs, Mask
 from reports.findings.mechanism_search import MechanismSearch, Reach
 from reports.findings.wrong import GivenAnswers
@@ -37,8 +36,6 @@ class Baseline:
     cells: Mapping[str, Cell]
     before: StoredArrays
     now: StoredArrays
-    compares_faults: bool = True
-    """Whether the runs hold faults as data, as all but the oldest do."""
 
     def has(self, cell: Cell, broken: Divergence | None) -> bool:
         """Return whether the earlier run has a divergence, or without one the same failure."""
@@ -46,12 +43,13 @@ class Baseline:
         if before is None:
             return False
         if broken is None or broken.smallest is None:
-            is_same = has_failure(before, cell, broken)
-            return is_same and (not self.compares_faults or shows_no_more(before, cell, broken))
-        if is_known(before, cell, broken):
-            return True
+            return has_failure(before, cell, broken) and shows_no_more(before, cell, broken)
         old = next((each for each in before.broken if each.key == broken.key), None)
-        if old is None or old.failing is None or broken.failing is None:
+        if old is None:
+            return False
+        if before.failure_by(old).covers(cell.failure_by(broken)):
+            return True
+        if old.failing is None or broken.failing is None:
             return False
         # Equal inputs with other wrong answers: the backend has changed.
         if before.asked is None or cell.asked is None or before.asked == cell.asked:

@@ -30,11 +30,11 @@ from reports.gate.policy_verdict import (
     verdict_counts,
 )
 from reports.run_store.answers import RunAnswers
-from reports.run_store.open_run import open_run, tables_of
+from reports.run_store.open_run import open_run
 from reports.run_store.record import RunRecord, TierOfCases
 from reports.run_store.storage import folder_at
 from reports.run_store.store import CAUSES, LOG, RECORD, RunStore
-from reports.run_store.tables import PROBLEM_TABLE
+from reports.run_store.tables import SCHEMAS
 from reports.suite_digest import suite_digest
 from specs.errors import CastigateError
 from specs.loader import check_cached_documents
@@ -75,8 +75,7 @@ class Evidence:
         before = None
         if self.baseline is not None:
             cells = dict(_cells_by_name(self.baseline, only_backend(self.store)))
-            has_data = PROBLEM_TABLE in tables_of(self.store)
-            before = Baseline(cells, arrays_of(self.baseline), arrays_of(self.store), has_data)
+            before = Baseline(cells, arrays_of(self.baseline), arrays_of(self.store))
         record = self.store.record
         assert record.finished is not None
         check_cached_documents(record.selection.documents)
@@ -185,7 +184,7 @@ def copy_run(store: RunStore, out: str) -> RunStore:
     """Copy a complete run into a new folder, to be handed over with a certificate."""
     place = folder_at(out)
     causes = [name for name in store.folder.names() if name == CAUSES]
-    for name in (*tables_of(store), *causes, RECORD):
+    for name in (*SCHEMAS, *causes, RECORD):
         place.write(name, store.folder.read(name) or b"", "give another --out")
     return open_run(out)
 
@@ -193,7 +192,7 @@ def copy_run(store: RunStore, out: str) -> RunStore:
 def file_digests(store: RunStore) -> dict[str, str]:
     """Return the sha256 of each file of a run, including the log of a vendor's program."""
     others = [name for name in store.folder.names() if name in (LOG, CAUSES)]
-    return {name: _file_digest(store, name) for name in (RECORD, *tables_of(store), *others)}
+    return {name: _file_digest(store, name) for name in (RECORD, *SCHEMAS, *others)}
 
 
 def folder_digests(folder: Path | None) -> dict[str, str]:

@@ -9,11 +9,12 @@ raised.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
 
 from reports.counterexample.drawing import datum_text
 from reports.findings.causes import ADDRESS
 from reports.findings.cells import Cell, Divergence
-from reports.problem_words import words
 from reports.problems import (
     ChangesWithLayout,
     Died,
@@ -25,6 +26,9 @@ from reports.problems import (
     WrongElement,
 )
 from specs.formats import EXHAUSTIVE_BITS, Format, format_named
+
+FOLLOWING = ("followed", "script")
+"""The fields of problems that follow from the others."""
 
 
 def broken_rules(cell: Cell) -> tuple[Divergence, ...]:
@@ -116,7 +120,20 @@ def _is_same(source: Format, old: Problem, new: Problem) -> bool:
             return one == other and _are_same_inputs(source, old.inputs, new.inputs)
         case Died(), Died():
             return _are_same_inputs(source, *(_inputs_of(each.how) for each in (old, new)))
-    return type(old) is type(new) and _steady(words(old)) == _steady(words(new))
+    return type(old) is type(new) and _compared(old) == _compared(new)
+
+
+def _compared(value: Any) -> Any:
+    """A problem, or a field of one, without what follows from the rest or varies between runs."""
+    match value:
+        case str():
+            return _steady(value)
+        case tuple():
+            return tuple(map(_compared, value))
+        case int() | None:
+            return value
+    names = [each.name for each in fields(value) if each.name not in FOLLOWING]
+    return [_compared(getattr(value, name)) for name in names]
 
 
 def _are_same_inputs(source: Format, old: str, new: str) -> bool:

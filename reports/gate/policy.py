@@ -26,6 +26,7 @@ from reports.case_patterns import (
     matches,
 )
 from reports.gate.canonical_json import digest_of
+from reports.known_failures import DIGITS, VARIES, KnownFailure
 from reports.run_store.record import Examples, Seed, TierOfCases
 from specs.errors import CastigateError
 from specs.loader import documents
@@ -59,7 +60,7 @@ Level = Literal["required", "recommended"]
 Levels = Annotated[list[Level], Field(min_length=1)]
 PerCent = Annotated[int, Field(ge=0, le=100)]
 Seconds = Annotated[int, Field(ge=1)]
-Region = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+Region = Annotated[str, Field(pattern=f"^[0-9a-f]{{{DIGITS}}}$")]
 
 
 class AcceptedEntry(StrictModel):
@@ -80,13 +81,10 @@ class AcceptedEntry(StrictModel):
             raise ValueError("`region` needs a `rule`; remove it or name the rule")
         return self
 
-    def accepts(self, case: str, rule: str, region: str) -> bool:
-        """Return whether the entry covers a divergence; ``rule`` may be a verdict instead."""
-        return (
-            rule == (self.rule or self.verdict)
-            and self.region in (None, region)
-            and any(matches(pattern, case) for pattern in self.cases)
-        )
+    def accepts(self, case: str, found: KnownFailure) -> bool:
+        """Whether the entry covers a failure of a case."""
+        known = KnownFailure(self.rule or self.verdict or "", region=self.region or VARIES)
+        return known.covers(found) and any_matches(self.cases, case)
 
 
 class CaseEntry(StrictModel):

@@ -211,10 +211,8 @@ def _divergences(
         if broken is not None and broken.level not in policy.levels_of(cell.name):
             yield PolicyDivergence(failing, broken, "not-asked")
             continue
-        rule, region = (broken.rule, broken.digest) if broken else (failing.verdict, "")
-        entries = [
-            entry for entry in policy.entry.accepted if entry.accepts(cell.name, rule, region)
-        ]
+        found = failing.failure_by(broken)
+        entries = [each for each in policy.entry.accepted if each.accepts(cell.name, found)]
         valid = [entry for entry in entries if entry.expires >= day.isoformat()]
         if valid:
             yield PolicyDivergence(failing, broken, "accepted", valid[0])

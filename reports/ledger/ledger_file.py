@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from reports.case_patterns import document_of, expand
 from reports.findings.finding import Kind
-from reports.ledger.breaches import DIGITS, VARIES, parse_breach
+from reports.known_failures import DIGITS, VARIES, parse_failure
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.version_spans import Span, public_version, version_order
 from reports.run_store.record import Examples, Seed
@@ -25,9 +25,9 @@ from specs.model.yaml_source import Location, YamlFile, explain_validation_error
 FOLDER = Path(__file__).parent
 BACKEND_NAME = re.compile(r"[A-Za-z0-9_-]+(:[A-Za-z0-9_.-]+)?")
 """A backend that can have a ledger: a plain name, with or without a variant."""
-BREACH = rf"(violates|deviates|error|crashed) (\d+ [0-9a-f]{{{DIGITS}}}|{VARIES})"
+FAILURE = rf"(violates|deviates|error|crashed) (\d+ [0-9a-f]{{{DIGITS}}}|{VARIES})"
 SEPARATOR = ", "
-"""Separates the breaches of a case."""
+"""Separates the failures of a case."""
 
 
 def _normalized_span(text: str) -> str:
@@ -35,8 +35,8 @@ def _normalized_span(text: str) -> str:
 
 
 VersionText = Annotated[Text, AfterValidator(public_version)]
-BreachText = Annotated[str, Field(pattern=f"^{BREACH}({SEPARATOR}{BREACH})*$")]
-"""The breaches of a case: of each the verdict, the number of wrong inputs, and the region.
+FailureText = Annotated[str, Field(pattern=f"^{FAILURE}({SEPARATOR}{FAILURE})*$")]
+"""How a case fails: of each level the verdict, the number of wrong inputs, and the region.
 
 Where answers differ from run to run, a person writes ``varies`` for number and region.
 """
@@ -51,7 +51,7 @@ class FindingEntry(StrictModel):
     example: Text | None = None
     versions: Annotated[Text, AfterValidator(_normalized_span)]
     upstream: Annotated[str, Field(pattern="^https://")] | None = None
-    cases: Annotated[dict[BreachText, Text | list[Text]], Field(min_length=1)]
+    cases: Annotated[dict[FailureText, Text | list[Text]], Field(min_length=1)]
 
 
 class LedgerFile(StrictModel):
@@ -133,7 +133,7 @@ def read_ledger(path: Path) -> Ledger:
 
 
 def _patterns(index: int, entry: FindingEntry) -> Iterator[tuple[str, str, Location]]:
-    """Yield each pattern of an entry with the breaches of its cases, and where it stands."""
+    """Yield each pattern of an entry with the failures of its cases, and where it stands."""
     for text, patterns in entry.cases.items():
         here = ("findings", index, "cases", text)
         if isinstance(patterns, str):
@@ -154,11 +154,11 @@ def _add_cases(source: YamlFile, index: int, entry: FindingEntry, ledger: Ledger
         if not cases:
             message = f"`{pattern}` is no case; castigate specs DOCUMENT:VERSION lists them"
             raise source.error(here, message)
-        found = [parse_breach(part) for part in text.split(SEPARATOR)]
+        found = [parse_failure(part) for part in text.split(SEPARATOR)]
         for case in dict.fromkeys(cases):
             listings = ledger.listings.setdefault(case, [])
             same = [each for each in listings if each.span == span]
-            if same and [each.breach for each in same] != found:
+            if same and [each.failure for each in same] != found:
                 raise source.error(here, f"{case} is listed otherwise by another finding")
             if any(each.span.overlaps(span) for each in listings if each.span != span):
                 raise source.error(here, f"{case} is listed twice for some versions")

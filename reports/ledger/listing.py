@@ -1,4 +1,4 @@
-"""A ledger by case: the breaches that it lists, and how they compare with those that are found."""
+"""A ledger by case: the failures that it lists, and how they compare with those that are found."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from reports.findings.finding import Kind
-from reports.ledger.breaches import VARIES, Breach
+from reports.known_failures import KnownFailure
 from reports.ledger.version_spans import Span, public_version, version_order
 
 LedgerStatus = Literal["known", "unlisted", "changed", "stale"]
@@ -25,9 +25,9 @@ class KnownFinding:
 
 @dataclass(frozen=True)
 class Listing:
-    """One breach of a case as a ledger lists it: in which versions, and by which findings."""
+    """One failure of a case as a ledger lists it: in which versions, and by which findings."""
 
-    breach: Breach
+    failure: KnownFailure
     span: Span
     findings: tuple[str, ...]
 
@@ -46,7 +46,7 @@ class InputOptions:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The known findings of one backend by name, and its known breaches by case.
+    """The known findings of one backend by name, and its known failures by case.
 
     With house rules, ``backend`` is the backend and their name: ``ort+java``.
 
@@ -111,9 +111,9 @@ class LedgerComparison:
 
 
 def compare_with_listings(
-    listed: Sequence[Listing], found: Sequence[Breach], verdict: str
+    listed: Sequence[Listing], found: Sequence[KnownFailure], verdict: str
 ) -> LedgerComparison | None:
-    """Compare what a case breaks with what is listed for it; None if there is neither."""
+    """Compare how a case fails with what is listed for it; None if there is neither."""
     if not listed and not found:
         return None
     names = tuple(dict.fromkeys(name for each in listed for name in each.findings))
@@ -129,27 +129,27 @@ def compare_with_listings(
     return LedgerComparison("known", ", ".join(names), names)
 
 
-def _differences(listed: Sequence[Listing], found: Sequence[Breach]) -> Iterator[str]:
-    old_by_verdict = {each.breach.verdict: each.breach for each in listed}
-    new_by_verdict = {breach.verdict: breach for breach in found}
+def _differences(listed: Sequence[Listing], found: Sequence[KnownFailure]) -> Iterator[str]:
+    old_by_verdict = {each.failure.what: each.failure for each in listed}
+    new_by_verdict = {each.what: each for each in found}
     for verdict in dict.fromkeys([*old_by_verdict, *new_by_verdict]):
         match old_by_verdict.get(verdict), new_by_verdict.get(verdict):
-            case None, Breach() as new:
+            case None, KnownFailure() as new:
                 yield f"{_with_inputs(new)} is found, but not listed"
-            case Breach() as old, None:
+            case KnownFailure() as old, None:
                 yield f"{_with_inputs(old)} is listed, but no longer occurs"
-            case Breach() as old, Breach() as new if old.region not in (VARIES, new.region):
+            case KnownFailure() as old, KnownFailure() as new if not old.covers(new):
                 yield _change(old, new)
 
 
-def _change(old: Breach, new: Breach) -> str:
+def _change(old: KnownFailure, new: KnownFailure) -> str:
     if old.inputs == new.inputs:
         what = "inputs or answers" if new.inputs else "errors or faults"
-        return f"{new.verdict} by other {what} than listed"
-    return f"{new.verdict}: {old.inputs:,} inputs listed, {new.inputs:,} now"
+        return f"{new.what} by other {what} than listed"
+    return f"{new.what}: {old.inputs:,} inputs listed, {new.inputs:,} now"
 
 
-def _with_inputs(breach: Breach) -> str:
+def _with_inputs(failure: KnownFailure) -> str:
     """The verdict, and how many inputs are wrong, if any are."""
-    noun = "input" if breach.inputs == 1 else "inputs"
-    return f"{breach.verdict} ({breach.inputs:,} {noun})" if breach.inputs else breach.verdict
+    noun = "input" if failure.inputs == 1 else "inputs"
+    return f"{failure.what} ({failure.inputs:,} {noun})" if failure.inputs else failure.what

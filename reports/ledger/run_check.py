@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from reports.findings.finding import Findings
 from reports.judgement import Judgement
-from reports.ledger.breaches import breaches
+from reports.known_failures import failures
 from reports.ledger.ledger_file import load_ledger
 from reports.ledger.listing import InputOptions, compare_with_listings
 from reports.ledger.news import BackendNews
@@ -36,7 +36,7 @@ class RunLedgers:
         """Compare one judgement with the ledger of its backend."""
         news, name = self.news[judgement.backend], judgement.check or case.id
         listed = news.applied.at(name) if news.applied is not None else []
-        compared = compare_with_listings(listed, breaches(case, judgement), judgement.verdict)
+        compared = compare_with_listings(listed, failures(case, judgement), judgement.verdict)
         if compared is not None:
             news.add(name, compared)
 

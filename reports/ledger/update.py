@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import StringIO
 from itertools import groupby
 from pathlib import Path
@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from reports.case_patterns import compress, natural_order
 from reports.findings.finding import KINDS, UNEXPLAINED, Finding
 from reports.findings.finding_text import example_words, shortened
-from reports.ledger.breaches import VARIES, Breach
+from reports.known_failures import KnownFailure
 from reports.ledger.ledger_file import SEPARATOR, update_command
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.version_spans import Span, public_version, version_order
@@ -35,7 +35,7 @@ def update_ledger(
     backend: str,
     version: str,
     options: InputOptions,
-    found: Mapping[str, Sequence[Breach]],
+    found: Mapping[str, Sequence[KnownFailure]],
     findings: Sequence[Finding],
 ) -> Ledger:
     """The ledger after a run on one version; what is listed for other versions is kept."""
@@ -50,8 +50,8 @@ def update_ledger(
     for case in {**old.listings, **found}:
         ways = {each: _way(old.at(case, each)) for each in old.versions}
         listed = old.at(case, old.nearest(own))
-        breached = tuple(_as_listed(each, listed) for each in found.get(case, ()))
-        ways[own] = Way(breached, names.get(case, (UNEXPLAINED,)))
+        failed = tuple(_as_listed(each, listed) for each in found.get(case, ()))
+        ways[own] = Way(failed, names.get(case, (UNEXPLAINED,)))
         if updated := list(_joined([(each, ways[each]) for each in versions], own)):
             listings[case] = updated
     known = {**old.findings, **{each.name: _known(each, old) for each in findings}}
@@ -60,30 +60,30 @@ def update_ledger(
 
 @dataclass(frozen=True)
 class Way:
-    """How a case fails in one version, and by which findings; no breaches if it does not fail."""
+    """How a case fails in one version, and by which findings; no failures if it does not fail."""
 
-    breaches: tuple[Breach, ...]
+    failures: tuple[KnownFailure, ...]
     findings: tuple[str, ...]
 
 
-def _as_listed(found: Breach, listed: Sequence[Listing]) -> Breach:
-    """Return a breach as it is to be listed: one that a person marked as varying stays so."""
-    varying = replace(found, inputs=0, region=VARIES)
-    return varying if varying in [each.breach for each in listed] else found
+def _as_listed(found: KnownFailure, listed: Sequence[Listing]) -> KnownFailure:
+    """Return a failure as it is to be listed: one that a person marked as varying stays so."""
+    varying = KnownFailure(found.what)
+    return varying if varying in [each.failure for each in listed] else found
 
 
 def _way(listed: Sequence[Listing]) -> Way:
-    return Way(tuple(each.breach for each in listed), listed[0].findings if listed else ())
+    return Way(tuple(each.failure for each in listed), listed[0].findings if listed else ())
 
 
 def _joined(ways: Sequence[tuple[str, Way]], newest: str) -> Iterator[Listing]:
     """Join neighboring versions in which a case fails alike; the newest run names the findings."""
-    for breached, group in groupby(ways, key=lambda each: each[1].breaches):
+    for failed, group in groupby(ways, key=lambda each: each[1].failures):
         together = dict(group)
         first, last = next(iter(together)), next(reversed(together))
         findings = together.get(newest, together[last]).findings
-        for breach in breached:
-            yield Listing(breach, Span(first, last), findings)
+        for failure in failed:
+            yield Listing(failure, Span(first, last), findings)
 
 
 def _known(finding: Finding, old: Ledger) -> KnownFinding:
@@ -125,7 +125,7 @@ def _entries(ledger: Ledger) -> Iterator[dict[str, Any]]:
         for each in ledger.listings[case]:
             by_span.setdefault(each.span, []).append(each)
         for span, listings in by_span.items():
-            text = SEPARATOR.join(str(each.breach) for each in listings)
+            text = SEPARATOR.join(str(each.failure) for each in listings)
             for name in listings[0].findings:
                 groups.setdefault((name, span), {}).setdefault(text, []).append(case)
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from reports.run_store.storage import Folder, explain_read_errors, folder_at, reason_of
 from reports.run_store.store import RunStore, read_record
-from reports.run_store.tables import PROBLEM_TABLE, SCHEMAS
+from reports.run_store.tables import SCHEMAS
 from specs.errors import CastigateError
 from specs.release import VERSION
 
@@ -27,15 +27,9 @@ def open_run(out: str) -> RunStore:
             f"{store.folder.display_name} is shard {store.record.shard} of a run; "
             "join all shards with `castigate merge` first"
         )
-    for table in tables_of(store):
+    for table in SCHEMAS:
         _open_table(store.folder, table).close()
     return store
-
-
-def tables_of(store: RunStore) -> list[str]:
-    """The tables that a run has: earlier versions wrote no table of problems."""
-    names = store.folder.names()
-    return [table for table in SCHEMAS if table != PROBLEM_TABLE or table in names]
 
 
 def open_shard(out: str) -> RunStore:

@@ -87,21 +87,19 @@ DIVERGENCES = pa.schema(
 )
 PROBLEMS = pa.schema([*((name, TEXT) for name in ("backend", "name")), ("problem", TEXT)])
 ANSWERS = pa.schema([("digest", TEXT), ("dtype", TEXT), ("count", COUNT), ("data", pa.binary())])
-PROBLEM_TABLE = "problems.parquet"
-"""The table that runs of earlier versions lack."""
 SCHEMAS = {
     "cases.parquet": CASES,
     "pairs.parquet": PAIRS,
     "divergences.parquet": DIVERGENCES,
     "answers.parquet": ANSWERS,
-    PROBLEM_TABLE: PROBLEMS,
+    "problems.parquet": PROBLEMS,
 }
 ROWS_PER_GROUP = {
     "cases.parquet": 1 << 12,
     "pairs.parquet": 1 << 12,
     "divergences.parquet": 1 << 17,
     "answers.parquet": 1 << 7,
-    PROBLEM_TABLE: 1 << 12,
+    "problems.parquet": 1 << 12,
 }
 """Rows of a row group, which is what a writer or a reader holds in memory at a time."""
 WORD_END = 1 << 64

@@ -7,12 +7,15 @@ import subprocess
 import sys
 
 from reports.findings.finding import ExplainedCase
-from reports.findings.old_messages import OPEN_INPUTS, OTHERWISE
 from specs.formats import format_named
 
 RAISED = re.compile(r"(?:.*?: )?([A-Za-z]\w+): (.*)")
 """Matches the message of an error: its class and its first line."""
 SHAPES = re.compile(r"shape (\([\d, ]*\)) .*?gives shape (\([\d, ]*\))")
+OPEN_INPUTS = re.compile(r"^open inputs: .*; (?=shape \()", re.DOTALL)
+"""The part of a message about open inputs, which precedes the fault of a shape."""
+OTHERWISE = re.compile(r"shape \([\d, ]*\): an element answers otherwise than in one row")
+"""The part of a message that names an answer that depends on the shape."""
 DTYPE = re.compile(r"(?:is not refused, but )?gives (\w+) instead of \w+")
 LONGEST_TEXT = 40
 """Characters of an error that must be in the output; later ones may vary between runs."""

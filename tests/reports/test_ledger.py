@@ -13,8 +13,8 @@ from reports.case_patterns import compress, expand, ids_of, matches
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.judged_cells import cell_of
 from reports.judgement import Judgement
+from reports.known_failures import KnownFailure, parse_failure
 from reports.ledger import ledger_file
-from reports.ledger.breaches import VARIES, Breach, parse_breach
 from reports.ledger.ledger_file import load_ledger, path_of, read_ledger
 from reports.ledger.listing import (
     InputOptions,
@@ -39,8 +39,8 @@ KNOWN = KnownFinding("wrong value", "wraps")
 WRAPS = ("wraps",)
 
 
-def breach(verdict: str = "violates", region: str = "0" * 16, inputs: int = 1) -> Breach:
-    return Breach(verdict, inputs, region)
+def failure(what: str = "violates", region: str = "0" * 16, inputs: int = 1) -> KnownFailure:
+    return KnownFailure(what, inputs, region)
 
 
 def finding(*cases: str, name: str = "wraps") -> Finding:
@@ -141,16 +141,16 @@ def test_a_text_that_is_not_a_span_is_rejected(text: str) -> None:
 
 @pytest.mark.parametrize(("inputs", "counted"), [(1, "1 input"), (2, "2 inputs")])
 def test_what_is_not_listed_is_named_with_its_inputs(inputs: int, counted: str) -> None:
-    compared = compare_with_listings([], [breach(inputs=inputs)], "violates")
+    compared = compare_with_listings([], [failure(inputs=inputs)], "violates")
     assert compared is not None
     assert compared.message == f"unlisted: violates ({counted})"
 
 
-def test_a_case_is_known_only_if_every_breach_is_listed_as_found() -> None:
-    listed = [Listing(breach(each), Span.of("1"), WRAPS) for each in ("violates", "deviates")]
-    same = [breach("violates"), breach("deviates")]
+def test_a_case_is_known_only_if_every_failure_is_listed_as_found() -> None:
+    listed = [Listing(failure(each), Span.of("1"), WRAPS) for each in ("violates", "deviates")]
+    same = [failure("violates"), failure("deviates")]
 
-    def status(found: list[Breach]) -> str:
+    def status(found: list[KnownFailure]) -> str:
         compared = compare_with_listings(listed, found, "violates")
         assert compared is not None
         assert compared.findings == WRAPS
@@ -158,70 +158,70 @@ def test_a_case_is_known_only_if_every_breach_is_listed_as_found() -> None:
 
     assert status(same) == "known"
     assert status([]) == "stale"
-    for found in (same[:1], [breach("error")], [same[0], breach("deviates", "1" * 16)]):
+    for found in (same[:1], [failure("error")], [same[0], failure("deviates", "1" * 16)]):
         assert status(found) == "changed"
     assert compare_with_listings([], [], "conforms") is None
 
 
 def test_what_varies_is_known_whatever_the_answers_and_must_still_fail() -> None:
-    varying = breach(region=VARIES, inputs=0)
+    varying = KnownFailure("violates")
     listed = [Listing(varying, Span.of("1"), WRAPS)]
 
-    def status(*found: Breach) -> str:
+    def status(*found: KnownFailure) -> str:
         compared = compare_with_listings(listed, found, "violates")
         assert compared is not None
         return compared.status
 
-    assert status(breach()) == status(breach(region="1" * 16, inputs=7)) == "known"
+    assert status(failure()) == status(failure(region="1" * 16, inputs=7)) == "known"
     assert status() == "stale"
-    assert status(breach("deviates")) == status(breach(), breach("deviates")) == "changed"
+    assert status(failure("deviates")) == status(failure(), failure("deviates")) == "changed"
     assert str(varying) == "violates varies"
-    assert parse_breach("violates varies") == varying
+    assert parse_failure("violates varies") == varying
 
 
 # Updates
 
 
 def spans(ledger: Ledger) -> list[tuple[str, str]]:
-    return [(str(each.span), each.breach.region[0]) for each in ledger.listings.get(CASE, ())]
+    return [(str(each.span), each.failure.region[0]) for each in ledger.listings.get(CASE, ())]
 
 
 def updated(
-    before: Ledger | None, version: str, found: dict[str, list[Breach]], *findings: Finding
+    before: Ledger | None, version: str, found: dict[str, list[KnownFailure]], *findings: Finding
 ) -> Ledger:
     explained = findings or ([finding(*found)] if found else [])
     return update_ledger(before, "b", version, OPTIONS, found, explained)
 
 
 def test_an_update_joins_versions_that_fail_alike_and_keeps_what_others_have() -> None:
-    first = updated(None, "1.0+cpu", {CASE: [breach()], OTHER: [breach()]})
-    then = updated(first, "1.2", {CASE: [breach()]})
+    first = updated(None, "1.0+cpu", {CASE: [failure()], OTHER: [failure()]})
+    then = updated(first, "1.2", {CASE: [failure()]})
     assert spans(then) == [("1.0 to 1.2", "0")]
     assert [str(each.span) for each in then.listings[OTHER]] == ["1.0"]
     assert spans(updated(then, "1.2", {})) == [("1.0", "0")]
-    between = updated(then, "1.1", {OTHER: [breach()]})
+    between = updated(then, "1.1", {OTHER: [failure()]})
     assert spans(between) == [("1.0", "0"), ("1.2", "0")]
     assert [str(each.span) for each in between.listings[OTHER]] == ["1.0 to 1.1"]
     assert between.versions == ("1.0", "1.1", "1.2")
 
 
 def test_an_update_never_lists_a_case_twice_for_a_version() -> None:
-    first = updated(None, "1.0", {CASE: [breach(region="a" * 16)]})
-    then = updated(first, "2.0", {CASE: [breach(region="b" * 16)]})
+    first = updated(None, "1.0", {CASE: [failure(region="a" * 16)]})
+    then = updated(first, "2.0", {CASE: [failure(region="b" * 16)]})
     assert spans(then) == [("1.0", "a"), ("2.0", "b")]
-    third = updated(then, "3.0", {CASE: [breach(region="a" * 16)]})
+    third = updated(then, "3.0", {CASE: [failure(region="a" * 16)]})
     assert spans(third) == [("1.0", "a"), ("2.0", "b"), ("3.0", "a")]
-    back = updated(third, "2.0", {CASE: [breach(region="a" * 16)]})
+    back = updated(third, "2.0", {CASE: [failure(region="a" * 16)]})
     assert spans(back) == [("1.0 to 3.0", "a")]
 
 
 def test_a_version_of_its_own_has_its_entries_and_others_those_of_the_nearest() -> None:
-    first = updated(None, "1.10", {CASE: [breach(region="a" * 16)]})
-    ledger = updated(first, "1.20", {CASE: [breach(region="b" * 16)]})
+    first = updated(None, "1.10", {CASE: [failure(region="a" * 16)]})
+    ledger = updated(first, "1.20", {CASE: [failure(region="b" * 16)]})
 
     def applied(version: str, *, exactly: bool = False) -> tuple[str, list[str]]:
         used = ledger.applied_to(version, exactly=exactly)
-        return used.base, [each.breach.region[0] for each in used.at(CASE)]
+        return used.base, [each.failure.region[0] for each in used.at(CASE)]
 
     assert applied("1.10+cpu") == ("1.10", ["a"])
     assert applied("1.9") == applied("1.19") == ("1.10", ["a"])
@@ -235,26 +235,26 @@ def test_a_version_of_its_own_has_its_entries_and_others_those_of_the_nearest() 
 def test_an_update_keeps_links_and_tells_findings_anew() -> None:
     link = "https://example.org/1"
     known = replace(KNOWN, says="before", upstream=link)
-    listings = {CASE: [Listing(breach(), Span.of("1"), WRAPS)]}
+    listings = {CASE: [Listing(failure(), Span.of("1"), WRAPS)]}
     old = Ledger("b", OPTIONS, {"wraps": known}, listings, ("1",))
-    then = updated(old, "1", {CASE: [breach(region="1" * 16)], OTHER: [breach()]})
+    then = updated(old, "1", {CASE: [failure(region="1" * 16)], OTHER: [failure()]})
     assert then.findings["wraps"].upstream == link
     assert then.findings["wraps"].says == "wraps"
     assert then.findings["wraps"].example.startswith("0x0001 (")
-    moved = updated(old, "1", {CASE: [breach()]}, finding(CASE, name="other"))
+    moved = updated(old, "1", {CASE: [failure()]}, finding(CASE, name="other"))
     assert [each.findings for each in moved.listings[CASE]] == [("other",)]
 
 
 def test_an_update_keeps_what_varies_as_long_as_it_fails_so() -> None:
-    varying = breach(region=VARIES, inputs=0)
+    varying = KnownFailure("violates")
     listings = {CASE: [Listing(varying, Span.of("1"), WRAPS)]}
     old = Ledger("b", OPTIONS, {"wraps": KNOWN}, listings, ("1",))
-    then = updated(old, "2", {CASE: [breach(region="1" * 16)], OTHER: [breach()]})
-    assert [each.breach for each in then.listings[CASE]] == [varying]
-    assert [each.breach for each in then.listings[OTHER]] == [breach()]
+    then = updated(old, "2", {CASE: [failure(region="1" * 16)], OTHER: [failure()]})
+    assert [each.failure for each in then.listings[CASE]] == [varying]
+    assert [each.failure for each in then.listings[OTHER]] == [failure()]
     assert str(then.listings[CASE][0].span) == "1 to 2"
-    other = updated(old, "1", {CASE: [breach("deviates")]})
-    assert [each.breach for each in other.listings[CASE]] == [breach("deviates")]
+    other = updated(old, "1", {CASE: [failure("deviates")]})
+    assert [each.failure for each in other.listings[CASE]] == [failure("deviates")]
     assert updated(old, "1", {}).listings == {}
 
 
@@ -272,10 +272,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_written_ledger_is_read_and_written_identically(folder: Path) -> None:
-    both = [breach(), breach("deviates", "123e456789012345")]
+    both = [failure(), failure("deviates", "123e456789012345")]
     found = dict.fromkeys(expand("onnx-cast:*/float16/int8"), both)
-    found[BYTE] = [breach(inputs=3)]
-    found[OTHER] = [breach(region=VARIES, inputs=0), breach("deviates", "1" * 16)]
+    found[BYTE] = [failure(inputs=3)]
+    found[OTHER] = [KnownFailure("violates"), failure("deviates", "1" * 16)]
     findings = finding(*found), finding(BYTE, name="a 'b': é — #")
     ledger = update_ledger(None, "b:v", "1.10", OPTIONS, found, findings)
     path = path_of("b:v")
@@ -298,7 +298,7 @@ def test_a_backend_without_a_plain_name_has_no_ledger(name: str) -> None:
 
 
 def test_a_ledger_of_another_backend_is_rejected(folder: Path) -> None:
-    listings = {CASE: [Listing(breach(), Span.of("1"), WRAPS)]}
+    listings = {CASE: [Listing(failure(), Span.of("1"), WRAPS)]}
     write_ledger(folder / "one.yaml", Ledger("two", OPTIONS, {"wraps": KNOWN}, listings, ("1",)))
     with pytest.raises(CastigateError, match="the ledger of two, not of one"):
         load_ledger("one")

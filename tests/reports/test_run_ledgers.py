@@ -10,8 +10,8 @@ import pytest
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.judged_cells import cell_of
 from reports.judgement import Judgement
+from reports.known_failures import failures
 from reports.ledger import run_check
-from reports.ledger.breaches import breaches
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.run_check import RunLedgers
 from reports.ledger.version_spans import Span
@@ -19,11 +19,11 @@ from reports.outputs.last_screen import last_screen
 from tests.reports.common import HALF, divergence, judgement, record, steps
 
 KNOWN = judgement(HALF, divergence(steps(3)))
-[BREACH] = breaches(HALF, KNOWN)
+[FAILURE] = failures(HALF, KNOWN)
 LISTED = Ledger(
     "ort",
     findings={"truncates": KnownFinding("wrong value", "truncates")},
-    listings={HALF.id: [Listing(BREACH, Span.of("1.31.1"), ("truncates",))]},
+    listings={HALF.id: [Listing(FAILURE, Span.of("1.31.1"), ("truncates",))]},
     versions=("1.31.1",),
 )
 RECORDS = "  to record it: pytest --pyargs conformance --backend=ort --update-ledger"

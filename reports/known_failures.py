@@ -1,0 +1,134 @@
+"""How cases fail, as ledgers, policies and earlier runs know it, and the digest that tells it.
+
+The digest is made from the fields of problems that hold data, never from words: every sentence, of
+ours or of a framework, may be put otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from reports.judgement import Judgement
+from reports.problems import (
+    NAMES,
+    BrokenAdapter,
+    BrokenPromise,
+    BrokenRule,
+    ChangesWithShape,
+    Fault,
+    NotRefused,
+    Refused,
+    WrongByAnyReading,
+    WrongElement,
+    WrongShape,
+    WrongTensor,
+    WrongValues,
+)
+from reports.verdicts import BREAKS_RULE, NO_ANSWER, VERDICT_OF_LEVEL
+from specs.cases import Case
+
+DIGITS = 16
+"""Hex digits of a region."""
+VARIES = "varies"
+"""The region that stands for any."""
+DATA: Mapping[type[Any], tuple[str, ...]] = {
+    WrongShape: ("given", "got", "wanted"),
+    WrongElement: ("shape", "index", "got", "wanted"),
+    WrongByAnyReading: ("readings",),
+    ChangesWithShape: ("shape",),
+    WrongTensor: ("tensor", "given", "got", "allowed", "wrong", "inputs"),
+    NotRefused: ("given", "got", "error_class"),
+    BrokenPromise: ("promise", "facts"),
+    Refused: ("kind", "error"),
+    BrokenAdapter: ("dtype",),
+}
+"""The fields that tell problems of a class apart; the others hold words, or follow from these."""
+SPELLED = ("given", "got", "wanted", "allowed")
+"""The fields in which a value may stand in words: of a text its bit patterns count."""
+PATTERN = re.compile(r"\b0x[0-9a-f]+")
+FACTS: Mapping[str, int] = {"returned": 0, "layer": 1, "layer's input": 1}
+"""How many facts of these promises are data; of all others every one is."""
+
+
+@dataclass(frozen=True)
+class KnownFailure:
+    """One way in which a case fails: ``what`` is the verdict, or the broken rule.
+
+    ``inputs`` counts the wrong values of casts, and ``region`` digests all that is wrong. No run
+    finds one that varies: a person lists it, and it stands for any.
+    """
+
+    what: str
+    inputs: int = 0
+    region: str = VARIES
+
+    def __str__(self) -> str:
+        if self.region == VARIES:
+            return f"{self.what} {VARIES}"
+        return f"{self.what} {self.inputs} {self.region}"
+
+    def covers(self, found: KnownFailure) -> bool:
+        """Whether a failure that a run found is this one."""
+        return self.what == found.what and self.region in (VARIES, found.region)
+
+
+def parse_failure(text: str) -> KnownFailure:
+    """Parse the text that ``str`` gives for a failure."""
+    what, *inputs, region = text.split()
+    return KnownFailure(what, int(inputs[0]) if inputs else 0, region)
+
+
+def failures(case: Case, judgement: Judgement) -> tuple[KnownFailure, ...]:
+    """How a judgement fails, once for each level of rules; empty if it does not fail.
+
+    What happened varies with the machine, and is not in the region, if a process died, or if an
+    answer changes in a check on a dtype pair. Of the latter the rule is.
+    """
+    verdict = judgement.verdict
+    roles = {case.target: "target", case.source: "source"}
+    if verdict in NO_ANSWER:
+        errors = [each for each in judgement.problems if isinstance(each, Fault | BrokenAdapter)]
+        region = _digest(verdict, [_data(each, roles) for each in errors if verdict == "error"])
+        return (KnownFailure(verdict, 0, region),)
+    if verdict not in BREAKS_RULE:
+        return ()
+    by_verdict: dict[str, list[BrokenRule]] = {}
+    for broken in judgement.broken_rules:
+        by_verdict.setdefault(VERDICT_OF_LEVEL[broken.level], []).append(broken)
+    found = []
+    for name, parts in by_verdict.items():
+        inputs = sum(each.count for each in parts if isinstance(each, WrongValues))
+        data = [each.rule if judgement.check else _data(each, roles) for each in parts]
+        found.append(KnownFailure(name, inputs, _digest(name, data)))
+    return tuple(found)
+
+
+def _digest(verdict: str, data: Sequence[Any]) -> str:
+    return sha256(json.dumps([verdict, *data]).encode()).hexdigest()[:DIGITS]
+
+
+def _data(problem: BrokenRule | BrokenAdapter, roles: Mapping[str, str]) -> list[Any]:
+    """What tells a problem from others; dtypes by their roles, so that cases may fail alike."""
+    if isinstance(problem, WrongValues):
+        return [problem.rule, problem.count, problem.runs.checksum]
+    found: list[Any] = [NAMES[type(problem)], getattr(problem, "rule", "")]
+    for name in DATA.get(type(problem), ()):
+        value = getattr(problem, name)
+        if isinstance(problem, BrokenPromise) and name == "facts":
+            value = [
+                re.sub(r"\w+", lambda word: roles.get(word[0], word[0]), each)
+                for each in value[: FACTS.get(problem.promise)]
+            ]
+        elif isinstance(problem, WrongByAnyReading):
+            value = [_data(each, roles) for each in value]
+        elif name in SPELLED and isinstance(value, str):
+            value = PATTERN.findall(value)
+        elif name == "allowed":
+            value = [PATTERN.findall(each) for each in value]
+        found.append(value)
+    return found
