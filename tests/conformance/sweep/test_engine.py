@@ -27,7 +27,7 @@ from reports.problems import ChangesWithShape, WrongValues
 from specs.formats import format_named
 from specs.ruling import ruling
 from specs.selection import case_named
-from tests.conformance.swept import (
+from tests.conformance.sweep.swept import (
     DENSE,
     RANGES,
     SMALL_CHUNK,
@@ -39,7 +39,7 @@ from tests.conformance.swept import (
     swept,
     unchanged,
 )
-from tests.conformance.test_visits import rulings_of
+from tests.conformance.sweep.test_visits import rulings_of
 from tests.reference.distinct import numeric_rulings
 from tests.search import examples
 

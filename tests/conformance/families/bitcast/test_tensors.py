@@ -28,7 +28,7 @@ from specs.selection import select
 from tests.adapters.contract import make
 from tests.conformance.feeding import answering, feed, planted
 
-ADAPTER = Path(__file__).with_name("data") / "reusing.py"
+ADAPTER = Path(__file__).parents[2] / "data" / "reusing.py"
 XLA, ONNX, TF, VIEW = "xla-bitcast-convert", "onnx-bitcast", "tensorflow-bitcast", "torch-view"
 CINN = "cinn-bitcast-convert"
 Bitcast = Callable[[Case, Any], Any]

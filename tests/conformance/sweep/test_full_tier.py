@@ -13,7 +13,7 @@ import pytest
 
 from tests.conformance.processes import BOOL, FULL, ONNX, ROOT, backend, castigate, rows, run
 
-PLACED = Path(__file__).with_name("data") / "placed.py"
+PLACED = Path(__file__).parents[1] / "data" / "placed.py"
 UINT32 = "onnx-cast:25/uint32/"
 
 

@@ -13,8 +13,8 @@ from conformance.families.blocks.sentences import says
 from oracles.protocol import Unsupported
 from reports.judgement import Judgement
 from reports.problems import WrongTensor
+from tests.conformance.families.blocks.planted_blocks import Quantize, as_bfloat16, library
 from tests.conformance.feeding import answering, judged
-from tests.conformance.planted_blocks import Quantize, as_bfloat16, library
 
 MX = "mx-blocks:1/float32/{element}/rule:{rule}/block:32"
 NV = "nvfp4-blocks:1/float32/float4e2m1/rule:{rule}/global:{whole}/block:16"

@@ -26,11 +26,11 @@ from tests.conformance.data.surprises import (
     Surprising,
     TakesOneForTheOther,
 )
+from tests.conformance.families.cast.test_invariances import HALF, cases
 from tests.conformance.feeding import check_invariances
-from tests.conformance.test_invariances import HALF, cases
 
-SURPRISES = Path(__file__).with_name("data") / "surprises.py"
-LIMITATIONS = Path(__file__).parents[2] / "docs" / "limitations.md"
+SURPRISES = Path(__file__).parents[2] / "data" / "surprises.py"
+LIMITATIONS = Path(__file__).parents[4] / "docs" / "limitations.md"
 FAILED = ("violates", "deviates", "error", "crashed")
 Tier = Literal["quick", "full"]
 

@@ -13,7 +13,7 @@ from conformance.families.quantization.kernels import quantize as answer_rightly
 from conformance.families.quantization.wrongs import says
 from reports.problems import WrongTensor
 from specs.cases import Case
-from tests.conformance.test_quantization import (
+from tests.conformance.families.quantization.test_judge import (
     TENSOR,
     Tensors,
     dequantizing,

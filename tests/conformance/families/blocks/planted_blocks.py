@@ -9,7 +9,7 @@ import numpy as np
 
 from oracles.protocol import Bits
 from specs.cases import Case
-from tests.reference import block_model as model
+from tests.conformance.families.blocks import block_model as model
 
 Quantize = Callable[[Case, Mapping[str, Bits]], Mapping[str, Bits]]
 Change = Callable[[Any], Any]

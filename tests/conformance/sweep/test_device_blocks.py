@@ -22,7 +22,7 @@ from reports.grading.chunk_comparison import fastest_comparison
 from reports.judgement import Judgement
 from specs.cases import Case
 from specs.selection import case_named
-from tests.conformance.swept import (
+from tests.conformance.sweep.swept import (
     RANGES,
     SMALL_BLOCK,
     SMALL_CHUNK,
@@ -32,7 +32,7 @@ from tests.conformance.swept import (
     raising_where_open,
     swept,
 )
-from tests.conformance.test_sweep import CHANGES, at_random, names_of
+from tests.conformance.sweep.test_engine import CHANGES, at_random, names_of
 
 torch = pytest.importorskip("torch", reason="the check on a device is torch's")
 

@@ -16,7 +16,7 @@ from conformance.families.blocks.ruling import BlockRuling, block_ruling
 from specs.cases import Case
 from specs.formats import Format
 from specs.selection import case_named, select
-from tests.reference import block_model as model
+from tests.conformance.families.blocks import block_model as model
 
 ENCODED = select(["mx-blocks", "nvfp4-blocks"])
 DECODED = select(["mx-blocks-decode", "nvfp4-blocks-decode"])

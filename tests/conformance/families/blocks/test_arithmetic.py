@@ -12,8 +12,8 @@ import pytest
 from conformance.families.blocks.kernels import answer_blocks
 from conformance.families.blocks.sentences import says
 from reports.problems import WrongTensor
+from tests.conformance.families.blocks.planted_blocks import Quantize, library
 from tests.conformance.feeding import answering, judged
-from tests.conformance.planted_blocks import Quantize, library
 
 MX = "mx-blocks:1/{number}/{element}/rule:{rule}/block:32"
 NV = "nvfp4-blocks:1/{number}/float4e2m1/rule:nearest-even/global:{whole}/block:16"

@@ -20,7 +20,7 @@ from oracles.reference.sweep_inputs import Dense
 from reports.grading.chunk_check import advance
 from specs.selection import case_named
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CASE = case_named("onnx-cast:13/uint32/int32")
 SIZE, CALLS = 16, 6
 END = SIZE * CALLS

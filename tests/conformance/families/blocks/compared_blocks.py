@@ -1,6 +1,6 @@
 """Compares the kernels of blocks with the model on many random blocks of each scale rule.
 
-``python -m tests.reference.compared_blocks 1000000`` writes a line for each rule.
+``python -m tests.conformance.families.blocks.compared_blocks 1000000`` writes a line for each rule.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from conformance.families.blocks.ruling import block_ruling
 from specs.cases import Case
-from tests.reference.test_blocks import ENCODED, differences, random_blocks, wholes
+from tests.conformance.families.blocks.test_exact import ENCODED, differences, random_blocks, wholes
 
 CHUNK = 10_000
 

@@ -26,7 +26,7 @@ from specs.selection import select
 from tests.conformance.feeding import answering, feed, judged, planted
 
 RIGHT = Reference()
-REUSING = Path(__file__).with_name("data") / "reusing_calls.py"
+REUSING = Path(__file__).parents[2] / "data" / "reusing_calls.py"
 TO, ASTYPE, CASTS = "torch-sharded-tensor-to", "paddle-layer-astype", "onnx-cast:25"
 Spoil = Callable[[np.ndarray, np.ndarray], Any]
 """Takes the bits of a receiver and of the result; returns other bits of the result."""

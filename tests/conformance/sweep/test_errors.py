@@ -10,7 +10,7 @@ import pytest
 
 from oracles.protocol import Unsupported
 from specs.cases import Case
-from tests.conformance.swept import (
+from tests.conformance.sweep.swept import (
     RANGES,
     SMALL_CHUNK,
     Bound,

@@ -41,7 +41,7 @@ from tests.conformance.feeding import (
 )
 from tests.conformance.test_suite import FAILED, NOTHING, PASSED, suite
 
-PLACED = Path(__file__).with_name("data") / "placed.py"
+PLACED = Path(__file__).parents[2] / "data" / "placed.py"
 ONNX = "onnx-cast:25"
 RIGHT = Reference()
 INT8 = ("float32", "int8")

@@ -16,7 +16,7 @@ from oracles.reference.reference_oracle import RejectedError
 from specs.cases import Case
 from specs.formats import Format
 from specs.selection import case_named, select
-from tests.conformance.test_bitcasts import judged as run
+from tests.conformance.families.bitcast.test_judge import judged as run
 from tests.conformance.test_judge import judged, verdict
 
 XLA, CINN, TF = "xla-bitcast-convert:2023", "cinn-bitcast-convert:1.0", "tensorflow-bitcast:2023"

@@ -19,7 +19,7 @@ from specs.cases import Case
 from specs.ruling import ruling
 from specs.selection import case_named
 from tests.conformance.feeding import answering, feed, judged, planted
-from tests.conformance.swept import Bound, Planted, swept
+from tests.conformance.sweep.swept import Bound, Planted, swept
 
 TRAPS = "wasm-convert:2.0/float32/int32/operator:trunc"
 CLAMPS = case_named("wasm-convert:2.0/float32/int32/operator:trunc_sat")
