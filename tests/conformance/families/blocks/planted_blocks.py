@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from lab import block_model as model
 from oracles.protocol import Bits
 from specs.cases import Case
-from tests.conformance.families.blocks import block_model as model
 
 Quantize = Callable[[Case, Mapping[str, Bits]], Mapping[str, Bits]]
 Change = Callable[[Any], Any]

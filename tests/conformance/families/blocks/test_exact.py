@@ -13,10 +13,10 @@ from conformance.families.blocks import exact, kernels
 from conformance.families.blocks.grading import GLOBAL, SCALE, X
 from conformance.families.blocks.inputs import block_inputs
 from conformance.families.blocks.ruling import BlockRuling, block_ruling
+from lab import block_model as model
 from specs.cases import Case
 from specs.formats import Format
 from specs.selection import case_named, select
-from tests.conformance.families.blocks import block_model as model
 
 ENCODED = select(["mx-blocks", "nvfp4-blocks"])
 DECODED = select(["mx-blocks-decode", "nvfp4-blocks-decode"])

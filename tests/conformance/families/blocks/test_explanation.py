@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.processes import castigate_in_process as castigate
+from tests.conformance.processes import castigate
 
 MX = "mx-blocks:1/float32/float4e2m1/rule:floor/block:32"
 INTEGERS = "mx-blocks:1/float32/int8/rule:floor/block:32"

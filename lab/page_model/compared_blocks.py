@@ -10,13 +10,13 @@ import numpy as np
 from conformance.families.blocks import kernels as block_kernels
 from conformance.families.blocks.kernels import QUESTIONS, Blocks
 from conformance.families.blocks.ruling import BlockRuling, block_ruling
+from lab.page_model import blocks as pages
+from lab.page_model import numbers
+from lab.page_model.inputs import bits_of, pattern_near, specials
+from lab.page_model.kinds import Kinds, Verdict, note
+from lab.page_model.numbers import Answer, Number
 from specs.cases import Case
 from specs.selection import select
-from tests.lab.proof import page_model as model
-from tests.lab.proof import page_model_blocks as pages
-from tests.lab.proof.page_comparison import Kinds, Verdict, note
-from tests.lab.proof.page_inputs import bits_of, pattern_near, specials
-from tests.lab.proof.page_model import Answer, Number
 
 ENCODED = ("mx-blocks", "nvfp4-blocks")
 DECODED = ("mx-blocks-decode", "nvfp4-blocks-decode")
@@ -52,7 +52,7 @@ def _global(case: Case, random: Random) -> int | None:
 def _whole(overall: int | None) -> tuple[float, Number | None]:
     if overall is None:
         return 1.0, None
-    return float(np.uint32(overall).view(np.float32)), model.decode("float32", overall)
+    return float(np.uint32(overall).view(np.float32)), numbers.decode("float32", overall)
 
 
 def _verdicts(ruling: BlockRuling, found: Blocks, nan: int | None = None) -> Iterator[Verdict]:
@@ -66,7 +66,7 @@ def _verdicts(ruling: BlockRuling, found: Blocks, nan: int | None = None) -> Ite
             continue
         patterns = frozenset(each[at] for each in columns)
         if nan is not None and nan in patterns:
-            patterns = frozenset({model.ANY_NAN})
+            patterns = frozenset({numbers.ANY_NAN})
         level = ruling.levels[QUESTIONS[question]]
         yield Verdict(patterns, patterns, level == "recommended")
 
@@ -81,19 +81,19 @@ def _block(case: Case, random: Random) -> list[int]:
         return [random.choice(specials(case.source)) for _ in range(IN_A_BLOCK)]
     if pick < 0.12:
         return [random.getrandbits(bits_of(case.source)) for _ in range(IN_A_BLOCK)]
-    layout = model.LAYOUTS[case.source]
+    layout = numbers.LAYOUTS[case.source]
     exponent = random.randrange(layout.lowest, -layout.lowest - 3)
     if random.random() < 0.5:
         exponent = random.randrange(-6, 7)
     most = _bound(case, random)
-    number = model.product(most, model.power(1, exponent, negative=False))
+    number = numbers.product(most, numbers.power(1, exponent, negative=False))
     greatest = pattern_near(case.source, number) + random.choice([-1, 0, 0, 1])
     found = [greatest]
     for _ in range(IN_A_BLOCK - 1):
-        part = model.finite(random.randrange(-64, 65) * random.choice([1, 2, 4]), 256)
+        part = numbers.finite(random.randrange(-64, 65) * random.choice([1, 2, 4]), 256)
         if random.random() < 0.5:
-            part = model.finite(random.randrange(-(1 << 12), 1 << 12), 1 << 12)
-        code = pattern_near(case.source, model.product(number, part))
+            part = numbers.finite(random.randrange(-(1 << 12), 1 << 12), 1 << 12)
+        code = pattern_near(case.source, numbers.product(number, part))
         found.append((code + random.choice([-1, 0, 0, 1])) & ((1 << bits_of(case.source)) - 1))
     random.shuffle(found)
     return found
@@ -104,17 +104,19 @@ def _bound(case: Case, random: Random) -> Number:
     top, bottom = pages.LARGEST_ELEMENTS[case.target]
     code = random.randrange(1, 0x7F)
     choices = [
-        model.finite(1),
-        model.finite(top, bottom),
-        model.finite(3 * top, 2 * bottom),
-        model.finite(29, 4),
-        model.finite((1 << (pages.MANTISSAS[case.target] + 2)) - 1, 4),
-        model.finite(random.randrange(1 << 22, 1 << 23), 1 << 22),
-        model.finite(top * 1414213562, bottom * 1000000000),
-        model.product(model.finite(6), model.decode("float8e4m3fn", code)),
-        model.product(
-            model.finite(3),
-            model.total(model.decode("float8e4m3fn", code), model.decode("float8e4m3fn", code - 1)),
+        numbers.finite(1),
+        numbers.finite(top, bottom),
+        numbers.finite(3 * top, 2 * bottom),
+        numbers.finite(29, 4),
+        numbers.finite((1 << (pages.MANTISSAS[case.target] + 2)) - 1, 4),
+        numbers.finite(random.randrange(1 << 22, 1 << 23), 1 << 22),
+        numbers.finite(top * 1414213562, bottom * 1000000000),
+        numbers.product(numbers.finite(6), numbers.decode("float8e4m3fn", code)),
+        numbers.product(
+            numbers.finite(3),
+            numbers.total(
+                numbers.decode("float8e4m3fn", code), numbers.decode("float8e4m3fn", code - 1)
+            ),
         ),
     ]
     return random.choice(choices)
@@ -146,10 +148,10 @@ def _encode(case: Case, blocks: int, random: Random, kinds: Kinds) -> None:
     scales = np.array(scale_codes, ruling.scale.storage).reshape(-1, 1)
     codes = _verdicts(ruling, block_kernels.codes(ruling, x, scales, factor))
     for row, scale_code in zip(rows, scale_codes, strict=True):
-        scale = model.decode(ruling.scale.name, scale_code)
+        scale = numbers.decode(ruling.scale.name, scale_code)
         if number is not None:
-            scale = model.product(scale, number)
-        is_finite = all(model.decode(case.source, each).kind == "finite" for each in row)
+            scale = numbers.product(scale, number)
+        is_finite = all(numbers.decode(case.source, each).kind == "finite" for each in row)
         for code in row:
             answer = element_answer(case, code, scale, is_finite=is_finite)
             example = f"{code:#x} scale={scale_code:#x}{shown}"
@@ -192,9 +194,9 @@ def _decode(case: Case, count: int, random: Random, kinds: Kinds) -> None:
         is_stated = False
     shown = "" if overall is None else f" global={overall:#x}"
     for code, scale_code, verdict in zip(codes, scales, _verdicts(ruling, found, nan), strict=True):
-        scale = model.decode(ruling.scale.name, scale_code)
+        scale = numbers.decode(ruling.scale.name, scale_code)
         if number is not None:
-            scale = model.product(scale, number)
+            scale = numbers.product(scale, number)
         answer = pages.decoded(case.target, case.source, code, scale)
         if not is_stated:
             answer = pages.implied(answer)

@@ -5,7 +5,7 @@ Page: `index.bs` (``W``); the numbers that follow are lines.
 
 from __future__ import annotations
 
-from tests.lab.proof.page_model import (
+from lab.page_model.numbers import (
     LAYOUTS,
     NOTHING,
     Answer,
@@ -25,12 +25,12 @@ from tests.lab.proof.page_model import (
     product,
     quotient,
     rounded,
-    scaled_answer,
     signed,
     total,
     whole_even,
     zeros,
 )
+from lab.page_model.onnx import scaled_answer
 
 
 def quantize(source: str, target: str, x_code: int, scale_code: int, zero_code: int) -> Answer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tests.lab.proof.page_model import (
+from lab.page_model.numbers import (
     LAYOUTS,
     Answer,
     Number,

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tests.lab.proof.page_model import Answer
+from lab.page_model.numbers import Answer
 
 
 class Verdict(NamedTuple):

@@ -1,6 +1,6 @@
-"""The reference and the documents agree with a model that was written from the pages alone.
+"""Compares the reference and the documents with a model that was written from the pages alone.
 
-``python -m tests.lab.proof.test_page_model 1000000`` compares a million elements of each operation
+``python -m lab.page_model 1000000`` compares a million elements of each operation
 and prints each kind of difference. ``KNOWN`` lists the kinds that are a reading of a page, or a
 choice to require less than it; every other kind is an error of one of the two.
 """
@@ -15,29 +15,26 @@ from random import Random
 from time import perf_counter
 
 import numpy as np
-import pytest
 
 from conformance.families.quantization.exact import AllowedResult, dynamic_scale, dynamic_zero_point
 from conformance.families.quantization.kernels import NO_CODE, expect
 from conformance.families.quantization.ruling import Formula, formula
+from lab.page_model import numbers, onnx, webnn
+from lab.page_model.compared_blocks import compare_blocks
+from lab.page_model.inputs import Draw, specials
+from lab.page_model.kinds import Kinds, Verdict, note, show
+from lab.page_model.numbers import Answer
 from oracles.reference import exact_rulings
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.outcomes import Nan
 from specs.ruling import ruling
 from specs.selection import select
-from tests.lab.proof import page_model as model
-from tests.lab.proof import page_model_webnn as webnn
-from tests.lab.proof.page_blocks_comparison import compare_blocks
-from tests.lab.proof.page_comparison import Kinds, Verdict, note, relation, show
-from tests.lab.proof.page_inputs import Draw, specials
-from tests.lab.proof.page_model import Answer
 
 QUANTIZE, DEQUANTIZE = "onnx-quantize-linear", "onnx-dequantize-linear"
 DYNAMIC, CAST, BLOCKS = "onnx-dynamic-quantize-linear", "webnn-cast", "blocks"
 WEBNN_QUANTIZE, WEBNN_DEQUANTIZE = "webnn-quantize-linear", "webnn-dequantize-linear"
 SEED = 20
-IN_THE_SUITE = 6_000
 
 
 # Quantization
@@ -47,7 +44,7 @@ def model_of(case: Case) -> Callable[[int, int, int], Answer]:
     """The model's function of a case."""
     mode, version = case.mode, case.version
     if case.document == QUANTIZE:
-        call = model.Quantize(
+        call = onnx.Quantize(
             int(version),
             case.source,
             case.target,
@@ -55,10 +52,10 @@ def model_of(case: Case) -> Callable[[int, int, int], Answer]:
             mode.get("saturate", "1") == "1",
             mode.get("precision"),
         )
-        return lambda x, scale, zero: model.quantize(call, x, scale, zero)
+        return lambda x, scale, zero: onnx.quantize(call, x, scale, zero)
     if case.document == DEQUANTIZE:
-        plain = model.Dequantize(int(version), case.source, case.target, mode["scale"])
-        return lambda x, scale, zero: model.dequantize(plain, x, scale, zero)
+        plain = onnx.Dequantize(int(version), case.source, case.target, mode["scale"])
+        return lambda x, scale, zero: onnx.dequantize(plain, x, scale, zero)
     of_webnn = {
         WEBNN_QUANTIZE: webnn.quantize,
         WEBNN_DEQUANTIZE: webnn.dequantize,
@@ -96,12 +93,12 @@ def verdicts(
 
 def nans_of(dtype: str) -> dict[int, frozenset[int]]:
     """The patterns that the kernels' codes for NaN stand for: any, or those of one sign."""
-    every = model.nan_patterns(dtype)
-    if dtype in model.WIDE:
+    every = numbers.nan_patterns(dtype)
+    if dtype in numbers.WIDE:
         return {-1: every}
     signs = {-3: False, -4: True}
     return {-1: every} | {
-        code: model.nan_of_sign(dtype, negative=negative) for code, negative in signs.items()
+        code: numbers.nan_of_sign(dtype, negative=negative) for code, negative in signs.items()
     }
 
 
@@ -190,7 +187,7 @@ def compare_dynamic(count: int, seed: int, kinds: Kinds) -> None:
     for _ in range(count // 4):
         xs = dynamic_tensor(random)
         shown = " ".join(f"{each:#x}" for each in xs)
-        due = model.dynamic_scale(xs)
+        due = onnx.dynamic_scale(xs)
         found = dynamic_scale(rules, xs)
         note(kinds, f"{case.id} scale", due, verdict_of(found), shown)
         if due.admitted is None:
@@ -198,7 +195,7 @@ def compare_dynamic(count: int, seed: int, kinds: Kinds) -> None:
         for scale in sorted(due.admitted):
             if not 0 < scale < 0x7F800000:
                 continue
-            zeros = model.dynamic_zero(xs, scale)
+            zeros = onnx.dynamic_zero(xs, scale)
             allowed = verdict_of(dynamic_zero_point(rules, xs, scale))
             note(kinds, f"{case.id} zero", zeros, allowed, f"{shown} scale={scale:#x}")
             zero = min(zeros.admitted or {0})
@@ -206,7 +203,7 @@ def compare_dynamic(count: int, seed: int, kinds: Kinds) -> None:
     for element, verdict in zip(elements, verdicts(rules, elements), strict=True):
         x, scale, zero = element
         example = f"x={x:#x} scale={scale:#x} zero={zero:#x}"
-        note(kinds, f"{case.id} y", model.dynamic_element(x, scale, zero), verdict, example)
+        note(kinds, f"{case.id} y", onnx.dynamic_element(x, scale, zero), verdict, example)
 
 
 # WebNN's cast
@@ -232,7 +229,7 @@ def compare_casts(count: int, seed: int, kinds: Kinds) -> None:
 def _cast_patterns(rules: Ruling, code: int) -> frozenset[int] | None:
     allowed = exact_rulings.allow(rules, code)
     if isinstance(allowed.branch.outcome, Nan):
-        return model.nan_patterns(rules.target.name)
+        return numbers.nan_patterns(rules.target.name)
     return frozenset(allowed.codes) or None
 
 
@@ -339,23 +336,6 @@ HARMLESS = "(recommends otherwise)"
 def is_known(kind: str) -> bool:
     found, _, why = kind.partition(" | ")
     return found == HARMLESS or why in KNOWN.get(found, {})
-
-
-@pytest.mark.parametrize("name", [*ONE_DOCUMENT, CAST, DYNAMIC, BLOCKS])
-def test_the_pages_alone(name: str) -> None:
-    kinds = Kinds()
-    dict(comparisons(IN_THE_SUITE))[name](kinds)
-    assert kinds.compared >= IN_THE_SUITE // 4
-    assert [text for kind, text in kinds.examples.items() if not is_known(kind)] == []
-
-
-def test_a_fault_is_found() -> None:
-    """A reference that adds the zero point before it rounds contradicts the page."""
-    half, one, zero = 0x3F000000, 0x3F800000, 1
-    answer = model.quantize(model.DYNAMIC, half, one, zero)
-    assert answer.admitted == frozenset({1})
-    assert relation(answer, Verdict(frozenset({2}), frozenset({2}), False)) == "CONTRADICTION"
-    assert not is_known("CONTRADICTION | integer")
 
 
 def main(count: int) -> None:

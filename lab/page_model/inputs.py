@@ -6,38 +6,38 @@ from dataclasses import dataclass
 from functools import cache
 from random import Random
 
-from tests.lab.proof import page_model as model
-from tests.lab.proof.page_model import Number
+from lab.page_model import numbers
+from lab.page_model.numbers import Number
 
 
 def pattern_near(dtype: str, number: Number) -> int:
     """A pattern of a source nearest to a number, limited to its ends."""
-    if model.is_integer(dtype):
-        low, high = model.ends(dtype)
-        whole = min(max(model.whole_even(number), low), high)
-        return model.integer_pattern(dtype, whole)
-    layout = model.LAYOUTS[dtype]
-    code = min(model.nearest_code(layout, number), layout.largest)
+    if numbers.is_integer(dtype):
+        low, high = numbers.ends(dtype)
+        whole = min(max(numbers.whole_even(number), low), high)
+        return numbers.integer_pattern(dtype, whole)
+    layout = numbers.LAYOUTS[dtype]
+    code = min(numbers.nearest_code(layout, number), layout.largest)
     return code | (layout.sign if number.negative else 0)
 
 
 @cache
 def bits_of(dtype: str) -> int:
-    if model.is_integer(dtype):
+    if numbers.is_integer(dtype):
         return int(dtype.rpartition("int")[2])
-    return 8 if dtype == "float8e8m0" else model.LAYOUTS[dtype].sign.bit_length()
+    return 8 if dtype == "float8e8m0" else numbers.LAYOUTS[dtype].sign.bit_length()
 
 
 @cache
 def specials(dtype: str) -> list[int]:
     """Zeros, ends, subnormals, infinities and NaN of both signs."""
     bits = bits_of(dtype)
-    if model.is_integer(dtype):
+    if numbers.is_integer(dtype):
         top = 1 << (bits - 1)
         return [0, 1, (1 << bits) - 1, top, top - 1]
     if dtype == "float8e8m0":
         return [0, 1, 126, 127, 128, 0xFE, 0xFF]
-    layout = model.LAYOUTS[dtype]
+    layout = numbers.LAYOUTS[dtype]
     magnitudes = [0, 1, 2, 3, (1 << layout.mantissa) - 1, 1 << layout.mantissa, layout.largest]
     magnitudes += range(layout.largest - 2, min(layout.largest + 5, layout.sign))
     magnitudes += [*layout.nans, layout.sign - 1]
@@ -67,7 +67,7 @@ class Draw:
             return self.random.randrange(100, 150)
         top = self.random.choice([1, 3, 7, self.random.randrange(1, 1 << 24)])
         bottom = self.random.choice([1, 3, 10, 49, 255, 1 << self.random.randrange(24)])
-        found = pattern_near(self.scale, model.finite(top, bottom))
+        found = pattern_near(self.scale, numbers.finite(top, bottom))
         return found or 1
 
     def zeros(self) -> int:
@@ -77,9 +77,9 @@ class Draw:
             return 0
         if pick < 0.55:
             return self.random.choice(specials(codes))
-        if not model.is_integer(codes) and pick < 0.8:
+        if not numbers.is_integer(codes) and pick < 0.8:
             return 0
-        if model.is_integer(codes) and bits_of(codes) > 16 and pick < 0.8:
+        if numbers.is_integer(codes) and bits_of(codes) > 16 and pick < 0.8:
             return self.random.randrange(300)
         return self.random.getrandbits(bits_of(codes))
 
@@ -90,10 +90,10 @@ class Draw:
             return self.random.choice(specials(self.source))
         if pick < 0.3:
             return self.random.getrandbits(bits_of(self.source))
-        scale = model.decode(self.scale, scale_code)
+        scale = numbers.decode(self.scale, scale_code)
         if scale.kind != "finite":
-            scale = model.finite(1)
-        wanted = model.product(self.step(zero_code), scale)
+            scale = numbers.finite(1)
+        wanted = numbers.product(self.step(zero_code), scale)
         code = pattern_near(self.source, wanted) + self.random.choice([-2, -1, 0, 0, 0, 1, 2])
         return code & ((1 << bits_of(self.source)) - 1)
 
@@ -106,29 +106,29 @@ class Draw:
             return self.random.getrandbits(bits_of(self.source))
         wanted = self.step(0)
         if pick < 0.5:
-            wanted = model.finite(self.random.choice([65504, 65519, 65520, 65536, 1 << 24]))
+            wanted = numbers.finite(self.random.choice([65504, 65519, 65520, 65536, 1 << 24]))
         code = pattern_near(self.source, wanted) + self.random.choice([-2, -1, 0, 1, 2])
         return code & ((1 << bits_of(self.source)) - 1)
 
     def step(self, zero_code: int) -> Number:
         """A quotient at a code, or in the middle of two."""
-        if not model.is_integer(self.target):
-            layout = model.LAYOUTS[self.target]
+        if not numbers.is_integer(self.target):
+            layout = numbers.LAYOUTS[self.target]
             code = self.random.randrange(layout.largest + 3)
             field_ = code >> layout.mantissa
             units = code & ((1 << layout.mantissa) - 1)
             units += (1 << layout.mantissa) if field_ else 0
             power = max(field_, 1) - 1 + layout.lowest - layout.mantissa - 1
             half = self.random.randrange(2)
-            return model.power(2 * units + half, power, negative=self.random.random() < 0.5)
-        low, high = model.ends(self.target)
-        zero = model.signed(model.decode(self.target, zero_code))
+            return numbers.power(2 * units + half, power, negative=self.random.random() < 0.5)
+        low, high = numbers.ends(self.target)
+        zero = numbers.signed(numbers.decode(self.target, zero_code))
         whole = self.random.randint(low - 2, high + 2)
         if self.random.random() < 0.3:
             whole = self.random.choice([low, high]) + self.random.randint(-2, 2)
         elif self.random.random() < 0.4:
             whole = zero + self.random.randint(-20, 20)
-        return model.finite(2 * (whole - zero) + self.random.randrange(2), 2)
+        return numbers.finite(2 * (whole - zero) + self.random.randrange(2), 2)
 
     def code(self) -> int:
         """An input of a dequantization."""

@@ -85,7 +85,7 @@ def power_of(rule: str, element: str, m: Ints, e: Ints) -> Ints:
         case "floor":
             return e - emax
         case "ceil":
-            return e - emax + (m & 0x7FFFFF != 0)
+            return e - emax + (m & 0x7FFFFF > 0)
         case "round-up":
             return e - emax + (m > at)
         case "round-down":
