@@ -34,6 +34,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -61,6 +62,10 @@ PAGES = [
     *(path for path in sorted(DOCS.glob("*.md")) if path.name not in GENERATED),
 ]
 ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", *(DOCS / name for name in sorted(GENERATED))]
+AT_NIGHT = {
+    "docs/export.md": "ONNX's runner makes all its own tests, ten seconds, before it runs ours"
+}
+"""Pages whose commands run at night, and why."""
 REWRITE = bool(os.environ.get("REWRITE_DOCS"))
 CUT = "…"
 SLOW = re.compile(r"^loading .* takes over \d+ s; waiting for up to \d+ s\n", re.MULTILINE)
@@ -79,6 +84,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "pip install -c constraints.txt -e '.[nightly,dev]'",
         ". .venv/bin/activate && pip install -q -c constraints.txt -e '.[ort,torch,dev]'",
         "pip install 'castigate[torchao]'",
+        "pip install 'castigate[optimizers]'",
         "castigate run --backend torchao --document mx-blocks --document nvfp4-blocks",
     ),
     "makes environments of past releases": (
@@ -88,7 +94,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
     ),
     "takes minutes": (
         "castigate nightly --out DIR",
-        "python -m tests.lab.proof.test_page_model 1000000",
+        "python -m lab.page_model 1000000",
         "castigate run --backend ort --document onnx-quantize-linear:25 --out RUN",
         "castigate export onnx --out ALL",
         "castigate gate --backend ort --policy mine.yaml --out DIR",
@@ -370,7 +376,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def marked(page: Path) -> Any:
+    """A page as a parameter."""
+    return pytest.param(page, marks=[pytest.mark.nightly] if name_of(page) in AT_NIGHT else [])
+
+
+@pytest.mark.parametrize("page", map(marked, PAGES), ids=name_of)
 def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, folder: Path) -> None:
     text = page.read_text(encoding="utf-8")
     lines, wrong = text.splitlines(), []

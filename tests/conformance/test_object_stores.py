@@ -19,7 +19,7 @@ from reports.run_store.storage import folder_and_name, folder_at
 from reports.run_store.store import create, resume
 from specs.errors import CastigateError
 from tests.conformance.killed_store_run import kill_writers
-from tests.conformance.processes import ROOT, TABLES, castigate, castigate_in_process
+from tests.conformance.processes import ROOT, TABLES, castigate, castigate_process
 from tests.reports.common import record
 from tests.reports.killed_writers import TASKS, all_rows, judgements_of
 from tests.s3_server import BUCKET, Server, refused_keys, s3_server
@@ -189,7 +189,7 @@ def test_a_server_that_is_not_there(server: Server) -> None:
 )
 def test_a_url_of_no_folder(url: str, wrong: str) -> None:
     for command in (RUN, ("report", "run"), ("nightly",), ("merge", "run")):
-        code, out, err = castigate_in_process(*command, f"--out={url}")
+        code, out, err = castigate(*command, f"--out={url}")
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert err.startswith(f"castigate: {wrong}")
 
@@ -201,7 +201,7 @@ def test_a_file_needs_a_bucket() -> None:
 
 def test_commands_that_write_for_other_programs_take_no_url() -> None:
     for command in (("gate", "--backend=ml_dtypes", "--policy=required"), ("export", "onnx")):
-        code, _, err = castigate_in_process(*command, "--out=s3://bucket/x")
+        code, _, err = castigate(*command, "--out=s3://bucket/x")
         assert (code, err.count("\n")) == (2, 1)
         assert "`s3://bucket/x` is a URL; give a folder on this machine as --out" in err
 
@@ -231,5 +231,5 @@ def test_commands_without_a_url_import_no_store() -> None:
         "import atexit, sys; atexit.register(lambda: print("
         "sorted({'fsspec', 's3fs', 'botocore'} & set(sys.modules)), file=sys.stderr));"
     )
-    assert castigate("specs", before=before)[2] == "[]\n"
-    assert castigate("findings", "/nonexistent", before=before)[2].endswith("\n[]\n")
+    assert castigate_process("specs", before=before)[2] == "[]\n"
+    assert castigate_process("findings", "/nonexistent", before=before)[2].endswith("\n[]\n")

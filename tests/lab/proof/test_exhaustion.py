@@ -61,6 +61,7 @@ def test_a_wrong_step_is_a_counterexample(name: str, field: str) -> None:
     pytest.fail("no stretch has several steps and several periods")
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize("field", ["low", "other_low", "branch_index", "rise", "other_rise"])
 @pytest.mark.parametrize("name", ["onnx-cast:1/int8/float32", "onnx-cast:1/int16/int64"])
 def test_a_wrong_slope_is_a_counterexample(name: str, field: str) -> None:

@@ -11,7 +11,7 @@ import jsonschema
 import pyarrow.parquet as pq
 import pytest
 
-from tests.conformance.processes import ROOT, castigate_in_process
+from tests.conformance.processes import ROOT, castigate
 
 ONE = ("--document=onnx-cast:25", "--source=float32", "--target=int8")
 LOST = "chains/onnx-cast:25/float32/bfloat16/int8"
@@ -19,7 +19,7 @@ LOST = "chains/onnx-cast:25/float32/bfloat16/int8"
 
 def test_a_chain_is_explained_step_by_step() -> None:
     asked = ("explain", "onnx-cast/float32/int32/bool", "-0.2", "3e9", "--backend=reference")
-    code, out, _ = castigate_in_process(*asked, "--json")
+    code, out, _ = castigate(*asked, "--json")
     one, other = map(json.loads, out.splitlines())
     assert code == 0
     assert one["chain"] == "onnx-cast:25/float32/int32/bool"
@@ -40,7 +40,7 @@ def test_a_chain_is_explained_step_by_step() -> None:
     ],
 )
 def test_a_chain_that_cannot_be_explained_is_refused(words: list[str], said: str) -> None:
-    code, out, err = castigate_in_process("explain", *words)
+    code, out, err = castigate("explain", *words)
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
@@ -50,7 +50,7 @@ def test_a_chain_that_cannot_be_explained_is_refused(words: list[str], said: str
 def run_of_ort(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     pytest.importorskip("onnxruntime")
     folder = tmp_path_factory.mktemp("chains") / "run"
-    _, out, _ = castigate_in_process("run", "--backend=ort", *ONE, "--chains", f"--out={folder}")
+    _, out, _ = castigate("run", "--backend=ort", *ONE, "--chains", f"--out={folder}")
     return folder, out
 
 
@@ -67,9 +67,7 @@ def test_a_run_asks_chains_and_names_what_the_optimizer_did(run_of_ort: tuple[Pa
 
 def test_the_script_of_a_chain_shows_the_answer_alone(run_of_ort: tuple[Path, str]) -> None:
     folder, _ = run_of_ort
-    _, issue, _ = castigate_in_process(
-        "findings", str(folder), "--issue", "ort/drops-float-on-the-way"
-    )
+    _, issue, _ = castigate("findings", str(folder), "--issue", "ort/drops-float-on-the-way")
     assert "| float32 | int8 | float32 → bfloat16 → int8 |" in issue
     script = issue.split("```python\n")[1].split("```")[0]
     assert len(script.strip().splitlines()) <= 15
@@ -102,14 +100,14 @@ def test_pytest_asks_chains_as_items_of_their_own(tmp_path: Path) -> None:
 
 def test_a_run_without_chains_records_none(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    castigate_in_process("run", "--backend=reference", *ONE, f"--out={folder}")
+    castigate("run", "--backend=reference", *ONE, f"--out={folder}")
     assert "chains" not in json.loads((folder / "run.json").read_text())
 
 
 def test_the_reference_conforms_in_company(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     command = ("run", "--backend=reference", *ONE, "--chains", f"--out={folder}")
-    code, out, _ = castigate_in_process(*command)
+    code, out, _ = castigate(*command)
     assert code == 0, out
     rows = pq.read_table(folder / "pairs.parquet").to_pylist()
     found = {each["verdict"] for each in rows if each["check"].startswith("chains/")}
@@ -119,14 +117,14 @@ def test_the_reference_conforms_in_company(tmp_path: Path) -> None:
 def test_a_backend_without_chains_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     command = ("run", "--backend=ml_dtypes", *ONE, "--chains", f"--out={folder}")
-    code, _, err = castigate_in_process(*command)
+    code, _, err = castigate(*command)
     assert code == 2
     assert "no backend makes chains of casts here (ml_dtypes)" in err
     assert not (folder / "run.json").exists()
 
 
 def test_chains_are_looked_up_one_by_one() -> None:
-    code, out, _ = castigate_in_process(
+    code, out, _ = castigate(
         "chains", "onnx-cast/float8e5m2/float16/float8e5m2", "onnx-cast/float16/bool/float16"
     )
     assert code == 0
@@ -137,7 +135,7 @@ def test_chains_are_looked_up_one_by_one() -> None:
 
 def test_a_chain_says_of_which_input_less_is_required_without_the_cast() -> None:
     name = "onnx-cast:25/float8e5m2/float8e4m3fn/saturate:1/float4e2m1"
-    code, out, _ = castigate_in_process("chains", name)
+    code, out, _ = castigate("chains", name)
     assert code == 0
     assert "may always be left out, and less is then required of some inputs" in out
     assert "\n  the chain requires its answer to 0x01 (" in out
@@ -149,7 +147,7 @@ def test_a_chain_says_of_which_input_less_is_required_without_the_cast() -> None
 )
 def test_the_pages_are_what_the_tables_say(name: str, page: str, tmp_path: Path) -> None:
     written = tmp_path / page
-    code, _, err = castigate_in_process("chains", name, f"--page={written}")
+    code, _, err = castigate("chains", name, f"--page={written}")
     assert code == 0, err
     assert written.read_text("utf-8") == (ROOT / "docs" / page).read_text("utf-8"), (
         f"run castigate chains {name} --page docs/{page}"
@@ -165,7 +163,7 @@ def test_the_pages_are_what_the_tables_say(name: str, page: str, tmp_path: Path)
     ],
 )
 def test_what_no_table_has_is_refused(name: str, said: str) -> None:
-    code, out, err = castigate_in_process("chains", name)
+    code, out, err = castigate("chains", name)
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
@@ -173,16 +171,16 @@ def test_what_no_table_has_is_refused(name: str, said: str) -> None:
 
 def test_the_json_is_what_its_schema_says(tmp_path: Path) -> None:
     file = tmp_path / "chains.json"
-    code, _, err = castigate_in_process("chains", "onnx-cast:25", f"--json={file}")
+    code, _, err = castigate("chains", "onnx-cast:25", f"--json={file}")
     assert code == 0, err
-    _, out, _ = castigate_in_process("chains", "schema")
+    _, out, _ = castigate("chains", "schema")
     jsonschema.validate(json.loads(file.read_text("utf-8")), json.loads(out))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"edition": "onnx-cast:25"}, json.loads(out))
 
 
 def test_a_document_of_calls_has_no_chains() -> None:
-    code, _, err = castigate_in_process("chains", "torch-tensor-to")
+    code, _, err = castigate("chains", "torch-tensor-to")
     assert code == 2
     assert "torch-tensor-to is not about casts, so that it has no chains" in err
 
@@ -191,7 +189,7 @@ def test_the_report_shows_chains_and_tells_the_same_message_once(
     run_of_ort: tuple[Path, str], tmp_path: Path
 ) -> None:
     folder, _ = run_of_ort
-    code, _, err = castigate_in_process("report", str(folder), f"--out={tmp_path / 'report'}")
+    code, _, err = castigate("report", str(folder), f"--out={tmp_path / 'report'}")
     assert code == 0, err
     page = (tmp_path / "report" / "layouts.html").read_text(encoding="utf-8")
     assert "casts in company, by onnx-cast:25" in page
@@ -211,10 +209,10 @@ def test_shards_with_chains_join_to_the_whole_run(
     asked = ("run", "--backend=reference", *ONE, "--chains")
     shards = [tmp_path / "first", tmp_path / "second"]
     for number, shard in enumerate(shards, 1):
-        castigate_in_process(*asked, f"--shard={number}/2", f"--out={shard}")
-    code, _, err = castigate_in_process("merge", *map(str, shards), f"--out={tmp_path / 'joined'}")
+        castigate(*asked, f"--shard={number}/2", f"--out={shard}")
+    code, _, err = castigate("merge", *map(str, shards), f"--out={tmp_path / 'joined'}")
     assert code == 0, err
-    castigate_in_process(*asked, f"--out={tmp_path / 'whole'}")
+    castigate(*asked, f"--out={tmp_path / 'whole'}")
     for name in ("cases.parquet", "pairs.parquet", "problems.parquet"):
         joined, whole = ((tmp_path / run / name).read_bytes() for run in ("joined", "whole"))
         assert joined == whole, name
