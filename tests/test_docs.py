@@ -63,9 +63,12 @@ PAGES = [
 ]
 ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", *(DOCS / name for name in sorted(GENERATED))]
 AT_NIGHT = {
-    "docs/export.md": "ONNX's runner makes all its own tests, ten seconds, before it runs ours"
+    "docs/export.md": "ONNX's runner makes all its own tests before ours",
+    "docs/house_rules.md": "a gate by house rules, which tests/conformance/test_house_rules.py has",
+    "docs/protocol.md": "a gate of the vendor in C, which tests/wire/test_vendor_c.py judges",
+    "docs/quantization_backends.md": "a run of all quantizations of onnxruntime",
 }
-"""Pages whose commands run at night, and why."""
+"""Pages whose commands take ten to twenty seconds, so that they run at night, and why."""
 REWRITE = bool(os.environ.get("REWRITE_DOCS"))
 CUT = "…"
 SLOW = re.compile(r"^loading .* takes over \d+ s; waiting for up to \d+ s\n", re.MULTILINE)
@@ -85,6 +88,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         ". .venv/bin/activate && pip install -q -c constraints.txt -e '.[ort,torch,dev]'",
         "pip install 'castigate[torchao]'",
         "pip install 'castigate[optimizers]'",
+        "pip install 'castigate[scale]'",
         "castigate run --backend torchao --document mx-blocks --document nvfp4-blocks",
     ),
     "makes environments of past releases": (
@@ -381,7 +385,7 @@ def marked(page: Path) -> Any:
     return pytest.param(page, marks=[pytest.mark.nightly] if name_of(page) in AT_NIGHT else [])
 
 
-@pytest.mark.parametrize("page", map(marked, PAGES), ids=name_of)
+@pytest.mark.parametrize("page", [*map(marked, PAGES)], ids=name_of)
 def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, folder: Path) -> None:
     text = page.read_text(encoding="utf-8")
     lines, wrong = text.splitlines(), []
