@@ -93,6 +93,7 @@ FORBIDDEN = [
 ]
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("is_believed", [True, False])
 @pytest.mark.parametrize(
     ("spoils", "where"),
