@@ -78,6 +78,7 @@ def test_definition_kernels_and_staircase_agree(name: str) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="needs numba")
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize("name", [*CASES][::6])
 def test_compiled_kernels_agree(name: str) -> None:
     rules = ruling(CASES[name])

@@ -217,6 +217,7 @@ void takes_array_of_library(const float *x, uint8_t *y, size_t n) {{ takes_array
     return folder / "codecs.so"
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize(
     ("name", "options", "form", "findings"),
     [
