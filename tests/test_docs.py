@@ -501,11 +501,12 @@ def test_files_that_the_pages_name_exist() -> None:
 
 
 EXAMPLE_PATHS = {
+    "tests/conformance/extras/NAME/",
     "specs/docket/PROJECT.yaml",
     "specs/documents/PAGE.sha256",
     "specs/documents/demo_cast.yaml",
 }
-"""Files that a reader of the recipes is to create."""
+"""What a reader of the recipes and of the architecture is to create."""
 
 
 def test_every_page_is_linked_from_the_readme() -> None:
