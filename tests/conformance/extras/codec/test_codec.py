@@ -242,7 +242,9 @@ def test_python_functions_are_asked_as_they_take_it(
     assert tuple(each["name"] for each in record["findings"]) == findings
 
 
+@pytest.mark.nightly
 def test_torch_functions_take_tensors(tmp_path: Path) -> None:
+    """Imports torch in each process, and calls it 65,536 times, forty seconds of a core."""
     pytest.importorskip("torch")
     module = tmp_path / "tensors.py"
     module.write_text("import torch\ndef f(x): return x.to(torch.float8_e5m2)\n")
