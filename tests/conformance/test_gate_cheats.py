@@ -159,7 +159,7 @@ def test_a_known_divergence_passes_and_a_replay_holds_it_to_what_it_was(tmp_path
     asked = (f"--backend={CHEATS}:OneUnitLower", "--jobs=1")
     of_seed = ("--document=pypto-cast:seed", "--max-examples=20", f"--seed={SEED}")
     castigate("run", *asked, *of_seed, f"--out={run}")
-    policy, out = written(tmp_path, f"{POLICY}only-new: true\n"), tmp_path / "gate"
+    policy, out = written(tmp_path, f"{SETTINGS}only-new: true\n"), tmp_path / "gate"
     compared = (f"--policy={policy}", f"--baseline={run}", f"--out={out}")
     code, text, err = castigate("gate", *asked, *compared)
     assert (code, "\npass: " in text) == (0, True), text + err
@@ -256,7 +256,7 @@ def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_backend_that_knows_the_inputs_of_the_baseline_fails(
     baseline: Path, tmp_path: Path
 ) -> None:
-    policy = written(tmp_path, f"{POLICY}only-new: true\n")
+    policy = written(tmp_path, f"{SETTINGS}only-new: true\n")
     asked = (f"--backend={CHEATS}:KnowsTheBaseline", f"--policy={policy}", "--jobs=1")
     folder = tmp_path / "gate"
     run = (f"--baseline={baseline}", f"--out={folder}")
@@ -271,7 +271,7 @@ def test_a_backend_that_knows_the_inputs_of_the_baseline_fails(
 
 
 def test_a_policy_with_the_seed_of_its_baseline_is_refused(baseline: Path, tmp_path: Path) -> None:
-    policy = written(tmp_path, f"{POLICY}only-new: true\nseed: {SEED}\n")
+    policy = written(tmp_path, f"{SETTINGS}only-new: true\nseed: {SEED}\n")
     asked = (f"--backend={CHEATS}:Few", f"--policy={policy}", f"--baseline={baseline}")
     code, _, err = castigate("gate", *asked, f"--out={tmp_path / 'gate'}")
     assert (code, err.count("\n")) == (2, 1)

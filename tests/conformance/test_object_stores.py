@@ -36,7 +36,7 @@ def server() -> Iterator[Server]:
 
 def refusal(*arguments: str) -> str:
     """Return the one line of error that a failing command prints."""
-    code, out, err = castigate(*arguments)
+    code, out, err = castigate_process(*arguments)
     assert (code, out, err.count("\n")) == (2, "", 1), err
     return err
 
@@ -75,14 +75,16 @@ def test_a_run_killed_while_it_is_finished_in_a_store_can_be_resumed(
 def test_every_folder_option_takes_a_url(server: Server, tmp_path: Path) -> None:
     local, store = str(tmp_path / "run"), f"{STORE}/run"
     for out in (local, store):
-        code, _, err = castigate(*RUN, f"--out={out}")
+        code, _, err = castigate_process(*RUN, f"--out={out}")
         assert code == 1, err
-    code, out, _ = castigate("diff", local, store)
+    code, out, _ = castigate_process("diff", local, store)
     assert (code, "0 differences of answers, 0 of verdicts" in out) == (0, True)
-    local_findings, stored_findings = (castigate("findings", each) for each in (local, store))
+    local_findings, stored_findings = (
+        castigate_process("findings", each) for each in (local, store)
+    )
     assert stored_findings == local_findings
     files = (f"--summary={STORE}/files/s.md", f"--csv={STORE}/c.csv", f"--junit={STORE}/j/j.xml")
-    code, out, err = castigate("report", store, f"--out={STORE}/report", *files)
+    code, out, err = castigate_process("report", store, f"--out={STORE}/report", *files)
     assert (code, err) == (0, "")
     assert out.startswith(f"{STORE}/report/index.html: ")
     bucket = folder_at(f"{STORE}/")
@@ -94,11 +96,11 @@ def test_every_folder_option_takes_a_url(server: Server, tmp_path: Path) -> None
 @pytest.mark.nightly
 def test_shards_in_a_store_are_merged_there(server: Server, tmp_path: Path) -> None:
     whole = str(tmp_path / "whole")
-    assert castigate(*RUN, f"--out={whole}")[0] == 1
+    assert castigate_process(*RUN, f"--out={whole}")[0] == 1
     shards = [f"{STORE}/shard-{index}" for index in (1, 2)]
     for index, shard in enumerate(shards, 1):
-        castigate(*RUN, f"--out={shard}", f"--shard={index}/2")
-    code, _, err = castigate("merge", *shards, f"--out={STORE}/whole")
+        castigate_process(*RUN, f"--out={shard}", f"--shard={index}/2")
+    code, _, err = castigate_process("merge", *shards, f"--out={STORE}/whole")
     assert code == 1, err
     table = "cases.parquet"
     assert folder_at(f"{STORE}/whole").read(table) == folder_at(whole).read(table)
@@ -108,7 +110,7 @@ def test_shards_in_a_store_are_merged_there(server: Server, tmp_path: Path) -> N
 def test_nights_in_a_store_share_a_report(server: Server) -> None:
     night = ("nightly", "--backend=ml_dtypes", "--document=onnx-bitcast")
     for count in (1, 2):
-        code, out, err = castigate(*night, f"--out={STORE}/nights")
+        code, out, err = castigate_process(*night, f"--out={STORE}/nights")
         assert code in (0, 1), err
         assert f"{STORE}/nights/report/index.html: " in out
         assert len(folder_at(f"{STORE}/nights").names("runs")) == count
