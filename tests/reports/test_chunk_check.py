@@ -138,7 +138,7 @@ def chunk_starts(layout: Table, size: int, chance: np.random.Generator) -> list[
     return found
 
 
-@pytest.mark.ci_runs_one_of(16)
+@pytest.mark.ci_runs_one_of(64)
 @pytest.mark.parametrize("name", DENSE)
 def test_an_answer_made_wrong_by_a_flipped_bit_never_passes(name: str) -> None:
     rules, chance = DENSE[name], np.random.default_rng(SEED)
@@ -158,7 +158,7 @@ NAMES = st.sampled_from([*DENSE])
 
 
 @given(NAMES, st.data())
-@examples(200)
+@examples(60)
 def test_flipped_bits_are_noticed_in_any_chunk(name: str, data: st.DataObject) -> None:
     rules = DENSE[name]
     layout = table(rules)

@@ -288,6 +288,7 @@ def test_a_crash_is_found_in_a_sweep(tmp_path: Path) -> None:
         judged(f"c:{UNRULY}:crashes", PLANTED[0].case("float32"), tmp_path)
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize(
     ("name", "says"),
     [
