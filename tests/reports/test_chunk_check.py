@@ -268,8 +268,11 @@ def test_which_steps_fit_into_a_row(example: str) -> None:
 
 
 def test_shipped_rulings_have_all_other_kinds_of_segments() -> None:
-    kinds = {min(int(kind), 0) for rules in DENSE.values() for kind in set(table(rules).kinds)}
-    assert kinds >= {CODE, RANGES, ANYTHING, 0}
+    missing = {CODE, RANGES, ANYTHING, 0}
+    for rules in DENSE.values():
+        if not (missing := missing - {min(int(kind), 0) for kind in set(table(rules).kinds)}):
+            return
+    pytest.fail(f"no table has {missing}")
 
 
 def test_answers_may_be_read_only() -> None:
