@@ -103,6 +103,7 @@ def test_explain_answers_by_the_document_and_by_house_rules(ours: Path) -> None:
     assert "onnx-cast+ours:25" in said
 
 
+@pytest.mark.nightly  # three gates; CI has one in test_gate_command.py
 def test_the_gate_certifies_house_rules(ours: Path, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
@@ -117,6 +118,7 @@ def test_the_gate_certifies_house_rules(ours: Path, tmp_path: Path) -> None:
     assert code == 0, said + err
 
 
+@pytest.mark.nightly  # test_ledger.py does so in CI
 def test_pytest_judges_by_house_rules(ours: Path) -> None:
     command = (
         sys.executable, "-m", "pytest", "conformance", "-q", "-p", "no:cacheprovider",

@@ -69,6 +69,7 @@ def wholes(ruling: BlockRuling) -> tuple[int | None, ...]:
     return WHOLES if ruling.has_global else (ONE,)
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("case", ENCODED, ids=str)
 def test_kernels_give_what_the_model_gives_to_random_blocks(case: Case) -> None:
     ruling = block_ruling(case)
@@ -77,6 +78,7 @@ def test_kernels_give_what_the_model_gives_to_random_blocks(case: Case) -> None:
         assert differences(case, blocks, whole) == 0
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("case", ENCODED, ids=str)
 def test_kernels_give_what_the_model_gives_at_all_thresholds(case: Case) -> None:
     ruling = block_ruling(case)
@@ -89,6 +91,7 @@ def test_kernels_give_what_the_model_gives_at_all_thresholds(case: Case) -> None
         assert differences(case, blocks, word) == 0
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("case", ENCODED, ids=str)
 def test_kernels_give_what_the_definition_gives(case: Case) -> None:
     ruling = block_ruling(case)
@@ -117,6 +120,7 @@ def test_kernels_give_what_the_definition_gives(case: Case) -> None:
                     assert {int(each[row, place]) for each in every} == {*code.allowed}
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("case", DECODED, ids=str)
 def test_products_are_those_of_the_definition(case: Case) -> None:
     ruling = block_ruling(case)
