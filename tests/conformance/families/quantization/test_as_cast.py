@@ -19,11 +19,11 @@ import pytest
 
 from conformance.families.quantization import exact as exact_quantization
 from conformance.families.quantization import kernels
+from conformance.families.quantization import ruling as quantization_ruling
 from conformance.families.quantization.grading import as_code
 from conformance.families.quantization.kernels import NAN_CODES, NO_CODE
 from conformance.families.quantization.ruling import CastOutcome, formula
 from oracles.reference import expect_by_exact, expect_by_kernels
-from specs import quantization_ruling
 from specs.branches import Branch
 from specs.cases import Case
 from specs.formats import Format, format_named
