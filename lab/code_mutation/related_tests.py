@@ -11,11 +11,6 @@ RELATED = (
     ("specs/house_*.py", "specs/house_rules conformance/house_rules"),
     ("specs/questions.py", "specs/questions"),
     (
-        "conformance/families/bitcast/ruling.py",
-        "specs/bitcast_documents specs/bitcast_mistakes reference/bitcast_bits"
-        " conformance/families/bitcast/recorded",
-    ),
-    (
         "specs/*call*.py specs/tensor_rules.py",
         "specs/call_documents specs/call_mistakes reference/call_dispatch"
         " conformance/families/call/judge",
@@ -49,10 +44,6 @@ RELATED = (
         " specs/call_documents"
         " reference/expect_by_staircase reports/staircase_grades conformance/judge"
         " conformance/claims conformance/document_listing",
-    ),
-    (
-        "conformance/families/bitcast/bits.py",
-        "reference/bitcast_bits conformance/families/bitcast/recorded",
     ),
     (
         "oracles/reference/breakpoints.py",
