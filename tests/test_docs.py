@@ -34,6 +34,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -61,6 +62,13 @@ PAGES = [
     *(path for path in sorted(DOCS.glob("*.md")) if path.name not in GENERATED),
 ]
 ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", *(DOCS / name for name in sorted(GENERATED))]
+AT_NIGHT = {
+    "docs/export.md": "ONNX's runner makes all its own tests before ours",
+    "docs/house_rules.md": "a gate by house rules, which tests/conformance/test_house_rules.py has",
+    "docs/protocol.md": "a gate of the vendor in C, which tests/wire/test_vendor_c.py judges",
+    "docs/quantization_backends.md": "a run of all quantizations of onnxruntime",
+}
+"""Pages whose commands take ten to twenty seconds, so that they run at night, and why."""
 REWRITE = bool(os.environ.get("REWRITE_DOCS"))
 CUT = "…"
 SLOW = re.compile(r"^loading .* takes over \d+ s; waiting for up to \d+ s\n", re.MULTILINE)
@@ -79,6 +87,8 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "pip install -c constraints.txt -e '.[nightly,dev]'",
         ". .venv/bin/activate && pip install -q -c constraints.txt -e '.[ort,torch,dev]'",
         "pip install 'castigate[torchao]'",
+        "pip install 'castigate[optimizers]'",
+        "pip install 'castigate[scale]'",
         "castigate run --backend torchao --document mx-blocks --document nvfp4-blocks",
     ),
     "makes environments of past releases": (
@@ -88,7 +98,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
     ),
     "takes minutes": (
         "castigate nightly --out DIR",
-        "python -m tests.lab.proof.test_page_model 1000000",
+        "python -m lab.page_model 1000000",
         "castigate run --backend ort --document onnx-quantize-linear:25 --out RUN",
         "castigate export onnx --out ALL",
         "castigate gate --backend ort --policy mine.yaml --out DIR",
@@ -370,7 +380,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def marked(page: Path) -> Any:
+    """A page as a parameter."""
+    return pytest.param(page, marks=[pytest.mark.nightly] if name_of(page) in AT_NIGHT else [])
+
+
+@pytest.mark.parametrize("page", [*map(marked, PAGES)], ids=name_of)
 def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, folder: Path) -> None:
     text = page.read_text(encoding="utf-8")
     lines, wrong = text.splitlines(), []
@@ -486,11 +501,12 @@ def test_files_that_the_pages_name_exist() -> None:
 
 
 EXAMPLE_PATHS = {
+    "tests/conformance/extras/NAME/",
     "specs/docket/PROJECT.yaml",
     "specs/documents/PAGE.sha256",
     "specs/documents/demo_cast.yaml",
 }
-"""Files that a reader of the recipes is to create."""
+"""What a reader of the recipes and of the architecture is to create."""
 
 
 def test_every_page_is_linked_from_the_readme() -> None:

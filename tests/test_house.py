@@ -17,7 +17,7 @@ import pytest
 
 from conformance.families import FAMILIES
 from specs.model.document import Operation
-from tests.conformance.processes import castigate, castigate_in_process
+from tests.conformance.processes import castigate, castigate_process
 
 ROOT = Path(__file__).parents[1]
 FLOORS = ("specs", "oracles", "reports", "conformance")
@@ -127,7 +127,7 @@ def test_only_the_list_of_extras_names_an_extra() -> None:
 def test_a_report_imports_no_extra_that_has_nothing_to_show(tmp_path: Path) -> None:
     run, site = (f"--out={tmp_path / name}" for name in ("run", "site"))
     cast = ("--document=onnx-cast:25", "--source=int4", "--target=int8")
-    assert castigate_in_process("run", "--backend=reference", *cast, run)[0] == 0
+    assert castigate("run", "--backend=reference", *cast, run)[0] == 0
     code = (
         "import sys, castigate_entry\ntry:\n    castigate_entry.main()\nfinally:\n"
         "    print(*(name for name in sys.modules if name.startswith('conformance.extras.')))"
@@ -196,7 +196,7 @@ def test_a_run_of_casts_imports_nothing_about_other_questions(tmp_path: Path) ->
     (tmp_path / "seen").mkdir()
     paths = os.pathsep.join([str(tmp_path), str(ROOT)])
     asked = ("--document=onnx-cast:25", "--source=float16", "--target=float8e4m3fn")
-    code, out, err = castigate(
+    code, out, err = castigate_process(
         "run", "--backend=ml_dtypes", *asked, f"--out={tmp_path / 'run'}",
         env={"PYTHONPATH": paths, "IMPORTED": str(tmp_path / "seen")},
     )  # fmt: skip

@@ -11,13 +11,9 @@ RELATED = (
     ("specs/house_*.py", "specs/house_rules conformance/house_rules"),
     ("specs/questions.py", "specs/questions"),
     (
-        "conformance/families/bitcast/ruling.py",
-        "specs/bitcast_documents specs/bitcast_mistakes reference/bitcast_bits"
-        " conformance/judge_bitcasts",
-    ),
-    (
         "specs/*call*.py specs/tensor_rules.py",
-        "specs/call_documents specs/call_mistakes reference/call_dispatch conformance/calls",
+        "specs/call_documents specs/call_mistakes reference/call_dispatch"
+        " conformance/families/call/judge",
     ),
     (
         "specs/coverage*.py specs/page_changes.py specs/model/page_lines.py specs/lint.py",
@@ -50,11 +46,13 @@ RELATED = (
         " conformance/claims conformance/document_listing",
     ),
     (
-        "conformance/families/bitcast/bits.py",
-        "reference/bitcast_bits conformance/judge_bitcasts",
+        "oracles/reference/breakpoints.py",
+        "reference/breakpoints conformance/families/cast/quick_inputs",
     ),
-    ("oracles/reference/breakpoints.py", "reference/breakpoints conformance/quick_inputs"),
-    ("oracles/reference/call_dispatch.py", "reference/call_dispatch conformance/calls"),
+    (
+        "oracles/reference/call_dispatch.py",
+        "reference/call_dispatch conformance/families/call/judge",
+    ),
     (
         "oracles/reference/exact_text.py oracles/reference/kernel_text.py",
         "reference/text reference/read_back conformance/spelling",
@@ -71,14 +69,14 @@ RELATED = (
     ),
     (
         "oracles/reference/sweep_inputs.py oracles/reference/array_compare_numba.py",
-        "conformance/sweep reports/chunk_check reports/failure_runs",
+        "conformance/sweep/engine reports/chunk_check reports/failure_runs",
     ),
     (
         "oracles/reference/reference_oracle.py",
-        "reference/reference_oracle reference/call_dispatch reference/text conformance/sweep"
-        " conformance/calls",
+        "reference/reference_oracle reference/call_dispatch reference/text conformance/sweep/engine"
+        " conformance/families/call/judge",
     ),
-    ("oracles/reference/chain*.py", "reference/chains"),
+    ("oracles/reference/chain*.py", "conformance/families/chains/composition"),
     ("oracles/reference/exact_rulings.py", "reports/behavior_search specs/house_rules"),
     (
         "oracles/reference/*.py",
@@ -87,20 +85,21 @@ RELATED = (
     ),
     (
         "reports/grading/chunk*.py reports/grading/uniform_checksums.py",
-        "reports/chunk_check reports/uniform_checksums conformance/sweep conformance/bound_sweep",
+        "reports/chunk_check reports/uniform_checksums conformance/sweep/engine"
+        " conformance/sweep/bound_sweep",
     ),
     (
         "reports/grading/failure_runs*.py",
-        "reports/failure_runs reports/intervals conformance/sweep",
+        "reports/failure_runs reports/intervals conformance/sweep/engine",
     ),
     (
         "reports/grading/staircase_grades*.py reports/grading/grades.py",
-        "reports/staircase_grades conformance/sweep conformance/failing_stretches",
+        "reports/staircase_grades conformance/sweep/engine conformance/families/cast/follow",
     ),
     (
         "reports/grading/*.py",
-        "conformance/judge conformance/planted_faults reports/staircase_grades conformance/sweep"
-        " reports/backend_comparison reports/behavior_search",
+        "conformance/judge conformance/families/cast/planted_faults reports/staircase_grades"
+        " conformance/sweep/engine reports/backend_comparison reports/behavior_search",
     ),
     (
         "reports/findings/*change*.py reports/findings/report.py reports/findings/report.py"

@@ -13,9 +13,9 @@ numbers, whose values float32 has.
 Not proved, as neither method ends: that the quotient is rounded to odd where the number or the
 scale is a float32; products of codes of 16 and 32 bits; scales of a dynamic quantization; scales,
 codes and products by a global scale. There, models that were written independently are compared
-with the kernels, on random and on selected elements (``tests/lab/proof/page_model.py``,
-``tests/reference/block_model.py``). Nor is it proved that kernels take the right situation of a
-formula, or apply each scale to its elements.
+with the kernels, on random and on selected elements (``lab/page_model/``, ``lab/block_model.py``).
+Nor is it proved that kernels take the right situation of a formula, or apply each scale to its
+elements.
 """
 
 from __future__ import annotations

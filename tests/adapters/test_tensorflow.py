@@ -114,6 +114,7 @@ class TestScripts:
         script = oracle.reproduce(onnx_case("int8", "int16"), bits_of("int8", [1]))
         assert ("tf.function" in script) == (oracle._variant is not None)
 
+    @pytest.mark.ci_runs_one_of(5)  # a process that imports TensorFlow for each
     def test_a_script_of_a_bitcast_takes_it_too(self, oracle: Any) -> None:
         case, bits = view_case("float32", "uint8"), bits_of("float32", [0x0403_0201, 0x0807_0605])
         script = oracle.reproduce_bitcast(case, bits)

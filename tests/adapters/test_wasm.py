@@ -54,6 +54,7 @@ def cast(oracle: Any, case: Case, *patterns: int) -> list[int]:
     return answers
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize(("source", "target", "value", "trunc", "trunc_sat"), TRUNCATIONS)
 def test_truncations(
     oracle: Any, source: str, target: str, value: float, trunc: int | str, trunc_sat: int

@@ -18,7 +18,7 @@ from reports.run_store.open_run import open_run
 from reports.run_store.storage import Folder, folder_at
 from reports.run_store.store import read_record
 from specs.errors import CastigateError
-from tests.conformance.processes import TABLES, castigate, start_castigate
+from tests.conformance.processes import TABLES, castigate_process, start_castigate
 from tests.s3_server import BUCKET, Server, s3_server
 
 RUN = ("run", "--backend=ml_dtypes", "--document=onnx-cast:25", "--source=float16", "--jobs=2")
@@ -46,7 +46,7 @@ def contents(folder: Folder) -> dict[str, bytes | None]:
 def kill_writers(server: Server, kills: int, seed: int, local: Path) -> list[str]:
     """Kill the run and its report ``kills`` times each, check what is left, and describe it."""
     moments, seen = random.Random(seed), []
-    code, _, _ = castigate(*RUN, f"--out={local / 'run'}")
+    code, _, _ = castigate_process(*RUN, f"--out={local / 'run'}")
     assert code == 1
     folder, site = folder_at(OUT), folder_at(REPORT)
     for _ in range(kills):
@@ -66,11 +66,11 @@ def kill_writers(server: Server, kills: int, seed: int, local: Path) -> list[str
             with pytest.raises(CastigateError, match="holds an unfinished run"):
                 open_run(OUT)
     resume = ["--resume"] if "run.json" in folder.names() else []
-    code, _, err = castigate(*RUN, f"--out={OUT}", *resume)
+    code, _, err = castigate_process(*RUN, f"--out={OUT}", *resume)
     assert code == 1, err
     check_run(local)
 
-    code, _, err = castigate("report", OUT, f"--out={local / 'report'}")
+    code, _, err = castigate_process("report", OUT, f"--out={local / 'report'}")
     assert code == 0, err
     expected = contents(folder_at(str(local / "report")))
     for _ in range(kills):
@@ -82,7 +82,7 @@ def kill_writers(server: Server, kills: int, seed: int, local: Path) -> list[str
             seen.append("a whole report")
         else:
             seen.append(f"{len(found)} files of an incomplete report")
-    code, _, err = castigate("report", OUT, f"--out={REPORT}")
+    code, _, err = castigate_process("report", OUT, f"--out={REPORT}")
     assert code == 0, err
     assert contents(site) == expected
     return seen

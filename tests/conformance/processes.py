@@ -1,4 +1,4 @@
-"""Runs ``castigate``, mostly as real processes, reads its runs, and finds processes still alive."""
+"""Runs ``castigate`` here or as a process, reads its runs, and finds processes still alive."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
@@ -55,7 +56,7 @@ def start_castigate(*arguments: str, before: str = "", **more: Any) -> subproces
     )
 
 
-def castigate(*arguments: str, **more: Any) -> tuple[int, str, str]:
+def castigate_process(*arguments: str, **more: Any) -> tuple[int, str, str]:
     """Run ``castigate``; return exit code, stdout and stderr without progress and tracebacks."""
     process = start_castigate(*arguments, **more)
     try:
@@ -73,12 +74,19 @@ def without_progress(err: str) -> str:
     return "".join(line for line in lines if not PROGRESS.match(line))
 
 
-def castigate_in_process(*arguments: str) -> tuple[int, str, str]:
-    """Run ``castigate`` inside this process, which is faster; an exception reaches the test."""
+def castigate(
+    *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b""
+) -> tuple[int, str, str]:
+    """Run ``castigate`` inside this process, which costs half; an exception reaches the test.
+
+    Its workers and backends are processes all the same.
+    """
     out, err = io.StringIO(), io.StringIO()
     with (
         chdir(ROOT),
+        patch.dict(os.environ, env or {}),
         patch.object(sys, "argv", ["castigate", *arguments]),
+        patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin))),
         redirect_stdout(out),
         redirect_stderr(err),
         pytest.raises(SystemExit) as left,
@@ -88,7 +96,7 @@ def castigate_in_process(*arguments: str) -> tuple[int, str, str]:
 
 
 def run(folder: Path, *arguments: str, **more: Any) -> int:
-    """Run ``castigate run`` into a folder; return the exit code."""
+    """Run ``castigate run`` into a folder, inside this process; return the exit code."""
     code, _, err = castigate("run", *arguments, f"--out={folder}", **more)
     assert "castigate: " not in err
     return code

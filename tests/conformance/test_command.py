@@ -20,7 +20,7 @@ from specs.questions import read_question
 from specs.release import VERSION
 from specs.ruling import ruling
 from specs.selection import case_named, select
-from tests.conformance.processes import castigate_in_process as castigate
+from tests.conformance.processes import castigate
 
 DATA = Path(__file__).with_name("data")
 HALF = "onnx-cast:25/float16/float32"

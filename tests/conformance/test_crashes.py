@@ -16,6 +16,7 @@ from tests.conformance.processes import (
     RUNNABLE,
     backend,
     castigate,
+    castigate_process,
     rows,
     run,
     tables,
@@ -179,7 +180,7 @@ def test_who_cannot_be_loaded_is_one_line_and_makes_no_run(
     name: str, message: str, tmp_path: Path
 ) -> None:
     given = ("run", backend("Right"), backend(name), *BOOL, FULL, f"--out={tmp_path / 'run'}")
-    code, out, err = castigate(*given, before=FEW_SECONDS)
+    code, out, err = castigate_process(*given, before=FEW_SECONDS)
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert err.startswith(f"castigate: backend `{RUNNABLE}:{name}`")
     assert message in err
@@ -205,14 +206,14 @@ def test_who_dies_when_its_roads_are_asked_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["ExitsOnItsRoad", "InterruptsOnItsRoad"])
 def test_a_road_that_tries_to_exit_ends_no_worker(name: str, tier: str, tmp_path: Path) -> None:
     given = (backend(name), *BOOL, f"--tier={tier}", f"--out={tmp_path / 'run'}")
-    code, _, err = castigate("run", *given, before=FEW_DEATHS)
+    code, _, err = castigate_process("run", *given, before=FEW_DEATHS)
     assert (code, "its task is done again" in err) == (0, False), err
     assert set(verdicts(tmp_path / "run").values()) == {"conforms"}
 
 
 def test_a_task_at_which_a_worker_dies_twice_has_crashed(tmp_path: Path) -> None:
     given = (backend("AbortsItsJudge"), *BOOL, f"--out={tmp_path / 'run'}")
-    code, _, err = castigate("run", *given, before=FEW_DEATHS)
+    code, _, err = castigate_process("run", *given, before=FEW_DEATHS)
     assert (code, err.count("was ended by SIGABRT; its task is done again")) == (1, 2), err
     assert set(verdicts(tmp_path / "run").values()) == {"crashed"}
     [check] = rows(tmp_path / "run", "pairs")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.processes import ONNX, RUNNABLE, backend, castigate, castigate_in_process
+from tests.conformance.processes import ONNX, RUNNABLE, backend, castigate
 
 NARROW = (ONNX, "--source=uint8", "--target=bool")
 RIGHT, WRONG = f"{RUNNABLE}:Right", f"{RUNNABLE}:WrongByte"
@@ -85,7 +85,7 @@ def test_the_table_shows_counts_and_an_example(run: str) -> None:
 )
 def test_bad_usage_is_one_line(run: str, arguments: tuple[str, ...], wrong: str) -> None:
     given = [argument.replace("RUN", run) for argument in arguments]
-    code, out, err = castigate_in_process("diff", *given)
+    code, out, err = castigate("diff", *given)
     assert (code, out) == (2, "")
     assert wrong.replace("RUN", run) in err
 

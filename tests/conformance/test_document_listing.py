@@ -17,8 +17,7 @@ from conformance.commands.document_listing import (
 )
 from specs.loader import documents
 from specs.selection import select
-from tests.conformance.processes import ROOT
-from tests.conformance.processes import castigate_in_process as castigate
+from tests.conformance.processes import ROOT, castigate
 
 
 def listed(*arguments: str) -> list[dict[str, Any]]:

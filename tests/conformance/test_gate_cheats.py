@@ -17,10 +17,10 @@ from conformance.running.program_identity import file_digests
 from reports.gate.canonical_json import canonical_bytes
 from reports.gate.certificate import folder_digests, with_digest, without_seals
 from reports.gate.outputs import REQUIREMENTS
-from tests.conformance.processes import castigate, castigate_in_process
+from tests.conformance.processes import castigate
 
 CHEATS = "tests/conformance/data/cheats.py"
-POLICY = """\
+SETTINGS = """\
 policy: few
 title: Few casts
 documents: ['pypto-cast:seed']
@@ -29,6 +29,15 @@ tier: quick
 max-examples: 20
 may-be-unsupported: ['**']
 """
+CASES = """\
+cases:
+  - match:
+    - 'pypto-cast:seed/float16/float32'
+    - 'pypto-cast:seed/float16/int8/**'
+    - 'pypto-cast:seed/int64/float32/**'
+"""
+"""Those that the cheats offer; a report of more takes longer."""
+POLICY = SETTINGS + CASES
 SEED = "77"
 ACCEPTED = """\
 accepted:
@@ -59,7 +68,7 @@ def resealed(folder: Path, /, **changes: Any) -> None:
 
 def refusal(folder: Path) -> str:
     """The one line with which `verify` refuses a certificate."""
-    code, out, err = castigate_in_process("verify", str(folder))
+    code, out, err = castigate("verify", str(folder))
     assert (code, err.count("\n")) == (1, 1), err
     assert out.endswith("does not hold\n")
     return err
@@ -136,11 +145,11 @@ def test_a_replay_of_the_only_case_asks_fresh_inputs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHEATS_SEED", SEED)
-    policy, out = written(tmp_path, POLICY + ONE_CASE), tmp_path / "gate"
+    policy, out = written(tmp_path, SETTINGS + ONE_CASE), tmp_path / "gate"
     asked = (f"--backend={CHEATS}:KnowsTheBaseline", f"--policy={policy}", "--jobs=1")
-    code, text, err = castigate_in_process("gate", *asked, f"--out={out}")
+    code, text, err = castigate("gate", *asked, f"--out={out}")
     assert code == 0, text + err
-    code, _, err = castigate_in_process("verify", str(out), "--replay=1", "--seed=5", "--jobs=1")
+    code, _, err = castigate("verify", str(out), "--replay=1", "--seed=5", "--jobs=1")
     assert code == 1
     assert "conforms was certified, with fresh inputs it is violates" in err
 
@@ -150,7 +159,7 @@ def test_a_known_divergence_passes_and_a_replay_holds_it_to_what_it_was(tmp_path
     asked = (f"--backend={CHEATS}:OneUnitLower", "--jobs=1")
     of_seed = ("--document=pypto-cast:seed", "--max-examples=20", f"--seed={SEED}")
     castigate("run", *asked, *of_seed, f"--out={run}")
-    policy, out = written(tmp_path, f"{POLICY}only-new: true\n"), tmp_path / "gate"
+    policy, out = written(tmp_path, f"{SETTINGS}only-new: true\n"), tmp_path / "gate"
     compared = (f"--policy={policy}", f"--baseline={run}", f"--out={out}")
     code, text, err = castigate("gate", *asked, *compared)
     assert (code, "\npass: " in text) == (0, True), text + err
@@ -162,7 +171,9 @@ def test_a_known_divergence_passes_and_a_replay_holds_it_to_what_it_was(tmp_path
     assert "otherwise than certified" in err
 
 
+@pytest.mark.nightly
 def test_a_process_that_dies_now_and_then_only_after_the_gate_is_found(tmp_path: Path) -> None:
+    """Starts dozens of processes, each of which dies at its hundredth cast."""
     code, text, err = gate(tmp_path, "DiesLater")
     assert code == 0, text + err
     replay = ("verify", str(tmp_path / "gate"), "--replay=9", "--seed=5", "--jobs=1")
@@ -193,14 +204,14 @@ def test_an_accepted_rule_of_a_check_excuses_no_other_rule(
 ) -> None:
     policy, out = written(tmp_path, TRUNCATES), tmp_path / "gate"
     asked = (f"--backend={CHEATS}:{backend}", f"--policy={policy}", "--jobs=1")
-    found, text, err = castigate_in_process("gate", *asked, f"--out={out}")
+    found, text, err = castigate("gate", *asked, f"--out={out}")
     assert found == code, text + err
     assert ("layout: invariances: clamp" in text) == bool(code)
     content = json.loads((out / "certificate.json").read_bytes())
     rules = {each["rule"]: each["standing"] for each in content["divergences"]}
     expected = {"float-to-integer-by-mode": "accepted"}
     assert rules == expected | ({"clamp": "fails"} if code else {})
-    assert castigate_in_process("verify", str(out))[0] == code
+    assert castigate("verify", str(out))[0] == code
 
 
 CRASHES = """\
@@ -219,7 +230,7 @@ def test_a_crash_fails_although_the_request_is_answered_when_it_is_repeated(
     monkeypatch.setenv("CHEATS_MARK", str(tmp_path / "mark"))
     policy, out = written(tmp_path, POLICY + more), tmp_path / "gate"
     asked = (f"--backend={CHEATS}:DiesOnce", f"--policy={policy}", "--jobs=1")
-    found, text, err = castigate_in_process("gate", *asked, f"--out={out}")
+    found, text, err = castigate("gate", *asked, f"--out={out}")
     assert found == code, text + err
     said = "died once, and answered when asked again: the process was ended by SIGABRT"
     assert (f"crashed: invariances: crashed: {said}" in " ".join(text.split())) == bool(code)
@@ -230,7 +241,7 @@ def test_a_crash_fails_although_the_request_is_answered_when_it_is_repeated(
         each for each in junit.iter("testcase") if each.get("name") == REQUIREMENTS["crashed"]
     ]
     assert (test.find("failure") is not None) == bool(code)
-    assert castigate_in_process("verify", str(out))[0] == code
+    assert castigate("verify", str(out))[0] == code
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +258,7 @@ def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_backend_that_knows_the_inputs_of_the_baseline_fails(
     baseline: Path, tmp_path: Path
 ) -> None:
-    policy = written(tmp_path, f"{POLICY}only-new: true\n")
+    policy = written(tmp_path, f"{SETTINGS}only-new: true\n")
     asked = (f"--backend={CHEATS}:KnowsTheBaseline", f"--policy={policy}", "--jobs=1")
     folder = tmp_path / "gate"
     run = (f"--baseline={baseline}", f"--out={folder}")
@@ -255,16 +266,16 @@ def test_a_backend_that_knows_the_inputs_of_the_baseline_fails(
     assert (code, "divergence: pypto-cast: " in out) == (1, True), err
     certificate = json.loads((folder / "certificate.json").read_bytes())
     assert certificate["asked"]["seed"] != int(SEED)
-    code, out, err = castigate_in_process("verify", str(folder), f"--baseline={baseline}")
+    code, out, err = castigate("verify", str(folder), f"--baseline={baseline}")
     assert (err, "\nbaseline  " in out) == ("", True)
-    code, _, err = castigate_in_process("verify", str(folder), f"--baseline={folder / 'run'}")
+    code, _, err = castigate("verify", str(folder), f"--baseline={folder / 'run'}")
     assert (code, "it was compared with another run than" in err) == (1, True), err
 
 
 def test_a_policy_with_the_seed_of_its_baseline_is_refused(baseline: Path, tmp_path: Path) -> None:
-    policy = written(tmp_path, f"{POLICY}only-new: true\nseed: {SEED}\n")
+    policy = written(tmp_path, f"{SETTINGS}only-new: true\nseed: {SEED}\n")
     asked = (f"--backend={CHEATS}:Few", f"--policy={policy}", f"--baseline={baseline}")
-    code, _, err = castigate_in_process("gate", *asked, f"--out={tmp_path / 'gate'}")
+    code, _, err = castigate("gate", *asked, f"--out={tmp_path / 'gate'}")
     assert (code, err.count("\n")) == (2, 1)
     assert f"was run with seed {SEED} of policy few, so that its inputs are known; remove" in err
 
@@ -285,7 +296,7 @@ MALFORMED: list[tuple[Any, str]] = [
 def test_a_malformed_program_is_one_line(program: Any, message: str, copied: Path) -> None:
     (copied / "program.json").write_bytes(canonical_bytes(program))
     resealed(copied, program=program, folder=folder_digests(copied))
-    code, _, err = castigate_in_process("verify", str(copied), "--replay=1")
+    code, _, err = castigate("verify", str(copied), "--replay=1")
     assert (code, err.count("\n")) == (1, 1)
     assert f"{copied / 'program.json'}: {message}" in err
 
@@ -298,12 +309,12 @@ def test_a_certificate_with_the_name_of_another_backend_does_not_match(copied: P
 
 def test_a_pass_that_was_edited_into_a_certificate_does_not_match(copied: Path) -> None:
     resealed(copied, answered={"cases": 1, "answered": 1})
-    assert castigate_in_process("verify", str(copied))[0] == 1
+    assert castigate("verify", str(copied))[0] == 1
 
 
 def test_a_linked_folder_is_verified_like_the_folder_itself(copied: Path) -> None:
     (copied.parent / "link").symlink_to(copied)
-    assert castigate_in_process("verify", str(copied.parent / "link"))[0] == 0
+    assert castigate("verify", str(copied.parent / "link"))[0] == 0
     (copied / "summary.md").unlink()
     (copied / "summary.md").symlink_to(copied / "junit.xml")
     assert "summary.md was altered" in refusal(copied)
@@ -332,7 +343,7 @@ LOOK_ALIKE = [
 @pytest.mark.parametrize("name", LOOK_ALIKE)
 def test_a_policy_has_no_name_that_looks_like_a_shipped_one(name: str, tmp_path: Path) -> None:
     file = written(tmp_path, POLICY.replace("policy: few", f'policy: "{name}"'))
-    code, _, err = castigate_in_process(
+    code, _, err = castigate(
         "gate", f"--backend={CHEATS}:Few", f"--policy={file}", f"--out={tmp_path / 'gate'}"
     )
     assert (code, err.count("\n")) == (2, 1)
@@ -342,7 +353,7 @@ def test_a_policy_has_no_name_that_looks_like_a_shipped_one(name: str, tmp_path:
 def test_a_gate_writes_only_to_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "gate" / "report").mkdir(parents=True)
     (tmp_path / "gate" / "report" / "mine.html").write_text("pass")
-    code, _, err = castigate_in_process(
+    code, _, err = castigate(
         "gate",
         f"--backend={CHEATS}:Few",
         f"--policy={written(tmp_path)}",
@@ -357,7 +368,7 @@ def test_acceptances_do_not_expire_by_a_replaced_clock(
 ) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
     file = written(tmp_path, POLICY + ACCEPTED)
-    code, _, err = castigate_in_process(
+    code, _, err = castigate(
         "gate", f"--backend={CHEATS}:Few", f"--policy={file}", f"--out={tmp_path / 'gate'}"
     )
     assert (code, err.count("\n")) == (2, 1)

@@ -1,4 +1,7 @@
-"""House rules on every way to a verdict: run, reading a run, pytest, explain and the gate."""
+"""House rules on every way to a verdict: run, reading a run, pytest, explain and the gate.
+
+A process knows one text of house rules by each name, so each command is a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.processes import ROOT, castigate, rows
+from tests.conformance.processes import ROOT, rows
+from tests.conformance.processes import castigate_process as castigate
 
 PLANTED = "tests/conformance/data/saturating.py:AllButMinusInfinity"
 RIGHT = "tests/conformance/data/saturating.py:Saturating"
@@ -60,6 +64,7 @@ def test_the_one_region_that_is_not_obeyed_is_named(tmp_path: Path) -> None:
     assert "0xff800000 (-INF) gives 0x00 (0), not 0x80 (-128)" in " ".join(said.split())
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize("before", ["", SPAWNING], ids=["forked", "spawned"])
 def test_a_run_by_rules_of_a_file_is_read_without_the_file(
     ours: Path, tmp_path: Path, before: str
@@ -98,6 +103,7 @@ def test_explain_answers_by_the_document_and_by_house_rules(ours: Path) -> None:
     assert "onnx-cast+ours:25" in said
 
 
+@pytest.mark.nightly  # three gates; CI has one in test_gate_command.py
 def test_the_gate_certifies_house_rules(ours: Path, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
@@ -112,6 +118,7 @@ def test_the_gate_certifies_house_rules(ours: Path, tmp_path: Path) -> None:
     assert code == 0, said + err
 
 
+@pytest.mark.nightly  # test_ledger.py does so in CI
 def test_pytest_judges_by_house_rules(ours: Path) -> None:
     command = (
         sys.executable, "-m", "pytest", "conformance", "-q", "-p", "no:cacheprovider",

@@ -74,6 +74,7 @@ AFTER_THE_RESULT = {
 }  # fmt: skip
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("when", AFTER_THE_RESULT)
 @pytest.mark.parametrize(
     ("name", "code", "line"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")]

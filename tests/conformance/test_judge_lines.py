@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +13,18 @@ from hypothesis import strategies as st
 
 from conformance.families.value_spelling import json_text
 from conformance.recorded_lines import Tally, judge_stream
+from tests.conformance.processes import castigate
 from tests.conformance.test_judge import judged
 
-CASTIGATE = [sys.executable, "-c", "from conformance.commands.main import main; main()"]
 CASE = "onnx-cast:25/float32/float16"
 GOOD = {"case": CASE, "input": "0x3f800000", "output": "0x3c00"}
 GOOD_LINE = json.dumps(GOOD).encode()
 
 
 def judge(given: bytes, *arguments: str) -> tuple[int, list[dict[str, Any]], str]:
-    """Run the command; return exit code, output lines and stderr, which must not be a traceback."""
-    done = subprocess.run([*CASTIGATE, "judge", *arguments], input=given, capture_output=True)
-    message = done.stderr.decode()
-    assert "Traceback" not in message
-    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], message
+    """Run the command; return exit code, output lines and stderr."""
+    code, out, message = castigate("judge", *arguments, stdin=given)
+    return code, [json.loads(line) for line in out.splitlines()], message
 
 
 def line_with(**changes: Any) -> bytes:

@@ -1,4 +1,8 @@
-"""The suite against a ledger: known divergences are excused, and nothing else is."""
+"""The suite against a ledger: known divergences are excused, and nothing else is.
+
+Each test starts pytest, so most run at night: what ledgers are is tested without a process by
+`tests/reports/test_ledger.py`, and CI has an example of each way to pass and to fail.
+"""
 
 from __future__ import annotations
 
@@ -112,9 +116,12 @@ def test_listed_breaches_are_excused_and_counted(listed: Bench) -> None:
     assert "known: unexplained" in output
     assert told(output) == "the same 2 findings"
     assert "document" not in output.partition("= verdicts =")[2]
-    code, output = listed.suite("four saturated", "-v")
+
+
+@pytest.mark.nightly
+def test_the_table_of_verdicts_counts_listed_breaches(listed: Bench) -> None:
+    _, output = listed.suite("four saturated", "-v")
     assert " 4 failing cases, all as the ledger lists them" in output
-    # The table of verdicts still counts them.
     rows = [line.split()[1:] for line in output.splitlines() if line.startswith(NAME)]
     assert ["small:2", "3", "1", "2"] in rows
 
@@ -171,6 +178,10 @@ def test_a_stale_entry_fails(listed: Bench) -> None:
         f"backend is mended, pytest --pyargs conformance --backend={NAME} --update-ledger removes"
         " the entry"
     ) in output
+
+
+@pytest.mark.nightly
+def test_an_update_removes_a_stale_entry(listed: Bench) -> None:
     assert listed.suite("saturated", UPDATE)[0] == PASSED
     assert "unexplained" not in listed.text
     assert listed.suite("saturated")[0] == PASSED
@@ -244,6 +255,7 @@ def test_a_partial_run_updates_nothing(listed: Bench, arguments: list[str], mess
     assert listed.ledger.read_bytes() == before
 
 
+@pytest.mark.nightly
 def test_a_single_item_updates_nothing(listed: Bench) -> None:
     node = f"conformance/pytest_plugin/items.py::{NAME}::small:1/float16/int8"
     code, output = listed.suite("", UPDATE, target=node)
@@ -351,6 +363,7 @@ def test_an_unreadable_ledger_is_one_line(listed: Bench) -> None:
     assert (code, f"{listed.ledger}:{line}: " in output) == (USAGE, True), output
 
 
+@pytest.mark.nightly
 def test_a_backend_named_by_path_can_have_no_ledger(bench: Bench) -> None:
     code, output = bench.suite("", UPDATE, backend=f"{DATA / 'ledgered.py'}:Planted")
     assert (code, "can have no ledger: only a plain name has one" in output) == (USAGE, True)
@@ -369,6 +382,7 @@ choices:
 """
 
 
+@pytest.mark.nightly
 def test_house_rules_have_a_ledger_of_their_own_beside_them(bench: Bench) -> None:
     rules, ledger = bench.folder / "ours.yaml", bench.folder / "ledgered.Planted+ours.yaml"
     rules.write_text(RULES)

@@ -15,7 +15,7 @@ from conformance.families.value_spelling import tensor_words
 from oracles.bit_packing import elements
 from specs.formats import format_named
 from specs.selection import case_named
-from tests.conformance.processes import castigate_in_process as castigate
+from tests.conformance.processes import castigate
 
 HALF = "onnx-cast:25/float16/float32"
 INT2 = "onnx-cast:25/int2/int8"

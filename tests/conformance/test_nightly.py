@@ -29,7 +29,7 @@ FORMS = ("cases.csv", "junit.xml", "summary.md")
 
 
 def night(folder: Path, *backends: str) -> tuple[int, str, str]:
-    asked = [*map(backend, backends), "--document=pypto-cast:seed"]
+    asked = [*map(backend, backends), "--document=webnn-cast:draft"]
     return castigate("nightly", *asked, f"--out={folder}")
 
 
@@ -175,7 +175,7 @@ def test_the_options_of_a_night_select_its_cases(tmp_path: Path) -> None:
     [run] = {*(tmp_path / "runs").iterdir()} - {unfinished}
     printed = record(run)
     assert (code, len(printed["backends"]), printed["tier"]) == (0, 1, "quick")
-    assert printed["selection"]["documents"] == ["pypto-cast:seed"]
+    assert printed["selection"]["documents"] == ["webnn-cast:draft"]
     *totals, last = out.splitlines()
     assert any("conforms" in line for line in totals)
     assert last.endswith(" cases, 1 backend")

@@ -19,7 +19,7 @@ from reports.run_store.storage import folder_and_name, folder_at
 from reports.run_store.store import create, resume
 from specs.errors import CastigateError
 from tests.conformance.killed_store_run import kill_writers
-from tests.conformance.processes import ROOT, TABLES, castigate, castigate_in_process
+from tests.conformance.processes import ROOT, TABLES, castigate, castigate_process
 from tests.reports.common import record
 from tests.reports.killed_writers import TASKS, all_rows, judgements_of
 from tests.s3_server import BUCKET, Server, refused_keys, s3_server
@@ -36,7 +36,7 @@ def server() -> Iterator[Server]:
 
 def refusal(*arguments: str) -> str:
     """Return the one line of error that a failing command prints."""
-    code, out, err = castigate(*arguments)
+    code, out, err = castigate_process(*arguments)
     assert (code, out, err.count("\n")) == (2, "", 1), err
     return err
 
@@ -75,14 +75,16 @@ def test_a_run_killed_while_it_is_finished_in_a_store_can_be_resumed(
 def test_every_folder_option_takes_a_url(server: Server, tmp_path: Path) -> None:
     local, store = str(tmp_path / "run"), f"{STORE}/run"
     for out in (local, store):
-        code, _, err = castigate(*RUN, f"--out={out}")
+        code, _, err = castigate_process(*RUN, f"--out={out}")
         assert code == 1, err
-    code, out, _ = castigate("diff", local, store)
+    code, out, _ = castigate_process("diff", local, store)
     assert (code, "0 differences of answers, 0 of verdicts" in out) == (0, True)
-    local_findings, stored_findings = (castigate("findings", each) for each in (local, store))
+    local_findings, stored_findings = (
+        castigate_process("findings", each) for each in (local, store)
+    )
     assert stored_findings == local_findings
     files = (f"--summary={STORE}/files/s.md", f"--csv={STORE}/c.csv", f"--junit={STORE}/j/j.xml")
-    code, out, err = castigate("report", store, f"--out={STORE}/report", *files)
+    code, out, err = castigate_process("report", store, f"--out={STORE}/report", *files)
     assert (code, err) == (0, "")
     assert out.startswith(f"{STORE}/report/index.html: ")
     bucket = folder_at(f"{STORE}/")
@@ -94,11 +96,11 @@ def test_every_folder_option_takes_a_url(server: Server, tmp_path: Path) -> None
 @pytest.mark.nightly
 def test_shards_in_a_store_are_merged_there(server: Server, tmp_path: Path) -> None:
     whole = str(tmp_path / "whole")
-    assert castigate(*RUN, f"--out={whole}")[0] == 1
+    assert castigate_process(*RUN, f"--out={whole}")[0] == 1
     shards = [f"{STORE}/shard-{index}" for index in (1, 2)]
     for index, shard in enumerate(shards, 1):
-        castigate(*RUN, f"--out={shard}", f"--shard={index}/2")
-    code, _, err = castigate("merge", *shards, f"--out={STORE}/whole")
+        castigate_process(*RUN, f"--out={shard}", f"--shard={index}/2")
+    code, _, err = castigate_process("merge", *shards, f"--out={STORE}/whole")
     assert code == 1, err
     table = "cases.parquet"
     assert folder_at(f"{STORE}/whole").read(table) == folder_at(whole).read(table)
@@ -108,7 +110,7 @@ def test_shards_in_a_store_are_merged_there(server: Server, tmp_path: Path) -> N
 def test_nights_in_a_store_share_a_report(server: Server) -> None:
     night = ("nightly", "--backend=ml_dtypes", "--document=onnx-bitcast")
     for count in (1, 2):
-        code, out, err = castigate(*night, f"--out={STORE}/nights")
+        code, out, err = castigate_process(*night, f"--out={STORE}/nights")
         assert code in (0, 1), err
         assert f"{STORE}/nights/report/index.html: " in out
         assert len(folder_at(f"{STORE}/nights").names("runs")) == count
@@ -189,7 +191,7 @@ def test_a_server_that_is_not_there(server: Server) -> None:
 )
 def test_a_url_of_no_folder(url: str, wrong: str) -> None:
     for command in (RUN, ("report", "run"), ("nightly",), ("merge", "run")):
-        code, out, err = castigate_in_process(*command, f"--out={url}")
+        code, out, err = castigate(*command, f"--out={url}")
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert err.startswith(f"castigate: {wrong}")
 
@@ -201,7 +203,7 @@ def test_a_file_needs_a_bucket() -> None:
 
 def test_commands_that_write_for_other_programs_take_no_url() -> None:
     for command in (("gate", "--backend=ml_dtypes", "--policy=required"), ("export", "onnx")):
-        code, _, err = castigate_in_process(*command, "--out=s3://bucket/x")
+        code, _, err = castigate(*command, "--out=s3://bucket/x")
         assert (code, err.count("\n")) == (2, 1)
         assert "`s3://bucket/x` is a URL; give a folder on this machine as --out" in err
 
@@ -231,5 +233,5 @@ def test_commands_without_a_url_import_no_store() -> None:
         "import atexit, sys; atexit.register(lambda: print("
         "sorted({'fsspec', 's3fs', 'botocore'} & set(sys.modules)), file=sys.stderr));"
     )
-    assert castigate("specs", before=before)[2] == "[]\n"
-    assert castigate("findings", "/nonexistent", before=before)[2].endswith("\n[]\n")
+    assert castigate_process("specs", before=before)[2] == "[]\n"
+    assert castigate_process("findings", "/nonexistent", before=before)[2].endswith("\n[]\n")

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.conformance.processes import HALF, castigate_in_process
+from tests.conformance.processes import HALF, castigate
 
 WRONG = "tests/conformance/data/placed.py:MiddleRows"
 PAIR = "invariances/float32/float16"
@@ -34,7 +34,7 @@ def pairs(run: Path) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def wrong_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str]:
     folder = tmp_path_factory.mktemp("wrong") / "run"
-    code, out, _ = castigate_in_process("run", f"--backend={WRONG}", *HALF, f"--out={folder}")
+    code, out, _ = castigate("run", f"--backend={WRONG}", *HALF, f"--out={folder}")
     return folder, code, out
 
 
@@ -53,13 +53,13 @@ def test_the_finding_is_listed_and_has_a_page(
     wrong_run: tuple[Path, int, str], tmp_path: Path
 ) -> None:
     folder, _, _ = wrong_run
-    code, out, _ = castigate_in_process("findings", str(folder), "--json")
+    code, out, _ = castigate("findings", str(folder), "--json")
     [found] = map(json.loads, out.splitlines())
     assert code == 1
     assert (found["kind"], found["finding"]) == ("depends on layout", SAYS)
     assert [each["case"] for each in found["cases"]] == [PAIR]
     site = tmp_path / "site"
-    assert castigate_in_process("report", str(folder), f"--out={site}")[0] == 0
+    assert castigate("report", str(folder), f"--out={site}")[0] == 0
     [page] = site.glob("finding-*changes-with-layout.html")
     assert "at length " in page.read_text()
 
@@ -67,10 +67,10 @@ def test_the_finding_is_listed_and_has_a_page(
 @pytest.mark.nightly
 def test_a_night_fails_by_a_check_alone(tmp_path: Path) -> None:
     asked = (f"--backend={WRONG}", "--document=pypto-cast:seed", f"--out={tmp_path}")
-    code, out, _ = castigate_in_process("nightly", *asked)
+    code, out, _ = castigate("nightly", *asked)
     assert code == 1
     assert SAYS in out
-    code, _, _ = castigate_in_process("nightly", *asked, "--no-ledger")
+    code, _, _ = castigate("nightly", *asked, "--no-ledger")
     assert code == 1
 
 
@@ -79,11 +79,11 @@ def gate(folder: Path, more: str) -> tuple[int, dict[str, Any]]:
     policy, out = folder / "policy.yaml", folder / "gate"
     policy.write_text(POLICY.format(more=more))
     arguments = (f"--backend={WRONG}", f"--policy={policy}", f"--out={out}")
-    code, _, _ = castigate_in_process("gate", *arguments)
+    code, _, _ = castigate("gate", *arguments)
     content: dict[str, Any] = json.loads((out / "certificate.json").read_text())
     assert content["checks"]["count"] == len(pairs(out / "run"))
     assert [each["kind"] for each in content["findings"]] == ["depends on layout"]
-    assert castigate_in_process("verify", str(out / "certificate.json"))[0] == code
+    assert castigate("verify", str(out / "certificate.json"))[0] == code
     return code, content
 
 
@@ -108,7 +108,7 @@ ACCEPTED = """\
 def test_roads_of_one_framework_are_compared(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     roads = ("--backend=ort", "--backend=ort:folded")
-    assert castigate_in_process("run", *roads, *HALF, f"--out={tmp_path / 'run'}")[0] == 0
+    assert castigate("run", *roads, *HALF, f"--out={tmp_path / 'run'}")[0] == 0
     assert [(row["backend"], row["check"]) for row in pairs(tmp_path / "run")] == [
         ("ort", PAIR),
         ("ort:folded", PAIR),

@@ -121,11 +121,22 @@ def test_names_are_not_markup(name: str, tmp_path: Path) -> None:
     assert seen[-1].startswith(f"{word} ")
 
 
-@pytest.mark.ci_runs_one_of(3)
+def test_a_bar_on_a_terminal_ends_with_all_tasks(tmp_path: Path) -> None:
+    given = (backend("WrongRange"), *BOOL, f"--out={tmp_path / 'run'}")
+    code, out, seen = seen_on_a_terminal(80, *given)
+    assert (code, "tasks" in out) == (1, False)
+    assert all(len(line) <= 80 for line in seen)
+    last = re.search(rf"Range {NUMBERS}$", seen[-1].rstrip())
+    assert last is not None, seen
+    assert (last[1], last[5].startswith("done in ")) == (last[2], True)
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("columns", [80, 100, 200])
 def test_a_bar_on_a_terminal_shows_backend_share_speed_and_wrong_answers(
     columns: int, tmp_path: Path
 ) -> None:
+    """Sweeps 2^32 inputs."""
     given = (backend("WrongRange"), *BOOL, FULL, "--jobs=2", f"--out={tmp_path / 'run'}")
     code, out, seen = seen_on_a_terminal(columns, *given, env=SLOWED)
     assert code == 1

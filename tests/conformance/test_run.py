@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from tests.conformance.processes import (
     TABLES,
     backend,
     castigate,
-    castigate_in_process,
     contents,
     record,
     rows,
@@ -242,8 +241,8 @@ def test_a_wrong_answer_to_a_negative_text_is_one_finding(tmp_path: Path) -> Non
     code, out, err = castigate("run", backend("WrongText"), *pair, f"--out={folder}")
     assert (code, "1 finding" in out) == (1, True), err
     assert verdicts(folder) == {"onnx-cast:25/string/int8": "deviates"}
-    assert castigate_in_process("findings", str(folder))[0] == 1
-    assert castigate_in_process("report", str(folder), f"--out={tmp_path / 'pages'}")[0] == 0
+    assert castigate("findings", str(folder))[0] == 1
+    assert castigate("report", str(folder), f"--out={tmp_path / 'pages'}")[0] == 0
     assert len(list((tmp_path / "pages").glob("finding-*.html"))) == 1
 
 
@@ -267,7 +266,6 @@ def test_the_stored_command_line_names_no_folder_of_this_machine(tmp_path: Path)
 
 
 RIGHT = backend("Right")
-Command = Callable[..., tuple[int, str, str]]
 BAD_USAGE = [
     (["run"], "no backend is named; add --backend NAME; installed: reference"),
     (["run", "--backend=rot"], "unknown backend `rot`; did you mean `ort`?"),
@@ -294,9 +292,9 @@ BAD_USAGE = [
 ]
 
 
-def error_of(*arguments: str, command: Command = castigate_in_process) -> str:
+def error_of(*arguments: str) -> str:
     """Run a command that must fail by one line on stderr; return the line."""
-    code, out, err = command(*arguments)
+    code, out, err = castigate(*arguments)
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert err.startswith("castigate: ")
     return err
@@ -312,7 +310,7 @@ def test_bad_usage_is_one_line_and_creates_no_folder(
 
 @pytest.mark.parametrize("arguments", [["run", "--resume"], ["run", RIGHT, "--resume"]])
 def test_resume_needs_out(arguments: list[str]) -> None:
-    assert "--resume needs --out" in error_of(*arguments, command=castigate)
+    assert "--resume needs --out" in error_of(*arguments)
 
 
 def test_merge_needs_shards_and_out() -> None:

@@ -15,8 +15,7 @@ from conformance.running import self_test
 from oracles.registry import load_backend
 from oracles.smoke_check import sample_patterns
 from specs.formats import formats
-from tests.conformance.processes import ROOT
-from tests.conformance.processes import castigate_in_process as castigate
+from tests.conformance.processes import ROOT, castigate
 
 PROGRAM = ROOT / "examples" / "vendor_python" / "program.py"
 HOSTILE = ROOT / "tests" / "wire" / "data" / "hostile.py"

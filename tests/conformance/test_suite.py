@@ -45,18 +45,14 @@ def table(output: str) -> list[list[str]]:
     return [row.split() for row in rows if row.strip() and not row.startswith("=")]
 
 
-def test_k_selects_cases_by_id() -> None:
-    code, output = suite(REFERENCE, ONNX, "-v", "-k", "onnx-cast:25/int4/")
+def test_k_selects_cases_by_id_and_the_header_names_backends_documents_and_options() -> None:
+    options = ("--seed=17", "--max-examples=3")
+    code, output = suite(REFERENCE, ONNX, "-v", "-k", "onnx-cast:25/int4/", *options)
     assert code == PASSED
     headings, row = table(output)[:2]
     assert headings[:3] == ["backend", "document", "conforms"]
     assert row[:2] == ["reference", "onnx-cast:25"]
     assert int(row[2]) > 20
-
-
-def test_the_header_names_backends_documents_and_options() -> None:
-    code, output = suite(REFERENCE, ONNX, "-k", SMALL, "--seed=17", "--max-examples=3")
-    assert code == PASSED
     assert f"castigate: backends reference {VERSION}" in output
     for name, document in documents().items():
         assert f"{name} {document.digest[:12]}" in output
@@ -86,7 +82,7 @@ USAGE_ERRORS = [
 ]
 
 
-@pytest.mark.ci_runs_one_of(6)
+@pytest.mark.ci_runs_one_of(13)
 @pytest.mark.parametrize(("arguments", "message"), USAGE_ERRORS)
 def test_bad_usage_ends_with_advice(arguments: list[str], message: str) -> None:
     code, output = suite(*arguments)

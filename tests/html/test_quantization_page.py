@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from specs.selection import select
-from tests.conformance.processes import castigate_in_process
+from tests.conformance.processes import castigate
 from tests.html.planted import data
 
 PLANTED = "tests/conformance/data/quantizing_wrongly.py:Planted"
@@ -21,8 +21,8 @@ ASKED = (f"--document={DOCUMENT}", "--document=mx-blocks", "--source=float16")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("quantization")
     targets = ("--target=int8", "--target=uint8")
-    castigate_in_process("run", f"--backend={PLANTED}", *ASKED, *targets, f"--out={folder / 'run'}")
-    assert castigate_in_process("report", str(folder / "run"), f"--out={folder / 'site'}")[0] == 0
+    castigate("run", f"--backend={PLANTED}", *ASKED, *targets, f"--out={folder / 'run'}")
+    assert castigate("report", str(folder / "run"), f"--out={folder / 'site'}")[0] == 0
     return folder / "site"
 
 

@@ -26,7 +26,9 @@ def by_text() -> list[Changes]:
     return [each for each in changes_by_text() if each.name in SHORT]
 
 
+@pytest.mark.nightly
 def test_rules_are_judged_by_what_they_leave() -> None:
+    """Decides thousands of chains, on which only the lab's page depends."""
     changes = by_text()
     found = dict(decided(questions_of(changes), jobs=2))
     rules = {each.name: each.judged(found) for each in changes}

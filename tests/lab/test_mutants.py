@@ -147,6 +147,7 @@ FOUND = {
 }
 
 
+@pytest.mark.ci_runs_one_of(7)
 @pytest.mark.parametrize("name", FOUND)
 def test_a_mutant_is_found_by_the_check_for_its_kind(name: str) -> None:
     assert has_witness(mutant_named(name))

@@ -83,6 +83,7 @@ def checked(edition: str, number: int, sample: int) -> dict[str, int]:
     return seen
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_some_answers_by_brute_force(edition: str) -> None:
     seen = checked(edition, FEW, 40)
@@ -180,7 +181,9 @@ def test_a_table_says_what_is_decided_today(edition: str) -> None:
         assert decide(chain_named(known.chain)) == known
 
 
+@pytest.mark.nightly
 def test_the_command_writes_the_table_of_an_edition(tmp_path: Path) -> None:
+    """Decides all chains of an edition, which the lab does once for each version of a page."""
     code, out, err = lab("removable", "stablehlo-reduce-precision", f"--out={tmp_path}", "--jobs=2")
     assert code == 0, err
     path = tmp_path / "stablehlo-reduce-precision@1.20.parquet"

@@ -38,6 +38,7 @@ FAULTS = (
 )
 
 
+@pytest.mark.ci_runs_one_of(5)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_of_texts_is_found_by_single_values(name: str) -> None:
     found = judge_mutant(name)

@@ -31,6 +31,7 @@ def text_rulings() -> dict[str, Ruling]:
     }
 
 
+@cache
 def _rulings_of_numbers() -> dict[str, Ruling]:
     first: dict[Hashable, tuple[str, Ruling]] = {}
     for case in select([]):

@@ -31,6 +31,7 @@ def kind_boundaries(source: Format) -> set[int]:
     return {code + step for code in edges for step in (-1, 0, 1)}
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize("name", SIXTEEN_BITS)
 def test_every_step_of_a_16_bit_source_is_at_a_breakpoint(name: str) -> None:
     rules = numeric_rulings()[name]
@@ -98,6 +99,7 @@ def value_above(dtype: Format, code: int) -> Fraction:
 WIDE = [dtype for dtype in formats().values() if dtype.is_numeric and dtype.kind != "complex"]
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("source", WIDE, ids=lambda dtype: dtype.name)
 def test_breakpoints_are_those_of_the_definition(source: Format) -> None:
     for target in WIDE:

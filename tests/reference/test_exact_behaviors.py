@@ -21,6 +21,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.ci_runs_one_of(5)
 @pytest.mark.parametrize(
     ("source", "target", "behavior"), EVERY, ids=lambda each: getattr(each, "name", each)
 )

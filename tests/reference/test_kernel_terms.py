@@ -129,6 +129,7 @@ def test_branching_on_data_and_mixing_words_with_truths_raise() -> None:
         _ = pattern & (pattern > 3)
 
 
+@pytest.mark.ci_runs_one_of(5)
 @pytest.mark.parametrize("name", [*RULINGS][::9])
 def test_a_traced_ruling_decides_as_on_words_and_arrays(name: str) -> None:
     rules = RULINGS[name]

@@ -23,6 +23,7 @@ RANDOM_PATTERNS = 3_000
 SEED = 20_261_122
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("source", NUMERIC, ids=lambda form: form.name)
 def test_stretches_partition_the_source(source: Format) -> None:
     for target in NUMERIC:

@@ -138,7 +138,7 @@ def chunk_starts(layout: Table, size: int, chance: np.random.Generator) -> list[
     return found
 
 
-@pytest.mark.ci_runs_one_of(16)
+@pytest.mark.ci_runs_one_of(64)
 @pytest.mark.parametrize("name", DENSE)
 def test_an_answer_made_wrong_by_a_flipped_bit_never_passes(name: str) -> None:
     rules, chance = DENSE[name], np.random.default_rng(SEED)
@@ -158,7 +158,7 @@ NAMES = st.sampled_from([*DENSE])
 
 
 @given(NAMES, st.data())
-@examples(200)
+@examples(60)
 def test_flipped_bits_are_noticed_in_any_chunk(name: str, data: st.DataObject) -> None:
     rules = DENSE[name]
     layout = table(rules)
@@ -268,8 +268,11 @@ def test_which_steps_fit_into_a_row(example: str) -> None:
 
 
 def test_shipped_rulings_have_all_other_kinds_of_segments() -> None:
-    kinds = {min(int(kind), 0) for rules in DENSE.values() for kind in set(table(rules).kinds)}
-    assert kinds >= {CODE, RANGES, ANYTHING, 0}
+    missing = {CODE, RANGES, ANYTHING, 0}
+    for rules in DENSE.values():
+        if not (missing := missing - {min(int(kind), 0) for kind in set(table(rules).kinds)}):
+            return
+    pytest.fail(f"no table has {missing}")
 
 
 def test_answers_may_be_read_only() -> None:

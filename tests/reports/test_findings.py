@@ -26,7 +26,7 @@ from reports.run_store.store import CAUSES
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
-from tests.conformance.processes import castigate, castigate_in_process
+from tests.conformance.processes import castigate
 from tests.html.planted import HALF, one_cell, planted_run
 from tests.reports.judged_run import (
     RIGHT,
@@ -405,13 +405,13 @@ def test_a_backend_that_one_run_lacks_is_not_compared(tmp_path: Path) -> None:
 def test_the_command_prints_what_was_found(tmp_path: Path) -> None:
     backends = {"one": through("float32"), "two": RIGHT.cast}
     run = judged_run(tmp_path / "run", backends, NARROW[:1]).folder.display_name
-    code, out, err = castigate_in_process("findings", run)
+    code, out, err = castigate("findings", run)
     assert (code, err) == (1, "")
     assert "rounds-twice-through-float32: 1 case, float64 to float16, at least " in out
     assert out.rstrip().endswith("two 1: no finding")
-    code, out, _ = castigate_in_process("findings", run, "--backend", "two")
+    code, out, _ = castigate("findings", run, "--backend", "two")
     assert (code, out.strip()) == (0, "two 1: no finding")
-    code, out, _ = castigate_in_process("findings", run, "--json")
+    code, out, _ = castigate("findings", run, "--json")
     [record] = map(json.loads, out.splitlines())
     assert (record["id"], record["kind"]) == ("one/rounds-twice-through-float32", "wrong value")
     assert [each["case"] for each in record["cases"]] == [NARROW[0].id]
@@ -420,7 +420,7 @@ def test_the_command_prints_what_was_found(tmp_path: Path) -> None:
 def test_a_finding_is_printed_as_an_issue(tmp_path: Path) -> None:
     run = judged_run(tmp_path / "run", {"one": through("float32")}, NARROW[:1])
     arguments = ("findings", run.folder.display_name, "--issue", "one/rounds-twice-through-float32")
-    code, out, err = castigate_in_process(*arguments)
+    code, out, err = castigate(*arguments)
     assert (code, err) == (0, "")
     title, _, machine, *_ = out.splitlines()
     assert title == "# Cast float64 to float16: rounds twice, through float32"

@@ -27,7 +27,7 @@ from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.plain_text import escape_markdown
-from tests.conformance.processes import castigate, castigate_in_process
+from tests.conformance.processes import castigate
 from tests.html.planted import BACKENDS, HALF, cases, one_cell, planted_run, violated
 from tests.reports.common import divergence, steps
 
@@ -377,7 +377,7 @@ def test_a_report_with_an_output_that_is_refused_writes_nothing(
 ) -> None:
     fifo = special_file("a FIFO", tmp_path)
     arguments = [*runs, f"--out={tmp_path / 'site'}", f"--{option}={fifo}"]
-    code, out, err = castigate_in_process("report", *arguments)
+    code, out, err = castigate("report", *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"castigate: `{fifo}` is a FIFO")
     assert [each.name for each in tmp_path.iterdir()] == ["special"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reports.outputs.sarif import _place
-from tests.conformance.processes import castigate_in_process
+from tests.conformance.processes import castigate
 from tests.reports.judged_run import RIGHT, cases_of, judged_run, through
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,7 @@ NARROW = cases_of("onnx-cast:25/float64/float16/")
 def test_each_finding_is_a_rule_and_a_result_with_a_place(tmp_path: Path) -> None:
     backends = {"dir/mine.py:Mine": through("float32"), "two": RIGHT.cast}
     run = judged_run(tmp_path / "run", backends, NARROW[:1]).folder.display_name
-    code, out, err = castigate_in_process("findings", run, "--sarif")
+    code, out, err = castigate("findings", run, "--sarif")
     assert (code, err) == (1, "")
     log = json.loads(out)
     assert log["version"] == "2.1.0"
@@ -60,6 +60,6 @@ def test_a_place_is_a_relative_uri(
 
 def test_two_forms_at_once_are_refused(tmp_path: Path) -> None:
     run = judged_run(tmp_path / "run", {"two": RIGHT.cast}, NARROW[:1]).folder.display_name
-    code, out, err = castigate_in_process("findings", run, "--sarif", "--json")
+    code, out, err = castigate("findings", run, "--sarif", "--json")
     assert (code, out) == (2, "")
     assert "--json and --sarif exclude each other" in err

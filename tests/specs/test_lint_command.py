@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from specs.loader import documents
-from tests.conformance.processes import SECONDS_TO_END
+from tests.conformance.processes import castigate
 
 SMALL = Path(__file__).parent / "data" / "small.yaml"
-COMMAND = [
-    sys.executable,
-    "-c",
-    "from conformance.commands.main import main; main()",
-    "specs",
-    "lint",
-]
 
 
-def lint(*files: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *map(str, files)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS_TO_END,
-    )
+def lint(*files: Path) -> tuple[int, str, str]:
+    return castigate("specs", "lint", *map(str, files))
 
 
 def test_the_shipped_documents_are_valid() -> None:
-    result = lint()
-    assert (result.returncode, result.stderr) == (0, "")
-    named = [line.partition(": ")[0] for line in result.stdout.splitlines()]
+    code, out, err = lint()
+    assert (code, err) == (0, "")
+    named = [line.partition(": ")[0] for line in out.splitlines()]
     assert named == list(documents())
 
 
 def test_a_valid_file_is_reported_with_its_counts() -> None:
-    result = lint(SMALL)
-    assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout.startswith("small: 8 cases of 2 versions are total and unambiguous")
+    code, out, err = lint(SMALL)
+    assert (code, err) == (0, "")
+    assert out.startswith("small: 8 cases of 2 versions are total and unambiguous")
 
 
 @pytest.mark.parametrize(
@@ -63,11 +48,11 @@ def test_an_invalid_file_is_one_line_on_stderr(
     line = next(at for at, text in enumerate(lines, 1) if text.startswith(line_start))
     path = tmp_path / "broken.yaml"
     path.write_text(text, encoding="utf-8")
-    result = lint(SMALL, path)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith(f"castigate: {path}:{line}: {expected}")
-    assert result.stderr.endswith("\n")
-    assert result.stderr.count("\n") == 1
+    code, out, err = lint(SMALL, path)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"castigate: {path}:{line}: {expected}")
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", None], ids=["empty", "bytes", "absent"])
@@ -75,7 +60,7 @@ def test_an_unreadable_file_is_one_line_on_stderr(tmp_path: Path, content: bytes
     path = tmp_path / "broken.yaml"
     if content is not None:
         path.write_bytes(content)
-    result = lint(path)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith(f"castigate: {path}:")
-    assert result.stderr.count("\n") == 1
+    code, out, err = lint(path)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"castigate: {path}:")
+    assert err.count("\n") == 1

@@ -22,8 +22,7 @@ from oracles.registry import Backend
 from reports.judgement import Judgement
 from reports.problems import WrongTensor
 from specs.selection import case_named
-from tests.conformance.processes import ROOT
-from tests.conformance.processes import castigate_in_process as castigate
+from tests.conformance.processes import ROOT, castigate
 
 QUANTIZER = Path(__file__).with_name("data") / "quantizer.py"
 EXAMPLE = ROOT / "examples" / "vendor_python" / "program.py"
@@ -41,16 +40,19 @@ def command(program: Path, *words: str) -> str:
     return "exec:" + shlex.join([sys.executable, str(program), *words])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def load() -> Iterator[Load]:
-    backends: list[Backend] = []
+    """Start each command once."""
+    backends: dict[str, Backend] = {}
 
     def load_program(program: Path, *words: str) -> Backend:
-        backends.append(load_isolated(command(program, *words), LaunchConfig(seconds=20.0)))
-        return backends[-1]
+        name = command(program, *words)
+        if name not in backends:
+            backends[name] = load_isolated(name, LaunchConfig(seconds=20.0))
+        return backends[name]
 
     yield load_program
-    for backend in backends:
+    for backend in backends.values():
         close(backend)
 
 
@@ -226,7 +228,9 @@ may-be-unsupported: ['onnx-quantize-linear:25/{int32,float16,bfloat16}/**',
 """
 
 
+@pytest.mark.nightly
 def test_a_gate_certifies_the_example_and_fails_a_fault(tmp_path: Path) -> None:
+    """Two gates and a replay: CI judges programs above, and has gates in `test_gate_command.py`."""
     policy, faulty = tmp_path / "policy.yaml", tmp_path / "faulty.py"
     policy.write_text(POLICY, encoding="utf-8")
     right, wrong = FAULTS["truncates-quotients"]

@@ -18,7 +18,7 @@ from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
 from specs.selection import case_named, select
-from tests.conformance.processes import castigate_in_process as castigate
+from tests.conformance.processes import castigate
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "vendor_node" / "program.js"
 LINES = 151

@@ -25,7 +25,7 @@ from oracles.registry import Backend
 from reports.judgement import Judgement
 from reports.problems import WrongTensor
 from specs.selection import case_named
-from tests.conformance.processes import castigate_in_process as castigate
+from tests.conformance.processes import castigate
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "webnn"
 STAND_IN = Path(__file__).parent / "data" / "stand_in_browser.js"

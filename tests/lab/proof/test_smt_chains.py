@@ -24,12 +24,13 @@ def removal_of(chain: Chain) -> Removal:
     return Removal(chain.rulings, [ruling(chain.direct)])
 
 
-def test_the_solver_and_all_patterns_agree() -> None:
-    chance = random.Random(5)
+@pytest.mark.ci_runs_one_of(3)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_solver_and_all_patterns_agree(seed: int) -> None:
     narrow = [
         chain for chain in chains_of("onnx-cast", "25") if format_named(chain.source).bits <= 8
     ]
-    for chain in chance.sample(narrow, 6):
+    for chain in random.Random(seed).sample(narrow, 2):
         removal = removal_of(chain)
         for question in (removal.contradiction, removal.is_open, removal.weakening):
             solved, tried = removal.solve(question, SECONDS), removal.exhaust(question)

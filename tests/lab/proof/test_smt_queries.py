@@ -230,6 +230,7 @@ def reductions_of(dtype: str) -> Group:
     return replace(group, rulings=tuple(ours))
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_reductions_are_proved_by_smt_libs_conversions(dtype: str) -> None:
     group = reductions_of(dtype)

@@ -80,9 +80,11 @@ def test_killed_workers_and_a_killed_scheduler_change_no_byte(
     assert tables(tmp_path / "there") == tables(tmp_path / "local")
 
 
+@pytest.mark.nightly
 def test_a_worker_with_other_sources_is_refused_by_name(
     cluster: DaskCluster, tmp_path: Path
 ) -> None:
+    """Compiles all sources again in three processes."""
     other = tmp_path / "other"
     for package in ("specs", "oracles", "reports", "conformance", "tests"):
         shutil.copytree(ROOT / package, other / package)
@@ -101,9 +103,11 @@ def test_a_worker_with_other_sources_is_refused_by_name(
     )
 
 
+@pytest.mark.nightly
 def test_chains_and_house_rules_of_a_file_go_to_the_cluster(
     cluster: DaskCluster, tmp_path: Path
 ) -> None:
+    """Imports onnxruntime and everything else in five processes."""
     rules = tmp_path / "ours.yaml"
     rules.write_text(HOUSE_RULES)
     asked = ("--backend=ort", ONNX, "--source=float8e5m2", "--target=int8", f"--rules={rules}")

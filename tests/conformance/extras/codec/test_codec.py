@@ -217,6 +217,7 @@ void takes_array_of_library(const float *x, uint8_t *y, size_t n) {{ takes_array
     return folder / "codecs.so"
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize(
     ("name", "options", "form", "findings"),
     [
@@ -241,7 +242,9 @@ def test_python_functions_are_asked_as_they_take_it(
     assert tuple(each["name"] for each in record["findings"]) == findings
 
 
+@pytest.mark.nightly
 def test_torch_functions_take_tensors(tmp_path: Path) -> None:
+    """Imports torch in each process, and calls it 65,536 times, forty seconds of a core."""
     pytest.importorskip("torch")
     module = tmp_path / "tensors.py"
     module.write_text("import torch\ndef f(x): return x.to(torch.float8_e5m2)\n")
@@ -285,6 +288,7 @@ def test_a_crash_is_found_in_a_sweep(tmp_path: Path) -> None:
         judged(f"c:{UNRULY}:crashes", PLANTED[0].case("float32"), tmp_path)
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize(
     ("name", "says"),
     [

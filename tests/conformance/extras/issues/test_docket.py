@@ -21,7 +21,7 @@ from conformance.extras.issues.words import counts, page, standing, thread_lines
 from oracles.registry import load_backend
 from specs.docket import docket, load_docket
 from specs.errors import CastigateError
-from tests.conformance.processes import ROOT, castigate_in_process
+from tests.conformance.processes import ROOT, castigate
 
 RIGHT, FAULT = Judged("0x01", "conforms"), Judged("0x02", "violates")
 FROM_FLOAT = "onnx-cast:25/float32"
@@ -313,7 +313,7 @@ def zero(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_a_backend_of_ones_own_is_asked_all_threads(zero: str) -> None:
-    code, out, _ = castigate_in_process(
+    code, out, _ = castigate(
         "docket", zero, "--project", "numpy/numpy", "--project", "apache/tvm", "--json"
     )
     found = {each["link"]: each for each in map(json.loads, out.splitlines())}
@@ -335,13 +335,13 @@ def test_a_backend_of_ones_own_is_asked_all_threads(zero: str) -> None:
 @pytest.mark.parametrize(("project", "code"), [("apache/tvm", 1), ("numpy/numpy", 0)])
 def test_the_exit_code_says_whether_a_fault_is_present(zero: str, project: str, code: int) -> None:
     asked = ("docket", zero, "--project", project)
-    assert castigate_in_process(*asked)[0] == 0
-    assert castigate_in_process(*asked, "--fail-if-present")[0] == code
+    assert castigate(*asked)[0] == 0
+    assert castigate(*asked, "--fail-if-present")[0] == code
 
 
 def test_onnxruntime_is_asked_its_own_threads() -> None:
     pytest.importorskip("onnxruntime")
-    code, out, err = castigate_in_process("docket", "ort")
+    code, out, err = castigate("docket", "ort")
     assert (code, err) == (0, "")
     mended = r"^mended in ort \S+, by own document  https://\S+/issues/28089  2026"
     assert re.search(mended, out, re.M)
@@ -350,14 +350,14 @@ def test_onnxruntime_is_asked_its_own_threads() -> None:
 
 
 def test_without_a_backend_documents_decide() -> None:
-    code, out, _ = castigate_in_process("docket", "--project", "onnx/onnx")
+    code, out, _ = castigate("docket", "--project", "onnx/onnx")
     assert code == 0
     assert "not reproducible here (onnx was not asked), by own document  https://" in out
     assert "the reporter was wrong, by own document  https://github.com/onnx/onnx/pull/7223" in out
 
 
 def test_an_unknown_project_is_one_line() -> None:
-    code, out, err = castigate_in_process("docket", "--project", "onnx/onx")
+    code, out, err = castigate("docket", "--project", "onnx/onx")
     assert (code, out) == (2, "")
     assert "did you mean `onnx/onnx`?" in err
     assert err.count("\n") == 1

@@ -10,7 +10,7 @@ import pytest
 from conformance.extras.issues.report_page import issues_page
 from reports.run_store.open_run import open_run
 from specs.docket import docket
-from tests.conformance.processes import castigate_in_process
+from tests.conformance.processes import castigate
 from tests.html.planted import planted_run
 
 
@@ -20,9 +20,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docket")
     pair = ("--source=float32", "--target=float8e4m3fnuz")
     asked = ("run", "--backend=onnx", "--document=onnx-cast:21", *pair, f"--out={folder / 'run'}")
-    assert castigate_in_process(*asked)[0] == 1
+    assert castigate(*asked)[0] == 1
     asked = ("report", str(folder / "run"), "--with=issues", f"--out={folder / 'site'}")
-    assert castigate_in_process(*asked)[0] == 0
+    assert castigate(*asked)[0] == 0
     return folder / "site"
 
 
@@ -57,12 +57,12 @@ def test_a_run_that_asked_none_of_it_is_decided_by_documents(tmp_path: Path) -> 
 
 def test_a_report_decides_threads_only_where_asked(tmp_path: Path) -> None:
     run = planted_run(tmp_path / "run")
-    assert castigate_in_process("report", run, f"--out={tmp_path / 'site'}")[0] == 0
+    assert castigate("report", run, f"--out={tmp_path / 'site'}")[0] == 0
     assert not (tmp_path / "site" / "docket.html").exists()
     assert "docket" not in (tmp_path / "site" / "index.html").read_text()
 
 
 def test_a_page_that_does_not_exist_is_one_line(tmp_path: Path) -> None:
-    code, out, err = castigate_in_process("report", "RUN", "--with=isues", f"--out={tmp_path}")
+    code, out, err = castigate("report", "RUN", "--with=isues", f"--out={tmp_path}")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "did you mean `issues`? the pages are portable, containers, issues" in err

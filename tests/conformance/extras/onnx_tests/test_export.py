@@ -22,7 +22,7 @@ from specs.formats import format_named
 from specs.ruling import ruling
 from specs.selection import case_named
 from tests.conformance.onnx_tests import bits_of, by_evaluator, by_ort, failing, form_of, read
-from tests.conformance.processes import castigate, castigate_in_process
+from tests.conformance.processes import castigate, castigate_process
 
 CAST = "--document=onnx-cast:25"
 
@@ -229,7 +229,7 @@ def test_an_export_that_cannot_be_written_leaves_nothing(
         out.mkdir()
     write = failing_at(number, error)
     with patch.object(Path, "write_bytes", write), patch.object(Path, "write_text", write):
-        found = castigate_in_process("export", "onnx", *FEW, f"--out={out}")
+        found = castigate("export", "onnx", *FEW, f"--out={out}")
     assert found == (code, "", f"castigate: {message.replace('OUT', str(out))}\n")
     assert [*tmp_path.rglob("*")] == ([out] if is_there else [])
 
@@ -243,7 +243,9 @@ def test_an_export_that_the_system_refuses_to_write_leaves_nothing(
 ) -> None:
     """At 16 bytes the first file is too large, at 512 the index, which is the last."""
     out = tmp_path / "out"
-    code, _, err = castigate("export", "onnx", *FEW, f"--out={out}", before=LIMITED.format(size))
+    code, _, err = castigate_process(
+        "export", "onnx", *FEW, f"--out={out}", before=LIMITED.format(size)
+    )
     assert code == 2
     assert err == f"castigate: cannot write {out}: File too large; give another --out\n"
     assert [*tmp_path.iterdir()] == []

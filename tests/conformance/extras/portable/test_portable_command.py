@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.conformance.processes import castigate_in_process
+from tests.conformance.processes import castigate
 
 DATA = "tests/conformance/data/saturating.py"
 ONE, OTHER = f"{DATA}:Saturating", f"{DATA}:AllButMinusInfinity"
@@ -19,7 +19,7 @@ SAMPLED = r"[\d,]+ inputs asked, by a sample"
 
 
 def test_the_ranges_and_what_each_does_elsewhere() -> None:
-    code, out, err = castigate_in_process(*BOTH, PAIR)
+    code, out, err = castigate(*BOTH, PAIR)
     first, agree, differ, *does = out.splitlines()
     assert (code, err) == (0, "")
     assert first.startswith("float32 to int32: asked ")
@@ -30,7 +30,7 @@ def test_the_ranges_and_what_each_does_elsewhere() -> None:
 
 
 def test_a_narrow_source_is_asked_whole() -> None:
-    _, out, _ = castigate_in_process(*BOTH, "--pair=e4m3fn/int8")
+    _, out, _ = castigate(*BOTH, "--pair=e4m3fn/int8")
     assert out.splitlines() == [
         "float8e4m3fn to int8: every input asked, 256 of 256 agree",
         "  agree   every input",
@@ -48,7 +48,7 @@ def test_a_narrow_source_is_asked_whole() -> None:
     ],
 )
 def test_a_required_interval_is_safe_or_not(interval: str, expected: int) -> None:
-    code, out, err = castigate_in_process(*BOTH, f"--require=float32/int32: {interval}")
+    code, out, err = castigate(*BOTH, f"--require=float32/int32: {interval}")
     assert (code, err) == (expected, "")
     last = out.splitlines()[-1]
     if not expected:
@@ -63,20 +63,20 @@ def test_a_required_interval_is_safe_or_not(interval: str, expected: int) -> Non
 def test_documents_and_house_rules_are_parties() -> None:
     named = ("--document=onnx-cast", "--document=onnx-cast+java:25")
     required = "--require=float32/int32: [-inf, 0]"
-    code, out, _ = castigate_in_process("portable", OTHER, *named, PAIR, required)
+    code, out, _ = castigate("portable", OTHER, *named, PAIR, required)
     assert code == 1
     assert out.endswith(f"gives {OTHER} 0x00000000 (0); onnx-cast+java:25 does not allow {OTHER}\n")
     assert "  agree   every finite value, infinity, NaN\n  differ  -infinity\n" in out
     joined = " ".join(out.split())
     assert "onnx-cast:25: allows all these answers" in joined
     assert f"onnx-cast+java:25: does not allow {OTHER}" in joined
-    assert castigate_in_process("portable", ONE, *named, required)[0] == 0
+    assert castigate("portable", ONE, *named, required)[0] == 0
 
 
 def test_a_backend_that_is_absent_is_not_safe() -> None:
     pytest.importorskip("ml_dtypes")
     required = "--require=float32/float8e4m3fn: [0, 1]"
-    code, out, _ = castigate_in_process("portable", "reference", "numpy", required)
+    code, out, _ = castigate("portable", "reference", "numpy", required)
     assert code == 1
     assert "  absent  numpy: numpy has no dtype float8e4m3fn" in out
     assert out.endswith("is not checked: numpy: numpy has no dtype float8e4m3fn\n")
@@ -84,13 +84,13 @@ def test_a_backend_that_is_absent_is_not_safe() -> None:
 
 def test_one_party_is_nothing_to_compare(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    code, out, _ = castigate_in_process("portable", ONE, PAIR, f"--page={page}")
+    code, out, _ = castigate("portable", ONE, PAIR, f"--page={page}")
     assert (code, out) == (
         0,
         "float32 to int32: nothing to compare, as fewer than two answer it\n",
     )
     assert "| float32 → int32 |" in page.read_text("utf-8")
-    assert castigate_in_process("portable", ONE, "--require=int8/int8: [0, 1]")[0] == 1
+    assert castigate("portable", ONE, "--require=int8/int8: [0, 1]")[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_one_party_is_nothing_to_compare(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_one_line(words: list[str], said: str) -> None:
-    code, out, err = castigate_in_process("portable", "reference", ONE, *words)
+    code, out, err = castigate("portable", "reference", ONE, *words)
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
@@ -121,8 +121,8 @@ def test_bad_input_is_one_line(words: list[str], said: str) -> None:
 def test_the_file_is_as_the_schema_says(tmp_path: Path) -> None:
     file, page = tmp_path / "portable.json", tmp_path / "portable.md"
     written = (f"--json={file}", f"--page={page}")
-    assert castigate_in_process(*BOTH, PAIR, "--pair=bool/int8", *written)[0] == 0
-    schema = json.loads(castigate_in_process("portable", "schema")[1])
+    assert castigate(*BOTH, PAIR, "--pair=bool/int8", *written)[0] == 0
+    schema = json.loads(castigate("portable", "schema")[1])
     found = json.loads(file.read_text("utf-8"))
     jsonschema.validate(found, schema)
     pair, boolean = found["pairs"]
@@ -141,19 +141,19 @@ def test_the_file_is_as_the_schema_says(tmp_path: Path) -> None:
 def test_a_run_is_surveyed_by_its_answers(tmp_path: Path) -> None:
     folder = str(tmp_path / "run")
     asked = ("--document=onnx-cast:25", "--source=float32", "--target=int32")
-    castigate_in_process("run", f"--backend={ONE}", f"--backend={OTHER}", *asked, f"--out={folder}")
-    code, out, err = castigate_in_process("portable", folder)
+    castigate("run", f"--backend={ONE}", f"--backend={OTHER}", *asked, f"--out={folder}")
+    code, out, err = castigate("portable", folder)
     assert (code, err) == (0, "")
     assert "ranges are sampled, their ends too" in out
     assert "  agree   every finite value, infinity, NaN\n  differ  -infinity\n" in out
     required = "--require=float32/int32: [-inf, 0]"
-    assert castigate_in_process("portable", folder, required)[0] == 1
+    assert castigate("portable", folder, required)[0] == 1
     required = "--require=float32/int32: [1.2345678e-3, 1.2345685e-3]"
-    code, out, _ = castigate_in_process("portable", folder, required)
+    code, out, _ = castigate("portable", folder, required)
     assert code == 1
     assert "is not checked: the run asked no input of it" in out
-    code, _, err = castigate_in_process("portable", folder, "ort")
+    code, _, err = castigate("portable", folder, "ort")
     assert (code, err.count("\n")) == (2, 1)
     assert "has no backend `ort`" in err
-    code, _, err = castigate_in_process("portable", folder, PAIR, "--tier=full")
+    code, _, err = castigate("portable", folder, PAIR, "--tier=full")
     assert code == 2

@@ -20,7 +20,7 @@ from conformance.extras.releases.environments import Environments, releases, req
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.questions import read_question
-from tests.conformance.processes import castigate_in_process
+from tests.conformance.processes import castigate
 
 FRAME = Requirement("frame>=1.2")
 OFFERED = ["2.0", "1.10.1", "1.10.0", "1.9", "1.1", "0.5", "2.1rc1"]
@@ -191,7 +191,7 @@ def test_bisect_shows_both_answers_and_the_script(
 
     monkeypatch.setattr(bisect, "answer_of_release", answered)
     question = ("onnx-cast:25/float8e5m2/bool", "0x80", "--backend=ort")
-    code, out, err = castigate_in_process("bisect", *question, f"--environments={tmp_path}")
+    code, out, err = castigate("bisect", *question, f"--environments={tmp_path}")
     lines = out.splitlines()
     assert code == 0
     assert lines[0] == "onnx-cast:25/float8e5m2/bool on ort, 13 releases from 1.20.0 to 1.32.0"
@@ -231,9 +231,9 @@ class Zero(Even):
 
 
 def test_bisect_wants_a_document_and_a_backend_with_releases() -> None:
-    code, out, err = castigate_in_process("bisect", "float32", "int8", "1", "--backend=ort")
+    code, out, err = castigate("bisect", "float32", "int8", "1", "--backend=ort")
     assert (code, out) == (2, "")
     assert "name the document too, as in " in err
-    code, _, err = castigate_in_process("bisect", "onnx-cast/fp32/s8", "1", "--backend=reference")
+    code, _, err = castigate("bisect", "onnx-cast/fp32/s8", "1", "--backend=reference")
     assert code == 2
     assert "has no releases in a package index" in err

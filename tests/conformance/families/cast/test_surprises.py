@@ -1,0 +1,132 @@
+"""Faults of position, neighbors, shape, memory and past are found, but for one limitation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from conformance.driver import BackendJudge
+from conformance.judging.subject import Settings
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import close, load_isolated
+from oracles.registry import Backend
+from reports.verdicts import Verdict
+from specs.ruling import ruling
+from specs.selection import select
+from tests.conformance.data.surprises import (
+    FAULTS,
+    OF_SOME,
+    ONLY_FULL,
+    REPLACED,
+    UNSEEN,
+    BeginsSmall,
+    ConvertsColumns,
+    Surprising,
+    TakesOneForTheOther,
+)
+from tests.conformance.families.cast.test_invariances import HALF, cases
+from tests.conformance.feeding import check_invariances
+
+SURPRISES = Path(__file__).parents[2] / "data" / "surprises.py"
+LIMITATIONS = Path(__file__).parents[4] / "docs" / "limitations.md"
+FAILED = ("violates", "deviates", "error", "crashed")
+Tier = Literal["quick", "full"]
+
+
+def verdicts(backend: Backend, tier: Tier, pair: tuple[str, str] = HALF) -> list[Verdict]:
+    judge = BackendJudge(backend, {}, Settings(max_examples=20, tier=tier))
+    asked = cases(*pair)
+    return [judge.judge(asked[0]).verdict, check_invariances(judge, asked).verdict]
+
+
+def test_the_reference_without_a_fault_conforms() -> None:
+    assert verdicts(Backend("none", Surprising("")), "full") == ["conforms", "conforms"]
+
+
+@pytest.mark.ci_runs_one_of(8)
+@pytest.mark.parametrize("name", sorted(({*FAULTS} | {*REPLACED}) - UNSEEN - OF_SOME))
+def test_a_fault_is_found(name: str) -> None:
+    tier: Tier = "full" if name in ONLY_FULL else "quick"
+    backend = Backend(name, Surprising(name))
+    assert set(verdicts(backend, tier)) & set(FAILED)
+
+
+@pytest.mark.parametrize("name", sorted(UNSEEN))
+def test_what_no_tier_finds_is_among_the_limitations(name: str) -> None:
+    assert not set(verdicts(Backend(name, Surprising(name)), "full")) & set(FAILED)
+    assert f"`{name}`" in LIMITATIONS.read_text()
+
+
+@pytest.mark.parametrize("name", sorted(OF_SOME))
+def test_a_fault_that_every_second_case_is_asked_is_found(name: str) -> None:
+    targets = ("float16", "bfloat16", "float64", "int32", "uint8", "int64")
+    pairs = [("float32", target) for target in targets]
+    wrong = [
+        pair
+        for pair in pairs
+        if set(verdicts(Backend(name, Surprising(name)), "quick", pair)) & set(FAILED)
+    ]
+    assert 0 < len(wrong) < len(pairs)
+
+
+def test_memory_that_is_written_anew_is_read_anew() -> None:
+    backend = load_isolated(f"{SURPRISES}:KeepsByObject", LaunchConfig())
+    try:
+        assert verdicts(backend, "quick") == ["conforms", "violates"]
+    finally:
+        close(backend)
+
+
+def test_a_pair_that_begins_with_a_short_row_is_judged_in_every_second_case() -> None:
+    found = {
+        BackendJudge(Backend("small", BeginsSmall()), {}, Settings()).judge(case).verdict
+        for source in ("float32", "float64", "bfloat16")
+        for case in cases(source, "float16")
+    }
+    assert found == {"conforms", "violates"}
+
+
+def test_a_bitcast_before_a_cast_leaves_nothing_behind() -> None:
+    judge = BackendJudge(Backend("one", TakesOneForTheOther()), {}, Settings())
+    asked = cases("float32", "int32")
+    assert check_invariances(judge, asked).verdict == "conforms"
+    views = select(["torch-view"])
+    asked += [each for each in views if (each.source, each.target) == ("float32", "int32")]
+    assert check_invariances(judge, asked).verdict == "violates"
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_refusal_is_awaited_again_and_in_another_layout(again: bool) -> None:
+    judge = BackendJudge(Backend("odd", ConvertsColumns(again)), {}, Settings())
+    refused = [each for each in select(["onnx-cast:1"]) if ruling(each).is_rejection][:40]
+    found = [judge.judge(case) for case in refused]
+    wrong = [each for each in found if each.verdict == "violates"]
+    assert 4 <= len(wrong) < len(refused)
+    assert all(("dimensions in memory" in each.message) != again for each in wrong)
+
+
+def test_an_error_counts_though_a_second_attempt_succeeds() -> None:
+    backend = load_isolated(f"{SURPRISES}:RaisesOnce", LaunchConfig())
+    try:
+        assert verdicts(backend, "quick") == ["conforms", "error"]
+    finally:
+        close(backend)
+
+
+@pytest.mark.parametrize(
+    ("name", "fails"),
+    [
+        ("SharesItsScratch", True),
+        ("SharesItsScratchForColumns", True),
+        ("GuardsItsScratch", False),
+    ],
+)
+def test_two_callers_at_once_get_their_own_answers(name: str, fails: bool) -> None:
+    backend = load_isolated(f"{SURPRISES}:{name}", LaunchConfig())
+    try:
+        found = set(verdicts(backend, "quick", ("int64", "float32")))
+        assert bool(found & set(FAILED)) == fails
+    finally:
+        close(backend)
