@@ -109,7 +109,7 @@ RUNS = divergence(*BASE_ANSWERS).runs
             QUANTIZED,
             [
                 "violates",
-                ["WrongTensor", "form:name", "y", ["0x1", "0x2"], ["0x01"], [["0x02"]], 3, 9],
+                ["WrongQuantized", "form:name", "y", ["0x1", "0x2"], ["0x01"], [["0x02"]], 3, 9],
             ],
         ),
         (SHAPED, ["violates", ["WrongElement", "form:name", [2, 3], 4, ["0x01"], ["0x02"]]]),
