@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TypeVar
 
 from conformance.families.reference import Reference
-from conformance.judging.asking import Ask, FirstVariant, Requests
+from conformance.judging.asking import Ask, FirstVariant, Requests, Result
 from conformance.judging.subject import Settings, Subject
 from conformance.pair import judge_pair
 from oracles.backend.client import Client
@@ -18,8 +17,6 @@ from oracles.smoke_check import smoke
 from reports.grading.allowed_answers import Expectations
 from reports.judgement import Judgement
 from specs.cases import Case
-
-Result = TypeVar("Result")
 
 
 def drive(judge: Ask[Result], client: Client, first: Client | None = None) -> Result:

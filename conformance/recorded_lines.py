@@ -83,7 +83,7 @@ class UnansweredInputs:
 
 
 @dataclass
-class Tally:
+class LineTally:
     """Counts lines by verdict; ``unanswered`` is for callers that want every input answered."""
 
     lines: int = 0
@@ -99,7 +99,7 @@ class Tally:
         return 1 if self.verdicts.get("violates") or self.verdicts.get("deviates") else 0
 
 
-def judge_stream(stream: IO[str], tally: Tally) -> Iterator[dict[str, Any]]:
+def judge_stream(stream: IO[str], tally: LineTally) -> Iterator[dict[str, Any]]:
     """Judge line by line; a malformed line becomes an error, and the rest is still judged."""
     for number, line in _numbered(stream):
         tally.lines += 1

@@ -18,6 +18,7 @@ from specs.calls import Call
 from specs.cases import Case
 from specs.chains import Company
 
+Mask = NDArray[np.bool_]
 Bits = NDArray[Any]
 """Bit patterns in the storage of a format (``Format.storage``), of any shape."""
 

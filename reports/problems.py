@@ -15,10 +15,10 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 from reports.grading.failure_runs import Runs
+from specs.cases import Shape
 
-Datum = int | str
+ShownDatum = int | str
 """A bit pattern, or a text of the string dtype."""
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class WrongValues:
     level: str
     count: int
     runs: Runs
-    smallest: Datum
-    answer: Datum
+    smallest: ShownDatum
+    answer: ShownDatum
     allowed: tuple[str, ...]
 
 

@@ -99,19 +99,19 @@ class Into(StrictModel):
         return self
 
 
-class Nan(StrictModel):
+class NanAnswer(StrictModel):
     """The answer for a NaN input, in place of that of the other steps."""
 
     nan: Constant
 
 
-class Answer(StrictModel):
+class ConstantAnswer(StrictModel):
     """One pattern of the target for every input."""
 
     answer: Constant
 
 
-Step = RoundingStep | PatternStep | LastStep | Via | Into | Nan | Answer
+BehaviorStep = RoundingStep | PatternStep | LastStep | Via | Into | NanAnswer | ConstantAnswer
 
 
 class Behavior(StrictModel):
@@ -121,7 +121,7 @@ class Behavior(StrictModel):
     says: str
     from_: Annotated[tuple[Kind, ...], Field(alias="from", strict=False)]
     to: Annotated[tuple[Kind, ...], Field(strict=False)]
-    steps: Annotated[tuple[Step, ...], Field(strict=False)]
+    steps: Annotated[tuple[BehaviorStep, ...], Field(strict=False)]
 
     @model_validator(mode="after")
     def _check(self) -> Behavior:
@@ -137,11 +137,11 @@ class Behavior(StrictModel):
             raise ValueError(f"exactly one step makes the answer: `answer: …`, {words}")
         [last] = answering
         for index, step in enumerate(self.steps):
-            if index > last and not (step == "flush-subnormals" or isinstance(step, Nan)):
+            if index > last and not (step == "flush-subnormals" or isinstance(step, NanAnswer)):
                 raise ValueError(
                     "after the answer only `nan: …` and `flush-subnormals` are allowed"
                 )
-            if index < last and isinstance(step, Nan):
+            if index < last and isinstance(step, NanAnswer):
                 raise ValueError("`nan: …` stands after the step that makes the answer; move it")
             rounds = isinstance(step, Into) or (step in LAST_STEPS and step not in NOT_ROUNDING)
             if rounds and not set(self.steps[:index]) & set(ROUNDING_STEPS):
@@ -152,12 +152,12 @@ class Behavior(StrictModel):
     @property
     def silent_about(self) -> frozenset[str]:
         """Which of `nan` and `infinity` reach a step that is defined for numbers only."""
-        if any(isinstance(step, Into | Answer) for step in self.steps):
+        if any(isinstance(step, Into | ConstantAnswer) for step in self.steps):
             return frozenset()
         silent = {"low-bits": {"nan", "infinity"}, "saturate": {"nan"}}
         words = [step for step in self.steps if isinstance(step, str)]
         found = {kind for word in words for kind in silent.get(word, ())}
-        return frozenset(found - {"nan" for step in self.steps if isinstance(step, Nan)})
+        return frozenset(found - {"nan" for step in self.steps if isinstance(step, NanAnswer)})
 
     @property
     def on_the_way(self) -> tuple[str, ...]:
@@ -167,9 +167,9 @@ class Behavior(StrictModel):
         return (*(name for pair in ways for name in pair if name is not None), *floats)
 
 
-def is_last(step: Step) -> bool:
+def is_last(step: BehaviorStep) -> bool:
     """Whether a step produces the pattern of the target."""
-    return isinstance(step, Answer) or step in LAST_STEPS
+    return isinstance(step, ConstantAnswer) or step in LAST_STEPS
 
 
 @cache

@@ -21,13 +21,13 @@ from specs.editions import edition
 from specs.errors import DocumentError
 from specs.loader import DOCUMENTS, Document, document_named, load_document
 from specs.model.document import ConflictEntry, NamedTestsEntry, PromiseEntry
-from specs.model.page_lines import Alignment, Page, Span, align, page_beside
+from specs.model.page_lines import Alignment, LineSpan, PageDigests, align, page_beside
 from specs.model.pointed_entry import PointedEntry
 from specs.model.yaml_source import Location
 
 SECTION = "section"
 """The label of a version's section, within which a new edition of the page may add lines."""
-Kind = Literal[
+PartKind = Literal[
     "rule",
     "promise",
     "tensor rule",
@@ -39,7 +39,7 @@ Kind = Literal[
     "version",
     "section",
 ]
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, PartKind] = {
     "rules": "rule",
     "tensors": "tensor rule",
     "forms": "call form",
@@ -59,12 +59,12 @@ class Encoder:
     """
 
     document: Document
-    kind: Kind
+    kind: PartKind
     name: str
     location: Location
     clause: str | None
     level: str
-    spans: tuple[Span, ...] | None
+    spans: tuple[LineSpan, ...] | None
     versions: tuple[str, ...]
 
     @property
@@ -105,7 +105,7 @@ class Coverage:
     a version's section, the encoded line of another section whose text it replaces.
     """
 
-    page: Page
+    page: PageDigests
     documents: tuple[Document, ...]
     encoders: dict[int, list[Encoder]] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
@@ -209,9 +209,9 @@ def by_kind(
 
     def order(encoder: Encoder) -> tuple[bool, str, int]:
         is_other = encoder.document is not first
-        return is_other, encoder.document.name, get_args(Kind).index(encoder.kind)
+        return is_other, encoder.document.name, get_args(PartKind).index(encoder.kind)
 
-    groups: dict[tuple[Document, Kind], dict[str, Encoder]] = {}
+    groups: dict[tuple[Document, PartKind], dict[str, Encoder]] = {}
     for encoder in sorted(encoders, key=order):
         group = groups.setdefault((encoder.document, encoder.kind), {})
         group.setdefault(encoder.name, encoder)
@@ -222,9 +222,9 @@ def by_kind(
 
 
 @cache
-def lines_of_rules(document: Document) -> dict[str, dict[str, tuple[Span, ...]]]:
+def lines_of_rules(document: Document) -> dict[str, dict[str, tuple[LineSpan, ...]]]:
     """The lines of each clause of each rule, by the name under which verdicts report the rule."""
-    lines: dict[str, dict[str, tuple[Span, ...]]] = {}
+    lines: dict[str, dict[str, tuple[LineSpan, ...]]] = {}
     for encoder in encoders(document):
         if encoder.clause is not None:
             lines.setdefault(encoder.rule, {})[encoder.clause] = encoder.spans or ()
@@ -297,7 +297,9 @@ def coverage(document: Document) -> Coverage | None:
     return found
 
 
-def _add_repeated(found: Coverage, encoder: Encoder, line: int, section: Span, other: Span) -> None:
+def _add_repeated(
+    found: Coverage, encoder: Encoder, line: int, section: LineSpan, other: LineSpan
+) -> None:
     """Record an encoder of a line for the line of another section that repeats it, if any."""
     if section == other:
         return
@@ -309,12 +311,12 @@ def _add_repeated(found: Coverage, encoder: Encoder, line: int, section: Span, o
 
 
 @cache
-def _align_sections(page: Page, old: Span, new: Span) -> Alignment:
+def _align_sections(page: PageDigests, old: LineSpan, new: LineSpan) -> Alignment:
     old_lines, new_lines = page.texts(old), page.texts(new)
     return align(page.digests, page.digests, old_lines, new_lines)
 
 
-def sections_of(document: Document) -> dict[str, Span]:
+def sections_of(document: Document) -> dict[str, LineSpan]:
     """The section of each version that has one."""
     return {
         name: version.section
@@ -324,8 +326,8 @@ def sections_of(document: Document) -> dict[str, Span]:
 
 
 def page_sections(
-    document: Document, page: Page, version: str | None = None
-) -> list[tuple[str, Span]]:
+    document: Document, page: PageDigests, version: str | None = None
+) -> list[tuple[str, LineSpan]]:
     """The parts of a page with their titles, in page order; if given, of one version only.
 
     Parts are the sections of versions and, without a title, the ranges between them.
@@ -335,16 +337,16 @@ def page_sections(
         return [(_title(name, span), span) for span, name in sections if name == version]
     parts, next_line = [], 1
     for span, name in sections:
-        parts += [("", Span(next_line, span.first - 1)), (_title(name, span), span)]
+        parts += [("", LineSpan(next_line, span.first - 1)), (_title(name, span), span)]
         next_line = span.last + 1
-    parts.append(("", Span(next_line, page.whole.last)))
+    parts.append(("", LineSpan(next_line, page.whole.last)))
     return [(title, span) for title, span in parts if page.texts(span)]
 
 
-def _title(version: str, span: Span) -> str:
+def _title(version: str, span: LineSpan) -> str:
     return f"version {version}, lines {span}"
 
 
-def version_at(sections: dict[str, Span], line: int) -> str | None:
+def version_at(sections: dict[str, LineSpan], line: int) -> str | None:
     """The version whose section contains a line."""
     return next((name for name, (first, last) in sections.items() if first <= line <= last), None)

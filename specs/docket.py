@@ -28,22 +28,22 @@ from specs.selection import case_named, cases_of_pair
 DOCKET = Path(__file__).with_name("docket")
 PROJECT = r"[\w-][\w.-]*/[\w.-]+"
 LINK = re.compile(rf"https://github\.com/({PROJECT})/(issues|pull)/([1-9][0-9]*)", re.ASCII)
-Spelled = str | int | bool
-Value = Spelled | list[Spelled] | dict[str, Any]
+PlainValue = str | int | bool
+ThreadValue = PlainValue | list[PlainValue] | dict[str, Any]
 """A value as ``castigate judge`` reads it: a number or pattern, a tensor, a text, an error."""
-Sentence = Annotated[str, Field(min_length=1)]
+NonEmpty = Annotated[str, Field(min_length=1)]
 
 
 class Question(StrictModel):
     """One input of a case or a chain: what each system was said to answer, and what was wanted."""
 
     case: str
-    input: Value
+    input: ThreadValue
     scale: str | None = None
     """The scale of an element that has one, and its zero point."""
     zero: int | None = None
-    answers: Annotated[dict[str, Value], Field(min_length=1)]
-    wanted: Value | None = None
+    answers: Annotated[dict[str, ThreadValue], Field(min_length=1)]
+    wanted: ThreadValue | None = None
     road: str = ""
 
     @property
@@ -72,8 +72,8 @@ class ThreadEntry(StrictModel):
     """
 
     opened: Annotated[str, Field(pattern=r"^20[0-9]{2}(-[01][0-9](-[0-3][0-9])?)?$")] = ""
-    report: Sentence
-    outcome: Sentence = ""
+    report: NonEmpty
+    outcome: NonEmpty = ""
     read: bool = True
     questions: Annotated[list[Question], Field(min_length=1)]
     findings: list[Annotated[str, Field(pattern=r"^[\w.:-]+/[\w.:-]+$")]] = Field([])
@@ -88,7 +88,7 @@ class DocketEntry(StrictModel):
 
     project: Annotated[str, Field(pattern=rf"^{PROJECT}$")]
     claims: list[str] = Field([])
-    systems: dict[str, Sentence] = Field({})
+    systems: dict[str, NonEmpty] = Field({})
     threads: Annotated[dict[str, ThreadEntry], Field(min_length=1)]
 
     @model_validator(mode="after")

@@ -23,7 +23,7 @@ from specs.coverage import (
 from specs.editions import editions
 from specs.errors import DocumentError
 from specs.loader import Document
-from specs.model.page_lines import Page, Span
+from specs.model.page_lines import LineSpan, PageDigests
 from specs.model.yaml_source import Location
 from specs.tensor_rules import prove_tensors
 
@@ -127,7 +127,7 @@ def line_errors(document: Document) -> Iterator[DocumentError]:
     yield from _gap_errors(document, found)
 
 
-def _section_errors(document: Document, page: Page) -> Iterator[DocumentError]:
+def _section_errors(document: Document, page: PageDigests) -> Iterator[DocumentError]:
     sections = sections_of(document)
     if sections and len(sections) < len(document.entry.versions):
         for name in document.entry.versions:
@@ -145,14 +145,14 @@ def _section_errors(document: Document, page: Page) -> Iterator[DocumentError]:
         end = section.last
 
 
-def _outside_message(span: Span, page: Page) -> str:
+def _outside_message(span: LineSpan, page: PageDigests) -> str:
     return (
         f"lines {span} are outside of {page.name}, which has {page.whole.last} lines;"
         " correct the range"
     )
 
 
-def _span_messages(spans: Iterable[Span], page: Page) -> Iterator[str]:
+def _span_messages(spans: Iterable[LineSpan], page: PageDigests) -> Iterator[str]:
     """A message about each range that is not on the page, or begins or ends at a blank line."""
     for span in spans:
         if span.last > page.whole.last:
@@ -166,7 +166,7 @@ def _span_messages(spans: Iterable[Span], page: Page) -> Iterator[str]:
                 )
 
 
-def _encoder_errors(encoder: Encoder, page: Page) -> Iterator[DocumentError]:
+def _encoder_errors(encoder: Encoder, page: PageDigests) -> Iterator[DocumentError]:
     if encoder.spans is None:
         yield encoder.error(
             f"its clause has no `lines`; point at lines of {page.name}, or write `lines: none`"

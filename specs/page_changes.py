@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from specs.coverage import SECTION, Coverage, encoders, sections_of
 from specs.loader import Document
-from specs.model.page_lines import Page, Span, align, line_digests
+from specs.model.page_lines import LineSpan, PageDigests, align, line_digests
 from specs.model.yaml_source import Location
 
 
@@ -21,22 +21,22 @@ class MovedRange:
     document: Document
     label: str
     location: Location
-    before: Span
-    now: Span | None
+    before: LineSpan
+    now: LineSpan | None
 
 
 @dataclass(frozen=True)
 class PageChange:
     """The difference of a page's new edition: lines that are gone, new lines, and moved ranges."""
 
-    gone: list[Span]
-    new: list[Span]
+    gone: list[LineSpan]
+    new: list[LineSpan]
     moved: list[MovedRange]
 
 
 def compare_page(found: Coverage, text: str) -> PageChange | None:
     """Compare the text of a page's new edition with the encoded one; None if no line differs."""
-    old, new = found.page, Page(found.page.name, line_digests(text))
+    old, new = found.page, PageDigests(found.page.name, line_digests(text))
     if new.digests == old.digests:
         return None
     old_lines, new_lines = old.texts(old.whole), new.texts(new.whole)
@@ -47,7 +47,7 @@ def compare_page(found: Coverage, text: str) -> PageChange | None:
         for label, location, before in _ranges(document):
             lines = [new_line_of.get(line) for line in old.texts(before)]
             first, last = (lines[0], lines[-1]) if lines else (None, None)
-            now = Span(first, last) if first is not None and last is not None else None
+            now = LineSpan(first, last) if first is not None and last is not None else None
             if now is not None and label != SECTION and lines != new.texts(now):
                 now = None
             if now != before:
@@ -59,7 +59,7 @@ def compare_page(found: Coverage, text: str) -> PageChange | None:
     )
 
 
-def _ranges(document: Document) -> Iterator[tuple[str, Location, Span]]:
+def _ranges(document: Document) -> Iterator[tuple[str, Location, LineSpan]]:
     """Every range of lines in a document, with the label of its owner and its location."""
     for name, section in sections_of(document).items():
         yield SECTION, ("versions", name, "section"), section

@@ -35,14 +35,14 @@ def _as_list(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
 
-Words = Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])]
+TextList = Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])]
 
 
 class RelationRow(StrictModel):
     """One of the ways in which a relation of a rule holds between two dtypes."""
 
-    from_: Words = Field([], alias="from")
-    to: Words = Field([])
+    from_: TextList = Field([], alias="from")
+    to: TextList = Field([])
     width: str = ""
 
 
@@ -56,7 +56,7 @@ class Rewrite(StrictModel):
     leaves: Literal["direct", "nothing", "other-dtypes", "through"] = "direct"
     wider: dict[str, str] = Field({})
     relations: dict[str, list[RelationRow]] = Field({})
-    when: list[dict[str, Words]] = Field([])
+    when: list[dict[str, TextList]] = Field([])
     why: str = ""
 
     @model_validator(mode="after")

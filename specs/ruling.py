@@ -21,9 +21,9 @@ from specs.model.document import (
     ABSENT,
     FOLLOWED,
     SHAPED,
-    Cell,
     ExampleEntry,
     RuleEntry,
+    TableCell,
     outcome_entry,
 )
 from specs.model.vocabulary import (
@@ -145,7 +145,7 @@ def _occurs(input_class: str, source: str) -> bool:
     )
 
 
-def _cells(version: Edition, rule: RuleEntry, case: Case) -> Iterator[tuple[str, Cell]]:
+def _cells(version: Edition, rule: RuleEntry, case: Case) -> Iterator[tuple[str, TableCell]]:
     """The input classes of a rule with their outcomes; of a table, those in the case's column."""
     table = rule.table
     if table is None:
@@ -163,7 +163,9 @@ def _cells(version: Edition, rule: RuleEntry, case: Case) -> Iterator[tuple[str,
         yield version.row_class(table, row), cells[index] if isinstance(cells, list) else cells
 
 
-def _branch(name: str, rule: RuleEntry, input_class: str, cell: Cell, target: Format) -> Branch:
+def _branch(
+    name: str, rule: RuleEntry, input_class: str, cell: TableCell, target: Format
+) -> Branch:
     entry = outcome_entry(cell)
     if entry.either is not None:
         outcome: Outcome = Either(tuple(_option(word, target) for word in entry.either))

@@ -18,7 +18,7 @@ from reports.findings.finding_changes import FindingChange, finding_changes
 from reports.findings.read_findings import read_findings
 from reports.grading.allowed_answers import Expectations
 from reports.outputs.backend_comparison import CaseComparison, Difference, compare_answers
-from reports.problems import Datum
+from reports.problems import ShownDatum
 from reports.run_store.answers import CaseRow, RunAnswers
 from reports.run_store.open_run import open_run
 from reports.run_store.store import RunStore
@@ -220,7 +220,7 @@ def _json_lines(comparison: Comparison) -> Iterator[dict[str, Any]]:
         yield names | {"finding": change.finding.id, "change": change.kind, "words": change.words}
 
 
-def _fields(shared: SharedDifference, show: Callable[[Format, Datum], str]) -> dict[str, Any]:
+def _fields(shared: SharedDifference, show: Callable[[Format, ShownDatum], str]) -> dict[str, Any]:
     """The fields of a difference, in which a function shows patterns and texts."""
     difference = shared.difference
     source, target = format_named(shared.case.source), format_named(shared.case.target)
@@ -241,7 +241,7 @@ def _fields(shared: SharedDifference, show: Callable[[Format, Datum], str]) -> d
     }
 
 
-def _full_text(dtype: Format, datum: Datum) -> str:
+def _full_text(dtype: Format, datum: ShownDatum) -> str:
     """A pattern in hex, or a text in quotes, however long."""
     return repr(datum) if isinstance(datum, str) else dtype.hexadecimal(datum)
 

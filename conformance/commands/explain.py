@@ -17,7 +17,7 @@ from conformance.driver import drive
 from conformance.families import explain_of, family_of, sentence_of, several_of
 from conformance.families.cast.explanation import case_of_input, conflict_lines, note_lines
 from conformance.families.cast.pair_comparison import most_telling, pair_lines
-from conformance.families.family import QUESTION_HELP, SCALE_HELP, WITH_SCALES, Question
+from conformance.families.family import QUESTION_HELP, SCALE_HELP, WITH_SCALES, WrittenQuestion
 from conformance.judging.asking import Ask
 from oracles.backend.client import Client
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
@@ -91,7 +91,7 @@ def explain_command(
         if not family.tensors and (scale is not None or zero is not None):
             raise CastigateError(f"{WITH_SCALES}; {case.document} is none")
         if not family.is_by_input:
-            _show(*_explained(case, Question(inputs, scale, zero), backends), as_json)
+            _show(*_explained(case, WrittenQuestion(inputs, scale, zero), backends), as_json)
             return
         if not inputs:
             asked = shlex.join(words)
@@ -101,7 +101,7 @@ def explain_command(
         # All inputs are read before the first is shown: a wrong one leaves nothing on stdout.
         asked_of = [[case_of_input(each, text) for each in cases] for text in inputs]
         drawn = [
-            [_explained(each, Question([text]), backends) for each in of_input]
+            [_explained(each, WrittenQuestion([text]), backends) for each in of_input]
             for of_input, text in zip(asked_of, inputs, strict=True)
         ]
         found = [[explained for explained, _ in of_input] for of_input in drawn]
@@ -141,7 +141,7 @@ def _loaded(stack: ExitStack, configs: Mapping[str, LaunchConfig]) -> list[Backe
 
 
 def _explained(
-    case: Case, question: Question, backends: Sequence[Backend]
+    case: Case, question: WrittenQuestion, backends: Sequence[Backend]
 ) -> tuple[dict[str, Any], ShowLines]:
     """Explain a question about a case with each backend's answer, and return what draws it."""
     explained = explain_of(case)(case, question)

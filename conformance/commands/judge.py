@@ -11,7 +11,7 @@ from typing import IO, Annotated
 import typer
 
 from conformance.families.value_spelling import json_text
-from conformance.recorded_lines import Tally, UnansweredInputs, judge_stream
+from conformance.recorded_lines import LineTally, UnansweredInputs, judge_stream
 from specs.errors import CastigateError
 
 
@@ -35,7 +35,7 @@ def judge_command(
     A line: {"case": "onnx-cast:25/float32/float16", "input": "0x477ff000", "output": "inf"}.
     Of tensors with names: "input": {"x": [1.5], "scale": 0.5, "zero": 3}, "output": {"y": [6]}.
     """
-    tally = Tally(unanswered=UnansweredInputs() if complete else None)
+    tally = LineTally(unanswered=UnansweredInputs() if complete else None)
     for line in _judge_lines(file, tally):
         sys.stdout.write(line)
     if not tally.lines:
@@ -51,7 +51,7 @@ def judge_command(
     raise typer.Exit(tally.exit_code)
 
 
-def _judge_lines(file: Path | None, tally: Tally) -> Iterator[str]:
+def _judge_lines(file: Path | None, tally: LineTally) -> Iterator[str]:
     try:
         with _opened(file) as stream:
             for result in judge_stream(stream, tally):

@@ -25,7 +25,7 @@ from specs.errors import CastigateError
 from specs.lint import Proof, prove
 from specs.loader import Document, document_and_version, documents, load_document
 from specs.model.document import json_schema
-from specs.model.page_lines import Span, cite_lines, line_digests, read_page
+from specs.model.page_lines import LineSpan, cite_lines, line_digests, read_page
 from specs.page_changes import MovedRange, compare_page
 
 WIDTH = 80
@@ -215,7 +215,7 @@ def list_page(document: Document, version: str | None, copy: Path | None) -> Ite
         encoders = partial(_encoders_of_line, document, found)
         for encoded, group in groupby(page.texts(span), encoders):
             lines = list(group)
-            start = f"{Span(lines[0], lines[-1])!s:>9}  "
+            start = f"{LineSpan(lines[0], lines[-1])!s:>9}  "
             for names in encoded:
                 yield from _wrapped(start, names)
                 start = " " * len(start)

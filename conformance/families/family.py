@@ -20,13 +20,12 @@ from conformance.judging.asking import Ask
 from conformance.judging.subject import Subject
 from oracles.backend.requests import MethodRequest
 from oracles.protocol import Bits
-from specs.cases import Case
+from specs.cases import Case, Shape
 from specs.formats import Format
 
 if TYPE_CHECKING:
     from oracles.registry import Backend
 
-Shape = tuple[int, ...]
 
 QUESTION_HELP = (
     "What is asked: two dtypes (float32 e4m3fn), or more for a chain of casts (float32"
@@ -42,7 +41,7 @@ WITH_SCALES = "--scale and --zero are for documents of quantization"
 """How people spell questions of all families, as --help says it, and which may have a scale."""
 
 
-class Question(NamedTuple):
+class WrittenQuestion(NamedTuple):
     """What a person asks of a case: inputs as they are written, a scale, and a zero point."""
 
     inputs: Sequence[str]
@@ -80,7 +79,7 @@ class Rule(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class GradedTensor:
     """A tensor that an operation returns, beside what is allowed for each of its elements.
 
     ``answer`` is None if an error came. ``inputs`` are those by which elements are ordered, the
@@ -100,7 +99,7 @@ class Result:
     wrong: Callable[[str], NDArray[np.bool_]]
 
 
-Tensors = Mapping[str, Bits]
+TensorsByName = Mapping[str, Bits]
 
 
 @dataclass(frozen=True)
@@ -113,10 +112,10 @@ class TensorFunctions:
     may have beside an ``x`` of some shape, ``optional`` the tensors that may be left out.
     """
 
-    answer: Callable[[Case, Tensors], Tensors]
-    results: Callable[[Case, Tensors, Tensors | None], Iterator[Result]]
+    answer: Callable[[Case, TensorsByName], TensorsByName]
+    results: Callable[[Case, TensorsByName, TensorsByName | None], Iterator[GradedTensor]]
     sample: Callable[[Case], dict[str, Bits]]
-    listed: Callable[[Case, int, int], Iterator[Tensors]]
+    listed: Callable[[Case, int, int], Iterator[TensorsByName]]
     shapes: Callable[[Case, Shape], Iterator[tuple[str, Sequence[Shape]]]]
     optional: Callable[[Case], Collection[str]]
 
@@ -160,5 +159,5 @@ Asks = Callable[
 The function that is returned yields the lines that answer it, in JSON or not.
 """
 Judge = Callable[[Subject, Case], Ask[Any]]
-Explain = Callable[[Case, Question], Explained]
+Explain = Callable[[Case, WrittenQuestion], Explained]
 Says = Callable[[str], str]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from conformance.families import tensors_of
-from conformance.families.family import Result, Rule, Shape
+from conformance.families.family import GradedTensor, Rule
 from conformance.families.value_spelling import (
     ErrorDatum,
     InputDatum,
@@ -32,7 +32,7 @@ from oracles.backend.replies import malformed, stored
 from oracles.backend.requests import MethodRequest
 from oracles.protocol import Bits
 from reports.grading.divergences import index_of_simplest
-from specs.cases import Case, format_shape
+from specs.cases import Case, Shape, format_shape
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
 from specs.loader import document_named
@@ -226,7 +226,7 @@ def _wrong_shape(case: Case, shape: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
-def _rule_of_first(results: list[Result]) -> Rule:
+def _rule_of_first(results: list[GradedTensor]) -> Rule:
     """The rule of the first element about which the document says something, if there is one."""
     for each in results:
         settled = np.flatnonzero(~each.is_open)
@@ -236,7 +236,7 @@ def _rule_of_first(results: list[Result]) -> Rule:
     return first.rule(0) if first.is_open.size else Rule("", "", "")
 
 
-def _element(result: Result, at: int, *, at_required: bool) -> dict[str, Any]:
+def _element(result: GradedTensor, at: int, *, at_required: bool) -> dict[str, Any]:
     answer = result.answer
     index = [int(each) for each in np.unravel_index(at, result.shape)] if result.shape else []
     output = None if answer is None else result.form.hexadecimal(int(answer.reshape(-1)[at]))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from oracles.memory_layouts import Layout, with_layout
 from oracles.protocol import Bits
 from oracles.tensor_batch import TensorBatch
+from specs.cases import Shape
 from specs.formats import formats
 
 SPARSE = 10
@@ -208,8 +209,6 @@ class ProbePlan:
         for probe, part in zip(self.probes, parts, strict=True):
             yield probe, part.reshape(probe.shape)
 
-
-Shape = tuple[int, ...]
 
 SHAPES: tuple[Shape, ...] = (
     (), (1,), (0,), (5,), (2, 3), (3, 0), (2, 1, 2), (0, 2, 2), (1, 2, 1, 2), (1, 1, 2, 1, 2),

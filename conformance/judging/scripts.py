@@ -14,14 +14,14 @@ from oracles.backend.replies import Answered, Raised, described
 from oracles.backend.requests import MethodRequest, Script
 from oracles.protocol import Bits
 from reports.grading.divergences import datum_of
-from reports.problems import Datum
+from reports.problems import ShownDatum
 from specs.cases import Case
 from specs.formats import format_named
 from specs.operations import of_family, operation_of
 from specs.plain_text import plain_text
 
 
-def script(subject: Subject, case: Case, bits: Bits, answer: Datum | None = None) -> Ask[str]:
+def script(subject: Subject, case: Case, bits: Bits, answer: ShownDatum | None = None) -> Ask[str]:
     """Return a script that shows a failure on a tensor; empty if the run hides such scripts.
 
     With a wrong ``answer`` to one input, the script's tensor makes the backend repeat it. There is
@@ -52,7 +52,7 @@ def script_of(subject: Subject, shown: MethodRequest) -> Ask[str]:
     return ""
 
 
-def tensor_that_shows(case: Case, one: Bits, answer: Datum) -> Ask[Bits]:
+def tensor_that_shows(case: Case, one: Bits, answer: ShownDatum) -> Ask[Bits]:
     """Return one input, or a row of it where it gets another answer when it is alone.
 
     Vector instructions may answer otherwise than the loop that does the rest of a row.

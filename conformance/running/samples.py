@@ -15,7 +15,7 @@ from specs.operations import tensor_dtypes
 
 
 @dataclass(frozen=True)
-class Sample:
+class KnownCase:
     """A case, its tensors, and the results that it must have."""
 
     case: Case
@@ -47,11 +47,11 @@ def sample_cases(
     return found
 
 
-def sample(case: Case) -> Sample:
+def sample(case: Case) -> KnownCase:
     """The tensors of a case, with the results that the reference gives."""
     brings = tensors_of(case)
     tensors = brings.sample(case)
-    return Sample(case, tensors, dict(brings.answer(case, tensors)))
+    return KnownCase(case, tensors, dict(brings.answer(case, tensors)))
 
 
 def _plain_cases(document: str, version: str) -> Iterator[Case]:

@@ -22,18 +22,11 @@ from oracles.adapters.dtype_table import names_in
 from oracles.adapters.refusals import load, require_plain, require_variant
 from oracles.adapters.script_text import mask_expression
 from oracles.adapters.scripted import Chained, Function, ScriptedOperation, Statements, call_steps
-from oracles.adapters.stablehlo import (
-    COMPUTED,
-    REDUCTION,
-    Shape,
-    precision_of,
-    program,
-    widths_of,
-)
+from oracles.adapters.stablehlo import COMPUTED, REDUCTION, precision_of, program, widths_of
 from oracles.adapters.stablehlo import HloOperation as XlaOperation
 from oracles.protocol import Bits, Bound, Returned, Unsupported
 from specs.calls import Call
-from specs.cases import Case
+from specs.cases import Case, Shape
 from specs.formats import format_named
 from specs.model.cache import cache_folder
 

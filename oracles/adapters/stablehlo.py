@@ -8,7 +8,7 @@ from typing import Literal
 
 from oracles.adapters.dtype_table import names_in
 from oracles.protocol import Unsupported
-from specs.cases import Case
+from specs.cases import Case, Shape
 from specs.formats import format_named
 
 COMPUTED = re.compile(r" (convert|bitcast-convert|reduce-precision|compare|real|complex|iota)\(")
@@ -20,7 +20,6 @@ PRECISION = "bits"
 """Its parameter: a precision such as `e5m10`, as StableHLO's text form writes it, too."""
 
 HloOperation = Literal["convert", "bitcast_convert", "reduce_precision"]
-Shape = tuple[int, ...]
 
 ELEMENTS: Mapping[str, str] = names_in("stablehlo")
 """StableHLO's names of the dtypes."""

@@ -25,7 +25,6 @@ from oracles.adapters.stablehlo import (
     ELEMENTS,
     REDUCTION,
     HloOperation,
-    Shape,
     bitcast_shape,
     precision_of,
     statement,
@@ -33,7 +32,7 @@ from oracles.adapters.stablehlo import (
 )
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
-from specs.cases import Case
+from specs.cases import Case, Shape
 from specs.formats import Format, format_named
 
 MOST_BYTES = 1 << 26

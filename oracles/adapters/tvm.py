@@ -20,7 +20,7 @@ from oracles.adapters.script_text import (
 from oracles.adapters.scripted import Function, ScriptedOperation, Statements
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
-from specs.cases import Case
+from specs.cases import Case, Shape
 from specs.chains import Chain, Company
 from specs.formats import format_named
 
@@ -37,8 +37,6 @@ TARGET = "llvm"
 
 MISSING_CAST = "to.MatchesCode(DLDataTypeCode::kDLFloat)"
 """The sign that the code generator lacks a cast between floats."""
-
-Shape = tuple[int, ...]
 
 
 class Tvm:

@@ -73,7 +73,7 @@ ANSWERS_KEPT = 32
 """Answers that are held, uncopied, while later ones are made: a backend may reuse its buffers."""
 GC_THRESHOLDS = (100_000, 10, 10)
 """Collect rarely: compiled programs stay, and each is thousands of objects to look through."""
-Answer = tuple[dict[str, Any], dict[str, Bits]]
+Packed = tuple[dict[str, Any], dict[str, Bits]]
 """Header members and arrays."""
 
 
@@ -132,7 +132,7 @@ class Server:
         except BaseException as error:
             return encode_frame(number | _encode_failure(error))
 
-    def _answer(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Answer:
+    def _answer(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Packed:
         ask, oracle = header["ask"], self._oracle
         if ask == "identity":
             return _encode_array(oracle.identity(header["dtype"], arrays[""]))
@@ -166,7 +166,7 @@ class Server:
             return _encode_array(answer)
         return ENCODERS[returned_by(ask)](answer)
 
-    def _answer_many(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Answer:
+    def _answer_many(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Packed:
         """Answer several requests, each once for all of its cases that are on one road.
 
         Calls, and arrays that are equal, are received and sent once. An answer that may be a view
@@ -238,7 +238,7 @@ class Server:
             return case  # which reports the error when it is asked
         return case
 
-    def _cast_batch(self, case: Case, batch: TensorBatch) -> Answer:
+    def _cast_batch(self, case: Case, batch: TensorBatch) -> Packed:
         """Answer one tensor after another, up to one without an answer of its shape.
 
         Each answer is kept as a user would keep it, while the next ones are made, and copied then.
@@ -284,7 +284,7 @@ class Server:
                 return call()
         return self._bind(case, bits)()
 
-    def _sweep(self, case: Case, header: dict[str, Any]) -> Answer:
+    def _sweep(self, case: Case, header: dict[str, Any]) -> Packed:
         """Answer consecutive patterns, part by part, in the shared memory if there is one."""
         lo, hi, most = header["lo"], header["hi"], header["most"]
         if self._swept is None or self._swept[0] != (case, lo, hi):
@@ -343,13 +343,13 @@ def _encode_failure(error: BaseException) -> dict[str, Any]:
     return encode_error(error) | {"memory_is_full": is_memory_nearly_full()}
 
 
-def _encode_array(answer: object) -> Answer:
+def _encode_array(answer: object) -> Packed:
     if is_sendable(answer):
         return {}, {"": answer}  # type: ignore[dict-item]
     return {"unsendable": _describe_type(answer)}, {}
 
 
-def _encode_returned(returned: object) -> Answer:
+def _encode_returned(returned: object) -> Packed:
     if not isinstance(returned, Returned):
         return {"unsendable": _describe_type(returned)}, {}
     encoded, arrays = encode_returned(returned)
@@ -359,20 +359,20 @@ def _encode_returned(returned: object) -> Answer:
     return {"returned": encoded}, arrays
 
 
-def _encode_many(answers: Sequence[object]) -> Answer:
+def _encode_many(answers: Sequence[object]) -> Packed:
     for array in answers:
         if not is_sendable(array):
             return {"unsendable": _describe_type(array)}, {}
     return {"many": True}, {str(place): array for place, array in enumerate(answers)}  # type: ignore[misc]
 
 
-def _encode_tensor(found: object) -> Answer:
+def _encode_tensor(found: object) -> Packed:
     if not isinstance(found, Tensor) or not is_sendable(found.bits):
         return {"unsendable": _describe_type(getattr(found, "bits", found))}, {}
     return {"tensor": [str(found.dtype), str(found.device)]}, {"": found.bits}
 
 
-def _encode_named(answers: object) -> Answer:
+def _encode_named(answers: object) -> Packed:
     if not isinstance(answers, Mapping):
         return {"unsendable": _describe_type(answers)}, {}
     for array in answers.values():
@@ -387,7 +387,7 @@ def _describe_type(answer: object) -> str:
     return type(answer).__name__
 
 
-ENCODERS: Mapping[str, Callable[[Any], Answer]] = {
+ENCODERS: Mapping[str, Callable[[Any], Packed]] = {
     "Bits": _encode_array,
     "str": lambda text: ({"text": str(text)}, {}),
     "bool": lambda flag: ({"flag": bool(flag)}, {}),

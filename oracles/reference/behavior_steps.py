@@ -23,14 +23,14 @@ from oracles.reference.kernels import (
 from oracles.reference.machine_words import MASK
 from specs.behaviors import (
     ROUNDING_STEPS,
-    Answer,
     Behavior,
+    BehaviorStep,
     Constant,
+    ConstantAnswer,
     Into,
     LastStep,
-    Nan,
+    NanAnswer,
     Sentinel,
-    Step,
     Via,
     behavior_named,
 )
@@ -112,19 +112,21 @@ class Evaluation:
     def __init__(self, source: Format, target: Format, pattern: Any, select: Select) -> None:
         self.target = target
         always = (pattern < 0) ^ True
-        self._states: dict[tuple[Step, ...], State] = {(): State(source, pattern, always, select)}
+        self._states: dict[tuple[BehaviorStep, ...], State] = {
+            (): State(source, pattern, always, select)
+        }
 
     def answer(self, behavior: Behavior) -> tuple[Any, Any]:
         """A behavior's answers as patterns of the target, and for which inputs they are defined."""
         state = self._after(behavior.steps)
         return state.pattern, state.defined
 
-    def _after(self, steps: tuple[Step, ...]) -> State:
+    def _after(self, steps: tuple[BehaviorStep, ...]) -> State:
         if steps not in self._states:
             self._states[steps] = self._step(self._after(steps[:-1]), steps[-1])
         return self._states[steps]
 
-    def _step(self, state: State, step: Step) -> State:
+    def _step(self, state: State, step: BehaviorStep) -> State:
         match step:
             case "truncate" | "floor" | "ceil" | "round-half-even" | "round-half-away":
                 return state.rounding_by(ROUNDING_STEPS[step])
@@ -142,10 +144,10 @@ class Evaluation:
                 return rounded if subnormals == "kept" else _without_tiny(nearest, rounded)
             case Into():
                 return _into(state, step)
-            case Answer(answer=word):
+            case ConstantAnswer(answer=word):
                 same = (state.pattern & 0) | constant(self.target, word)
                 return state.then(self.target, same, (state.pattern < 0) ^ True)
-            case Nan(nan=word):
+            case NanAnswer(nan=word):
                 nan = self._states[()].parts.nan
                 pattern = state.select(nan, constant(self.target, word), state.pattern)
                 return state.then(state.format, pattern, state.defined | nan)

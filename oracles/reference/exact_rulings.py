@@ -20,7 +20,15 @@ from oracles.reference.exact import (
     unit_of,
 )
 from oracles.reference.expectations import Allowed
-from specs.behaviors import ROUNDING_STEPS, Answer, Behavior, Into, Nan, Via, behavior_named
+from specs.behaviors import (
+    ROUNDING_STEPS,
+    Behavior,
+    ConstantAnswer,
+    Into,
+    NanAnswer,
+    Via,
+    behavior_named,
+)
 from specs.branches import Ruling
 from specs.formats import Format, format_named
 from specs.model.vocabulary import CODE_WORDS, Rounding
@@ -92,9 +100,9 @@ def answer_of_behavior(behavior: Behavior, source: Format, target: Format, code:
                 datum = _rounded_to(format_named(name), datum, "nearest-even", subnormals)
             case Into():
                 datum = _into(step, rounding, datum)
-            case Nan(nan=word):
+            case NanAnswer(nan=word):
                 found = _constant(target, word) if isinstance(given, NotANumber) else found
-            case Answer(answer=word):
+            case ConstantAnswer(answer=word):
                 found = _constant(target, word)
             case "any-bit":
                 found = int(code != 0)

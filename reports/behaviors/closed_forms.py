@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from oracles.reference.behavior_steps import Evaluation
 from oracles.reference.machine_words import select_arrays
-from specs.behaviors import Answer, Behavior, Constant, Nan, behaviors
+from specs.behaviors import Behavior, Constant, ConstantAnswer, NanAnswer, behaviors
 from specs.formats import Format, format_named
 
 MOST_KEPT = 1 << 12
@@ -38,7 +38,7 @@ def applies_to(behavior: Behavior, source: Format, target: Format) -> bool:
 
 def _is_possible(step: Any, source: Format, target: Format) -> bool:
     match step:
-        case Answer(answer=word) | Nan(nan=word):
+        case ConstantAnswer(answer=word) | NanAnswer(nan=word):
             return word not in HAS_CONSTANT or bool(HAS_CONSTANT[word](target))
         case "low-bits":
             return target.is_integral

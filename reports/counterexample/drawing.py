@@ -10,7 +10,7 @@ from oracles.reference.exact import NotANumber, Number, decode
 from oracles.reference.exact_text import exact_decimal
 from oracles.reference.kernel_text import shortest_text
 from reports.grading.allowed_answers import OUTCOME_NAMES
-from reports.problems import Datum
+from reports.problems import ShownDatum
 from specs.formats import Format, format_named
 
 MAX_DECIMAL = 24
@@ -28,7 +28,7 @@ DatumColumns = tuple[str, str, str]
 """How a datum is shown: pattern, fields and value."""
 
 
-def datum_text(dtype: Format, datum: Datum) -> str:
+def datum_text(dtype: Format, datum: ShownDatum) -> str:
     """A pattern in hex, or a text in quotes; of a long one the ends and its length."""
     return quoted(datum) if isinstance(datum, str) else dtype.hexadecimal(datum)
 
@@ -42,7 +42,7 @@ def quoted(text: str) -> str:
     return f"{shown!r} ({len(text):,} characters)"
 
 
-def bit_fields(dtype: Format, datum: Datum) -> str:
+def bit_fields(dtype: Format, datum: ShownDatum) -> str:
     """``sign | exponent | mantissa`` of a float, the bits of anything else, a text's length."""
     if isinstance(datum, str):
         return f"{len(datum)} characters"
@@ -60,7 +60,7 @@ def bit_fields(dtype: Format, datum: Datum) -> str:
     return " | ".join(fields)
 
 
-def value_text(dtype: Format, datum: Datum) -> str:
+def value_text(dtype: Format, datum: ShownDatum) -> str:
     """A number's exact decimal, or if that is long a rounded one that reads back as the number.
 
     Of a NaN the sign and the payload. Empty for texts and for dtypes without numbers.
@@ -79,7 +79,7 @@ def value_text(dtype: Format, datum: Datum) -> str:
     return exact if len(exact) <= MAX_DECIMAL else f"about {_rounded(exact, shortest)}"
 
 
-def complex_text(dtype: Format, datum: Datum) -> str:
+def complex_text(dtype: Format, datum: ShownDatum) -> str:
     """A complex number as its two parts, ``1 + 0j``; empty for other dtypes and for NaNs."""
     if isinstance(datum, str) or dtype.kind != "complex":
         return ""
@@ -92,7 +92,7 @@ def complex_text(dtype: Format, datum: Datum) -> str:
     return f"{real} {sign} {imaginary.removeprefix('-')}j"
 
 
-def datum_with_value(dtype: Format, datum: Datum) -> str:
+def datum_with_value(dtype: Format, datum: ShownDatum) -> str:
     """A pattern, and in brackets the value if it is a number."""
     value = value_text(dtype, datum)
     return datum_text(dtype, datum) + (f" ({value})" if value else "")
@@ -107,7 +107,7 @@ def _rounded(exact: str, shortest: str) -> str:
     return f"{re.sub('(?<=[.].)0+$', '', number)}e{int(power)}"
 
 
-def datum_columns(dtype: Format, datum: Datum) -> DatumColumns:
+def datum_columns(dtype: Format, datum: ShownDatum) -> DatumColumns:
     """Pattern, fields and value of a datum."""
     return datum_text(dtype, datum), bit_fields(dtype, datum), value_text(dtype, datum)
 

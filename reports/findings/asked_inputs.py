@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.protocol import Mask
 from oracles.reference import expect_by_exact
 from oracles.reference.expect_by_kernels import KernelExpectations
 from oracles.reference.expectations import Expected
-from reports.findings.failing_inputs import Mask
 from reports.findings.input_regions import Classes, classify
 from specs.branches import Ruling
 from specs.cases import Case

@@ -14,12 +14,12 @@ from typing import get_args
 
 import numpy as np
 
+from oracles.protocol import Mask
 from oracles.reference.behavior_steps import constant
 from reports.behaviors.closed_forms import applies_to, evaluate, has_behaviors
 from reports.findings import bit_arithmetic
 from reports.findings.bit_arithmetic import is_negative, moved_bits, negated
 from reports.findings.codec_wrongs import CODEC_WRONGS, no_limit
-from reports.findings.failing_inputs import Mask
 from reports.findings.rule_wrongs import (
     ROUNDING_WORDS,
     converted,
@@ -34,10 +34,10 @@ from reports.findings.text_wrongs import TEXT_WRONGS
 from reports.findings.wrong import (
     REFERENCE,
     CaseFormats,
-    Codes,
     GivenAnswers,
     Patterns,
-    Rows,
+    RowAnswers,
+    RowsOfTable,
     Tells,
     Wrong,
     allowed,
@@ -53,7 +53,7 @@ from reports.findings.wrong import (
     without_example,
 )
 from reports.grading.allowed_answers import is_nan
-from specs.behaviors import Answer, Via, behaviors
+from specs.behaviors import ConstantAnswer, Via, behaviors
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.model.vocabulary import Rounding
@@ -81,7 +81,7 @@ ROUNDED_FIRST = {
 def form(name: str, *, has_sign: bool = False) -> Wrong:
     """Answers what a behavior answers; a constant may have the sign of the input."""
     behavior = behaviors()[name]
-    is_constant = any(isinstance(step, Answer) for step in behavior.steps)
+    is_constant = any(isinstance(step, ConstantAnswer) for step in behavior.steps)
     return replace(
         _by_behavior(name, behavior.says, lambda _: name, has_sign=has_sign),
         tells="constant" if is_constant else "form",
@@ -94,18 +94,18 @@ def _by_behavior(
 ) -> Wrong:
     """Make the row of a backend that answers a pair by a behavior."""
 
-    def answers(given: GivenAnswers) -> Codes:
+    def answers(given: GivenAnswers) -> RowAnswers:
         source, target, inputs = given.source, given.target, given.inputs
         behavior = behaviors()[behavior_of(given)]
         if source.kind == "text":
             [code] = [constant(target, each.answer) for each in behavior.steps
-                      if isinstance(each, Answer)]  # fmt: skip
+                      if isinstance(each, ConstantAnswer)]  # fmt: skip
             codes, defined = np.full(inputs.shape, code, target.storage), everywhere(given)
         else:
             codes, defined = evaluate(behavior, source, target, inputs)
         if has_sign:
             codes = np.where(is_negative(source, inputs), negated(target, codes), codes)
-        return Codes(codes, defined)
+        return RowAnswers(codes, defined)
 
     def matches(given: GivenAnswers, level: str) -> Mask:
         source, target = given.source, given.target
@@ -179,9 +179,9 @@ _as_c = replace(
     matches=lambda given, level: given.nans & is_nan(given.target, given.answers),
     changes_nans=True,
 )
-def _nan_sign(given: GivenAnswers) -> Codes:
+def _nan_sign(given: GivenAnswers) -> RowAnswers:
     codes, answered = right(given.case, given.inputs)
-    return Codes(negated(given.target, codes), answered & given.nans)
+    return RowAnswers(negated(given.target, codes), answered & given.nans)
 
 
 @computing(
@@ -190,8 +190,8 @@ def _nan_sign(given: GivenAnswers) -> Codes:
     lambda asked: asked.source == asked.target,
     tells="what",
 )
-def _unchanged(given: GivenAnswers) -> Codes:
-    return Codes(given.inputs, everywhere(given))
+def _unchanged(given: GivenAnswers) -> RowAnswers:
+    return RowAnswers(given.inputs, everywhere(given))
 
 
 @computing(
@@ -200,10 +200,10 @@ def _unchanged(given: GivenAnswers) -> Codes:
     lambda asked: asked.target.bits > BYTE,
     matches=lambda given, level: allowed(given.case, given.inputs, given.answers.byteswap(), level),
 )
-def bytes_of_answers_reversed(given: GivenAnswers) -> Codes:
+def bytes_of_answers_reversed(given: GivenAnswers) -> RowAnswers:
     """Give the right answers, but with their bytes in reverse order."""
     codes, answered = right(without_example(given.case), given.inputs)
-    return Codes(codes.byteswap(), answered)
+    return RowAnswers(codes.byteswap(), answered)
 
 
 bytes_of_inputs_reversed = reading(
@@ -219,8 +219,8 @@ def other_rounding(word: Rounding) -> Wrong:
 
     @computing(f"rounds-{word}", ROUNDING_WORDS[word], _rounds)
     @if_answered
-    def row(given: GivenAnswers) -> Codes:
-        return Codes(rounded(given.case, word, given.inputs), ~given.nans)
+    def row(given: GivenAnswers) -> RowAnswers:
+        return RowAnswers(rounded(given.case, word, given.inputs), ~given.nans)
 
     return row
 
@@ -282,7 +282,7 @@ def exponent_bits(how: str, says: str) -> Wrong:
         word, saturates = how or mode.get("round_mode", ""), mode.get("saturate") == "1"
         return bit_arithmetic.rounded_exponents(patterns, word, saturates)
 
-    def answers(given: GivenAnswers) -> Codes | None:
+    def answers(given: GivenAnswers) -> RowAnswers | None:
         found, source = exponents(given), given.source
         if found is None:
             return None
@@ -290,7 +290,7 @@ def exponent_bits(how: str, says: str) -> Wrong:
         if how and source.kind == "float" and source.entry.infinity:
             # Which way it rounds says nothing about infinity.
             defined = defined & (given.inputs != source.infinity_code)
-        return Codes(found.astype(given.target.storage), defined)
+        return RowAnswers(found.astype(given.target.storage), defined)
 
     def matches(given: GivenAnswers, level: str) -> Mask | None:
         found = exponents(given)
@@ -367,14 +367,14 @@ def _matches_moved_bits(given: GivenAnswers, level: str) -> Mask | None:
     says_in_part="converts small floats by moving their bits, through float32, as if they were"
     " normal",
 )
-def _bits_moved(given: GivenAnswers) -> Codes | None:
+def _bits_moved(given: GivenAnswers) -> RowAnswers | None:
     """Small floats by moving their bits on the way to float32, or from there."""
     if not _is_small(given.target):
         return FROM_FLOAT32.answers(given)
     patterns = _moved_to_float32(given)
     if patterns is None:
         return None
-    return Codes(moved_bits(SINGLE, given.target, patterns), everywhere(given))
+    return RowAnswers(moved_bits(SINGLE, given.target, patterns), everywhere(given))
 
 
 def _may_flush(asked: CaseFormats) -> bool:
@@ -385,14 +385,14 @@ def _may_flush(asked: CaseFormats) -> bool:
 
 @computing("flushes-subnormals", "flushes subnormal inputs and results to zero", _may_flush)
 @if_answered
-def _subnormals_flushed(given: GivenAnswers) -> Codes:
+def _subnormals_flushed(given: GivenAnswers) -> RowAnswers:
     source, target, inputs = given.source, given.target, given.inputs
     if source.kind == "text":
-        return Codes(*bit_arithmetic.flushed(target, REFERENCE.cast(given.case, inputs)))
+        return RowAnswers(*bit_arithmetic.flushed(target, REFERENCE.cast(given.case, inputs)))
     affected = bit_arithmetic.subnormals(source, target, inputs)
     zeros = inputs & np.dtype(source.storage).type(source.sign_bit)
     codes, answered = right(given.case, np.where(affected, zeros, inputs))
-    return Codes(codes, affected & answered)
+    return RowAnswers(codes, affected & answered)
 
 
 @computing(
@@ -400,9 +400,9 @@ def _subnormals_flushed(given: GivenAnswers) -> Codes:
     "clamps to the target's range in the source dtype, where the ends of that range are rounded",
     lambda asked: asked.source.kind == "float" and asked.target.kind == "integer",
 )
-def _clamped_in_source(given: GivenAnswers) -> Codes:
+def _clamped_in_source(given: GivenAnswers) -> RowAnswers:
     codes, affected = bit_arithmetic.clamped_in_source(given.source, given.target, given.inputs)
-    return Codes(codes, affected & ~given.nans)
+    return RowAnswers(codes, affected & ~given.nans)
 
 
 def _may_clamp_first(asked: CaseFormats) -> bool:
@@ -416,11 +416,11 @@ def _may_clamp_first(asked: CaseFormats) -> bool:
     " pattern",
     _may_clamp_first,
 )
-def _clamped_first(given: GivenAnswers) -> Codes | None:
+def _clamped_first(given: GivenAnswers) -> RowAnswers | None:
     patterns = _as_float32(given)
     if patterns is None:
         return None
-    return Codes(*bit_arithmetic.clamped_first(given.target, patterns))
+    return RowAnswers(*bit_arithmetic.clamped_first(given.target, patterns))
 
 
 WRAPPED_FROM = -64
@@ -437,12 +437,12 @@ WRAPPED_FROM = -64
         and asked.target.lowest_exponent > WRAPPED_FROM
     ),
 )
-def _shift_wrapped(given: GivenAnswers) -> Codes | None:
+def _shift_wrapped(given: GivenAnswers) -> RowAnswers | None:
     patterns = _as_float32(given)
     if patterns is None:
         return None
     scaled, affected = bit_arithmetic.with_wrapped_shifts(given.target, patterns)
-    return Codes(bit_arithmetic.nearest(SINGLE, given.target, scaled), affected)
+    return RowAnswers(bit_arithmetic.nearest(SINGLE, given.target, scaled), affected)
 
 
 @computing(
@@ -456,11 +456,11 @@ def _shift_wrapped(given: GivenAnswers) -> Codes | None:
     ),
 )
 @if_answered
-def _halved_first(given: GivenAnswers) -> Codes:
+def _halved_first(given: GivenAnswers) -> RowAnswers:
     storage = given.inputs.dtype.type
     halves, answered = right(without_example(given.case), given.inputs >> storage(1))
     is_large = given.inputs > storage(given.source.mask >> 1)
-    return Codes(bit_arithmetic.doubled(given.target, halves), is_large & answered)
+    return RowAnswers(bit_arithmetic.doubled(given.target, halves), is_large & answered)
 
 
 @computing(
@@ -469,11 +469,11 @@ def _halved_first(given: GivenAnswers) -> Codes:
     lambda asked: asked.is_between_floats and _lost_digits(asked) > 0,
 )
 @if_answered
-def _subnormals_rounded_twice(given: GivenAnswers) -> Codes:
+def _subnormals_rounded_twice(given: GivenAnswers) -> RowAnswers:
     source, target = given.source, given.target
     first, affected = bit_arithmetic.rounded_as_normal(source, target, given.inputs)
     codes, answered = right(without_example(given.case), first)
-    return Codes(codes, affected & answered)
+    return RowAnswers(codes, affected & answered)
 
 
 @computing(
@@ -482,12 +482,12 @@ def _subnormals_rounded_twice(given: GivenAnswers) -> Codes:
     lambda asked: asked.target.is_signed,
 )
 @if_answered
-def _wrong_sign(given: GivenAnswers) -> Codes:
+def _wrong_sign(given: GivenAnswers) -> RowAnswers:
     codes, answered = right(given.case, given.inputs)
-    return Codes(negated(given.target, codes), answered & ~given.nans)
+    return RowAnswers(negated(given.target, codes), answered & ~given.nans)
 
 
-WRONGS: tuple[Wrong | Rows, ...] = (
+WRONGS: tuple[Wrong | RowsOfTable, ...] = (
     *CODEC_WRONGS,
     _nan_sign,
     _as_c,
@@ -512,7 +512,7 @@ WRONGS: tuple[Wrong | Rows, ...] = (
     _wrong_sign,
 )
 """Where answers are numbers; among rows that explain equally much the first is chosen."""
-TRIED_LAST: tuple[Wrong | Rows, ...] = (
+TRIED_LAST: tuple[Wrong | RowsOfTable, ...] = (
     taken_for_others,
     *map(other_rounding, get_args(Rounding)),
     through_others,
@@ -539,7 +539,7 @@ def every_wrong(case: Case) -> frozenset[Wrong]:
     return frozenset((*wrongs_of(case), *wrongs_tried_last(case)))
 
 
-def _applying(rows: Iterable[Wrong | Rows], asked: CaseFormats) -> Iterator[Wrong]:
+def _applying(rows: Iterable[Wrong | RowsOfTable], asked: CaseFormats) -> Iterator[Wrong]:
     for row in rows:
         if not isinstance(row, Wrong):
             yield from row(asked)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from reports import case_patterns
 from reports.findings.cells import Cell, Divergence
-from reports.findings.finding import Kind
+from reports.findings.finding import FindingKind
 from reports.findings.finding_text import shortened
 from reports.problem_words import joined_words, words
 from reports.problems import (
@@ -44,7 +44,7 @@ LONGEST_NAME = 50
 class Cause(NamedTuple):
     """The kind and the name of a finding; a backend has at most one finding of each."""
 
-    kind: Kind
+    kind: FindingKind
     name: str
 
 

@@ -19,7 +19,7 @@ CHANGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DivergenceChange:
     """How one divergence of a backend changed; ``kind`` is a key of ``CHANGES``."""
 
     kind: str
@@ -29,7 +29,7 @@ class Change:
     level: str
 
 
-def cell_changes(before: Cell, now: Cell) -> list[Change]:
+def cell_changes(before: Cell, now: Cell) -> list[DivergenceChange]:
     """List the divergences of a cell that appeared, disappeared or changed, sorted by kind."""
     old, new = _divergences(before), _divergences(now)
     gone = "mended" if now.is_answered else "unanswered"
@@ -37,14 +37,14 @@ def cell_changes(before: Cell, now: Cell) -> list[Change]:
     kinds |= {key: gone for key in old if key not in new}
     kinds |= {key: "changed" for key in new if key in old and new[key] != old[key]}
     return [
-        Change(kinds[key], now.backend, now.case, key[0], key[2])
+        DivergenceChange(kinds[key], now.backend, now.case, key[0], key[2])
         for key in sorted(kinds, key=lambda key: (list(CHANGES).index(kinds[key]), key))
     ]
 
 
 def run_changes(
     before: dict[CellKey, Cell], now: dict[CellKey, Cell]
-) -> dict[CellKey, list[Change]]:
+) -> dict[CellKey, list[DivergenceChange]]:
     """Return the changes of each cell that is in both runs and has changed."""
     found = {key: cell_changes(before[key], cell) for key, cell in now.items() if key in before}
     return {key: changes for key, changes in found.items() if changes}

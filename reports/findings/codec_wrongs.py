@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from reports.findings.failing_inputs import Mask
+from oracles.protocol import Mask
 from reports.findings.wrong import (
     REFERENCE,
     Applies,
     CaseFormats,
-    Codes,
     GivenAnswers,
     Patterns,
+    RowAnswers,
     Wrong,
     rounded,
 )
@@ -125,7 +125,9 @@ def _decodes_specials(asked: CaseFormats) -> bool:
     return _decodes(asked) and asked.source.entry.nan != "negative-zero"
 
 
-def _row(name: str, says: str, applies: Applies) -> Callable[[Callable[[_Coded], Codes]], Wrong]:
+def _row(
+    name: str, says: str, applies: Applies
+) -> Callable[[Callable[[_Coded], RowAnswers]], Wrong]:
     """Make a row of the function that computes the answers of a codec."""
     return lambda codes: Wrong(
         name, says, lambda given: codes(_Coded(given.case, given.inputs, given.answers)), applies
@@ -133,49 +135,49 @@ def _row(name: str, says: str, applies: Applies) -> Callable[[Callable[[_Coded],
 
 
 @_row("subnormals-become-zero", "makes subnormal results zero", _encodes)
-def _subnormal_results_as_zero(coded: _Coded) -> Codes:
+def _subnormal_results_as_zero(coded: _Coded) -> RowAnswers:
     magnitudes = coded.magnitudes_out
     is_subnormal = (magnitudes != 0) & (magnitudes < coded.target_step)
-    return Codes(coded.zeros, is_subnormal & coded.are_numbers)
+    return RowAnswers(coded.zeros, is_subnormal & coded.are_numbers)
 
 
 @_row("subnormals-become-zero", "reads subnormal codes as zero", _decodes)
-def _subnormal_codes_as_zero(coded: _Coded) -> Codes:
-    return Codes(coded.zeros, (coded.magnitudes_in < coded.source_step) & coded.are_numbers)
+def _subnormal_codes_as_zero(coded: _Coded) -> RowAnswers:
+    return RowAnswers(coded.zeros, (coded.magnitudes_in < coded.source_step) & coded.are_numbers)
 
 
 @_row("below-normal-becomes-zero", "makes numbers below the smallest normal one zero", _encodes)
-def _below_normal_as_zero(coded: _Coded) -> Codes:
+def _below_normal_as_zero(coded: _Coded) -> RowAnswers:
     """Flush before rounding: numbers that would round up to the smallest normal become zero too."""
     field = coded.target.lowest_exponent + coded.source.entry.bias
     below = coded.magnitudes_in < max(field, 0) << coded.source.entry.mantissa
-    return Codes(coded.zeros, below & coded.are_numbers)
+    return RowAnswers(coded.zeros, below & coded.are_numbers)
 
 
 @_row("subnormals-as-normal", "reads subnormal codes as if they were normal", _decodes)
-def _subnormals_as_normal(coded: _Coded) -> Codes:
+def _subnormals_as_normal(coded: _Coded) -> RowAnswers:
     concerned = (coded.magnitudes_in < coded.source_step) & coded.are_numbers
     # One more in the exponent field reads the code as normal; one less in the answer halves it.
     normal = np.where(concerned, coded.inputs + coded.read(coded.source_step), coded.inputs)
-    return Codes(coded.cast(normal) - coded.written(coded.target_step), concerned)
+    return RowAnswers(coded.cast(normal) - coded.written(coded.target_step), concerned)
 
 
 @_row("specials-as-numbers", "reads the codes of NaN and infinity as numbers", _decodes_specials)
-def _specials_as_numbers(coded: _Coded) -> Codes:
+def _specials_as_numbers(coded: _Coded) -> RowAnswers:
     special = coded.magnitudes_in > coded.source.max_code
     lower = np.where(special, coded.inputs - coded.read(coded.source_step), 0)
     halves = coded.cast(lower.astype(coded.inputs.dtype))
-    return Codes(halves + coded.written(coded.target_step), special)
+    return RowAnswers(halves + coded.written(coded.target_step), special)
 
 
-def _without_minus_zero(coded: _Coded) -> Codes:
+def _without_minus_zero(coded: _Coded) -> RowAnswers:
     # In a format with one zero, the pattern of -0 is a NaN.
     has_two = coded.target.entry.zero == "signed"
-    return Codes(np.zeros_like(coded.right), (coded.right == coded.target.sign_bit) & has_two)
+    return RowAnswers(np.zeros_like(coded.right), (coded.right == coded.target.sign_bit) & has_two)
 
 
 @_row("carry-lost", "loses the carry where a mantissa rounds up to the next power of two", _encodes)
-def _carry_lost(coded: _Coded) -> Codes:
+def _carry_lost(coded: _Coded) -> RowAnswers:
     step = coded.written(coded.target_step)
     # In the highest binade the next power of two is out of range, so such numbers are halved first.
     is_high = coded.magnitudes_in >= coded.start_of_highest()
@@ -186,19 +188,19 @@ def _carry_lost(coded: _Coded) -> Codes:
     is_normal = _magnitudes(coded.target, cut) >= step
     lost = (cut & ~fraction) + np.where(is_high, step, 0).astype(step.dtype)
     is_within = coded.magnitudes_in < coded.start_of_highest(1)
-    return Codes(lost, carries & is_normal & is_within & coded.are_numbers)
+    return RowAnswers(lost, carries & is_normal & is_within & coded.are_numbers)
 
 
 @_row("saturates-early", "never gives the largest value: it saturates one step too early", _encodes)
-def _saturates_early(coded: _Coded) -> Codes:
+def _saturates_early(coded: _Coded) -> RowAnswers:
     largest = coded.target.max_code
     beyond = coded.cast(np.array([coded.source.max_code], coded.inputs.dtype))[0]
     code = coded.written(largest - 1) if beyond == largest else beyond
-    return Codes(code | coded.signs, coded.magnitudes_out == largest)
+    return RowAnswers(code | coded.signs, coded.magnitudes_out == largest)
 
 
 @_row("no-limit", "does not check the range: what is beyond it keeps its low bits", _encodes)
-def no_limit(coded: _Coded) -> Codes:
+def no_limit(coded: _Coded) -> RowAnswers:
     """Move the exponent as if every value were in range; other rows say more than this one."""
     source, target = coded.source.entry, coded.target.entry
     start = coded.start_of_highest() - coded.source_step
@@ -207,31 +209,33 @@ def no_limit(coded: _Coded) -> Codes:
     codes = coded.cast(coded.binades_lower(count)).astype(np.int64)
     magnitude = coded.target.mask ^ coded.target.sign_bit
     moved = ((codes & magnitude) + (count << target.mantissa)) & magnitude
-    return Codes(moved.astype(coded.right.dtype) | coded.signs, (count > 0) & coded.are_numbers)
+    return RowAnswers(
+        moved.astype(coded.right.dtype) | coded.signs, (count > 0) & coded.are_numbers
+    )
 
 
-def _encoded_with_bias(difference: int) -> Callable[[_Coded], Codes]:
+def _encoded_with_bias(difference: int) -> Callable[[_Coded], RowAnswers]:
     """The answers to the inputs times two to the power of the difference."""
 
-    def codes(coded: _Coded) -> Codes:
+    def codes(coded: _Coded) -> RowAnswers:
         moved = coded.magnitudes_in.astype(np.int64) + difference * coded.source_step
         within = (moved >= coded.source_step) & (moved <= coded.source.max_code)
         signs = coded.inputs & coded.read(coded.source.sign_bit)
         scaled = np.where(within, moved, 0).astype(coded.inputs.dtype) | signs
         is_normal = coded.magnitudes_in >= coded.source_step
-        return Codes(coded.cast(scaled), within & is_normal & coded.are_numbers)
+        return RowAnswers(coded.cast(scaled), within & is_normal & coded.are_numbers)
 
     return codes
 
 
-def _decoded_with_bias(difference: int) -> Callable[[_Coded], Codes]:
+def _decoded_with_bias(difference: int) -> Callable[[_Coded], RowAnswers]:
     """The answers divided by two to the power of the difference."""
 
-    def codes(coded: _Coded) -> Codes:
+    def codes(coded: _Coded) -> RowAnswers:
         moved = coded.magnitudes_out.astype(np.int64) - difference * coded.target_step
         within = (moved >= coded.target_step) & (moved <= coded.target.max_code)
         scaled = np.where(within, moved, 0).astype(coded.right.dtype) | coded.signs
-        return Codes(scaled, within & coded.are_numbers)
+        return RowAnswers(scaled, within & coded.are_numbers)
 
     return codes
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.protocol import Mask
 from reports.grading.failure_runs import Runs
 from specs.formats import Format
 
-Mask = NDArray[np.bool_]
 COLUMNS = ("numbers", "inputs", "answers")
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.protocol import Mask
 from oracles.reference import expect_by_exact
 from reports.case_patterns import INVARIANCES
 from reports.findings.asked_inputs import known_ruling
 from reports.findings.bit_arithmetic import is_negative
 from reports.findings.causes import REJECTED, Cause, Failure, failures_of, find_causes
 from reports.findings.cells import Cell
-from reports.findings.failing_inputs import Mask
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
 from reports.findings.intervals import region_words
 from reports.findings.mechanism_search import MechanismSearch

@@ -19,7 +19,7 @@ from reports.problems import WrongTensor
 from specs.calls import SHAPE
 from specs.formats import Format, format_named
 
-Kind = Literal[
+FindingKind = Literal[
     "wrong value",
     "broken promise",
     "lost refusal",
@@ -28,7 +28,7 @@ Kind = Literal[
     "depends on layout",
     "accepts what is not listed",
 ]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 """The kinds of findings, the most severe first."""
 LONGEST = 1 << 16
 """Sorts a missing example behind all others."""
@@ -119,7 +119,7 @@ class Finding:
 
     name: str
     backend: str
-    kind: Kind
+    kind: FindingKind
     says: str
     explained: tuple[ExplainedCase, ...]
 

@@ -10,7 +10,7 @@ from oracles.reference.exact_text import PLAIN
 from reports.case_patterns import is_chain_check
 from reports.counterexample.drawing import datum_with_value, quoted
 from reports.findings.cells import Cell
-from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding, Findings, Kind
+from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding, FindingKind, Findings
 from reports.problem_words import words
 from reports.problems import (
     BrokenPromise,
@@ -42,7 +42,7 @@ LONGEST_TEXT = 90
 """Characters of a message within a sentence."""
 FOLDERS = re.compile(r"(?<![\w:/\\])(?:[A-Za-z]:[/\\]|/)(?:[\w.+-]+[/\\])*(?=[\w.+-]+)")
 """Folders from a root or a drive on; a backslash alone begins an escape, such as ``\\x00``."""
-NOT_SHARED: tuple[Kind, ...] = ("wrong refusal", "crash")
+NOT_SHARED: tuple[FindingKind, ...] = ("wrong refusal", "crash")
 """Kinds whose findings may have the same name on several backends for different reasons."""
 
 

@@ -13,10 +13,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.protocol import Mask
 from reports.findings.asked_inputs import AskedInputs, answered_ruling, known_ruling
 from reports.findings.cast_wrongs import wrongs_of, wrongs_tried_last
 from reports.findings.evidence import worth
-from reports.findings.failing_inputs import Mask, Samples
+from reports.findings.failing_inputs import Samples
 from reports.findings.input_regions import classify, region_phrase
 from reports.findings.intervals import count_regions
 from reports.findings.wrong import GivenAnswers, Wrong, predicted_failures
@@ -72,7 +73,7 @@ class Placed(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Claim:
+class ExplainedRuns:
     """The runs of failing inputs that a mechanism explains in one case.
 
     Whether it predicts where they are takes longest: it is computed only for likely choices.
@@ -159,7 +160,7 @@ class MechanismSearch:
         *,
         costly: bool = False,
         among: Collection[Wrong] | None = None,
-    ) -> Iterator[tuple[Wrong, Claim]]:
+    ) -> Iterator[tuple[Wrong, ExplainedRuns]]:
         """Yield each mechanism, or each of some, that explains any of the runs left, and which."""
         source, target = format_named(wrong.case.source), format_named(wrong.case.target)
         trials = _Trials(wrong)
@@ -173,7 +174,10 @@ class MechanismSearch:
             meaning = rules.meaning if rules is not None else (source, target, wrong.broken.rule)
             runs = self._explained_runs(mechanism, trials, meaning)
             if runs is not None:
-                yield mechanism, Claim(runs, partial(self._placed, mechanism, wrong, meaning, runs))
+                yield (
+                    mechanism,
+                    ExplainedRuns(runs, partial(self._placed, mechanism, wrong, meaning, runs)),
+                )
 
     def _placed(
         self, mechanism: Wrong, wrong: WrongAnswers, meaning: object, runs: Mask, extent: Extent

@@ -24,7 +24,7 @@ from reports.behaviors.closed_forms import has_behaviors
 from reports.behaviors.explanation import explain, sentence_without_pair
 from reports.behaviors.tally import BehaviorSearch, behavior_search, tally_each
 from reports.findings.cells import Cell, CellKey
-from reports.findings.changes import Change, run_changes
+from reports.findings.changes import DivergenceChange, run_changes
 from reports.findings.finding import Finding, Findings
 from reports.findings.finding_changes import CHANGE_KINDS, FindingChange, finding_changes
 from reports.findings.finding_text import changes_words
@@ -48,8 +48,8 @@ from specs.ruling import ruling
 Version = tuple[str, str]
 """The names of a document and of one of its versions."""
 Cells = Mapping[CellKey, Cell]
-Lines = tuple[str, ...]
-Behaviors = dict[CellKey, Lines]
+TextLines = tuple[str, ...]
+Behaviors = dict[CellKey, TextLines]
 EXPLAINERS = 2
 """Processes that explain the open answers of a large run, beside this one."""
 MANY_CELLS = 20_000
@@ -71,7 +71,7 @@ class Report:
     cells: dict[CellKey, Cell]
     checks: tuple[Cell, ...]
     history: dict[CellKey, str]
-    changes: dict[CellKey, list[Change]]
+    changes: dict[CellKey, list[DivergenceChange]]
     trend: tuple[VerdictCounts, ...]
     behaviors: Behaviors
     findings: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
@@ -340,7 +340,7 @@ class _CellGroup:
 
 def explain_open_answers(
     recorded: RunAnswers, cells: Mapping[CellKey, Cell], share: slice = ALL
-) -> dict[CellKey, Lines]:
+) -> dict[CellKey, TextLines]:
     """Return the sentences that explain the open answers of each cell, where closed forms exist.
 
     Many cells share inputs, of which their documents leave more or fewer open; each closed form is
@@ -376,7 +376,7 @@ def _rules_if_open(cell: Cell) -> Ruling | None:
     return rules if has_behaviors(rules.source, rules.target) else None
 
 
-def _explain_group(recorded: RunAnswers, group: _CellGroup) -> Iterator[Lines]:
+def _explain_group(recorded: RunAnswers, group: _CellGroup) -> Iterator[TextLines]:
     """Yield the explanation of the open answers in each distinct array of answers."""
     inputs = recorded.array(group.asked).values
     is_open = {meaning: _open_inputs(rules, inputs) for meaning, rules in group.rules.items()}

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import NamedTuple, get_args
 from zlib import crc32
 
+from oracles.protocol import Mask
 from reports.findings.cast_wrongs import every_wrong
 from reports.findings.evidence import bits_of_choice
-from reports.findings.failing_inputs import Mask
-from reports.findings.mechanism_search import Claim, Extent, MechanismSearch, Placed, Reach
+from reports.findings.mechanism_search import ExplainedRuns, Extent, MechanismSearch, Placed, Reach
 from reports.findings.wrong import Wrong
-from reports.findings.wrong_answers import Kind, WrongAnswers, is_exhaustive
+from reports.findings.wrong_answers import FailureKind, WrongAnswers, is_exhaustive
 from specs.formats import format_named
 
 MOST_KINDS = 160
@@ -47,14 +47,14 @@ class Share(NamedTuple):
 
 
 @dataclass
-class Explanation:
+class RuleExplanation:
     """The mechanisms that explain the wrong answers under one broken rule.
 
     ``claims`` has the claim of each mechanism, ``shares`` the runs that each chosen cause explains.
     """
 
     wrong: WrongAnswers
-    claims: dict[Wrong, Claim] = field(default_factory=dict)
+    claims: dict[Wrong, ExplainedRuns] = field(default_factory=dict)
     shares: dict[Wrong | Undecided, Share] = field(default_factory=dict)
 
     @cached_property
@@ -95,7 +95,7 @@ class Explanation:
         self.wrong.left[:] = True
         self._forget()
 
-    def learn(self, claims: Mapping[Wrong, Claim]) -> None:
+    def learn(self, claims: Mapping[Wrong, ExplainedRuns]) -> None:
         """Replace all claims by these."""
         self.claims = dict(claims)
         self._forget()
@@ -104,7 +104,7 @@ class Explanation:
         vars(self).pop("possible", None)
 
 
-class Step(NamedTuple):
+class Choice(NamedTuple):
     """A choice: the cause gets all runs left that a mechanism explains, up to a reach."""
 
     mechanism: Wrong
@@ -114,14 +114,16 @@ class Step(NamedTuple):
 
 def explain_wrong_answers(
     wrong: Sequence[WrongAnswers], search: MechanismSearch
-) -> list[Explanation]:
+) -> list[RuleExplanation]:
     """Choose the mechanisms that explain most: first those that hold everywhere.
 
     Such a mechanism is a cause, and explains what it can in other cases too. If cases fail in more
     than ``MOST_KINDS`` ways, mechanisms are chosen by a sample of these.
     """
     sample = sampled_kinds(wrong)
-    found = [Explanation(each, dict(search.claims(each))) for each in wrong if each.kind in sample]
+    found = [
+        RuleExplanation(each, dict(search.claims(each))) for each in wrong if each.kind in sample
+    ]
     _choose_all(found)
     unexplained = {each.wrong.cell.case for each in found if each.wrong.left.any()}
     for each in found:
@@ -142,7 +144,7 @@ def explain_wrong_answers(
     ]
 
 
-def sampled_kinds(wrong: Sequence[WrongAnswers]) -> set[Kind]:
+def sampled_kinds(wrong: Sequence[WrongAnswers]) -> set[FailureKind]:
     """The ways to fail by which mechanisms are chosen: all, or as many as can be tried in time."""
     kinds = {each.kind for each in wrong}
     if len(kinds) <= MOST_KINDS:
@@ -150,43 +152,47 @@ def sampled_kinds(wrong: Sequence[WrongAnswers]) -> set[Kind]:
     return set(sorted(kinds, key=lambda kind: crc32(" ".join(kind).encode()))[:MOST_KINDS])
 
 
-def _explain_by(steps: Sequence[Step], wrong: WrongAnswers, search: MechanismSearch) -> Explanation:
+def _explain_by(
+    steps: Sequence[Choice], wrong: WrongAnswers, search: MechanismSearch
+) -> RuleExplanation:
     """Explain answers outside the sample by the mechanisms that were chosen from the sample."""
     among = {step.mechanism for step in steps}
     some, others = (search.claims(wrong, costly=costly, among=among) for costly in (False, True))
-    found = Explanation(wrong, dict(some) | dict(others))
+    found = RuleExplanation(wrong, dict(some) | dict(others))
     for step in steps:
         found.take(*step)
     found.learn({})
     return found
 
 
-def _choose_all(found: Sequence[Explanation]) -> list[Step]:
+def _choose_all(found: Sequence[RuleExplanation]) -> list[Choice]:
     """Choose mechanisms that hold everywhere, then others; return the steps taken."""
-    steps: list[Step] = []
+    steps: list[Choice] = []
     _choose(found, steps, Reach.EVERYWHERE)
     for chosen in [*steps]:
-        _take(found, steps, Step(chosen.mechanism, Reach.REGION, chosen.mechanism))
+        _take(found, steps, Choice(chosen.mechanism, Reach.REGION, chosen.mechanism))
     _choose(found, steps, Reach.INTERVALS)
     return steps
 
 
-def _choose(found: Sequence[Explanation], steps: list[Step], reach: Reach) -> None:
+def _choose(found: Sequence[RuleExplanation], steps: list[Choice], reach: Reach) -> None:
     """Explain by one mechanism after the other, until none explains more."""
     chosen = {step.mechanism for step in steps}
     while best := _best(found, reach, chosen):
         rivals = _rivals(found, best, reach) if best not in chosen else []
         chosen.add(best)
-        _take(found, steps, Step(best, reach, Undecided((best.says, *rivals)) if rivals else best))
+        _take(
+            found, steps, Choice(best, reach, Undecided((best.says, *rivals)) if rivals else best)
+        )
 
 
-def _take(found: Sequence[Explanation], steps: list[Step], step: Step) -> None:
+def _take(found: Sequence[RuleExplanation], steps: list[Choice], step: Choice) -> None:
     steps.append(step)
     for each in found:
         each.take(*step)
 
 
-def _rivals(found: Sequence[Explanation], best: Wrong, reach: Reach) -> list[str]:
+def _rivals(found: Sequence[RuleExplanation], best: Wrong, reach: Reach) -> list[str]:
     """The sentences of other mechanisms that explain the same single input of a single case.
 
     If all inputs were asked, a rival must reach as far; if not, further inputs may refute the best.
@@ -215,7 +221,9 @@ def _rivals(found: Sequence[Explanation], best: Wrong, reach: Reach) -> list[str
     return list(dict.fromkeys(each.says for each in others if each.says != best.says))
 
 
-def _best(found: Sequence[Explanation], reach: Reach, chosen: Collection[Wrong]) -> Wrong | None:
+def _best(
+    found: Sequence[RuleExplanation], reach: Reach, chosen: Collection[Wrong]
+) -> Wrong | None:
     """The mechanism that explains the largest share of what is left.
 
     Of equals it is one that explains something else already, or else the simplest.
@@ -242,7 +250,7 @@ def _best(found: Sequence[Explanation], reach: Reach, chosen: Collection[Wrong])
 
 
 def _gain(
-    found: Sequence[Explanation],
+    found: Sequence[RuleExplanation],
     mechanism: Wrong,
     reach: Reach,
     extent: Extent,
@@ -271,7 +279,7 @@ def _gain(
 
 
 def is_worth_its_cost(
-    found: Sequence[Explanation], mechanism: Wrong, reach: Reach, chosen: Collection[Wrong]
+    found: Sequence[RuleExplanation], mechanism: Wrong, reach: Reach, chosen: Collection[Wrong]
 ) -> bool:
     """Whether a mechanism is worth more bits than it costs to name it and its cases."""
     worth = {

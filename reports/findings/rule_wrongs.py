@@ -20,7 +20,7 @@ from specs.loader import document_named
 
 BETWEEN = ("float32", "float16", "bfloat16", "float64")
 """The dtypes through which a backend may convert."""
-Modes = tuple[tuple[str, str], ...]
+RuleModes = tuple[tuple[str, str], ...]
 
 
 @cache
@@ -193,9 +193,9 @@ def case_between(case: Case, source: str, target: str) -> Case | None:
 
 
 @cache
-def _modes_between(document: str, version: str) -> Mapping[tuple[str, str], list[Modes]]:
+def _modes_between(document: str, version: str) -> Mapping[tuple[str, str], list[RuleModes]]:
     """The modes of each pair of a version."""
-    found: dict[tuple[str, str], list[Modes]] = {}
+    found: dict[tuple[str, str], list[RuleModes]] = {}
     for each in edition(document_named(document), version).cases():
         if each.example is None:
             found.setdefault((each.source, each.target), []).append(each.modes)

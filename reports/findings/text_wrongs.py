@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from oracles.protocol import Mask
 from oracles.reference.exact import Number, decode
 from oracles.reference.exact_text import NUMBER
-from reports.findings.failing_inputs import Mask
 from reports.findings.wrong import (
-    Codes,
     GivenAnswers,
     Patterns,
+    RowAnswers,
     Wrong,
     allowed,
     computing,
@@ -44,9 +44,9 @@ def printf(digits: int, conversion: str) -> Wrong:
         """Whether a text has as many digits; this is faster than writing one."""
         return conversion == "g" or (len(text.partition(".")[2]) == digits and "e" not in text)
 
-    def answers(given: GivenAnswers) -> Codes:
+    def answers(given: GivenAnswers) -> RowAnswers:
         written = texts(given.source, given.inputs)
-        return Codes(written, written != "")
+        return RowAnswers(written, written != "")
 
     def matches(given: GivenAnswers, level: str) -> Mask:
         written = np.array([may_print(each) for each in given.answers], bool)
@@ -98,12 +98,12 @@ def _without_exponent(text: Any) -> Any:
 @computing(
     "writes-an-exponent", "writes numbers with an exponent", matches=_allowed_without_exponent
 )
-def _with_exponent(given: GivenAnswers) -> Codes:
+def _with_exponent(given: GivenAnswers) -> RowAnswers:
     """Where an exponent is written is read from the backend's answers, not predicted."""
     concerned = np.array(["e" in each.lower() for each in given.answers], bool)
     some = GivenAnswers(given.case, given.inputs[concerned], given.answers[concerned])
     concerned[concerned] = _allowed_without_exponent(some, "recommended")
-    return Codes(given.answers, concerned)
+    return RowAnswers(given.answers, concerned)
 
 
 @computing(
@@ -111,11 +111,11 @@ def _with_exponent(given: GivenAnswers) -> Codes:
     "loses the zeros between the other digits of a number",
     lambda asked: asked.source.is_integral,
 )
-def _without_inner_zeros(given: GivenAnswers) -> Codes:
+def _without_inner_zeros(given: GivenAnswers) -> RowAnswers:
     sign = given.source.sign_bit
     wholes = (code - ((code & sign) << 1) for code in given.inputs.tolist())
     texts = np.array([INNER_ZEROS.sub("", str(whole)) for whole in wholes], object)
-    return Codes(texts, everywhere(given))
+    return RowAnswers(texts, everywhere(given))
 
 
 TEXT_WRONGS = (

@@ -17,8 +17,8 @@ from oracles.registry import framework_of
 from specs.model.yaml_source import explain_validation_error, read_yaml
 
 INTENDED_FILE = Path(__file__).with_name("intended.yaml")
-Finding = Annotated[str, Field(pattern=r"^[\w.:-]+/[\w.:-]+$")]
-Places = dict[Finding, Annotated[str, Field(min_length=1)]]
+FindingId = Annotated[str, Field(pattern=r"^[\w.:-]+/[\w.:-]+$")]
+Places = dict[FindingId, Annotated[str, Field(min_length=1)]]
 
 
 @cache

@@ -57,7 +57,7 @@ def pattern_of(source: Format, rank: int) -> int:
 
 
 @dataclass(frozen=True)
-class Cell:
+class RankRange:
     """A part of the ranks whose values are of one kind; both ends are inside."""
 
     name: str
@@ -66,7 +66,7 @@ class Cell:
 
 
 @cache
-def cells_of(source: Format) -> Mapping[str, Cell]:
+def cells_of(source: Format) -> Mapping[str, RankRange]:
     """The cells of a format by name: finite values, then infinities, then NaNs."""
     ends = {FINITE: (source.lowest_code, source.max_code)}
     if source.kind == "float" and source.entry.infinity:
@@ -80,11 +80,11 @@ def cells_of(source: Format) -> Mapping[str, Cell]:
     found = {}
     for name, codes in ends.items():
         first, last = sorted(rank_of(source, code) for code in codes)
-        found[name] = Cell(name, first, last)
+        found[name] = RankRange(name, first, last)
     return found
 
 
-def places_in(source: Format, cell: Cell, ranks: Ranks) -> NDArray[np.intp]:
+def places_in(source: Format, cell: RankRange, ranks: Ranks) -> NDArray[np.intp]:
     """The places of the ranks of a cell among rising ranks.
 
     A NaN in the place of -0 is not a finite value, though its rank lies between two.
@@ -180,7 +180,7 @@ def ranks_between(source: Format, low: Fraction | None, high: Fraction | None) -
     return range(first, last)
 
 
-def _search(source: Format, finite: Cell, value: Fraction, is_above: bool) -> int:
+def _search(source: Format, finite: RankRange, value: Fraction, is_above: bool) -> int:
     """The first rank whose value is at least a value, or above it."""
     first, last = finite.first, finite.last + 1
     while first < last:

@@ -15,11 +15,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.protocol import Mask
 from oracles.reference.expectations import has_branch
 from oracles.reference.reference_oracle import Casts, with_nans
 from reports.behaviors.closed_forms import applies_to, evaluate
 from reports.findings.asked_inputs import AskedInputs, answered_ruling, expected_of
-from reports.findings.failing_inputs import Mask
 from reports.grading.allowed_answers import grade_answers, is_nan
 from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
 from specs.behaviors import behaviors
@@ -74,14 +74,14 @@ class GivenAnswers(CaseFormats):
         return is_nan(self.source, self.inputs)
 
 
-class Codes(NamedTuple):
+class RowAnswers(NamedTuple):
     """The answers of a row, and the inputs that it is about."""
 
     codes: Patterns
     concerned: Mask
 
 
-Answers = Callable[[GivenAnswers], Codes | None]
+AnswersOfRow = Callable[[GivenAnswers], RowAnswers | None]
 """Computes what a row answers; None if the document does not define the conversions it needs."""
 Matches = Callable[[GivenAnswers, str], Mask | None]
 """Which answers a row explains: they break no rule of a level. None if it explains none."""
@@ -106,7 +106,7 @@ class Wrong:
 
     name: str
     says: str
-    answers: Answers
+    answers: AnswersOfRow
     applies: Applies = lambda _: True
     matches: Matches | None = None
     follows: Follows | None = None
@@ -132,18 +132,18 @@ class Wrong:
         return nowhere(given) if matching is None else matching
 
 
-Rows = Callable[[CaseFormats], Iterable[Wrong]]
+RowsOfTable = Callable[[CaseFormats], Iterable[Wrong]]
 """The rows that a case can have, where these depend on its document or on its pair."""
 
 
 def computing(
     name: str, says: str, applies: Applies = lambda _: True, **fields: Any
-) -> Callable[[Answers], Wrong]:
+) -> Callable[[AnswersOfRow], Wrong]:
     """Make a row of the function that computes its answers."""
     return lambda answers: Wrong(name, says, answers, applies, **fields)
 
 
-def if_answered(answers: Answers) -> Answers:
+def if_answered(answers: AnswersOfRow) -> AnswersOfRow:
     """The answers of a row where the document wants and defines some; None elsewhere."""
     return lambda given: None if answered_ruling(given.case) is None else answers(given)
 
@@ -172,11 +172,11 @@ def following(
     def concerned(given: GivenAnswers, found: Mask) -> Mask:
         return found if has_nans else found & ~given.nans
 
-    def answers(given: GivenAnswers) -> Codes | None:
+    def answers(given: GivenAnswers) -> RowAnswers | None:
         if (asked := other(given)) is None:
             return None
         codes, answered = right(*asked)
-        return Codes(codes, concerned(given, answered))
+        return RowAnswers(codes, concerned(given, answered))
 
     def matches(given: GivenAnswers, level: str) -> Mask | None:
         if (asked := other(given)) is None:
@@ -227,15 +227,15 @@ def without_example(case: Case) -> Case:
     return replace(case, example=None)
 
 
-def right(case: Case, inputs: Patterns) -> Codes:
+def right(case: Case, inputs: Patterns) -> RowAnswers:
     """The reference's answers, and which inputs the document does not require to be refused."""
     rules = ruling(without_example(case))
     if not rules.refuses_some:
-        return Codes(REFERENCE.cast(case, inputs), np.ones(inputs.shape, bool))
+        return RowAnswers(REFERENCE.cast(case, inputs), np.ones(inputs.shape, bool))
     answered = ~has_branch(expected_of(rules, inputs).branch_indices, rules.refused_branches)
     codes = np.zeros(inputs.shape, rules.target.storage)
     codes[answered] = REFERENCE.cast(case, inputs[answered])
-    return Codes(codes, answered)
+    return RowAnswers(codes, answered)
 
 
 def rounded(case: Case, rounding: Rounding, inputs: Patterns) -> Patterns:

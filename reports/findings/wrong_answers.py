@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.protocol import Mask
 from reports.findings.cells import Cell, Divergence
-from reports.findings.failing_inputs import FailingInputs, Mask, Samples
+from reports.findings.failing_inputs import FailingInputs, Samples
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS, Format
 
 StoredArrays = Callable[[str], NDArray[Any]]
 """Reads the inputs or answers that a run stores under a digest."""
-Kind = tuple[str, str, str]
+FailureKind = tuple[str, str, str]
 """A way to fail: the pair of dtypes, and the digest of the failing inputs with their answers."""
 SAMPLES_KEPT = 32
 """Samples that are cached: a search returns to the same few cases again and again."""
@@ -72,7 +73,7 @@ class WrongAnswers:
         return self.stored.of(self.cell, self.broken, self.failing)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> FailureKind:
         """A key that cases of one pair with the same failing inputs and answers share."""
         return self.cell.source, self.cell.target, self.broken.digest
 

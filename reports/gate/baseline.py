@@ -16,21 +16,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.protocol import Mask
 from reports.findings.causes import REJECTED
 from reports.findings.cells import Cell, Divergence
-from reports.findings.failing_inputs import FailingInputs, Mask
+from reports.findings.failing_inputs import FailingInputs
 from reports.findings.mechanism_search import MechanismSearch, Reach
 from reports.findings.wrong import GivenAnswers
 from reports.findings.wrong_answers import StoredArrays, StoredSamples, WrongAnswers
 from reports.gate.fault_comparison import has_failure, shows_no_more
 from specs.formats import format_named
 
-Answers = Mapping[int | str, int | str]
+AnswerByInput = Mapping[int | str, int | str]
 """Wrong answers, by their inputs."""
 
 
 @dataclass(frozen=True)
-class Baseline:
+class EarlierRun:
     """The cells of an earlier run by name, and what reads the arrays of both runs by digest."""
 
     cells: Mapping[str, Cell]
@@ -79,8 +80,8 @@ class Baseline:
         before: Cell,
         old: Divergence,
         failing: FailingInputs,
-        wrong_before: Answers,
-        further: Answers,
+        wrong_before: AnswerByInput,
+        further: AnswerByInput,
     ) -> bool:
         """Whether wrong answers on other inputs follow from those of the earlier run."""
         source = format_named(before.source)
@@ -109,7 +110,7 @@ class Baseline:
 
 def _wrong_answers(
     cell: Cell, failing: FailingInputs, stored: StoredArrays, ends: Sequence[int]
-) -> Answers:
+) -> AnswerByInput:
     """The wrong answers that a run has: to stored inputs, and at the ends of other runs of inputs.
 
     Inputs beyond one of ``ends`` are left out: one of the two runs does not list them.
@@ -123,7 +124,7 @@ def _wrong_answers(
     }
 
 
-def _agree(some: Answers, others: Answers, asked: set[int | str]) -> bool:
+def _agree(some: AnswerByInput, others: AnswerByInput, asked: set[int | str]) -> bool:
     """Whether the others have the same wrong answers on what they were asked."""
     shared = some.keys() & (asked | others.keys())
     return all(others.get(each) == some[each] for each in shared)
@@ -135,7 +136,7 @@ def _column(data: Any, storage: Any) -> NDArray[Any]:
     return column
 
 
-def _beside(asked: NDArray[Any], wrong: Answers, further: Answers) -> tuple[Mask, Mask]:
+def _beside(asked: NDArray[Any], wrong: AnswerByInput, further: AnswerByInput) -> tuple[Mask, Mask]:
     """Which further inputs are next to one that failed, and which of them share its answer.
 
     Two inputs are next to each other if none between them was asked.

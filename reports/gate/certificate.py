@@ -19,9 +19,9 @@ from reports.findings.cells import Cell
 from reports.findings.read_cells import read_cells, read_checks
 from reports.findings.read_findings import found_again
 from reports.findings.wrong_answers import StoredArrays
-from reports.gate.baseline import Baseline
+from reports.gate.baseline import EarlierRun
 from reports.gate.canonical_json import digest_of, read_canonical
-from reports.gate.policy import Policy, Tier
+from reports.gate.policy import Policy, PolicyTier
 from reports.gate.policy_verdict import (
     EXAMPLES,
     PolicyDivergence,
@@ -75,7 +75,7 @@ class Evidence:
         before = None
         if self.baseline is not None:
             cells = dict(_cells_by_name(self.baseline, only_backend(self.store)))
-            before = Baseline(cells, arrays_of(self.baseline), arrays_of(self.store))
+            before = EarlierRun(cells, arrays_of(self.baseline), arrays_of(self.store))
         record = self.store.record
         assert record.finished is not None
         check_cached_documents(record.selection.documents)
@@ -254,7 +254,7 @@ def _asked(record: RunRecord) -> dict[str, Any]:
     tiers = {each.tier for each in record.selection.choices} or {record.tier}
     return {
         "documents": list(record.selection.documents),
-        "tier": " and ".join(tier for tier in get_args(Tier) if tier in tiers),
+        "tier": " and ".join(tier for tier in get_args(PolicyTier) if tier in tiers),
         "cases": [each.model_dump(mode="json") for each in record.selection.choices],
         "seed": record.seed,
         "max-examples": record.max_examples,

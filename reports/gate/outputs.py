@@ -10,7 +10,7 @@ from reports.findings.cells import Cell
 from reports.findings.finding_text import counted
 from reports.findings.report import Report
 from reports.gate.policy import Policy
-from reports.gate.policy_verdict import EXAMPLES, Failure, PolicyDivergence, PolicyVerdict
+from reports.gate.policy_verdict import EXAMPLES, GateFailure, PolicyDivergence, PolicyVerdict
 from reports.outputs.junit import JunitResult, JunitTest, failure_text, junit
 from reports.outputs.summary_md import summary_md
 from reports.outputs.table import escaped, markdown_table
@@ -73,7 +73,7 @@ def gate_summary(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
     )
 
 
-def failure_line(failure: Failure, most: int = EXAMPLES) -> str:
+def failure_line(failure: GateFailure, most: int = EXAMPLES) -> str:
     """Describe a failure in one line: its kind, its reason and a few of its cases."""
     document = f"{failure.document}: " if failure.document else ""
     text = f"{failure.kind}: {document}{failure.reason}"

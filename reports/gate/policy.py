@@ -55,9 +55,9 @@ def _date(text: str) -> str:
 
 
 Date = Annotated[str, AfterValidator(_date), WithJsonSchema({"type": "string", "format": "date"})]
-Tier = Literal["quick", "full"]
-Level = Literal["required", "recommended"]
-Levels = Annotated[list[Level], Field(min_length=1)]
+PolicyTier = Literal["quick", "full"]
+JudgedLevel = Literal["required", "recommended"]
+Levels = Annotated[list[JudgedLevel], Field(min_length=1)]
 PerCent = Annotated[int, Field(ge=0, le=100)]
 Seconds = Annotated[int, Field(ge=1)]
 Region = Annotated[str, Field(pattern=f"^[0-9a-f]{{{DIGITS}}}$")]
@@ -91,7 +91,7 @@ class CaseEntry(StrictModel):
     """Cases, and the requirements for them that replace those of the policy."""
 
     match: Annotated[list[Text], Field(min_length=1)]
-    tier: Tier | None = None
+    tier: PolicyTier | None = None
     levels: Levels | None = None
     minimum_coverage: Annotated[PerCent | None, Field(alias="minimum-coverage")] = None
 
@@ -106,7 +106,7 @@ class PolicyEntry(StrictModel):
     title: Text
     documents: Literal["claimed"] | Annotated[list[Text], Field(min_length=1)]
     levels: Levels
-    tier: Tier
+    tier: PolicyTier
     cases: list[CaseEntry] = Field([])
     seed: Seed | None = None
     max_examples: Annotated[Examples, Field(alias="max-examples")] = 1000
@@ -128,7 +128,7 @@ class Policy:
         return self.entry.policy
 
     @property
-    def tier(self) -> Tier:
+    def tier(self) -> PolicyTier:
         """The highest tier at which some case is asked."""
         tiers = {choice.tier for choice in self.choices} or {self.entry.tier}
         return "full" if "full" in tiers else "quick"
@@ -145,7 +145,7 @@ class Policy:
         """Return the entry of `cases` by which a case is judged."""
         return next((each for each in self.entry.cases if any_matches(each.match, case)), None)
 
-    def levels_of(self, case: str) -> list[Level]:
+    def levels_of(self, case: str) -> list[JudgedLevel]:
         """Return the levels of rules that a case, or a check on a pair, must not break."""
         entry = self.entry_of(case)
         return entry.levels if entry is not None and entry.levels else self.entry.levels

@@ -10,7 +10,7 @@ from datetime import date
 from reports.case_patterns import any_matches, document_of, matches
 from reports.findings.cells import Cell, Divergence
 from reports.findings.finding_text import shortened
-from reports.gate.baseline import Baseline
+from reports.gate.baseline import EarlierRun
 from reports.gate.fault_comparison import broken_rules, problems_of
 from reports.gate.policy import AcceptedEntry, Policy
 from reports.problem_words import joined_words
@@ -66,7 +66,7 @@ class PolicyDivergence:
 
 
 @dataclass
-class Failure:
+class GateFailure:
     """One reason why the gate fails, and the cases that it concerns.
 
     Certificates hold ``kind`` and ``reason``, so their texts are part of the format.
@@ -85,7 +85,7 @@ class PolicyVerdict:
     cells: tuple[Cell, ...]
     checks: tuple[Cell, ...]
     divergences: tuple[PolicyDivergence, ...]
-    failures: tuple[Failure, ...]
+    failures: tuple[GateFailure, ...]
     unused: tuple[AcceptedEntry, ...] = ()
     """Acceptances of divergences that the run does not have."""
 
@@ -149,7 +149,7 @@ def apply_policy(
     cells: Iterable[Cell],
     checks: Iterable[Cell],
     expected: Iterable[str],
-    baseline: Baseline | None,
+    baseline: EarlierRun | None,
     day: date,
     seconds: int,
 ) -> PolicyVerdict:
@@ -189,22 +189,22 @@ class _Failures:
     """Collects failures; cases of one document that fail for the same reason share one."""
 
     def __init__(self) -> None:
-        self._by_reason: dict[tuple[str, str, str], Failure] = {}
+        self._by_reason: dict[tuple[str, str, str], GateFailure] = {}
 
     def add(self, kind: str, case: str, reason: str) -> None:
         document = document_of(case)
         key = (kind, document, reason)
-        failure = self._by_reason.setdefault(key, Failure(*key))
+        failure = self._by_reason.setdefault(key, GateFailure(*key))
         if case:
             failure.cases.append(case)
 
     @property
-    def found(self) -> tuple[Failure, ...]:
+    def found(self) -> tuple[GateFailure, ...]:
         return tuple(self._by_reason.values())
 
 
 def _divergences(
-    policy: Policy, cell: Cell, baseline: Baseline | None, day: date
+    policy: Policy, cell: Cell, baseline: EarlierRun | None, day: date
 ) -> Iterator[PolicyDivergence]:
     """Yield each divergence of a cell; a failure of the case as a whole has no broken rule."""
     for failing, broken in _failures(cell):
@@ -240,7 +240,7 @@ def _failures(cell: Cell) -> Iterator[tuple[Cell, Divergence | None]]:
         yield replace(cell, verdict="crashed", message=joined_words(deaths)), None
 
 
-def _missing_answer(policy: Policy, cell: Cell, baseline: Baseline | None) -> str:
+def _missing_answer(policy: Policy, cell: Cell, baseline: EarlierRun | None) -> str:
     """Why a case without an answer fails the policy; empty if it does not."""
     if cell.verdict == "not-run":
         return "was not run"

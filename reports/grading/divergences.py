@@ -15,7 +15,7 @@ from oracles.reference import expect_by_exact
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.failure_runs import Gather, Runs, gather
 from reports.grading.grades import ALLOWED, Grades, RuleKey, rule_groups
-from reports.problems import Datum, WrongValues
+from reports.problems import ShownDatum, WrongValues
 from specs.branches import Ruling
 from specs.formats import Format
 
@@ -27,7 +27,7 @@ class Failures:
     key: RuleKey
     count: int
     runs: Runs
-    smallest: Datum
+    smallest: ShownDatum
     answer: Any
     """The answer to the simplest input."""
 
@@ -130,7 +130,7 @@ def simplest_between(source: Format, first: int, last: int) -> int:
     )
 
 
-def datum_of(element: Any) -> Datum:
+def datum_of(element: Any) -> ShownDatum:
     """An element of an array of inputs or answers, as a plain pattern or text."""
     if isinstance(element, str | int):
         return element

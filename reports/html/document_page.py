@@ -15,14 +15,14 @@ from urllib.parse import urlencode
 from reports.findings.report import Report, Version
 from specs.coverage import Coverage, Encoder, coverage, encoders, lines_of_rules, page_sections
 from specs.loader import Document, documents
-from specs.model.page_lines import Span, cite_lines
+from specs.model.page_lines import LineSpan, cite_lines
 
 
 @dataclass(frozen=True)
 class LineRow:
     """Consecutive lines that the same rules encode; ``reason`` says why none does."""
 
-    span: Span
+    span: LineSpan
     encoders: tuple[Encoder, ...]
     reason: str
 
@@ -44,7 +44,7 @@ class Clause:
     """A clause of a rule; each range of lines comes with the row in which it begins, for links."""
 
     text: str
-    ranges: tuple[tuple[Span, Span], ...]
+    ranges: tuple[tuple[LineSpan, LineSpan], ...]
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,14 @@ def document_pages(report: Report) -> Iterator[DocumentPage]:
         yield DocumentPage(document, count, _rule_rows(report, document, lines), sections)
 
 
-def _line_rows(found: Coverage, section: Span) -> Iterator[LineRow]:
+def _line_rows(found: Coverage, section: LineSpan) -> Iterator[LineRow]:
     def content(line: int) -> tuple[tuple[Encoder, ...], str]:
         encoded = tuple(found.encoders.get(line, ()))
         return encoded, "" if encoded else found.reasons.get(line, "")
 
     for (encoded, reason), grouped in groupby(found.page.texts(section), content):
         lines = list(grouped)
-        yield LineRow(Span(lines[0], lines[-1]), encoded, reason)
+        yield LineRow(LineSpan(lines[0], lines[-1]), encoded, reason)
 
 
 def _rule_rows(report: Report, document: Document, lines: list[LineRow]) -> list[RuleRow]:
@@ -125,5 +125,5 @@ def _rule_rows(report: Report, document: Document, lines: list[LineRow]) -> list
     return list(rows.values())
 
 
-def _row_of(rows: list[LineRow], line: int) -> Span:
+def _row_of(rows: list[LineRow], line: int) -> LineSpan:
     return next(row.span for row in rows if row.span.first <= line <= row.span.last)

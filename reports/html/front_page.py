@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from reports.findings.changes import Change, setup_differences
+from reports.findings.changes import DivergenceChange, setup_differences
 from reports.findings.report import Report, Version
 from reports.findings.verdict_signs import NO_VERDICT
 from reports.html.findings import backend_findings
@@ -87,7 +87,7 @@ def _rule_summaries(report: Report) -> list[RuleSummary]:
     )
 
 
-def _change_counts(report: Report, changes: list[Change]) -> dict[str, Counter[str]]:
+def _change_counts(report: Report, changes: list[DivergenceChange]) -> dict[str, Counter[str]]:
     """How many changes of each kind each backend has."""
     counts = {backend: Counter[str]() for backend in report.backends}
     for change in changes:

@@ -69,7 +69,7 @@ class DocumentTable:
 
 
 @dataclass(frozen=True)
-class Difference:
+class PageFinding:
     """A finding about documents of a page: its page of the report, and how far it reaches."""
 
     finding: Finding
@@ -89,7 +89,7 @@ class Place(NamedTuple):
     by: str
 
 
-class Page(NamedTuple):
+class ModesPage(NamedTuple):
     """A page as a family describes it, for the documents of its operations."""
 
     name: str
@@ -106,16 +106,16 @@ class ShownPage:
     title: str
     lead: str
     tables: list[DocumentTable]
-    differences: dict[str, list[Difference]]
+    differences: dict[str, list[PageFinding]]
 
 
 def mode_pages(report: Report) -> Iterator[ShownPage]:
     """Yield the pages of which the run has documents."""
-    newest: dict[Page, dict[str, Version]] = {}
+    newest: dict[ModesPage, dict[str, Version]] = {}
     for operation in OPERATIONS:
         for document, version in report.cases:
             if documents()[document].entry.operation == operation:
-                page: Page | None = of_family(operation, "page")
+                page: ModesPage | None = of_family(operation, "page")
                 if page is not None:
                     newest.setdefault(page, {})[document] = document, version
     for page, versions in newest.items():
@@ -148,11 +148,11 @@ def _table(report: Report, version: Version, place: Callable[[Case], Place]) -> 
     )
 
 
-def _differences(report: Report, names: set[str]) -> dict[str, list[Difference]]:
-    found: dict[str, list[Difference]] = {}
+def _differences(report: Report, names: set[str]) -> dict[str, list[PageFinding]]:
+    found: dict[str, list[PageFinding]] = {}
     for backend, findings in report.findings.items():
         for each in findings:
             if names & {explained.cell.document for explained in each.explained}:
-                shown = Difference(each, finding_page(each), extent_words(each))
+                shown = PageFinding(each, finding_page(each), extent_words(each))
                 found.setdefault(backend, []).append(shown)
     return found

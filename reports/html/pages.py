@@ -248,7 +248,7 @@ class ComparedBehavior:
 
 
 @dataclass
-class Family:
+class TargetFamily:
     """A family of targets, and the behaviors of backends on it, the most common first."""
 
     name: str
@@ -269,7 +269,7 @@ def family_of(target: Format) -> str:
     return others
 
 
-def behaviors_by_family(report: Report) -> list[Family]:
+def behaviors_by_family(report: Report) -> list[TargetFamily]:
     """Every family for which a backend answered open inputs."""
     order = list(formats())
     found: dict[str, dict[str, ComparedBehavior]] = {}
@@ -287,9 +287,9 @@ def behaviors_by_family(report: Report) -> list[Family]:
     return [_family(name, found[name]) for name in FAMILIES if name in found]
 
 
-def _family(name: str, behaviors: dict[str, ComparedBehavior]) -> Family:
+def _family(name: str, behaviors: dict[str, ComparedBehavior]) -> TargetFamily:
     in_order = sorted(behaviors.values(), key=lambda each: each.order)
-    return Family(
+    return TargetFamily(
         name,
         [each for each in in_order if each.is_whole],
         [each for each in in_order if not each.is_whole],

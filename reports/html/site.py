@@ -55,7 +55,7 @@ class Page:
     content: Any
 
 
-class Sign(NamedTuple):
+class Mark(NamedTuple):
     """How a page marks a result: the mark, the class of its color, and what it means."""
 
     mark: str

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationError
 
 from reports.case_patterns import document_of, expand
-from reports.findings.finding import Kind
+from reports.findings.finding import FindingKind
 from reports.known_failures import DIGITS, VARIES, parse_failure
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.version_spans import Span, public_version, version_order
@@ -46,7 +46,7 @@ class FindingEntry(StrictModel):
     """One known finding, and how each of its cases fails."""
 
     finding: Text
-    kind: Kind
+    kind: FindingKind
     says: Text
     example: Text | None = None
     versions: Annotated[Text, AfterValidator(_normalized_span)]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from reports.findings.finding import Kind
+from reports.findings.finding import FindingKind
 from reports.known_failures import KnownFailure
 from reports.ledger.version_spans import Span, public_version, version_order
 
@@ -17,7 +17,7 @@ LedgerStatus = Literal["known", "unlisted", "changed", "stale"]
 class KnownFinding:
     """A finding as a ledger records it; ``upstream`` is the issue where it was reported."""
 
-    kind: Kind
+    kind: FindingKind
     says: str
     example: str = ""
     upstream: str | None = None

@@ -51,7 +51,7 @@ def update_ledger(
         ways = {each: _way(old.at(case, each)) for each in old.versions}
         listed = old.at(case, old.nearest(own))
         failed = tuple(_as_listed(each, listed) for each in found.get(case, ()))
-        ways[own] = Way(failed, names.get(case, (UNEXPLAINED,)))
+        ways[own] = CaseFailure(failed, names.get(case, (UNEXPLAINED,)))
         if updated := list(_joined([(each, ways[each]) for each in versions], own)):
             listings[case] = updated
     known = {**old.findings, **{each.name: _known(each, old) for each in findings}}
@@ -59,7 +59,7 @@ def update_ledger(
 
 
 @dataclass(frozen=True)
-class Way:
+class CaseFailure:
     """How a case fails in one version, and by which findings; no failures if it does not fail."""
 
     failures: tuple[KnownFailure, ...]
@@ -72,11 +72,11 @@ def _as_listed(found: KnownFailure, listed: Sequence[Listing]) -> KnownFailure:
     return varying if varying in [each.failure for each in listed] else found
 
 
-def _way(listed: Sequence[Listing]) -> Way:
-    return Way(tuple(each.failure for each in listed), listed[0].findings if listed else ())
+def _way(listed: Sequence[Listing]) -> CaseFailure:
+    return CaseFailure(tuple(each.failure for each in listed), listed[0].findings if listed else ())
 
 
-def _joined(ways: Sequence[tuple[str, Way]], newest: str) -> Iterator[Listing]:
+def _joined(ways: Sequence[tuple[str, CaseFailure]], newest: str) -> Iterator[Listing]:
     """Join neighboring versions in which a case fails alike; the newest run names the findings."""
     for failed, group in groupby(ways, key=lambda each: each[1].failures):
         together = dict(group)

@@ -19,7 +19,7 @@ from reports.grading.allowed_answers import Expectations, describe_allowed, grad
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.grading.failure_runs import Runs, gather
 from reports.grading.grades import ALLOWED
-from reports.problems import Datum
+from reports.problems import ShownDatum
 from reports.run_store.answer_arrays import InputsAndAnswers
 from specs.branches import Ruling
 from specs.cases import Case
@@ -43,9 +43,9 @@ class Difference:
     count: int
     runs: Runs
     other_runs: Runs
-    smallest: Datum
-    answer: Datum
-    other_answer: Datum
+    smallest: ShownDatum
+    answer: ShownDatum
+    other_answer: ShownDatum
     allowed: tuple[str, ...]
 
 

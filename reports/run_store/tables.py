@@ -21,9 +21,9 @@ from reports.grading.failure_runs import Runs
 from reports.judgement import Judgement
 from reports.problems import (
     BrokenRule,
-    Datum,
     Died,
     Note,
+    ShownDatum,
     Unoffered,
     WrongValues,
     problem_json,
@@ -324,7 +324,7 @@ def escape_surrogates(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _datum_text(dtype: Format, datum: Datum) -> str:
+def _datum_text(dtype: Format, datum: ShownDatum) -> str:
     return escape_surrogates(datum) if isinstance(datum, str) else dtype.hexadecimal(datum)
 
 

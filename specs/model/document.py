@@ -19,13 +19,13 @@ from specs.behaviors import reductions
 from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
 from specs.formats import every_format, formats
 from specs.model.block_entry import BlockAnswers, BlocksEntry
-from specs.model.page_lines import LineRange, Lines
+from specs.model.page_lines import LineRange, LineSpans
 from specs.model.pointed_entry import PointedEntry
 from specs.model.step_entry import (
     MODES,
     STEPS,
+    FormulaStep,
     QuantizationEntry,
-    Step,
     StepAnswers,
     check_answers,
 )
@@ -158,8 +158,8 @@ Dtype = Annotated[
     AfterValidator(_check_dtype),
     WithJsonSchema({"type": "string", "enum": list(every_format())}),
 ]
-Word = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=str | int)]
-Identifier = Annotated[Word, AfterValidator(_check_identifier)]
+WordText = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=str | int)]
+Identifier = Annotated[WordText, AfterValidator(_check_identifier)]
 OutcomeWord = Annotated[
     str,
     AfterValidator(_check_outcome_word),
@@ -172,7 +172,7 @@ OutcomeWord = Annotated[
         }
     ),
 ]
-ShapeText = Annotated[Word, AfterValidator(_check_shape)]
+ShapeText = Annotated[WordText, AfterValidator(_check_shape)]
 ArgumentText = Annotated[
     str,
     AfterValidator(_check_argument),
@@ -183,7 +183,7 @@ InputClass = Annotated[
     str, _one_of(CLASS_WORDS, "input class"), WithJsonSchema({"enum": list(CLASS_WORDS)})
 ]
 WordList = Annotated[
-    list[Word],
+    list[WordText],
     BeforeValidator(_as_list, json_schema_input_type=str | int | list[str | int]),
 ]
 Text = Annotated[str, Field(min_length=1)]
@@ -210,10 +210,10 @@ class OutcomeEntry(PointedEntry):
         return self
 
 
-Cell = OutcomeWord | OutcomeEntry
+TableCell = OutcomeWord | OutcomeEntry
 
 
-def outcome_entry(cell: Cell) -> OutcomeEntry:
+def outcome_entry(cell: TableCell) -> OutcomeEntry:
     """The outcome that a cell gives, also where it is only a word."""
     return cell if isinstance(cell, OutcomeEntry) else _entry_of_word(cell)
 
@@ -247,18 +247,18 @@ class TableEntry(StrictModel):
 
     columns: WordList = Field(["to"])
     x: Annotated[
-        list[list[Word]],
+        list[list[WordText]],
         BeforeValidator(_as_columns, json_schema_input_type=list[str | int | list[str | int]]),
     ]
     names: dict[Text, InputClass] = Field({})
-    rows: dict[Text, Cell | list[Cell]]
+    rows: dict[Text, TableCell | list[TableCell]]
 
 
 class ChangedCellsEntry(StrictModel):
     """The cells of a table, by row, that differ from the table of the rule it replaces."""
 
     from_: Text = Field(alias="from")
-    cells: dict[Text, list[Word]]
+    cells: dict[Text, list[WordText]]
 
 
 class RuleEntry(PointedEntry):
@@ -267,9 +267,9 @@ class RuleEntry(PointedEntry):
     clause: Text
     level: Level
     when: dict[str, WordList]
-    then: Cell | dict[InputClass, Cell] | None = None
+    then: TableCell | dict[InputClass, TableCell] | None = None
     table: TableEntry | None = None
-    step: Step | None = None
+    step: FormulaStep | None = None
     gives: StepAnswers | None = None
     blocks: BlockAnswers = Field({})
     changed: ChangedCellsEntry | None = None
@@ -288,7 +288,7 @@ class RuleEntry(PointedEntry):
 class TensorConditions(StrictModel):
     """The tensors that a tensor rule applies to; a condition that is absent always holds."""
 
-    version: list[Word] | None = None
+    version: list[WordText] | None = None
     rank: Annotated[WordList, Field(default=list(RANKS))]
     elements: Annotated[WordList, Field(default=list(ELEMENTS))]
     tile_rank: Annotated[WordList, Field(default=list(TILE_RANKS), alias="tile-rank")]
@@ -513,7 +513,7 @@ class ExampleEntry(PointedEntry):
 class NotEncodedEntry(StrictModel):
     """Lines of the page that nothing has to encode, and the reason."""
 
-    lines: Annotated[Lines, Field(min_length=1)]
+    lines: Annotated[LineSpans, Field(min_length=1)]
     reason: Text
 
 

@@ -23,13 +23,13 @@ from specs.model.document import (
     SHAPE_WORDS,
     SHAPED,
     TILE_RANKS,
-    Cell,
     ChangedCellsEntry,
     DocumentEntry,
     ExampleEntry,
     OutcomeEntry,
     ParameterEntry,
     RuleEntry,
+    TableCell,
     TableEntry,
     TensorConditions,
     VersionEntry,
@@ -159,12 +159,12 @@ def _step_errors(entry: DocumentEntry) -> Errors:
             yield ("rules", name, "step"), message
 
 
-def _cells(then: Cell | dict[str, Cell] | None) -> Iterator[Cell]:
+def _cells(then: TableCell | dict[str, TableCell] | None) -> Iterator[TableCell]:
     cells = then.values() if isinstance(then, dict) else [then]
     yield from (cell for cell in cells if cell is not None)
 
 
-def _outcome_words(cell: Cell) -> list[str]:
+def _outcome_words(cell: TableCell) -> list[str]:
     if isinstance(cell, OutcomeEntry):
         return cell.either or [cell.is_ or "unspecified"]
     return [cell]
@@ -320,7 +320,7 @@ def _changed_errors(
         yield (*location, "cells"), message
 
 
-def _one_per_column(cells: Cell | list[Cell], heads: list[str]) -> list[Cell]:
+def _one_per_column(cells: TableCell | list[TableCell], heads: list[str]) -> list[TableCell]:
     """The cells of a row; a row written as a single cell has it in every column."""
     return cells if isinstance(cells, list) else [cells] * len(heads)
 

@@ -26,7 +26,7 @@ NO_LINES = "none"
 DIGEST = re.compile(r"([0-9a-f]{12})?")
 
 
-class Span(NamedTuple):
+class LineSpan(NamedTuple):
     """A range of lines of a page, first and last included."""
 
     first: int
@@ -36,16 +36,16 @@ class Span(NamedTuple):
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
 
-def _parse_span(value: object) -> Span:
+def _parse_span(value: object) -> LineSpan:
     match = RANGE.fullmatch(str(value)) if isinstance(value, str | int) else None
     if match is None or int(match[2] or match[1]) < int(match[1]):
         raise ValueError(
             f"`{value}` is not a range of lines; write 57, 57-145, a list of these, or none"
         )
-    return Span(int(match[1]), int(match[2] or match[1]))
+    return LineSpan(int(match[1]), int(match[2] or match[1]))
 
 
-def _parse_spans(value: object) -> tuple[Span, ...]:
+def _parse_spans(value: object) -> tuple[LineSpan, ...]:
     if value == NO_LINES:
         return ()
     return tuple(map(_parse_span, value if isinstance(value, list) else [value]))
@@ -54,9 +54,9 @@ def _parse_spans(value: object) -> tuple[Span, ...]:
 _RANGE_SCHEMA = {
     "anyOf": [{"type": "integer"}, {"pattern": f"^{RANGE.pattern}$", "type": "string"}]
 }
-LineRange = Annotated[Span, BeforeValidator(_parse_span), WithJsonSchema(_RANGE_SCHEMA)]
-Lines = Annotated[
-    tuple[Span, ...],
+LineRange = Annotated[LineSpan, BeforeValidator(_parse_span), WithJsonSchema(_RANGE_SCHEMA)]
+LineSpans = Annotated[
+    tuple[LineSpan, ...],
     BeforeValidator(_parse_spans),
     WithJsonSchema(
         {"anyOf": [{"const": NO_LINES}, _RANGE_SCHEMA, {"items": _RANGE_SCHEMA, "type": "array"}]}
@@ -64,45 +64,47 @@ Lines = Annotated[
 ]
 
 
-def cite_lines(spans: Sequence[Span]) -> str:
+def cite_lines(spans: Sequence[LineSpan]) -> str:
     """Format ranges for a reader: `line 57`, `lines 57-145, 150`; empty if there are none."""
     is_plural = len(spans) > 1 or any(first != last for first, last in spans)
     return f"line{'s' if is_plural else ''} {', '.join(map(str, spans))}" if spans else ""
 
 
-def line_numbers(spans: Iterable[Span]) -> Iterator[int]:
+def line_numbers(spans: Iterable[LineSpan]) -> Iterator[int]:
     """The number of every line in some ranges."""
     for span in spans:
         yield from range(span.first, span.last + 1)
 
 
 @dataclass(frozen=True, eq=False)
-class Page:
+class PageDigests:
     """A page as the digests of its lines: ``digests[0]`` is line 1; a blank line's is empty."""
 
     name: str
     digests: tuple[str, ...]
 
     @cached_property
-    def whole(self) -> Span:
+    def whole(self) -> LineSpan:
         """The range of all lines."""
-        return Span(1, len(self.digests))
+        return LineSpan(1, len(self.digests))
 
     def has_text(self, line: int) -> bool:
         """Whether the page has this line and it is not blank."""
         return line <= len(self.digests) and bool(self.digests[line - 1])
 
-    def texts(self, *spans: Span) -> list[int]:
+    def texts(self, *spans: LineSpan) -> list[int]:
         """The numbers of the lines within some ranges that are not blank."""
         return [line for line in line_numbers(spans) if self.has_text(line)]
 
-    def spans(self, lines: Iterable[int]) -> list[Span]:
+    def spans(self, lines: Iterable[int]) -> list[LineSpan]:
         """Group lines into ranges; blank lines between two of them do not end a range."""
         ordered = sorted(set(lines))
         index = {line: at for at, line in enumerate(self.texts(self.whole))}
         # Neighbors in both lists have the same difference between their two indices.
         runs = groupby(enumerate(ordered), lambda each: index[each[1]] - each[0])
-        return [Span(run[0], run[-1]) for run in ([line for _, line in each] for _, each in runs)]
+        return [
+            LineSpan(run[0], run[-1]) for run in ([line for _, line in each] for _, each in runs)
+        ]
 
 
 def line_digests(text: str) -> tuple[str, ...]:
@@ -113,7 +115,7 @@ def line_digests(text: str) -> tuple[str, ...]:
     )
 
 
-def page_beside(document: Path, seed: str) -> Page | None:
+def page_beside(document: Path, seed: str) -> PageDigests | None:
     """Read the digests beside a document's file; None if there is no such file."""
     path = document.parent / f"{seed}.sha256"
     if not path.is_file():
@@ -128,7 +130,7 @@ def page_beside(document: Path, seed: str) -> Page | None:
                 f"{path}:{number}: `{digest}` is not the digest of a line;"
                 f" write the file again by castigate specs page {seed}"
             )
-    return Page(seed, tuple(digests))
+    return PageDigests(seed, tuple(digests))
 
 
 def read_page(path: Path) -> str:

@@ -16,7 +16,7 @@ from specs.model.pointed_entry import PointedEntry
 from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import Level
 
-Step = Literal[
+FormulaStep = Literal[
     "scale", "input", "quotient", "rounding", "zero-point", "saturation", "difference", "product",
     "range", "dynamic-scale", "dynamic-zero-point",
 ]  # fmt: skip
@@ -52,7 +52,7 @@ SPECIALS: tuple[Situation, ...] = ("finite", "infinite", "nan")
 ZERO_POINTS: tuple[Situation, ...] = ("none", "zero", "exact", "other")
 """An exact zero point is not 0, and the precision has it, the other operand and the result."""
 
-SITUATIONS: Mapping[Step, tuple[Situation, ...]] = {
+SITUATIONS: Mapping[FormulaStep, tuple[Situation, ...]] = {
     "scale": SCALES,
     "input": SPECIALS,
     "quotient": ("exact", "inexact", "out-of-range", "infinite", "nan"),
@@ -66,7 +66,7 @@ SITUATIONS: Mapping[Step, tuple[Situation, ...]] = {
     "dynamic-zero-point": ("whole", "fraction"),
 }
 """The situations that a value can be in at each step."""
-WORDS: Mapping[Step, tuple[StepWord, ...]] = {
+WORDS: Mapping[FormulaStep, tuple[StepWord, ...]] = {
     "scale": ("used", OPEN),
     "input": ("used", OPEN),
     "quotient": ("value", "exact", "nearest-even", "of-rounded-operands", "neighbor", OPEN),
@@ -80,7 +80,7 @@ WORDS: Mapping[Step, tuple[StepWord, ...]] = {
     "dynamic-zero-point": ("value", "nearest-even"),
 }
 """The words that a rule can give at each step."""
-STEPS: Mapping[str, tuple[Step, ...]] = {
+STEPS: Mapping[str, tuple[FormulaStep, ...]] = {
     "quantize": ("scale", "quotient", "rounding", "zero-point", "saturation"),
     "dequantize": ("scale", "input", "difference", "product"),
     "dynamic-quantize": (
@@ -133,7 +133,7 @@ StepAnswers = dict[
 ]
 
 
-def check_answers(step: Step, answers: StepAnswers) -> None:
+def check_answers(step: FormulaStep, answers: StepAnswers) -> None:
     """Raise ValueError if a rule names a situation or word that its step does not have."""
     for situation, outcome in answers.items():
         if situation not in SITUATIONS[step]:
@@ -153,7 +153,7 @@ def _words(values: object) -> list[str]:
     return [str(value) for value in values] if isinstance(values, list) else [str(values)]
 
 
-Words = Annotated[
+ListedWords = Annotated[
     list[str], BeforeValidator(_words, json_schema_input_type=str | int | list[str | int])
 ]
 
@@ -171,14 +171,14 @@ class CombinationEntry(StrictModel):
 
     since: VersionWord | None = None
     until: VersionWord | None = None
-    from_: Words | None = Field(None, alias="from")
-    to: Words | None = None
-    scale: Words = Field(["same"])
+    from_: ListedWords | None = Field(None, alias="from")
+    to: ListedWords | None = None
+    scale: ListedWords = Field(["same"])
     form: Annotated[
         list[Form], BeforeValidator(_as_list, json_schema_input_type=Form | list[Form])
     ] = Field(["tensor"])
-    saturate: Words = Field([])
-    precision: Words = Field([])
+    saturate: ListedWords = Field([])
+    precision: ListedWords = Field([])
 
 
 class QuantizationEntry(PointedEntry):

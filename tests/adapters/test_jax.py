@@ -17,12 +17,11 @@ from conformance.driver import BackendJudge
 from conformance.judging.subject import Settings
 from oracles.adapters.jax import DTYPES, OPERATIONS, VARIANTS, Jax
 from oracles.adapters.scripted import ScriptedOperation
-from oracles.adapters.stablehlo import Shape
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
 from reports.judgement import Judgement
 from specs.case_calls import call_of
-from specs.cases import Case
+from specs.cases import Case, Shape
 from specs.formats import format_named, formats
 from specs.selection import case_named
 from tests.adapters.common import (

@@ -12,7 +12,6 @@ from oracles.adapters import stablehlo_interpreter
 from oracles.adapters.stablehlo import (
     ELEMENTS,
     REDUCTION,
-    Shape,
     bitcast_shape,
     precision_of,
     program,
@@ -21,7 +20,7 @@ from oracles.adapters.stablehlo import (
 from oracles.adapters.stablehlo_interpreter import HloProgram
 from oracles.protocol import Unsupported
 from reports.findings.issue_text import requirements_of
-from specs.cases import Case
+from specs.cases import Case, Shape
 from specs.formats import formats
 from tests.adapters.common import assert_same, bits_of, onnx_case, some_patterns, view_case
 from tests.adapters.contract import built

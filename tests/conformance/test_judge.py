@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from conformance.families.cast.quick_inputs import inputs_of, one_of_each
 from conformance.families.reference import Reference
-from conformance.recorded_lines import Tally, judge_stream
+from conformance.recorded_lines import LineTally, judge_stream
 from oracles.reference.expect_by_exact import allow
 from oracles.reference.reference_oracle import RejectedError
 from reports.grading.divergences import datum_of
@@ -32,8 +32,8 @@ PER_CASE = 48
 NARROW = ("int4", "uint4", "int2", "uint2")
 
 
-def judged(lines: Iterable[Line]) -> tuple[list[Line], Tally]:
-    tally = Tally()
+def judged(lines: Iterable[Line]) -> tuple[list[Line], LineTally]:
+    tally = LineTally()
     stream = io.StringIO("".join(json.dumps(line) + "\n" for line in lines))
     return list(judge_stream(stream, tally)), tally
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.families.value_spelling import json_text
-from conformance.recorded_lines import Tally, judge_stream
+from conformance.recorded_lines import LineTally, judge_stream
 from tests.conformance.processes import castigate
 from tests.conformance.test_judge import judged
 
@@ -245,7 +245,7 @@ def test_a_spelling_is_written_back_as_it_was_beside_its_pattern(
     pair: str, given: str, output: str, input_pattern: str | None, output_pattern: str | None
 ) -> None:
     line = f'{{"case": "onnx-cast:25/{pair}", "input": {given}, "output": {output}'
-    [result] = judge_stream(io.StringIO(f"{line}}}\n"), Tally())
+    [result] = judge_stream(io.StringIO(f"{line}}}\n"), LineTally())
     printed = json_text(result)
     assert printed.startswith(f"{line}, ")
     result = json.loads(printed)
@@ -266,7 +266,7 @@ def test_an_error_breaks_a_rule_that_wants_an_answer_of_any_value(
     case: str, given: str, verdict: str, rule: str
 ) -> None:
     line = f'{{"case": "{case}", "input": {given}, "output": {{"error": "refused"}}}}\n'
-    [result] = judge_stream(io.StringIO(line), Tally())
+    [result] = judge_stream(io.StringIO(line), LineTally())
     assert (result["verdict"], result["rule"]) == (verdict, rule)
 
 
@@ -292,6 +292,6 @@ CASES += [
 @given(st.sampled_from(CASES), VALUES, VALUES)
 def test_whatever_json_comes_gets_a_verdict_or_one_line(case: str, given: Any, output: Any) -> None:
     line = json.dumps({"case": case, "input": given, "output": output})
-    [result] = judge_stream(io.StringIO(line), Tally())
+    [result] = judge_stream(io.StringIO(line), LineTally())
     shown = json.loads(json_text(result))
     assert "verdict" in shown or set(shown) == {"error", "line"}

@@ -21,7 +21,7 @@ from conformance.families.reference import Reference
 from conformance.families.value_spelling import NamedTensors, json_text
 from conformance.recorded_lines import (
     LONGEST_LINE,
-    Tally,
+    LineTally,
     UnansweredInputs,
     judge_stream,
 )
@@ -69,7 +69,7 @@ def test_the_references_answers_to_all_inputs_conform(name: str) -> None:
     texts = [json.dumps(each) for each in lines]
     assert len(texts) > 3 or name in (ALONG_AXIS, IN_BLOCKS, KEPT)
     assert max(map(len, texts)) < LONGEST_LINE
-    tally = Tally(unanswered=UnansweredInputs())
+    tally = LineTally(unanswered=UnansweredInputs())
     found = [*judge_stream(io.StringIO("\n".join(texts)), tally)]
     assert {each["verdict"] for each in found} <= {"conforms", "open"}
     assert "conforms" in tally.verdicts
@@ -110,7 +110,7 @@ def test_a_line_that_is_missing_is_named(name: str) -> None:
     given, *more = lines_of(case_named(name)).listed(0, 1000)
     unanswered = UnansweredInputs()
     text = json.dumps(line(name, given, answered(name, given)))
-    [_] = judge_stream(io.StringIO(text), Tally(unanswered=unanswered))
+    [_] = judge_stream(io.StringIO(text), LineTally(unanswered=unanswered))
     if not more:
         return unanswered.check()
     with pytest.raises(CastigateError, match=rf"{len(more)} inputs? of 1 case without a line"):

@@ -12,7 +12,7 @@ import pytest
 
 from reports.findings.report import Report, read_report
 from reports.html.front_page import RuleSummary, front_page
-from reports.html.pages import ComparedBehavior, Family, Point, behaviors_by_family, trends
+from reports.html.pages import ComparedBehavior, Point, TargetFamily, behaviors_by_family, trends
 from reports.html.site import write_site
 from reports.judgement import Judgement
 from specs.cases import Case
@@ -182,7 +182,7 @@ def test_behaviors_are_listed_by_family_with_those_of_most_pairs_first(report: R
     }
     to_int8, to_int16 = {"float32 → int8": int8}, {"float32 → int16": int16}
     assert behaviors_by_family(replace(report, behaviors=lines)) == [
-        Family(
+        TargetFamily(
             "signed integers",
             [
                 ComparedBehavior("b", {"ort": to_int16 | to_int8}),
@@ -191,8 +191,10 @@ def test_behaviors_are_listed_by_family_with_those_of_most_pairs_first(report: R
             ],
             [ComparedBehavior("unexplained: c", {"ort": to_int8})],
         ),
-        Family("bool", [ComparedBehavior("a", {"ort": {"float32 → bool": to_bool}})], []),
-        Family("wider floats", [ComparedBehavior("a", {"ort": {"int8 → float16": half}})], []),
+        TargetFamily("bool", [ComparedBehavior("a", {"ort": {"float32 → bool": to_bool}})], []),
+        TargetFamily(
+            "wider floats", [ComparedBehavior("a", {"ort": {"int8 → float16": half}})], []
+        ),
     ]
 
 

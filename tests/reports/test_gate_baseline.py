@@ -10,7 +10,7 @@ import pytest
 
 from conformance.families.cast.quick_inputs import quick_inputs
 from reports.findings.read_cells import read_cells
-from reports.gate.baseline import Baseline
+from reports.gate.baseline import EarlierRun
 from reports.run_store.answers import RunAnswers
 from specs.cases import Case
 from tests.reports.judged_run import RIGHT, Answer, cases_of, judged_run, through, where
@@ -28,7 +28,7 @@ def known(folder: Path, before: Answer, now: Answer, name: str) -> list[bool]:
     old = judged_run(folder / "old", {"it": before}, cases_of(name), BEFORE)
     new = judged_run(folder / "new", {"it": now}, cases_of(name), NOW)
     cells = {cell.name: cell for cell in read_cells(old)}
-    baseline = Baseline(cells, RunAnswers(old).values, RunAnswers(new).values)
+    baseline = EarlierRun(cells, RunAnswers(old).values, RunAnswers(new).values)
     [cell] = read_cells(new)
     assert cell.asked != cells[cell.name].asked
     assert cell.broken

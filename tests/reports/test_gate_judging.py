@@ -22,7 +22,7 @@ from reports.gate.outputs import (
     gate_junit,
     gate_summary,
 )
-from reports.gate.policy_verdict import Failure, PolicyVerdict
+from reports.gate.policy_verdict import GateFailure, PolicyVerdict
 from reports.judgement import Judgement
 from reports.problems import ChangesWithShape, Died, Refused, Unoffered
 from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
@@ -353,12 +353,12 @@ def test_an_accepted_error_of_other_tensors_than_one_row_leaves_nothing_unjudged
 @pytest.mark.parametrize(
     ("failure", "line"),
     [
-        (Failure("time-limit", "", "too long"), "time-limit: too long"),
-        (Failure("missing", "onnx-cast", "not there"), "missing: onnx-cast: not there"),
-        (Failure("error", "a", "no", list("1234")), "error: a: no: 1, 2, 3 and 1 more"),
+        (GateFailure("time-limit", "", "too long"), "time-limit: too long"),
+        (GateFailure("missing", "onnx-cast", "not there"), "missing: onnx-cast: not there"),
+        (GateFailure("error", "a", "no", list("1234")), "error: a: no: 1, 2, 3 and 1 more"),
     ],
 )
 def test_a_failure_is_told_with_its_document_if_it_is_about_one(
-    failure: Failure, line: str
+    failure: GateFailure, line: str
 ) -> None:
     assert failure_line(failure) == line

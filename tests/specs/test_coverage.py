@@ -11,7 +11,7 @@ from specs.coverage import coverage
 from specs.errors import DocumentError
 from specs.lint import prove
 from specs.loader import Document, document_named, documents, load_document
-from specs.model.page_lines import Page, Span, line_digests
+from specs.model.page_lines import LineSpan, PageDigests, line_digests
 from specs.page_changes import PageChange, compare_page
 from tests.specs.lint_checks import lines_starting
 from tests.specs.paged import DOCUMENT, PAGE, write_paged
@@ -178,15 +178,15 @@ def test_a_page_change_has_lines_that_changed_and_ranges_that_moved(tmp_path: Pa
     page = PAGE.replace("NaN is open.\nVersion 1", "NaN is zero.\nBy the way.\nVersion 1")
     change = page_change(tmp_path, page)
     assert change is not None
-    assert (change.gone, change.new) == ([Span(6, 6)], [Span(6, 7)])
+    assert (change.gone, change.new) == ([LineSpan(6, 6)], [LineSpan(6, 7)])
     assert {(each.label, each.before, each.now) for each in change.moved} == {
-        ("section", Span(3, 6), None),
-        ("section", Span(7, 10), Span(8, 11)),
-        ("rule infinity-open", Span(9, 9), Span(10, 10)),
-        ("conflict note infinity-clamped", Span(9, 9), Span(10, 10)),
-        ("rule nan-open", Span(6, 6), None),
-        ("not-encoded", Span(7, 7), Span(8, 8)),
-        ("not-encoded", Span(11, 11), Span(12, 12)),
+        ("section", LineSpan(3, 6), None),
+        ("section", LineSpan(7, 10), LineSpan(8, 11)),
+        ("rule infinity-open", LineSpan(9, 9), LineSpan(10, 10)),
+        ("conflict note infinity-clamped", LineSpan(9, 9), LineSpan(10, 10)),
+        ("rule nan-open", LineSpan(6, 6), None),
+        ("not-encoded", LineSpan(7, 7), LineSpan(8, 8)),
+        ("not-encoded", LineSpan(11, 11), LineSpan(12, 12)),
     }
 
 
@@ -195,13 +195,13 @@ def test_a_range_with_an_inserted_line_counts_as_changed(tmp_path: Path) -> None
     assert change is not None
     now = {each.label: each.now for each in change.moved}
     assert now["rule infinity-clamped"] is None
-    assert now["rule nan-open"] == Span(7, 7)
-    assert now["section"] == Span(3, 7)
+    assert now["rule nan-open"] == LineSpan(7, 7)
+    assert now["section"] == LineSpan(3, 7)
 
 
 def test_blank_lines_do_not_end_a_range() -> None:
-    page = Page("page", line_digests("one\n\ntwo\nthree\nfour\n"))
-    assert page.spans([1, 3, 5]) == [Span(1, 3), Span(5, 5)]
+    page = PageDigests("page", line_digests("one\n\ntwo\nthree\nfour\n"))
+    assert page.spans([1, 3, 5]) == [LineSpan(1, 3), LineSpan(5, 5)]
 
 
 def test_digests_ignore_trailing_white_space() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.families.cast.explanation import explain
 from conformance.families.chains.questions import read_chains
-from conformance.families.family import Question, Sentence
+from conformance.families.family import Sentence, WrittenQuestion
 from conformance.families.quantization.sentence import read_sentence
 from specs.cases import Case
 from specs.dtype_names import dtype_spelled, dtypes_spelled
@@ -230,7 +230,7 @@ def test_a_question_of_a_thread_names_cases_and_an_input_that_they_take(asked: s
     assert found.cases
     [given] = found.inputs
     for case in found.cases:
-        assert explain(case, Question([given])).told["allowed"]
+        assert explain(case, WrittenQuestion([given])).told["allowed"]
 
 
 def test_documents_decide_most_questions_of_threads_and_house_rules_most_others() -> None:
@@ -246,7 +246,9 @@ def test_documents_decide_most_questions_of_threads_and_house_rules_most_others(
 
 
 def _is_decided(cases: Iterable[Case], given: str) -> bool:
-    return any(explain(case, Question([given])).told["allowed"] != "anything" for case in cases)
+    return any(
+        explain(case, WrittenQuestion([given])).told["allowed"] != "anything" for case in cases
+    )
 
 
 def test_a_question_without_modes_is_about_the_default_ones() -> None:

@@ -13,7 +13,7 @@ from conformance.running.progress import ProgressReporter
 from conformance.running.run import finish_run, request_of, run, selected_cases
 from reports.findings.cells import Cell
 from reports.findings.read_cells import read_cells, read_checks
-from reports.gate.baseline import Baseline
+from reports.gate.baseline import EarlierRun
 from reports.gate.certificate import arrays_of
 from reports.problem_words import words
 from reports.problems import Died
@@ -67,7 +67,7 @@ class Replay:
         cases: list[Case],
         seed: int,
         before: Mapping[str, Cell],
-        compare: Callable[[Baseline, Cell], Iterator[str]],
+        compare: Callable[[EarlierRun, Cell], Iterator[str]],
     ) -> Iterator[str]:
         """Ask cases again by a seed; yield a line for each difference from the cells before.
 
@@ -94,7 +94,7 @@ class Replay:
                     yield f"{one.name}: version {one.version} was certified, now {other.version}"
             finish_run(again, cases, finds_causes=False)
             asked = open_run(f"{folder}/run")
-            baseline = Baseline(before, arrays_of(store), arrays_of(asked))
+            baseline = EarlierRun(before, arrays_of(store), arrays_of(asked))
             for cell in chain(read_cells(asked), read_checks(asked)):
                 if cell.name in before:
                     yield from compare(baseline, cell)
@@ -115,7 +115,7 @@ def random_cases(cases: list[Case], count: int, seed: int) -> list[Case]:
     return [cases[index] for index in sorted(indices)]
 
 
-def _other_verdicts(baseline: Baseline, now: Cell) -> Iterator[str]:
+def _other_verdicts(baseline: EarlierRun, now: Cell) -> Iterator[str]:
     """Yield a line for each failure with other inputs that the certificate does not list.
 
     Wrong answers under a rule that it lists must continue those that it has.
@@ -142,7 +142,7 @@ def _deaths(before: Cell, now: Cell) -> Iterator[str]:
         yield f"{now.name}: {words(found[0])}"
 
 
-def _differences(baseline: Baseline, now: Cell) -> Iterator[str]:
+def _differences(baseline: EarlierRun, now: Cell) -> Iterator[str]:
     before = baseline.cells[now.name]
     for name in COMPARED:
         old, new = getattr(before, name), getattr(now, name)

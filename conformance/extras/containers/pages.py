@@ -16,18 +16,18 @@ from conformance.extras.containers.results import (
     stored_tables,
     tables,
 )
-from reports.html.site import Page, Sign
+from reports.html.site import Mark, Page
 from reports.outputs.table import markdown_table
 from reports.run_store.store import RunStore
 from specs.release import VERSION
 
-SIGNS: Mapping[str, Sign] = {
-    IDENTICAL: Sign(
+SIGNS: Mapping[str, Mark] = {
+    IDENTICAL: Mark(
         "=", "v-conforms", "every tensor comes back with its bits, its dtype and its shape"
     ),
-    PARTLY: Sign("~", "v-unsupported", "some tensors are refused, all others come back unchanged"),
-    CHANGED: Sign("!", "v-violates", "a tensor comes back changed, or ends the process"),
-    REFUSED: Sign("–", "v-unsupported", "the writer or the reader refuses every tensor"),
+    PARTLY: Mark("~", "v-unsupported", "some tensors are refused, all others come back unchanged"),
+    CHANGED: Mark("!", "v-violates", "a tensor comes back changed, or ends the process"),
+    REFUSED: Mark("–", "v-unsupported", "the writer or the reader refuses every tensor"),
 }
 """The sign of each outcome of passing a dtype from one party to another, the best first."""
 

@@ -18,8 +18,8 @@ from conformance.extras.issues.threads import (
 )
 from conformance.families import explain_of, tensor_of
 from conformance.families.cast.explanation import input_row
-from conformance.families.family import Question as Asked
 from conformance.families.family import ShapedTensor
+from conformance.families.family import WrittenQuestion as Asked
 from conformance.families.value_spelling import TensorDatum, tensor, tensor_words
 from conformance.judging.asking import Ask, ask, in_step
 from conformance.judging.values import ask_values, no_answer
@@ -37,7 +37,7 @@ from specs.ruling import ruling
 
 COPIES = 67
 """Elements of a row that repeats an input: whole vectors and a rest, of any kernel."""
-Answers = list[Any] | Missing
+AnswersOrMissing = list[Any] | Missing
 """The different answers to one input as they are spelled, or one error in their place."""
 
 
@@ -76,7 +76,7 @@ def _ask(backend: Backend, decided: Decided) -> Ask[Today]:
     return found if isinstance(found, Missing) else judged_today(decided, found)
 
 
-def _ask_cast(case: Case, given: Any) -> Ask[Answers]:
+def _ask_cast(case: Case, given: Any) -> Ask[AnswersOrMissing]:
     rules = ruling(case)
     word = str(given["text"] if isinstance(given, dict) else given)
     bits = np.repeat(input_row(case, [word]), COPIES)
@@ -89,7 +89,7 @@ def _ask_cast(case: Case, given: Any) -> Ask[Answers]:
             return [_error(no_answer(missing))]
 
 
-def _ask_element(question: Question, case: Case) -> Ask[Answers]:
+def _ask_element(question: Question, case: Case) -> Ask[AnswersOrMissing]:
     scales = (None if each is None else str(each) for each in (question.scale, question.zero))
     asked = explain_of(case)(case, Asked([str(question.input)], *scales))
     match (yield from asked.ask()):
@@ -101,7 +101,7 @@ def _ask_element(question: Question, case: Case) -> Ask[Answers]:
             return [answer]
 
 
-def _ask_chain(backend: Backend, chain: Chain, decided: Decided) -> Ask[Answers]:
+def _ask_chain(backend: Backend, chain: Chain, decided: Decided) -> Ask[AnswersOrMissing]:
     roads = chain_roads_of(backend.oracle)
     road = decided.question.road if backend.name in decided.reported else ""
     road = road or (roads[0] if roads else "")
@@ -118,7 +118,7 @@ def _ask_chain(backend: Backend, chain: Chain, decided: Decided) -> Ask[Answers]
     raise AssertionError("a program of one chain has one answer")
 
 
-def _ask_shaped(shaped: ShapedTensor, case: Case, given: Any) -> Ask[Answers]:
+def _ask_shaped(shaped: ShapedTensor, case: Case, given: Any) -> Ask[AnswersOrMissing]:
     given = TensorDatum(**given) if isinstance(given, dict) else given
     bits = tensor(format_named(case.source), given, "input", shape_of(case))
     match (yield from ask(shaped.request(case, bits))):

@@ -101,7 +101,7 @@ class Decided:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ThreadVerdict:
     """A verdict on a thread, for one backend or, without a name, by the document alone."""
 
     verdict: str
@@ -118,7 +118,7 @@ class DecidedThread:
     today: Mapping[str, Sequence[Today]] = field(default_factory=dict)
 
     @cached_property
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[ThreadVerdict]:
         """A verdict for each backend that was asked, and one for what they leave undecided."""
         found = [self._of_backend(name, answers) for name, answers in self.today.items()]
         if not any(each.verdict in (PRESENT, MENDED, ABSENT) for each in found):
@@ -126,7 +126,7 @@ class DecidedThread:
         return list(dict.fromkeys(each for each in found if each.verdict))
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ThreadVerdict:
         """The most urgent verdict."""
         return min(self.verdicts, key=lambda each: [*VERDICTS].index(each.verdict))
 
@@ -141,11 +141,11 @@ class DecidedThread:
         """The systems that the document says were wrong."""
         return list(dict.fromkeys(system for each in self.questions for system in each.faulty))
 
-    def _of_backend(self, name: str, answers: Sequence[Today]) -> Verdict:
+    def _of_backend(self, name: str, answers: Sequence[Today]) -> ThreadVerdict:
         """The verdict by a backend's answers; empty if no wrong reported answer concerns it."""
         given = [each for each in answers if isinstance(each, Judged)]
         if any(each.is_wrong for each in given):
-            return Verdict(PRESENT, backend=name)
+            return ThreadVerdict(PRESENT, backend=name)
         own = name in self.thread.systems
         concerned = [
             today
@@ -154,12 +154,12 @@ class DecidedThread:
         ]
         for each in concerned:
             if isinstance(each, Missing):
-                return Verdict(NOT_HERE, each.reason, name)
+                return ThreadVerdict(NOT_HERE, each.reason, name)
         if not concerned:
-            return Verdict("")
-        return Verdict(MENDED if own else ABSENT, backend=name)
+            return ThreadVerdict("")
+        return ThreadVerdict(MENDED if own else ABSENT, backend=name)
 
-    def _by_document(self) -> Verdict:
+    def _by_document(self) -> ThreadVerdict:
         """The verdict by the document alone; empty if every system that was wrong was asked."""
         if self.faulty:
             systems = self.thread.project.systems
@@ -168,11 +168,11 @@ class DecidedThread:
                 for name in self.faulty
                 if name not in self.today
             ]
-            return Verdict(NOT_HERE, "; ".join(reasons)) if reasons else Verdict("")
+            return ThreadVerdict(NOT_HERE, "; ".join(reasons)) if reasons else ThreadVerdict("")
         at_issue = [each for each in self.questions if not each.is_settled] or self.questions
         if any(each.is_open for each in at_issue):
-            return Verdict(OPEN)
-        return Verdict(REPORTER_WRONG)
+            return ThreadVerdict(OPEN)
+        return ThreadVerdict(REPORTER_WRONG)
 
 
 def decide(thread: Thread) -> DecidedThread:

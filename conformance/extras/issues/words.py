@@ -14,8 +14,8 @@ from conformance.extras.issues.threads import (
     Decided,
     DecidedThread,
     Judged,
+    ThreadVerdict,
     Today,
-    Verdict,
 )
 from reports.findings.finding_text import OUTCOME_WORDS, datum_words
 from reports.outputs.table import markdown_table
@@ -50,7 +50,7 @@ def thread_lines(decided: DecidedThread, versions: Mapping[str, str]) -> Iterato
         yield from LATER_LINES.wrap(question_words(each, today))
 
 
-def verdict_words(verdict: Verdict, versions: Mapping[str, str]) -> str:
+def verdict_words(verdict: ThreadVerdict, versions: Mapping[str, str]) -> str:
     """A verdict, the backend with its version, and the reason if there is one."""
     name = verdict.backend
     of_backend = f" in {name} {versions[name]}" if name and not verdict.why else ""

@@ -18,13 +18,13 @@ from conformance.extras.portable.requirements import (
     checked_requirements,
     unchecked,
 )
-from conformance.extras.portable.survey import Agreement, Allows, Mask, Parties, Survey, survey
+from conformance.extras.portable.survey import Agreement, Allows, Parties, Survey, survey
 from conformance.families.cast.quick_inputs import one_of_each, quick_inputs
 from conformance.judging.asking import ask
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered, Declined
 from oracles.backend.requests import Cast
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Mask
 from oracles.registry import Backend
 from reports.grading.allowed_answers import Expectations, grade_answers
 from reports.grading.grades import NOT_ALLOWED

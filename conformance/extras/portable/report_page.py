@@ -18,20 +18,20 @@ from conformance.extras.portable.pairs import (
 )
 from conformance.extras.portable.questions import rows_by_pair, stored_agreement
 from conformance.extras.portable.survey import Parties
-from reports.html.site import Page, Sign
+from reports.html.site import Mark, Page
 from reports.run_store.answers import CaseRow, RunAnswers
 from reports.run_store.store import RunStore
 from specs.formats import format_named, formats
 
-SIGNS: Mapping[str, Sign] = {
-    SAFE: Sign("=", "v-conforms", "both give the same bits for every input asked"),
-    IN_RANGE: Sign(
+SIGNS: Mapping[str, Mark] = {
+    SAFE: Mark("=", "v-conforms", "both give the same bits for every input asked"),
+    IN_RANGE: Mark(
         "~",
         "v-deviates",
         "they do so in a range of values that holds zero and one, and not everywhere",
     ),
-    NOT_SAFE: Sign("!", "v-violates", "there is no such range"),
-    ABSENT: Sign(
+    NOT_SAFE: Mark("!", "v-violates", "there is no such range"),
+    ABSENT: Mark(
         "–",
         "v-unsupported",
         "only one of them offers it, or the run holds no answers of the other",

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Mask
 from reports.findings.value_ranges import (
     FINITE,
-    Cell,
+    RankRange,
     Ranks,
     ValueRange,
     cells_of,
@@ -50,7 +50,6 @@ MOST_ROUNDS = 64
 NARROWEST = 1 << 10
 """A range that is this many times narrower than the widest of its cell is not wide."""
 
-Mask = NDArray[np.bool_]
 Allows = Callable[[Bits, Bits], Mask]
 """Takes inputs and answers, and returns which of the answers a document allows."""
 AnswerRows = Sequence[Bits]
@@ -84,7 +83,7 @@ class Parties:
 
 
 @dataclass(frozen=True)
-class AskedInputs:
+class SurveyedInputs:
     """Inputs that were asked, in the order of their ranks, and the answers of each backend."""
 
     ranks: Ranks
@@ -92,12 +91,12 @@ class AskedInputs:
     answers: AnswerRows
     agrees: Mask
 
-    def at(self, places: NDArray[np.intp]) -> AskedInputs:
+    def at(self, places: NDArray[np.intp]) -> SurveyedInputs:
         """Some of the inputs."""
         answers = [each[places] for each in self.answers]
-        return AskedInputs(self.ranks[places], self.inputs[places], answers, self.agrees[places])
+        return SurveyedInputs(self.ranks[places], self.inputs[places], answers, self.agrees[places])
 
-    def joined(self, other: AskedInputs) -> AskedInputs:
+    def joined(self, other: SurveyedInputs) -> SurveyedInputs:
         """A sample of these inputs and others, in the order of their ranks."""
         order = np.argsort(np.concatenate([self.ranks, other.ranks]), kind="stable")
 
@@ -105,7 +104,7 @@ class AskedInputs:
             return np.concatenate([one, two])[order]
 
         answers = [both(*each) for each in zip(self.answers, other.answers, strict=True)]
-        return AskedInputs(
+        return SurveyedInputs(
             both(self.ranks, other.ranks),
             both(self.inputs, other.inputs),
             answers,
@@ -117,7 +116,7 @@ class AskedInputs:
 class CellAgreement:
     """The agreeing ranges of a cell: those kept, from low to high, and counts of all."""
 
-    cell: Cell
+    cell: RankRange
     asked: int
     agreeing: int
     ranges: tuple[ValueRange, ...]
@@ -149,7 +148,7 @@ class Agreement:
     target: Format
     is_whole: bool
     cells: Mapping[str, CellAgreement]
-    sample: AskedInputs
+    sample: SurveyedInputs
     breaches: tuple[FirstDisagreement | None, ...] = ()
     checked: tuple[int, ...] = ()
 
@@ -204,7 +203,9 @@ def survey(
     return Agreement(source, parties.target, is_whole, found.cells(), sample, *results)
 
 
-def _refined(parties: Parties, sample: AskedInputs) -> Generator[Bits, AnswerRows, AskedInputs]:
+def _refined(
+    parties: Parties, sample: SurveyedInputs
+) -> Generator[Bits, AnswerRows, SurveyedInputs]:
     """Ask more inputs, until ends of ranges are exact and inputs drawn from wide ones agree."""
     chance = np.random.default_rng(0)
     for _ in range(MOST_ROUNDS):
@@ -218,7 +219,7 @@ def _refined(parties: Parties, sample: AskedInputs) -> Generator[Bits, AnswerRow
     return sample
 
 
-def _drawn(source: Format, sample: AskedInputs, chance: np.random.Generator) -> Ranks:
+def _drawn(source: Format, sample: SurveyedInputs, chance: np.random.Generator) -> Ranks:
     """Ranks drawn from each wide range of each cell."""
     drawn = [np.empty(0, np.uint64)]
     for cell in cells_of(source).values():
@@ -247,13 +248,13 @@ def wide_ranges(cell: CellAgreement) -> list[ValueRange]:
     return [each for each in widest if each.span * NARROWEST >= widest[0].span]
 
 
-def _asked(parties: Parties, ranks: Ranks) -> Generator[Bits, AnswerRows, AskedInputs]:
+def _asked(parties: Parties, ranks: Ranks) -> Generator[Bits, AnswerRows, SurveyedInputs]:
     inputs = patterns_of(parties.source, ranks)
     answers = yield inputs
-    return AskedInputs(ranks, inputs, answers, parties.agree(inputs, answers))
+    return SurveyedInputs(ranks, inputs, answers, parties.agree(inputs, answers))
 
 
-def _between_unlike(source: Format, sample: AskedInputs) -> Ranks:
+def _between_unlike(source: Format, sample: SurveyedInputs) -> Ranks:
     """The middles between neighbors of one cell of which one agrees and the other does not."""
     middles = []
     for cell in cells_of(source).values():
@@ -282,7 +283,7 @@ class _Found:
         self.checked = [0 for _ in required]
         self.breaches: list[FirstDisagreement | None] = [None for _ in required]
 
-    def add(self, cell: Cell, sample: AskedInputs) -> None:
+    def add(self, cell: RankRange, sample: SurveyedInputs) -> None:
         """Add the next inputs of a cell."""
         if not sample.ranks.size:
             return
@@ -319,7 +320,7 @@ class _Ranges:
     where there is none.
     """
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, cell: RankRange) -> None:
         self._cell = cell
         self._asked = self._agreeing = self._count = 0
         self._kept: list[NDArray[np.uint64]] = []

@@ -22,7 +22,7 @@ from conformance.extras.releases.environments import (
 )
 from conformance.families import explain_of, family_of, tensor_of
 from conformance.families.cast.explanation import input_row
-from conformance.families.family import Question
+from conformance.families.family import WrittenQuestion
 from conformance.judging.scripts import script
 from conformance.judging.subject import Settings
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
@@ -30,7 +30,7 @@ from oracles.backend.loading import close, load_isolated
 from reports.findings.finding_text import counted, datum_words
 from reports.judgement import Judgement
 from reports.problem_words import joined_words
-from reports.problems import Datum, WrongValues
+from reports.problems import ShownDatum, WrongValues
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
@@ -191,7 +191,7 @@ def answer_of_release(
             return ReleaseAnswer(compared, words, judgement.reproduction)
         is_by_input = family_of(case).is_by_input
         asked = [[word] for word in inputs] if is_by_input else [inputs]
-        explained = [explain_of(case)(case, Question(each)) for each in asked]
+        explained = [explain_of(case)(case, WrittenQuestion(each)) for each in asked]
         answers = [drive(each.ask(), judge.client) for each in explained]
         read = shaped.read if shaped is not None else input_row
         words = tuple(_answer_lines(case, inputs, answers))
@@ -223,7 +223,7 @@ def _problem_lines(case: Case, judgement: Judgement) -> Iterator[str]:
         yield f"{judgement.verdict}: {joined_words(judgement.problems)}"
 
 
-def _words(dtype: str, datum: Datum) -> str:
+def _words(dtype: str, datum: ShownDatum) -> str:
     form = format_named(dtype)
     return datum_words(dtype, datum if isinstance(datum, str) else form.hexadecimal(datum))
 

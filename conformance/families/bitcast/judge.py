@@ -38,8 +38,8 @@ from specs.model.document import NOT_COPIED
 
 MOST_IN_SCRIPTS = 256
 FaultByOne = WrongShape | WrongElement | NotRefused
-Fault = FaultByOne | WrongByAnyReading
-Answers = Sequence[tuple[BitcastRuling, Bits, Bits]]
+BitcastFault = FaultByOne | WrongByAnyReading
+AnswerTriples = Sequence[tuple[BitcastRuling, Bits, Bits]]
 """Rulings, tensors, and the answers to them."""
 
 
@@ -62,7 +62,7 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
     problems: list[Problem] = []
     notes: dict[str, str] = {}
     declined: list[Declined] = []
-    fault: Fault | None = None
+    fault: BitcastFault | None = None
     refused: Judgement | None = None
     inputs, shown = 0, tensors[0]
     answered = [
@@ -198,7 +198,7 @@ def _no_bitcast(
     return (yield from without_answer(subject, case, missing, 0))
 
 
-def fault_of(ruling: BitcastRuling, bits: Bits, answer: Bits) -> Fault | None:
+def fault_of(ruling: BitcastRuling, bits: Bits, answer: Bits) -> BitcastFault | None:
     """Return the fault by every reading of the document; None if a reading allows the answer."""
     faults = [_fault_by(reading, bits, answer) for reading in ruling.readings]
     found = [fault for fault in faults if fault is not None]
@@ -210,7 +210,7 @@ def fault_of(ruling: BitcastRuling, bits: Bits, answer: Bits) -> Fault | None:
     return WrongByAnyReading(first.rule, first.clause, first.level, tuple(found))
 
 
-def _with_details(fault: Fault, answered: Answers, layout: str) -> Fault:
+def _with_details(fault: BitcastFault, answered: AnswerTriples, layout: str) -> BitcastFault:
     """The fault, with the tensor's layout and the mechanisms that give all these answers."""
     if not isinstance(fault, WrongByAnyReading):
         return _with_details_of_bits(fault, answered, layout)
@@ -225,7 +225,7 @@ def _with_details(fault: Fault, answered: Answers, layout: str) -> Fault:
     return replace(fault, readings=tuple(readings))
 
 
-def _with_details_of_bits(fault: FaultByOne, answered: Answers, layout: str) -> FaultByOne:
+def _with_details_of_bits(fault: FaultByOne, answered: AnswerTriples, layout: str) -> FaultByOne:
     if isinstance(fault, NotRefused):
         return replace(fault, layout=layout)
     if not isinstance(fault, WrongElement):

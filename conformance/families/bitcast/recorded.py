@@ -17,7 +17,7 @@ from conformance.families.bitcast.bits import (
 from conformance.families.bitcast.judge import fault_of
 from conformance.families.bitcast.ruling import BitcastRuling, bitcast_ruling
 from conformance.families.bitcast.tensors import contents
-from conformance.families.family import Explained, Question, ShapedTensor
+from conformance.families.family import Explained, ShapedTensor, WrittenQuestion
 from conformance.families.value_spelling import (
     ErrorDatum,
     InputDatum,
@@ -111,7 +111,7 @@ def bitcast_tensor(case: Case, words: Sequence[str]) -> Bits:
     return tensor(ruling.source, NestedDatum([*words]), "input", ruling.shape)
 
 
-def explain(case: Case, question: Question) -> Explained:
+def explain(case: Case, question: WrittenQuestion) -> Explained:
     """Explain one bitcast."""
     bits = bitcast_tensor(case, question.inputs)
     ruling = bitcast_ruling(case)

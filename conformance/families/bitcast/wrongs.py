@@ -23,9 +23,9 @@ from specs.formats import Format, format_named
 
 BYTE = 8
 Patterns = NDArray[Any]
-Change = Callable[[Format, Patterns], Patterns | None]
+PatternChange = Callable[[Format, Patterns], Patterns | None]
 """Changes the patterns of one format; None if it does not concern the format."""
-Answers = Callable[[BitcastRuling, Patterns], Patterns | None]
+AnswersTo = Callable[[BitcastRuling, Patterns], Patterns | None]
 """The answer to a tensor; None if the row does not apply to its pair."""
 
 
@@ -37,16 +37,16 @@ class Wrong(NamedTuple):
 
     name: str
     says: str
-    answers: Answers
-    or_answers: Answers | None = None
+    answers: AnswersTo
+    or_answers: AnswersTo | None = None
 
 
-def _of_inputs(change: Change, ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
+def _of_inputs(change: PatternChange, ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
     changed = change(ruling.source, bits)
     return None if changed is None else by_integer(ruling, changed)
 
 
-def _of_answers(change: Change, ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
+def _of_answers(change: PatternChange, ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
     return change(ruling.target, by_integer(ruling, bits))
 
 

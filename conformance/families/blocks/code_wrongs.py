@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.families.blocks.divisions import DIVISIONS, Way, exact, scale_is_far_off
+from conformance.families.blocks.divisions import DIVISIONS, Division, exact, scale_is_far_off
 from conformance.families.blocks.grading import SCALE, GradedBlocks, Part, X, Y
 from conformance.families.blocks.kernels import (
     NUMBER,
@@ -27,15 +27,15 @@ from conformance.families.blocks.kernels import (
 from conformance.families.blocks.wrong import Wrong, rounded_to
 from specs.formats import Format
 
-Ints = NDArray[Any]
+BlockCodes = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Elements:
+class BlockElements:
     """The elements of a tensor of blocks, divided in some way, and what codes are made of them."""
 
     blocks: GradedBlocks
-    way: Way = exact
+    way: Division = exact
 
     @cached_property
     def quotients(self) -> Floats:
@@ -60,11 +60,13 @@ class Elements:
         return values_of(self.format)[: self.format.max_code + 1]
 
     @cached_property
-    def nearest(self) -> Ints:
+    def nearest(self) -> BlockCodes:
         """The indices of the nearest values, ties to even."""
         return nearest_codes(self.values, np.abs(self.quotients))
 
-    def signed(self, places: Ints, is_negative: NDArray[np.bool_] | None = None) -> Ints:
+    def signed(
+        self, places: BlockCodes, is_negative: NDArray[np.bool_] | None = None
+    ) -> BlockCodes:
         """Turn indices of values into codes with signs, clamped to the largest code."""
         negative = self.is_negative if is_negative is None else is_negative
         places = np.minimum(places, self.format.max_code)
@@ -77,7 +79,7 @@ FEW_BLOCKS = 16
 """Blocks on which a mechanism is tried before it is tried on all."""
 AND = "-and-"
 """Joins the names of a mechanism and a way to divide."""
-Mechanism = Callable[[Elements], Ints]
+CodeMechanism = Callable[[BlockElements], BlockCodes]
 
 
 def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str, ...]:
@@ -92,9 +94,11 @@ def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str
         if each.x.shape[-1] % each.ruling.size == 0 and (wrong := _few_wrong(each, part)).x.size
     ]
 
-    def giving(way: Way) -> Iterator[str]:
+    def giving(way: Division) -> Iterator[str]:
         """Yield the mechanisms that give all codes of elements that are divided in a way."""
-        sample, every = ([Elements(each, way) for each in tensors] for tensors in (few, answered))
+        sample, every = (
+            [BlockElements(each, way) for each in tensors] for tensors in (few, answered)
+        )
         for row in WRONGS:
             if all(_gives(each, row.answers, part) for each in chain(sample, every)):
                 yield row.name
@@ -105,7 +109,7 @@ def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str
         *(
             row.name
             for row in DIVISIONS
-            if all(_gives(Elements(each, row.answers), _nearest, part) for each in answered)
+            if all(_gives(BlockElements(each, row.answers), _nearest, part) for each in answered)
         ),
     ):
         return found
@@ -121,7 +125,7 @@ def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str
     return ()
 
 
-def _then(way: Way, after: str) -> Way:
+def _then(way: Division, after: str) -> Division:
     """Return a way to divide whose quotients are then rounded as the way ``after`` rounds."""
     if not after:
         return way
@@ -142,11 +146,11 @@ def _few_wrong(blocks: GradedBlocks, part: Part) -> GradedBlocks:
     return replace(blocks, tensors={**blocks.tensors, X: x}, results={Y: y, SCALE: scale})
 
 
-def _nearest(each: Elements) -> Ints:
+def _nearest(each: BlockElements) -> BlockCodes:
     return each.signed(each.nearest)
 
 
-def _gives(each: Elements, mechanism: Mechanism, part: Part) -> bool:
+def _gives(each: BlockElements, mechanism: CodeMechanism, part: Part) -> bool:
     blocks = each.blocks
     with np.errstate(all="ignore"):
         codes = blocks.unblocked(mechanism(each))
@@ -156,10 +160,10 @@ def _gives(each: Elements, mechanism: Mechanism, part: Part) -> bool:
     return not (differs & ~is_free).any()
 
 
-def _ties(goes_up: Callable[[Ints], Any]) -> Mechanism:
+def _ties(goes_up: Callable[[BlockCodes], Any]) -> CodeMechanism:
     """Return the mechanism by which a tie rounds up from the indices for which this holds."""
 
-    def codes(each: Elements) -> Ints:
+    def codes(each: BlockElements) -> BlockCodes:
         middles = np.append(
             each.values[1:] + each.values[:-1], 3 * each.values[-1] - each.values[-2]
         )
@@ -171,7 +175,7 @@ def _ties(goes_up: Callable[[Ints], Any]) -> Mechanism:
     return codes
 
 
-def _first_of_the_nearest(each: Elements) -> Ints:
+def _first_of_the_nearest(each: BlockElements) -> BlockCodes:
     """The codes of the least distance in float32; of two, the one without sign or nearer to 0."""
     quotients = rounded_to("float32", each.quotients)
     found = []
@@ -187,18 +191,18 @@ def _first_of_the_nearest(each: Elements) -> Ints:
     return each.signed(np.where(is_negative, other_places, places), is_negative)
 
 
-def _without_subnormals(each: Elements) -> Ints:
+def _without_subnormals(each: BlockElements) -> BlockCodes:
     places = each.nearest
     return each.signed(np.where(places < 1 << each.format.entry.mantissa, 0, places))
 
 
-def _beyond(code: Callable[[Format, Ints], Any]) -> Mechanism:
+def _beyond(code: Callable[[Format, BlockCodes], Any]) -> CodeMechanism:
     """Return the mechanism by which elements beyond the largest value get this code.
 
     Elements whose scale is far off saturate instead: there the scale explains the codes.
     """
 
-    def codes(each: Elements) -> Ints:
+    def codes(each: BlockElements) -> BlockCodes:
         places = each.nearest
         sign = np.where(each.is_negative, each.format.sign_bit, 0)
         other = (code(each.format, places) & each.format.mask) | sign
@@ -208,22 +212,22 @@ def _beyond(code: Callable[[Format, Ints], Any]) -> Mechanism:
     return codes
 
 
-def _negative_zeros(each: Elements) -> Ints:
+def _negative_zeros(each: BlockElements) -> BlockCodes:
     is_zero = rounded_to("float32", each.quotients) == 0
     return each.signed(each.nearest, each.is_negative | is_zero)
 
 
-def _without_negative_zero(each: Elements) -> Ints:
+def _without_negative_zero(each: BlockElements) -> BlockCodes:
     is_zero = rounded_to("float32", each.quotients) == 0
     return each.signed(each.nearest, each.is_negative & ~is_zero)
 
 
-def _products(each: Elements, places: Ints) -> Floats:
+def _products(each: BlockElements, places: BlockCodes) -> Floats:
     scale = decoded(each.blocks.ruling.scale, each.blocks.scale)[..., np.newaxis]
     return each.values[np.minimum(places, each.format.max_code)] * scale
 
 
-def _overflowing(each: Elements) -> Ints:
+def _overflowing(each: BlockElements) -> BlockCodes:
     """The codes if an element whose product with the scale overflows is encoded as infinity."""
     places = each.nearest
     number, fmt = each.blocks.ruling.number, each.format
@@ -240,7 +244,7 @@ def _overflowing(each: Elements) -> Ints:
     return np.where(is_beyond, code | sign, each.signed(places))
 
 
-def _below_overflow(each: Elements) -> Ints:
+def _below_overflow(each: BlockElements) -> BlockCodes:
     """The codes if an element whose product with the scale would overflow gets a smaller code."""
     places = np.minimum(each.nearest, each.format.max_code)
     limit = 2.0 ** (each.blocks.ruling.number.entry.bias + 1)
@@ -249,33 +253,33 @@ def _below_overflow(each: Elements) -> Ints:
     return each.signed(places)
 
 
-def _without_sign_of_zeros(each: Elements) -> Ints:
+def _without_sign_of_zeros(each: BlockElements) -> BlockCodes:
     places = each.nearest
     return each.signed(places, each.is_negative & (places > 0))
 
 
-def _moved(order: Callable[[Ints], Ints]) -> Mechanism:
+def _moved(order: Callable[[BlockCodes], BlockCodes]) -> CodeMechanism:
     return lambda each: order(each.signed(each.nearest))
 
 
-def swap_neighbors(codes: Ints) -> Ints:
+def swap_neighbors(codes: BlockCodes) -> BlockCodes:
     """Exchange the two codes of each pair of a block."""
     return codes.reshape(*codes.shape[:-1], -1, 2)[..., ::-1].reshape(codes.shape)
 
 
-def interleave_halves(codes: Ints) -> Ints:
+def interleave_halves(codes: BlockCodes) -> BlockCodes:
     """Put an element of the second half of a block behind each one of the first."""
     halves = codes.reshape(*codes.shape[:-1], 2, -1)
     return halves.swapaxes(-1, -2).reshape(codes.shape)
 
 
-def part_pairs(codes: Ints) -> Ints:
+def part_pairs(codes: BlockCodes) -> BlockCodes:
     """Put the first elements of all pairs of a block before the second ones."""
     pairs = codes.reshape(*codes.shape[:-1], -1, 2)
     return pairs.swapaxes(-1, -2).reshape(codes.shape)
 
 
-WRONGS: tuple[Wrong[Elements, Ints], ...] = (
+WRONGS: tuple[Wrong[BlockElements, BlockCodes], ...] = (
     Wrong(
         "rounds-elements-half-away",
         "rounds ties of elements away from zero",

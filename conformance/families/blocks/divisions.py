@@ -7,11 +7,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.families.blocks.grading import GLOBAL, SCALE, GradedBlocks, Mask
+from conformance.families.blocks.grading import GLOBAL, SCALE, GradedBlocks
 from conformance.families.blocks.kernels import NUMBER, Floats, decoded, values_of
 from conformance.families.blocks.wrong import Wrong, rounded_to
+from oracles.protocol import Mask
 
-Way = Callable[[GradedBlocks], Floats]
+Division = Callable[[GradedBlocks], Floats]
 """Returns the quotients of the elements, by block."""
 
 
@@ -33,7 +34,7 @@ def _narrow(numbers: Floats) -> Floats:
     return rounded_to("float32", numbers)
 
 
-def _rounded(dtype: str) -> Way:
+def _rounded(dtype: str) -> Division:
     return lambda each: rounded_to(dtype, exact(each))
 
 
@@ -128,7 +129,7 @@ def _adding_half(each: GradedBlocks) -> Floats:
     return np.where(is_raised, np.copysign(unit, quotients), quotients)
 
 
-def _of_neighbor(step: int) -> Way:
+def _of_neighbor(step: int) -> Division:
     def quotients(each: GradedBlocks) -> Floats:
         factors = _factors(each)
         other = np.roll(factors.reshape(-1), step).reshape(factors.shape)

@@ -18,7 +18,7 @@ from conformance.families.blocks.exact import CodeAnswer, codes_of, scale_of
 from conformance.families.blocks.grading import GLOBAL, SCALE, X, Y
 from conformance.families.blocks.kernels import decoded, values_of
 from conformance.families.blocks.ruling import BlockRuling, block_ruling
-from conformance.families.family import Explained, Question
+from conformance.families.family import Explained, WrittenQuestion
 from conformance.families.named_tensors import AboutTensors
 from conformance.families.value_spelling import datum
 from conformance.judging.asking import Ask, ask
@@ -37,7 +37,7 @@ GLOBAL_DTYPE = "float32"
 """The dtype of global scales."""
 
 
-def explain(case: Case, question: Question) -> Explained:
+def explain(case: Case, question: WrittenQuestion) -> Explained:
     """Explain one block of numbers; the scale of the question is the global one."""
     words, whole, zero = question
     if zero is not None:

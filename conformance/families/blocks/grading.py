@@ -26,14 +26,13 @@ from conformance.families.blocks.kernels import (
     scales,
 )
 from conformance.families.blocks.ruling import BlockRuling
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Mask
 from specs.formats import Format
 
 X, SCALE, GLOBAL, Y = "x", "scale", "global", "y"
 """The names of tensors and results."""
 LARGE_BINADES = 2
 """Numbers within this many powers of two below infinity are extreme."""
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

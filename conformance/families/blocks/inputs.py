@@ -37,7 +37,7 @@ GLOBALS = (0x3A800000, 0x3F800000, 0x3A83126F)
 """Global scales: 2^-10, 1 and about 0.001."""
 
 
-Words = NDArray[np.int64]
+Words64 = NDArray[np.int64]
 
 
 class BlockInput(NamedTuple):
@@ -117,7 +117,7 @@ def _beside(number: Format, values: Floats) -> Bits:
     return found
 
 
-def below(number: Format, values: Floats) -> Words:
+def below(number: Format, values: Floats) -> Words64:
     """The patterns of the largest numbers that are not above some positive values."""
     magnitudes = np.minimum(values, decoded(number, np.array([number.max_code]))[0])
     power = np.maximum(np.frexp(magnitudes)[1] - 1, number.lowest_exponent) - number.entry.mantissa
@@ -125,7 +125,7 @@ def below(number: Format, values: Floats) -> Words:
     field = np.where(
         multiple >> number.entry.mantissa, power + number.entry.mantissa + number.entry.bias - 1, 0
     )
-    codes: Words = (field.astype(np.int64) << number.entry.mantissa) + multiple
+    codes: Words64 = (field.astype(np.int64) << number.entry.mantissa) + multiple
     return codes
 
 
@@ -150,8 +150,8 @@ def _with_largest(ruling: BlockRuling, largest: Bits, chance: np.random.Generato
     return found
 
 
-def _signs(number: Format, shape: tuple[int, ...], chance: np.random.Generator) -> Words:
-    signs: Words = np.where(chance.integers(0, 2, shape) == 1, number.sign_bit, 0)
+def _signs(number: Format, shape: tuple[int, ...], chance: np.random.Generator) -> Words64:
+    signs: Words64 = np.where(chance.integers(0, 2, shape) == 1, number.sign_bit, 0)
     return signs
 
 

@@ -21,7 +21,6 @@ from conformance.families.blocks.grading import (
     GLOBAL,
     SCALE,
     GradedBlocks,
-    Mask,
     Part,
     X,
     Y,
@@ -43,7 +42,7 @@ from conformance.judging.subject import Subject
 from conformance.judging.verdicts import without_answer
 from oracles.backend.replies import Answered, Declined
 from oracles.backend.requests import Script
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Mask
 from reports.counterexample.drawing import datum_with_value
 from reports.grading.divergences import index_of_simplest
 from reports.judgement import Judgement

@@ -6,7 +6,7 @@ Systems differ in these rules under one name.
 from __future__ import annotations
 
 from conformance.families.blocks.ruling import GLOBAL, RULE
-from reports.html.modes import Page, Place
+from reports.html.modes import ModesPage, Place
 from specs.cases import Case
 
 LEAD = (
@@ -31,4 +31,4 @@ def place(case: Case) -> Place:
     return Place(row, f"global {mode[GLOBAL]}", filters, "dtypes")
 
 
-PAGE = Page("blocks", "Blocks", LEAD, place)
+PAGE = ModesPage("blocks", "Blocks", LEAD, place)

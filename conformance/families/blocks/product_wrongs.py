@@ -22,8 +22,8 @@ from conformance.families.blocks.wrong import Wrong, patterns_of, rounded_to
 from oracles.protocol import Bits
 from specs.model.block_entry import BlockQuestion
 
-Ints = NDArray[Any]
-Mechanism = Callable[[GradedBlocks], Ints]
+Products = NDArray[Any]
+ProductMechanism = Callable[[GradedBlocks], Products]
 
 
 def followed_in_products(answered: Sequence[GradedBlocks], part: Part) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ def followed_in_products(answered: Sequence[GradedBlocks], part: Part) -> tuple[
     )
 
 
-def _gives(each: GradedBlocks, mechanism: Mechanism, part: Part) -> bool:
+def _gives(each: GradedBlocks, mechanism: ProductMechanism, part: Part) -> bool:
     number, result = each.ruling.number, each.results[Y]
     with np.errstate(all="ignore"):
         found = mechanism(each).astype(number.storage)
@@ -41,27 +41,27 @@ def _gives(each: GradedBlocks, mechanism: Mechanism, part: Part) -> bool:
     return not (differs & ~(is_nan(number, found) & is_nan(number, result))).any()
 
 
-def _own(each: GradedBlocks) -> Ints:
+def _own(each: GradedBlocks) -> Products:
     return each.expected[Y].codes
 
 
-def _from(change: Callable[[GradedBlocks], tuple[Bits, Bits]]) -> Mechanism:
+def _from(change: Callable[[GradedBlocks], tuple[Bits, Bits]]) -> ProductMechanism:
     """Return the mechanism that multiplies the codes and scales that ``change`` returns."""
 
-    def found(each: GradedBlocks) -> Ints:
+    def found(each: GradedBlocks) -> Products:
         x, scale = change(each)
         return products(each.ruling, x, scale, each.global_scale).codes
 
     return found
 
 
-def _moved(order: Callable[[Ints], Ints]) -> Mechanism:
+def _moved(order: Callable[[Products], Products]) -> ProductMechanism:
     return _from(
         lambda each: (each.unblocked(order(in_blocks(each.ruling.size, each.x))), each.scale)
     )
 
 
-def _scaled(step: int) -> Mechanism:
+def _scaled(step: int) -> ProductMechanism:
     def change(each: GradedBlocks) -> tuple[Bits, Bits]:
         is_number = each.scale <= each.ruling.scale.max_code
         moved = np.clip(each.scale.astype(np.int64) + step, 0, each.ruling.scale.max_code)
@@ -70,10 +70,10 @@ def _scaled(step: int) -> Mechanism:
     return _from(change)
 
 
-def _through(dtype: str) -> Mechanism:
+def _through(dtype: str) -> ProductMechanism:
     """Return the mechanism that rounds float32 products to a narrower float."""
 
-    def found(each: GradedBlocks) -> Ints:
+    def found(each: GradedBlocks) -> Products:
         number, own = each.ruling.number, _own(each)
         if number.name != "float32":
             return own
@@ -83,7 +83,7 @@ def _through(dtype: str) -> Mechanism:
     return found
 
 
-def _truncated(each: GradedBlocks) -> Ints:
+def _truncated(each: GradedBlocks) -> Products:
     own = _own(each).astype(np.int64)
     elements = values_of(each.ruling.element)[in_blocks(each.ruling.size, each.x)]
     factors = decoded(each.ruling.scale, each.scale)[..., np.newaxis] * each.global_scale
@@ -91,54 +91,54 @@ def _truncated(each: GradedBlocks) -> Ints:
     return own - (np.abs(decoded(each.ruling.number, own)) > exact)
 
 
-def _without_subnormals(each: GradedBlocks) -> Ints:
+def _without_subnormals(each: GradedBlocks) -> Products:
     number, own = each.ruling.number, _own(each)
     sign = own & np.array(number.sign_bit, own.dtype)
     return np.where(own - sign < 1 << number.entry.mantissa, sign, own)
 
 
-def _smallest_scale_as_zero(each: GradedBlocks) -> Ints:
+def _smallest_scale_as_zero(each: GradedBlocks) -> Products:
     own = _own(each)
     blocks = in_blocks(each.ruling.size, own)
     sign = blocks & np.array(each.ruling.number.sign_bit, own.dtype)
     return each.unblocked(np.where(each.scale[..., np.newaxis] == 0, sign, blocks))
 
 
-def _by_rounded_product(each: GradedBlocks) -> Ints:
+def _by_rounded_product(each: GradedBlocks) -> Products:
     """The products if the product of both scales is rounded to float32 first."""
     scale = decoded(each.ruling.scale, each.scale)
     return _multiplied(each, rounded_to("float32", scale * each.global_scale))
 
 
-def _by_rounded_scales(each: GradedBlocks) -> Ints:
+def _by_rounded_scales(each: GradedBlocks) -> Products:
     """The products if the scales are rounded to the dtype of the numbers first."""
     scale = decoded(each.ruling.scale, each.scale)
     return _multiplied(each, rounded_to(each.ruling.number.name, scale) * each.global_scale)
 
 
-def _multiplied(each: GradedBlocks, factors: Floats) -> Ints:
+def _multiplied(each: GradedBlocks, factors: Floats) -> Products:
     """The patterns of the products of codes and other factors of blocks."""
     elements = values_of(each.ruling.element)[in_blocks(each.ruling.size, each.x)]
     return patterns_of(each.ruling.number.name, each.unblocked(elements * factors[..., np.newaxis]))
 
 
-def _positive_zeros(each: GradedBlocks) -> Ints:
+def _positive_zeros(each: GradedBlocks) -> Products:
     own = _own(each)
     return np.where(own == each.ruling.number.sign_bit, 0, own)
 
 
-def _positive_zero_codes(each: GradedBlocks) -> Ints:
+def _positive_zero_codes(each: GradedBlocks) -> Products:
     return np.where(each.x == each.ruling.element.sign_bit, _positive_zeros(each), _own(each))
 
 
-def _anything_at(question: BlockQuestion) -> Mechanism:
+def _anything_at(question: BlockQuestion) -> ProductMechanism:
     """Return the document's products, but the given answer wherever this question decides."""
     return lambda each: np.where(
         each.expected[Y].asked == NUMBER[question], each.results[Y], _own(each)
     )
 
 
-WRONGS: tuple[Wrong[GradedBlocks, Ints], ...] = (
+WRONGS: tuple[Wrong[GradedBlocks, Products], ...] = (
     Wrong(
         "drops-the-sign-of-zero-codes",
         "drops the sign of codes of zero when it decodes blocks",

@@ -16,18 +16,20 @@ from conformance.families.blocks.kernels import (
     scales,
 )
 from conformance.families.blocks.ruling import GLOBAL_DTYPE, BlockRuling, block_ruling
-from conformance.families.family import Result, Rule, Shape, TensorFunctions, Tensors
+from conformance.families.family import GradedTensor, Rule, TensorFunctions, TensorsByName
 from conformance.families.quantization.grading import graded_result
 from conformance.families.quantization.kernels import ANY_NAN, ExpectedCodes
 from oracles.protocol import Bits
 from reports.grading.allowed_answers import is_nan
-from specs.cases import Case
+from specs.cases import Case, Shape
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
 from specs.operations import GLOBAL, SCALE, X, Y
 
 
-def results(case: Case, tensors: Tensors, answer: Tensors | None) -> Iterator[Result]:
+def results(
+    case: Case, tensors: TensorsByName, answer: TensorsByName | None
+) -> Iterator[GradedTensor]:
     """Judge the scale of each block, and codes by the returned scales; or the decoded numbers."""
     ruling = block_ruling(case)
     graded = GradedBlocks(ruling, tensors, answer or {})
@@ -65,10 +67,10 @@ def _block_result(
     named: tuple[str, Format],
     ruling: BlockRuling,
     due: tuple[Blocks, Sequence[Bits]],
-    answer: Tensors | None,
+    answer: TensorsByName | None,
     inputs: tuple[Format, Bits],
     given: Callable[[int], dict[str, str]],
-) -> Result:
+) -> GradedTensor:
     name, form = named
     expected, every = due
     asked = expected.asked.reshape(-1)
@@ -100,7 +102,7 @@ def _block_result(
     )
 
 
-def listed(case: Case, seed: int, most: int) -> Iterator[Tensors]:
+def listed(case: Case, seed: int, most: int) -> Iterator[TensorsByName]:
     """Yield the inputs of the tier quick in parts of a few rows, with the same global scale."""
     for each in block_inputs(block_ruling(case), seed):
         x = each.tensors[X]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.families.blocks.grading import SCALE, GradedBlocks, Mask
+from conformance.families.blocks.grading import SCALE, GradedBlocks
 from conformance.families.blocks.kernels import (
     NUMBER,
     Floats,
@@ -26,6 +26,7 @@ from conformance.families.blocks.kernels import (
 )
 from conformance.families.blocks.ruling import BlockRuling
 from conformance.families.blocks.wrong import Wrong, rounded_to
+from oracles.protocol import Mask
 from specs.formats import Format
 from specs.model.block_entry import BlockWord, ScaleRule
 
@@ -47,7 +48,7 @@ class Scales(NamedTuple):
 Among = Callable[[GradedBlocks], Mask]
 """Chooses blocks of a tensor."""
 Largest = Callable[[GradedBlocks], Floats]
-Mechanism = Callable[[GradedBlocks], Scales]
+ScaleMechanism = Callable[[GradedBlocks], Scales]
 
 
 def says(name: str) -> str:
@@ -105,7 +106,7 @@ def other_rule(word: BlockWord, asked: BlockWord) -> Wrong[GradedBlocks, Scales]
     )
 
 
-def by_rule(word: BlockWord | None = None, largest: Largest | None = None) -> Mechanism:
+def by_rule(word: BlockWord | None = None, largest: Largest | None = None) -> ScaleMechanism:
     """Return the mechanism that applies a rule, or the case's own, to other largest magnitudes."""
 
     def scales(each: GradedBlocks) -> Scales:
@@ -117,7 +118,7 @@ def by_rule(word: BlockWord | None = None, largest: Largest | None = None) -> Me
     return scales
 
 
-def _gives(answered: Sequence[GradedBlocks], mechanism: Mechanism, among: Among) -> bool:
+def _gives(answered: Sequence[GradedBlocks], mechanism: ScaleMechanism, among: Among) -> bool:
     """Whether a mechanism gives all scales that it defines, and explains most of the wrong ones."""
     wrong = explained = 0
     for each in answered:
@@ -224,7 +225,7 @@ def _part(part: slice) -> Largest:
     return lambda each: np.abs(each.numbers[..., part]).max(axis=-1)
 
 
-def _neighbor(step: int) -> Mechanism:
+def _neighbor(step: int) -> ScaleMechanism:
     def scales(each: GradedBlocks) -> Scales:
         own = each.expected[SCALE]
         codes, is_known = (np.roll(part.reshape(-1), step) for part in (own.codes, ~own.is_open))

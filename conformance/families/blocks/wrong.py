@@ -7,22 +7,21 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from conformance.families.blocks.kernels import Floats
 from oracles.protocol import Bits
 
-Floats = NDArray[np.float64]
-Given = TypeVar("Given")
-Answers = TypeVar("Answers")
+Judged = TypeVar("Judged")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
-class Wrong(Generic[Given, Answers]):
+class Wrong(Generic[Judged, Made]):
     """A row: its name, the sentence of a finding, and the answers that it gives."""
 
     name: str
     says: str
-    answers: Callable[[Given], Answers]
+    answers: Callable[[Judged], Made]
 
 
 def rounded_to(dtype: str, numbers: Floats) -> Floats:

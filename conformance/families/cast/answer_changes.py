@@ -38,7 +38,7 @@ from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_text, datum_with_value
 from reports.grading.divergences import datum_of, simplicity
 from reports.problem_words import words
-from reports.problems import ChangesWithLayout, Datum, Problem
+from reports.problems import ChangesWithLayout, Problem, ShownDatum
 from specs.case_calls import receiver_of
 from specs.cases import Case
 
@@ -55,7 +55,7 @@ class Change:
     probe: Probe
     position: int
     input: int
-    answer: Datum
+    answer: ShownDatum
 
     @property
     def order(self) -> tuple[object, ...]:
@@ -63,7 +63,7 @@ class Change:
         return (*self.probe.simplicity, self.position)
 
     @property
-    def given(self) -> Datum:
+    def given(self) -> ShownDatum:
         """The input itself."""
         return datum_of(self.row.inputs[self.input])
 
@@ -96,7 +96,7 @@ class Changes:
         picked, flat = probe.picks(row.inputs.size).reshape(-1), answer.reshape(-1)
         moved, is_forbidden = row.changed(picked, flat)
         forbidden: list[Change] = []
-        seen: set[tuple[int, Datum]] = set()
+        seen: set[tuple[int, ShownDatum]] = set()
         for position, is_wrong in zip(moved.tolist(), is_forbidden.tolist(), strict=True):
             key = (int(picked[position]), datum_of(flat[position]))
             if key not in seen:
@@ -130,7 +130,7 @@ def by_rule(changes: Iterable[Change]) -> dict[tuple[str, str, str], list[Change
 
 def simplest_changes(changes: Iterable[Change]) -> list[Change]:
     """Up to ``MOST_CHANGES`` changes, each of another input or to another answer."""
-    found: dict[tuple[Datum, Datum], Change] = {}
+    found: dict[tuple[ShownDatum, ShownDatum], Change] = {}
     for each in changes:
         found.setdefault((each.given, each.answer), each)
 

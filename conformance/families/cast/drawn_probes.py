@@ -19,8 +19,9 @@ from hypothesis.errors import Flaky, HypothesisSideeffectWarning
 
 from conformance.families.cast.baseline import Baseline
 from conformance.judging.asking import Ask, Requests
-from conformance.judging.probe import Probe, Shape
+from conformance.judging.probe import Probe
 from oracles.backend.replies import Reply
+from specs.cases import Shape
 
 STEPS = (1, 2, 3, -1, -2, 0)
 LONGEST = 80
@@ -28,7 +29,6 @@ MOST_OFFSET = 15
 EXAMPLES = 10
 FEW_EXAMPLES = 4
 Drawn = TypeVar("Drawn")
-Result = TypeVar("Result")
 
 ANY_STEP = st.sampled_from(STEPS)
 ANY_OFFSET = st.integers(0, MOST_OFFSET)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from conformance.families.cast.recorded import allowed_list, check_example_input
-from conformance.families.family import Explained, Question
+from conformance.families.family import Explained, WrittenQuestion
 from conformance.families.value_spelling import datum
 from conformance.judging.asking import Ask
 from conformance.judging.values import ask_values, no_answer
@@ -66,7 +66,7 @@ def case_of_input(case: Case, word: str) -> Case:
     return case if isinstance(given, str) else worked_case(case, given)
 
 
-def explain(case: Case, question: Question) -> Explained:
+def explain(case: Case, question: WrittenQuestion) -> Explained:
     """Explain one input of a case."""
     [word] = question.inputs
     rules = ruling(case)

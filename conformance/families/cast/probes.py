@@ -8,7 +8,8 @@ from zlib import crc32
 
 import numpy as np
 
-from conformance.judging.probe import LENGTHS, SPARSE, Probe, Shape, shape_of_pair
+from conformance.judging.probe import LENGTHS, SPARSE, Probe, shape_of_pair
+from specs.cases import Shape
 
 LARGE = (1 << 16) + 3
 """More elements than frameworks leave to one thread, and no multiple of their chunk sizes."""

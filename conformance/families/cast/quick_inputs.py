@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.protocol import Bits
-from oracles.reference.breakpoints import breakpoints, distinct, ties
+from oracles.reference.breakpoints import Words, breakpoints, distinct, ties
 from oracles.reference.staircase import stretches
 from specs.branches import Ruling
 from specs.cases import Case
@@ -319,8 +319,6 @@ def _float_specials(source: Format) -> Iterator[int]:
         yield from (nans.start, nans.stop - 1, quiet, quiet + 1, quiet - 1)
         yield from ((nans.start - 1) | 1 << place for place in range(mantissa))
 
-
-Words = NDArray[np.uint64]
 
 SMALL_INTEGERS = np.arange(257)
 BLOCKS = 2, 3, 4, 8, 9

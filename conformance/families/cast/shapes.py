@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.judging.asking import Ask
-from conformance.judging.probe import Shape
 from conformance.judging.values import (
     Departed,
     ValueAnswer,
@@ -50,7 +49,7 @@ from reports.grading.grades import ALLOWED, Grades
 from reports.problems import BrokenPromise, ChangesWithShape, Problem, Unoffered
 from specs.branches import Ruling
 from specs.case_calls import receiver_of
-from specs.cases import Case
+from specs.cases import Case, Shape
 from specs.tensor_rules import tensor_rule
 
 PLANS_KEPT = 256

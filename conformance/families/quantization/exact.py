@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from conformance.families.quantization.ruling import Formula, StepOutcome
 from oracles.reference.exact import Infinity, NotANumber, Number, decode, encode
 from specs.formats import Format
-from specs.model.step_entry import Situation, Step, StepWord
+from specs.model.step_entry import FormulaStep, Situation, StepWord
 from specs.outcomes import Exactly, Nan
 
 ExactValue = Fraction | Literal["inf", "-inf", "nan", "-nan"]
@@ -38,7 +38,7 @@ class AllowedResult(NamedTuple):
     weaker: tuple[AllowedCode, ...]
     is_open: bool
     level: Literal["required", "recommended"]
-    situations: tuple[tuple[Step, Situation], ...]
+    situations: tuple[tuple[FormulaStep, Situation], ...]
 
 
 class _Path(NamedTuple):
@@ -52,9 +52,9 @@ class _Trace:
 
     formula: Formula
     paths: list[_Path] = field(default_factory=list)
-    situations: dict[tuple[Step, Situation], StepOutcome] = field(default_factory=dict)
+    situations: dict[tuple[FormulaStep, Situation], StepOutcome] = field(default_factory=dict)
 
-    def take(self, step: Step, situation: Situation) -> StepOutcome:
+    def take(self, step: FormulaStep, situation: Situation) -> StepOutcome:
         """Take one step, in the same situation for all paths, and return its outcome."""
         outcome = self.formula.outcome(step, situation)
         self.situations[step, situation] = outcome

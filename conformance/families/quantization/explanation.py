@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.families.family import Explained, Question
+from conformance.families.family import Explained, WrittenQuestion
 from conformance.families.named_tensors import AboutTensors
 from conformance.families.quantization.exact import AllowedCode
 from conformance.families.quantization.grading import allowed, as_code, code_word, rule_of
@@ -28,7 +28,7 @@ from specs.operations import operation_of
 OPEN = "anything"
 
 
-def explain(case: Case, question: Question) -> Explained:
+def explain(case: Case, question: WrittenQuestion) -> Explained:
     """Explain one element of a case."""
     if operation_of(case) == "dynamic-quantize":
         raise CastigateError(

@@ -9,16 +9,17 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.families.family import Result, Rule, Shape
+from conformance.families.family import GradedTensor, Rule
 from conformance.families.quantization import exact as exact_quantization
 from conformance.families.quantization.exact import AllowedCode, AllowedResult
 from conformance.families.quantization.kernels import NAN_CODES, NO_CODE, ExpectedCodes, expect
 from conformance.families.quantization.ruling import Formula
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Mask
 from reports.counterexample.drawing import datum_with_value
 from reports.grading.allowed_answers import is_nan
+from specs.cases import Shape
 from specs.formats import Format
-from specs.model.step_entry import Step
+from specs.model.step_entry import FormulaStep
 from specs.outcomes import Nan
 
 EXACT_SAMPLE = 8
@@ -28,7 +29,6 @@ NAN_WORDS = {"any": "any-nan", "+": "+nan", "-": "-nan"}
 """NaNs of a sign in JSON."""
 NAN_NAMES = {"any": "any NaN", "+": "+NaN", "-": "-NaN"}
 """NaNs of a sign in a sentence."""
-Mask = NDArray[np.bool_]
 OPEN = "anything"
 """What is allowed where the document says nothing."""
 
@@ -149,7 +149,7 @@ def rule_of(rules: Formula, found: AllowedResult) -> tuple[str, str]:
 
     It is the rule of the last step that changes the value: limits, rounds, or divides it.
     """
-    order: tuple[tuple[Step, tuple[str, ...]], ...] = (
+    order: tuple[tuple[FormulaStep, tuple[str, ...]], ...] = (
         ("saturation", ("out-of-range", "infinite", "nan")),
         ("rounding", ("fraction",)),
         ("product", ("inexact",)),
@@ -186,7 +186,7 @@ def graded_result(
     inputs: tuple[Format, Bits],
     rule: Callable[[int], Rule],
     given: Callable[[int], dict[str, str]],
-) -> Result:
+) -> GradedTensor:
     """A result beside the patterns that are expected; an error is wrong where an answer is due."""
 
     def allowed(at: int, at_required: bool) -> list[str]:
@@ -203,4 +203,6 @@ def graded_result(
         graded = grade(form, expected, answer.reshape(-1))
         return graded.is_required if level == "required" else graded.is_recommended
 
-    return Result(name, form, shape, answer, expected.is_open, inputs, rule, given, allowed, wrong)
+    return GradedTensor(
+        name, form, shape, answer, expected.is_open, inputs, rule, given, allowed, wrong
+    )

@@ -20,7 +20,6 @@ from conformance.families.quantization.grading import (
     EXACT_SAMPLE,
     Elements,
     Graded,
-    Mask,
     allowed,
     allowed_words,
     element_words,
@@ -43,7 +42,7 @@ from conformance.judging.scripts import script_of
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import problem_of, without_answer
 from oracles.backend.replies import Answered, Declined, NoAnswer
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Mask
 from reports.counterexample.drawing import datum_with_value
 from reports.grading.divergences import index_of_simplest
 from reports.judgement import Judgement

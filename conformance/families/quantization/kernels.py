@@ -15,15 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.families.quantization.ruling import Formula, StepOutcome, formula
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Mask
 from specs.cases import Case
 from specs.formats import Format
-from specs.model.step_entry import AXIS, BLOCK, FORM, Situation, Step, StepWord
+from specs.model.step_entry import AXIS, BLOCK, FORM, FormulaStep, Situation, StepWord
 from specs.outcomes import Exactly, Nan
 from specs.pair_conditions import value_of
 
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Codes = NDArray[np.int64]
 NAN_CODES: Mapping[str, int] = {"any": -1, "+": -3, "-": -4}
 """In the place of a pattern: every NaN of the target, or every one of a sign, is allowed."""
@@ -80,7 +79,7 @@ class _Masks:
         self.is_recommended = np.zeros_like(self.is_open)
 
     def take(
-        self, step: Step, situations: Mapping[Situation, Any]
+        self, step: FormulaStep, situations: Mapping[Situation, Any]
     ) -> Iterator[tuple[StepOutcome, Mask]]:
         """Yield each outcome of a step that applies to some elements, with the mask of these."""
         for situation, where in situations.items():
@@ -95,7 +94,7 @@ class _Masks:
                 self.is_recommended |= here
             yield outcome, here
 
-    def pass_by(self, step: Step, situations: Mapping[Situation, Any]) -> None:
+    def pass_by(self, step: FormulaStep, situations: Mapping[Situation, Any]) -> None:
         """Take a step that leaves values as they are."""
         for _ in self.take(step, situations):
             pass
@@ -196,7 +195,12 @@ def _quantized(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> Exp
 
 
 def _kinds_of_zero_point(
-    formula: Formula, step: Step, offset: Floats | None, here: Mask, other: Floats, result: Floats
+    formula: Formula,
+    step: FormulaStep,
+    offset: Floats | None,
+    here: Mask,
+    other: Floats,
+    result: Floats,
 ) -> dict[Situation, Any]:
     """Return the elements to which each situation of a zero point applies.
 

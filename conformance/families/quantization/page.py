@@ -5,7 +5,7 @@ All modes that are not the plain ones have a column together.
 
 from __future__ import annotations
 
-from reports.html.modes import OTHER_MODES, Page, Place
+from reports.html.modes import OTHER_MODES, ModesPage, Place
 from specs.cases import Case
 from specs.model.step_entry import FORM, PRECISION, SATURATE, SCALE
 from specs.operations import operation_of
@@ -42,4 +42,4 @@ def _has_plain_modes(case: Case) -> bool:
     return mode[SCALE] == numbers and PRECISION not in mode and mode.get(SATURATE, "1") == "1"
 
 
-PAGE = Page("quantization", "Quantization", LEAD, place)
+PAGE = ModesPage("quantization", "Quantization", LEAD, place)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from conformance.families.family import Result, Rule, Shape, TensorFunctions, Tensors
+from conformance.families.family import GradedTensor, Rule, TensorFunctions, TensorsByName
 from conformance.families.quantization.dynamic import dynamic_inputs
 from conformance.families.quantization.exact import AllowedResult, dynamic_scale, dynamic_zero_point
 from conformance.families.quantization.grading import (
@@ -25,14 +25,16 @@ from conformance.families.quantization.inputs import (
 from conformance.families.quantization.kernels import ExpectedCodes, codes_of, quantize, spread
 from conformance.families.quantization.ruling import Formula, dtypes, formula
 from oracles.protocol import Bits
-from specs.cases import Case, format_shape
+from specs.cases import Case, Shape, format_shape
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
 from specs.model.step_entry import AXIS, BLOCK, FORM
 from specs.operations import SCALE, ZERO, X, Y, operation_of
 
 
-def results(case: Case, tensors: Tensors, answer: Tensors | None) -> Iterator[Result]:
+def results(
+    case: Case, tensors: TensorsByName, answer: TensorsByName | None
+) -> Iterator[GradedTensor]:
     """Yield the results of a case; those by which others are judged come first."""
     if operation_of(case) == "dynamic-quantize":
         yield from _dynamic(case, tensors[X], answer)
@@ -48,8 +50,8 @@ def _codes(
     rules: Formula,
     shape: tuple[int, ...],
     elements: Elements,
-    answer: Tensors | None,
-) -> Result:
+    answer: TensorsByName | None,
+) -> GradedTensor:
     taken, returned = dtypes(case)
     formats = {name: format_named(dtype) for name, dtype in (taken | returned).items()}
 
@@ -72,7 +74,7 @@ def _codes(
     return graded_result(Y, formats[Y], shape, codes, expected, inputs, rule, given)
 
 
-def _dynamic(case: Case, x: Bits, answer: Tensors | None) -> Iterator[Result]:
+def _dynamic(case: Case, x: Bits, answer: TensorsByName | None) -> Iterator[GradedTensor]:
     """Judge the scale by the input, the zero point by the returned scale, the codes by both."""
     rules, xs = formula(case), x.reshape(-1).tolist()
     due = dynamic_scale(rules, xs)
@@ -91,8 +93,8 @@ def _dynamic(case: Case, x: Bits, answer: Tensors | None) -> Iterator[Result]:
 
 
 def _single(
-    rules: Formula, name: str, form: Format, due: AllowedResult, answer: Tensors | None
-) -> Result:
+    rules: Formula, name: str, form: Format, due: AllowedResult, answer: TensorsByName | None
+) -> GradedTensor:
     outcome = rules.outcome(*due.situations[-1])
     rule = Rule(outcome.rule, "unspecified" if due.is_open else due.level, outcome.clause)
     expected = ExpectedCodes(
@@ -106,7 +108,7 @@ def _single(
     return graded_result(name, form, (), answers, expected, inputs, lambda _: rule, lambda _: {})
 
 
-def listed(case: Case, seed: int, most: int) -> Iterator[Tensors]:
+def listed(case: Case, seed: int, most: int) -> Iterator[TensorsByName]:
     """The inputs of the tier quick; those with one scale are cut."""
     if operation_of(case) == "dynamic-quantize":
         yield from ({X: x} for x in dynamic_inputs())

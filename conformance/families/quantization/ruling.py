@@ -31,8 +31,8 @@ from specs.model.step_entry import (
     SITUATIONS,
     STEPS,
     CombinationEntry,
+    FormulaStep,
     Situation,
-    Step,
     StepWord,
 )
 from specs.model.vocabulary import Atom, Level, Sign
@@ -142,15 +142,15 @@ class Formula:
     target: Format
     scale: Format
     precision: Format
-    steps: tuple[tuple[Step, tuple[tuple[Situation, StepOutcome], ...]], ...]
+    steps: tuple[tuple[FormulaStep, tuple[tuple[Situation, StepOutcome], ...]], ...]
     casts: tuple[tuple[tuple[Situation, bool], CastOutcome], ...] = ()
 
     @cached_property
-    def outcomes(self) -> dict[Step, dict[Situation, StepOutcome]]:
+    def outcomes(self) -> dict[FormulaStep, dict[Situation, StepOutcome]]:
         """The outcomes of each step by situation."""
         return {step: dict(each) for step, each in self.steps}
 
-    def outcome(self, step: Step, situation: Situation) -> StepOutcome:
+    def outcome(self, step: FormulaStep, situation: Situation) -> StepOutcome:
         """The outcome of a situation at a step."""
         return self.outcomes[step][situation]
 
@@ -205,7 +205,7 @@ def _formats_only(document: Document, case: Case) -> Formula:
 
 
 def _outcomes(
-    version: Edition, case: Case, found: Formula, step: Step
+    version: Edition, case: Case, found: Formula, step: FormulaStep
 ) -> Iterator[tuple[Situation, StepOutcome]]:
     """The outcome of each situation that can arise at a step."""
     document = version.document
@@ -237,7 +237,7 @@ def _outcome(name: str, rule: RuleEntry, situation: Situation) -> StepOutcome:
     return StepOutcome(entry.words, tuple(entry.and_recommended), level, name, clause)
 
 
-def _arises(found: Formula, step: Step, situation: Situation) -> bool:
+def _arises(found: Formula, step: FormulaStep, situation: Situation) -> bool:
     """Whether a value can be in a situation at a step."""
     match step, situation:
         case "scale", _:

@@ -1,8 +1,8 @@
 """The codes that a backend gives which quantizes in another way than the formula, on whole arrays.
 
-A ``Way`` says in what it differs. Fake quantization multiplies the limits of codes by the scale and
-finds where x lies between them. Dequantization may round codes, scales and their difference to the
-dtype of the result before it multiplies.
+A ``Deviation`` says in what it differs. Fake quantization multiplies the limits of codes by the
+scale and finds where x lies between them. Dequantization may round codes, scales and their
+difference to the dtype of the result before it multiplies.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ROUNDINGS: Mapping[QuotientRounding, Callable[[Floats], Floats]] = {
 
 
 @dataclass(frozen=True)
-class Way:
+class Deviation:
     """The differences from the formula; a field that is None does not differ.
 
     ``layout`` names another assignment of scales and zero points to elements, from the judge.
@@ -81,7 +81,7 @@ class Way:
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
-    def joined(self, other: Way) -> Way | None:
+    def joined(self, other: Deviation) -> Deviation | None:
         """Both differences together; None if they are about the same thing."""
         more = other.differences
         return None if self.differences.keys() & more.keys() else replace(self, **more)
@@ -92,7 +92,7 @@ UNSETTLED = -5
 
 
 def simulate(
-    rules: Formula, way: Way, x: Bits, scale: Bits, zero: Bits | None
+    rules: Formula, way: Deviation, x: Bits, scale: Bits, zero: Bits | None
 ) -> NDArray[np.int64]:
     """The patterns that a way gives; ``ANY_NAN`` for a NaN, ``UNSETTLED`` where it defines none."""
     factor = values_of(rules.scale, scale)
@@ -121,7 +121,7 @@ def simulate(
 
 
 def _quantized(
-    rules: Formula, way: Way, x: Floats, scale: Floats, offset: Floats
+    rules: Formula, way: Deviation, x: Floats, scale: Floats, offset: Floats
 ) -> NDArray[np.int64]:
     target = rules.target
     fmt = format_named(way.precision) if way.precision else rules.precision
@@ -160,7 +160,7 @@ def _quantized(
     return np.where(np.isnan(total), nan, codes)
 
 
-def _float_codes(rules: Formula, way: Way, quotient: Floats) -> NDArray[np.int64]:
+def _float_codes(rules: Formula, way: Deviation, quotient: Floats) -> NDArray[np.int64]:
     """Patterns of small floats; values out of the target's range become what the rules require."""
     target = rules.target
     rounded = (truncated_subnormals if way.truncates_subnormals else nearest)(target, quotient)
@@ -199,7 +199,7 @@ def code_of_cast(rules: Formula, situation: Situation, is_negative: bool) -> int
     return code_of_outcome(rules.cast_of(situation, is_negative=is_negative).strictest)
 
 
-def _nans(rules: Formula, way: Way, is_negative: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _nans(rules: Formula, way: Deviation, is_negative: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The patterns that NaNs of each sign become."""
     target = rules.target
     codes = {
@@ -230,7 +230,7 @@ def _infinite(target: Format, is_negative: NDArray[np.bool_]) -> NDArray[np.int6
 
 
 def _dequantized(
-    rules: Formula, way: Way, x: Floats, scale: Floats, offset: Floats
+    rules: Formula, way: Deviation, x: Floats, scale: Floats, offset: Floats
 ) -> NDArray[np.int64]:
     source, target = rules.source, rules.target
     difference = x - offset

@@ -18,13 +18,18 @@ from numpy.typing import NDArray
 
 from conformance.families.quantization.kernels import NAN_CODES, values_of
 from conformance.families.quantization.ruling import Formula
-from conformance.families.quantization.simulation import UNSETTLED, Way, code_of_cast, simulate
+from conformance.families.quantization.simulation import (
+    UNSETTLED,
+    Deviation,
+    code_of_cast,
+    simulate,
+)
 from oracles.protocol import Bits
 from reports.grading.allowed_answers import is_nan
 from reports.problems import Problem, WrongTensor
 from specs.cases import Case
 from specs.formats import Format
-from specs.model.step_entry import Step
+from specs.model.step_entry import FormulaStep
 
 FEW = 128
 """The size of each half of the sample on which a way is tried first."""
@@ -57,12 +62,12 @@ class Wrong:
 
     name: str
     says: str
-    way: Way
+    way: Deviation
     applies: Callable[[Asked], bool] = lambda _: True
 
 
 def _in_layout(name: str, says: str) -> Wrong:
-    return Wrong(name, says, Way(layout=name), lambda asked: name in asked.layouts)
+    return Wrong(name, says, Deviation(layout=name), lambda asked: name in asked.layouts)
 
 
 def _in_precision(precision: str) -> Iterator[Wrong]:
@@ -74,7 +79,7 @@ def _in_precision(precision: str) -> Iterator[Wrong]:
     def is_other(asked: Asked) -> bool:
         return not ignores(asked) and asked.rules.precision.name != precision
 
-    way, says = Way(precision=precision), f"in {precision}, not in the precision that is due"
+    way, says = Deviation(precision=precision), f"in {precision}, not in the precision that is due"
     yield Wrong("ignores-precision", "ignores `precision` when it quantizes", way, ignores)
     yield Wrong(
         f"divides-in-{precision}",
@@ -123,19 +128,19 @@ OF_INFINITIES = (
     Wrong(
         "saturates-infinities",
         "turns infinities into the largest values when it quantizes",
-        Way(infinities="saturated"),
+        Deviation(infinities="saturated"),
         _divides_integers,
     ),
     Wrong(
         "makes-infinities-nan",
         "turns infinities into NaN when it quantizes",
-        Way(infinities="nan"),
+        Deviation(infinities="nan"),
         _divides_integers,
     ),
     Wrong(
         "keeps-infinities",
         "keeps infinities when it quantizes",
-        Way(infinities="infinite"),
+        Deviation(infinities="infinite"),
         _divides_integers,
     ),
 )
@@ -144,42 +149,42 @@ OF_INFINITIES_AS_NANS = (
     Wrong(
         "loses-the-sign-of-infinities",
         "gives one NaN for infinities of both signs when it quantizes",
-        Way(infinities="positive-nan"),
+        Deviation(infinities="positive-nan"),
     ),
 )
 """Where infinities are to become NaNs of their signs."""
 OF_NANS = (
-    Wrong("makes-nans-zero", "turns NaN into zero when it quantizes", Way(nans="zero")),
+    Wrong("makes-nans-zero", "turns NaN into zero when it quantizes", Deviation(nans="zero")),
     Wrong(
         "makes-nans-the-largest",
         "turns NaN into the largest value when it quantizes",
-        Way(nans="max"),
+        Deviation(nans="max"),
     ),
     Wrong(
         "makes-nans-the-largest-of-their-sign",
         "turns NaN into the largest value of its sign when it quantizes",
-        Way(nans="max-of-sign"),
+        Deviation(nans="max-of-sign"),
     ),
     Wrong(
         "makes-nans-the-lowest",
         "turns NaN into the lowest value when it quantizes",
-        Way(nans="lowest"),
+        Deviation(nans="lowest"),
     ),
     Wrong(
         "loses-the-sign-of-nans",
         "gives one NaN for NaNs of both signs when it quantizes",
-        Way(nans="positive"),
+        Deviation(nans="positive"),
     ),
     Wrong(
         "makes-nans-negative",
         "gives a negative NaN for NaNs of both signs when it quantizes",
-        Way(nans="negative"),
+        Deviation(nans="negative"),
     ),
 )
 ZEROS = Wrong(
     "gives-zeros-of-the-other-sign",
     "gives zeros of the wrong sign when it quantizes",
-    Way(),
+    Deviation(),
 )
 """Codes are compared without the signs of zeros."""
 WRONGS = (
@@ -194,41 +199,41 @@ WRONGS = (
     Wrong(
         "treats-subnormal-scales-as-zero",
         "treats subnormal scales as zero",
-        Way(is_flushed=True),
+        Deviation(is_flushed=True),
     ),
-    Wrong("leaves-out-zero-points", "leaves out the zero point", Way(zero="left-out")),
+    Wrong("leaves-out-zero-points", "leaves out the zero point", Deviation(zero="left-out")),
     Wrong(
         "reads-zero-points-as-another-type",
         "reads a zero point as one of the other signedness",
-        Way(zero="other-sign"),
+        Deviation(zero="other-sign"),
         lambda asked: asked.has_integers,
     ),
     Wrong(
         "wraps-differences",
         "wraps the difference of code and zero point when it dequantizes",
-        Way(ends="wrapped"),
+        Deviation(ends="wrapped"),
         _decodes,
     ),
     Wrong(
         "scales-zero-points-alone",
         "multiplies code and zero point by the scale before it subtracts",
-        Way(zero="scaled"),
+        Deviation(zero="scaled"),
         _decodes,
     ),
     Wrong(
         "truncates-products",
         "truncates the product when it dequantizes",
-        Way(rounding="toward-zero"),
+        Deviation(rounding="toward-zero"),
         _decodes,
     ),
     Wrong(
         "makes-subnormal-products-zero",
         "makes zero of subnormal products when it dequantizes",
-        Way(flushes_products=True),
+        Deviation(flushes_products=True),
         _decodes,
     ),
     *(
-        Wrong(name, says, Way(steps=name), _decodes_to_floats)
+        Wrong(name, says, Deviation(steps=name), _decodes_to_floats)
         for name, says in {
             "rounds-each-step": "rounds code, zero point, scale and difference to the dtype of the"
             " result before it multiplies",
@@ -245,135 +250,135 @@ WRONGS = (
     Wrong(
         "multiplies-by-the-reciprocal",
         "multiplies by 1/scale instead of dividing by the scale",
-        Way(is_reciprocal=True),
+        Deviation(is_reciprocal=True),
         _encodes,
     ),
     Wrong(
         "ignores-saturate",
         "ignores `saturate` when it quantizes",
-        Way(ends="other-saturate"),
+        Deviation(ends="other-saturate"),
         _encodes_floats,
     ),
     Wrong(
         "makes-carries-nan",
         "turns quotients into NaN that only rounding puts out of range",
-        Way(ends="carried-to-nan"),
+        Deviation(ends="carried-to-nan"),
         _encodes_floats,
     ),
     Wrong(
         "makes-overflows-nan",
         "turns quotients that are out of range into NaN, not into infinities",
-        Way(ends="nan"),
+        Deviation(ends="nan"),
         _encodes_floats,
     ),
     Wrong(
         "saturates-truncated-nans",
         "saturates quotients whose bits before rounding are those of a NaN",
-        Way(ends="truncated-nan-saturated"),
+        Deviation(ends="truncated-nan-saturated"),
         _encodes_floats,
     ),
     Wrong(
         "truncates-subnormals",
         "rounds quotients to the bits of normal codes, then truncates subnormal ones",
-        Way(truncates_subnormals=True),
+        Deviation(truncates_subnormals=True),
         _encodes_floats,
     ),
     Wrong(
         "rounds-quotients-to-float16",
         "rounds quotients to float16 before it rounds them to codes",
-        Way(narrows_quotients=True),
+        Deviation(narrows_quotients=True),
         _encodes_floats,
     ),
     Wrong(
         "carries-twice-in-float16",
         "divides in float16, and doubles subnormals that round up to a power of two",
-        Way(precision="float16", carries_twice=True),
+        Deviation(precision="float16", carries_twice=True),
         _encodes_floats,
     ),
     *OF_INFINITIES,
     Wrong(
         "treats-subnormals-as-zero",
         "treats subnormals as zero when it quantizes, and gives 0 for 0/0",
-        Way(is_flushed=True, nans="zero"),
+        Deviation(is_flushed=True, nans="zero"),
         _encodes_integers,
     ),
     Wrong(
         "treats-subnormals-as-zero-with-largest-nans",
         "treats subnormals as zero when it quantizes, and gives the largest code for 0/0",
-        Way(is_flushed=True, nans="max"),
+        Deviation(is_flushed=True, nans="max"),
         _encodes_integers,
     ),
     Wrong(
         "rounds-half-away",
         "rounds ties away from zero when it quantizes",
-        Way(rounding="away"),
+        Deviation(rounding="away"),
         _encodes_integers,
     ),
     Wrong(
         "rounds-half-up",
         "rounds ties up when it quantizes",
-        Way(rounding="up"),
+        Deviation(rounding="up"),
         _encodes_integers,
     ),
     Wrong(
         "truncates-quotients",
         "truncates the quotient when it quantizes",
-        Way(rounding="toward-zero"),
+        Deviation(rounding="toward-zero"),
         _encodes_integers,
     ),
     Wrong(
         "rounds-quotients-down",
         "rounds the quotient down when it quantizes",
-        Way(rounding="down"),
+        Deviation(rounding="down"),
         _encodes_integers,
     ),
     Wrong(
         "adds-zero-points-before-rounding",
         "adds the zero point before it rounds, not afterwards",
-        Way(zero="before-rounding"),
+        Deviation(zero="before-rounding"),
         _encodes_integers,
     ),
     Wrong(
         "limits-before-zero-points",
         "limits codes to their range before it adds the zero point",
-        Way(zero="after-limits"),
+        Deviation(zero="after-limits"),
         _encodes_integers,
     ),
     Wrong(
         "wraps-codes",
         "wraps codes that are out of range when it quantizes",
-        Way(ends="wrapped"),
+        Deviation(ends="wrapped"),
         _encodes_integers,
     ),
     Wrong(
         "overflows-in-int32",
         "converts quotients to int32, and those beyond its range to the smallest",
-        Way(ends="by-int32"),
+        Deviation(ends="by-int32"),
         _encodes_integers,
     ),
     Wrong(
         "divides-between-scaled-limits",
         "divides x by the width of the scaled range in float32, as fake quantization does",
-        Way(between="divided"),
+        Deviation(between="divided"),
         _encodes_integers,
     ),
     Wrong(
         "multiplies-between-scaled-limits",
         "multiplies x by the reciprocal width of the scaled range in float32, as fake quantization"
         " does",
-        Way(between="multiplied"),
+        Deviation(between="multiplied"),
         _encodes_integers,
     ),
     Wrong(
         "overflows-in-scaled-limits",
         "overflows where a limit times the scale exceeds the scale's dtype",
-        Way(overflows_limits=True),
+        Deviation(overflows_limits=True),
         _encodes_integers,
     ),
     Wrong(
         "leaves-out-lowest-codes",
         "never gives the lowest code when it quantizes",
-        Way(ends="without-lowest"),
+        Deviation(ends="without-lowest"),
         _encodes_signed,
     ),
 )
@@ -429,7 +434,7 @@ def followed_ways(
 
     few = _few(x, layouts, answers, is_wrong)
 
-    def gives(way: Way, bases: Sequence[Way]) -> bool:
+    def gives(way: Deviation, bases: Sequence[Deviation]) -> bool:
         return any(
             _gives(rules, both, *few, needs_most=False)
             and _gives(rules, both, x, layouts, answers, is_wrong)
@@ -437,7 +442,7 @@ def followed_ways(
         )
 
     are_zeros = _is_same(rules.target, np.zeros(answers.shape, np.int64), answers)
-    if gives(Way(), settled) and (specials or are_zeros[is_wrong].all()):
+    if gives(Deviation(), settled) and (specials or are_zeros[is_wrong].all()):
         # Codes are compared without the signs of zeros, so that these alone are wrong.
         return (JOINT.join(specials or [ZEROS.name]),)
     more = [([*specials], settled)] if specials else []
@@ -449,7 +454,7 @@ def followed_ways(
     is_small = rules.operation != "dequantize" and not rules.target.is_integral
     for count in (2, 3) if is_small else (2,):
         for names in combinations(singles, count):
-            joined: Way | None = Way()
+            joined: Deviation | None = Deviation()
             for name in names:
                 joined = joined and joined.joined(singles[name])
             if joined is not None and gives(joined, settled):
@@ -474,7 +479,7 @@ def _few(
     return some(x), few, some(answers), some(is_wrong)
 
 
-def _onto(way: Way, bases: Iterable[Way]) -> Iterator[Way]:
+def _onto(way: Deviation, bases: Iterable[Deviation]) -> Iterator[Deviation]:
     for base in bases:
         if (both := base.joined(way)) is not None:
             yield both
@@ -482,7 +487,7 @@ def _onto(way: Way, bases: Iterable[Way]) -> Iterator[Way]:
 
 def _gives(
     rules: Formula,
-    way: Way,
+    way: Deviation,
     x: Bits,
     layouts: Layouts,
     answers: Bits,
@@ -500,22 +505,22 @@ def _gives(
     return not needs_most or bool(2 * explained >= np.count_nonzero(is_wrong))
 
 
-def _allowed_ways(rules: Formula) -> Iterator[Way]:
+def _allowed_ways(rules: Formula) -> Iterator[Deviation]:
     """Yield the ways that the formula allows: as it is, and with rounded operands if it says so."""
-    yield Way()
-    step: Step = "product" if rules.operation == "dequantize" else "quotient"
+    yield Deviation()
+    step: FormulaStep = "product" if rules.operation == "dequantize" else "quotient"
     if any("of-rounded-operands" in each.words for each in rules.outcomes[step].values()):
-        yield Way(rounds_operands=True)
+        yield Deviation(rounds_operands=True)
 
 
 def _special_ways(
     rules: Formula,
-    bases: Sequence[Way],
+    bases: Sequence[Deviation],
     x: Bits,
     own: tuple[Bits, Bits | None],
     answers: Bits,
     is_wrong: NDArray[np.bool_],
-) -> dict[str, Way]:
+) -> dict[str, Deviation]:
     """The ways, by name, that explain wrong answers to infinities and to NaNs."""
     if rules.operation == "dequantize" or rules.target.is_integral:
         return {}
@@ -524,14 +529,14 @@ def _special_ways(
     become_nans = bool(rules.casts) and code_of_cast(rules, "infinite", True) == NAN_CODES["-"]
     infinities = OF_INFINITIES_AS_NANS if become_nans else OF_INFINITIES
     regions = (np.isinf(values), infinities), (np.isnan(values), OF_NANS)
-    found: dict[str, Way] = {}
+    found: dict[str, Deviation] = {}
     for here, rows in regions:
         if not is_wrong[here].any():
             continue
         scale, zero = (None if each is None else each[here] for each in own)
         assert scale is not None
         given = x[here], {"": (scale, zero)}, answers[here], is_wrong[here]
-        for name, way in {"": Way(), **{each.name: each.way for each in rows}}.items():
+        for name, way in {"": Deviation(), **{each.name: each.way for each in rows}}.items():
             if any(_gives(rules, both, *given) for both in _onto(way, bases)):
                 found |= {name: way} if name else {}
                 break

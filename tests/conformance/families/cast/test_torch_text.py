@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.families.cast.explanation import explain
-from conformance.families.family import Question
+from conformance.families.family import WrittenQuestion
 from specs.selection import case_named
 
 REQUIRED, IMPLIED, OPEN = "required", "recommended", "unspecified"
@@ -49,6 +49,6 @@ def test_a_value_has_the_level_of_what_the_text_says(
     pair: str, value: str, level: str, allowed: object
 ) -> None:
     explained = explain(
-        case_named(f"torch-tensor-to:2.13/{pair}/form:dtype"), Question([value])
+        case_named(f"torch-tensor-to:2.13/{pair}/form:dtype"), WrittenQuestion([value])
     ).told
     assert (explained["level"], explained["allowed"]) == (level, allowed)
