@@ -10,6 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
+from conformance.families import tensor_of
 from conformance.families.cast.answer_changes import (
     Change,
     Changes,
@@ -66,7 +67,6 @@ from reports.verdicts import Verdict
 from specs.case_calls import call_of, receiver_of
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS
-from specs.operations import is_cast
 from specs.tensor_rules import tensor_rule
 
 PLANS_KEPT = 32
@@ -178,8 +178,8 @@ class Invariances:
             together = beside(count, cast_words(other))
             for probe, answer in (yield from answers_beside(row, _plan(row, together), other)):
                 found.note(row, probe, answer)
-        bitcasts = [case for case in self.cases if not (is_cast(case) or case.example)]
-        if turns := in_turn(row, others, bitcasts[:1]):
+        shaped = [case for case in self.cases if tensor_of(case) and not case.example]
+        if turns := in_turn(row, others, shaped[:1]):
             for probe, answer in (yield from answers_in_turn(row, turns)):
                 found.note(row, probe, answer)
 

@@ -86,25 +86,24 @@ def cast_words(case: Case) -> str:
 
 
 def in_turn(
-    row: Baseline, casts: Sequence[Case], bitcasts: Sequence[Case]
+    row: Baseline, casts: Sequence[Case], shaped: Sequence[Case]
 ) -> list[tuple[Request, ProbePlan]]:
     """Return each neighbor's request, and the row of the pair that is to be asked after it.
 
-    A cast gets the same patterns, as far as its source holds them, and a bitcast the same row.
+    A cast gets the same patterns, as far as its source holds them, and a case of ``shaped``, whose
+    operation takes one tensor of any shape, the same row.
     """
     count = row.inputs.size
     turns: list[tuple[Request, ProbePlan]] = []
-    for number, case in enumerate((*casts, *bitcasts)):
-        is_bitcast = number >= len(casts)
-        words = "a bitcast to the same dtype" if is_bitcast else cast_words(case)
-        shape = (SHORTEST + STEP * number + (0 if is_bitcast else 1),)
+    for number, case in enumerate((*casts, *shaped)):
+        functions = tensor_of(case)
+        words = "a bitcast to the same dtype" if functions else cast_words(case)
+        shape = (SHORTEST + STEP * number + (0 if functions else 1),)
         probe = Probe(shape, number % count, after=words)
         bits = probe.tensor(row.inputs)
         before: Request = Cast(case, held_by(case, bits))
-        if is_bitcast:
-            shaped = tensor_of(case)
-            assert shaped is not None
-            before = shaped.request(case, bits)
+        if functions is not None:
+            before = functions.request(case, bits)
         turns.append((before, ProbePlan.of([probe], count)))
     return turns
 

@@ -80,6 +80,15 @@ def test_the_reference_answers_alike_everywhere(every: int) -> None:
         assert found.verdict in ("conforms", "unsupported"), (source, target, found)
 
 
+def test_cases_of_other_families_may_share_the_pair() -> None:
+    documents = [ONNX, "onnx-dequantize-linear:25"]
+    named = ("uint8", "float32")
+    pair = [case for case in select(documents) if (case.source, case.target) == named]
+    assert {case.document for case in pair} == {each.partition(":")[0] for each in documents}
+    found = check_invariances(judge_of(load_backend("reference")), pair)
+    assert found.verdict == "conforms"
+
+
 FORBIDDEN = [
     ("Tail", "at length 1, position 0"),
     ("Position", "at length 14, position 13"),
