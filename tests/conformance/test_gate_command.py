@@ -381,7 +381,7 @@ def test_the_time_limit_ends_a_run_and_its_certificate_is_signed(
     slow = """
     def spoil(self, case, bits, answers):
         import time
-        if case.source == "bfloat16":
+        if case.source == "int64":
             time.sleep(15)
 """
     policy = f"{POLICY}time-limit: 12\n"
