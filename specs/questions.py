@@ -33,7 +33,7 @@ MOST_ELEMENTS = 1 << 24
 
 
 TO = "to"
-"""What may stand between two dtypes."""
+"""People may write this word between two dtypes."""
 
 
 class Question(NamedTuple):
@@ -240,7 +240,7 @@ def _case_if_any(document: str, version: str, path: Sequence[str]) -> Case | Non
 
 
 def _of_all_documents(path: Sequence[str], names: Iterable[str]) -> list[Case]:
-    """The case of a pair in each document of casts; raise an error if there is none."""
+    """Find the case of a pair in each document of casts; raise an error if no document has one."""
     found = _casts(path, names)
     if not found:
         source, target = map(dtype_spelled, path[:2])

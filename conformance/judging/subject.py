@@ -53,7 +53,7 @@ class Subject:
     compiles_shapes: bool
     row_limits: tuple[int, ...]
     chain_roads: tuple[str, ...]
-    """Roads on which casts form one program, that of users first; empty if there is none."""
+    """The ways in which the backend runs several casts as one program, the users' own way first."""
     settings: Settings
     expectations: Expectations
 

@@ -219,7 +219,10 @@ def _detours(through: str, source: Format, target: Format) -> bool:
 
 @cache
 def detour(source: str, target: str) -> Case | None:
-    """The first case of a pair of dtypes; None if there is none, or it is rejected or open."""
+    """Find a cast by which another one may detour: the first case of the pair of dtypes.
+
+    Return None if the pair has no case, or if the document rejects that case or leaves it open.
+    """
     case = _first_cases().get((source, target))
     return None if case is None or ruling(case).is_rejection or ruling(case).is_open else case
 

@@ -21,7 +21,7 @@ from conformance.families.reference import Reference
 from oracles.protocol import Bits
 from oracles.reference.kernels import Unpacked, unpack
 from oracles.reference.machine_words import select_arrays
-from reports.findings.wrong import GivenAnswers, Wrong
+from reports.findings.wrong import CaseFormats, GivenAnswers, Wrong
 from specs.cases import Case
 from specs.formats import Format, format_named
 
@@ -30,22 +30,11 @@ REFERENCE = Reference()
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Row:
+@dataclass(frozen=True, eq=False)
+class Row(CaseFormats):
     """Inputs of a cast in one row, with their fields and the right answers."""
 
-    case: Case
     bits: Bits
-
-    @cached_property
-    def source(self) -> Format:
-        """The format of the inputs."""
-        return format_named(self.case.source)
-
-    @cached_property
-    def target(self) -> Format:
-        """The format of the answers."""
-        return format_named(self.case.target)
 
     @cached_property
     def right(self) -> Bits:

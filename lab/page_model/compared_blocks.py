@@ -56,7 +56,10 @@ def _whole(overall: int | None) -> tuple[float, Number | None]:
 
 
 def _verdicts(ruling: BlockRuling, found: Blocks, nan: int | None = None) -> Iterator[Verdict]:
-    """What the reference allows; ``nan`` is the pattern that stands for any NaN."""
+    """Yield what the reference allows for each element.
+
+    Where the page allows any NaN, the reference allows the pattern ``nan``.
+    """
     several = block_kernels.allowed_codes(ruling, found)
     columns = [each.reshape(-1).tolist() for each in several]
     asked, is_open = found.asked.reshape(-1).tolist(), found.is_open.reshape(-1).tolist()

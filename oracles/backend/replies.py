@@ -142,7 +142,7 @@ def no_answer(error: BaseException) -> NoAnswer:
 
 
 def value_of(answer: Answered[Carried] | NoAnswer) -> Carried:
-    """The value of an answer; raise ``Unanswered`` if there is none."""
+    """Return what the backend answered; raise ``Unanswered`` if no answer came."""
     if isinstance(answer, Answered):
         return answer.value
     raise Unanswered(answer)

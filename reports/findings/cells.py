@@ -91,7 +91,7 @@ class Cell:
 
     @property
     def limits(self) -> tuple[Problem, ...]:
-        """What the backend declined, and how it died, in a cell with answers; otherwise empty."""
+        """What the backend declined, and how it died; empty if the backend gave no answer."""
         if not self.is_answered:
             return ()
         return tuple(each for each in self.problems if isinstance(each, Unoffered | Died))

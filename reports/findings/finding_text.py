@@ -142,7 +142,7 @@ def _result_words(explained: ExplainedCase) -> str:
 
 
 def tensor_words(explained: ExplainedCase) -> str:
-    """What is wrong in which tensor, of a shape or of a promise besides values."""
+    """Say which tensor shows a wrong shape, element or promise; return "" if no tensor does."""
     cell = explained.cell
     tells = (WrongElement, WrongShape, WrongByAnyReading, BrokenPromise)
     told = [each for each in cell.problems if isinstance(each, tells)]
