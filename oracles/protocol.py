@@ -424,9 +424,21 @@ VIEWING = ("bitcast",)
 
 @cache
 def returned_by(method: str) -> str:
-    """The type that an optional method returns, in the words of its protocol."""
+    """The type that an optional method returns, in the words of its protocol or its family."""
+    if method not in CAPABILITIES:
+        from specs.operations import methods_of_families  # An adapter imports this module.
+
+        return methods_of_families()[method]
     returned: str = getattr(CAPABILITIES[method], method).__annotations__["return"]
     return returned
+
+
+def offers(oracle: object, method: str) -> bool:
+    """Whether an oracle has an optional method."""
+    capability = CAPABILITIES.get(method)
+    if capability is None:
+        return callable(getattr(oracle, method, None))
+    return isinstance(oracle, capability)
 
 
 def claims_of(oracle: Oracle) -> tuple[str, ...] | None:

@@ -1,20 +1,14 @@
-"""What a case is about: its operation, and what the family of the operation knows of it.
-
-A **family** is what documents say of some operations. Families lie in a layer above, so that their
-table is found by its name, as backends are.
-"""
+"""What a case is about: its operation, and what the family of the operation knows of it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from specs.cases import Case
 from specs.loader import document_named
-from specs.model.document import Operation
-
-FAMILIES = "conformance.families"
-"""The module that has the table of families."""
+from specs.model.document import FAMILIES
 
 X, SCALE, ZERO, GLOBAL, Y = "x", "scale", "zero", "global", "y"
 """The names of tensors, where an operation takes or returns several."""
@@ -32,7 +26,13 @@ def of_family(operation: str, purpose: str) -> Any:
     return import_module(FAMILIES).member_of(operation, purpose)
 
 
-def operation_of(case: Case) -> Operation:
+def methods_of_families() -> Mapping[str, str]:
+    """The adapters' methods that only a family's requests call, with the types they return."""
+    found: Mapping[str, str] = import_module(FAMILIES).METHODS
+    return found
+
+
+def operation_of(case: Case) -> str:
     """Return the operation of a case of a shipped document, such as `cast`."""
     return document_named(case.document).entry.operation
 

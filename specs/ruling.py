@@ -72,7 +72,7 @@ def rule_case(document: Document, case: Case) -> Ruling:
             message = f"{case.id} is a {operation}; run `castigate explain` to see its result"
             raise CastigateError(message)
         case operation:
-            message = f"{case.id} is no cast: it asks to {operation} tensors and their scales"
+            message = f"{case.id} is no cast: it asks to {operation} tensors"
             raise CastigateError(f"{message}; use castigate run or pytest conformance")
     version = edition(document, case.version)
     if case.example is not None:

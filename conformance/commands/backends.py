@@ -18,6 +18,7 @@ from oracles.protocol import OPERATIONS, Oracle
 from oracles.registry import BUILTINS, third_party
 from oracles.smoke_check import check_dtypes
 from specs.errors import CastigateError
+from specs.operations import methods_of_families
 
 WIDTH = 96
 
@@ -91,7 +92,7 @@ def operations_of(oracle: Oracle) -> tuple[str, ...]:
     is_adapter = isinstance(oracle, IsolatedOracle)
     return tuple(
         each
-        for each in OPERATIONS
+        for each in (*OPERATIONS, *methods_of_families())
         if hasattr(oracle, each) and not (is_adapter and each == "sweep")
     )
 

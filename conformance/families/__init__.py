@@ -6,7 +6,7 @@ a family is imported only when a case of it is met: a run of plain casts imports
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from specs.operations import operation_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from conformance.families.family import (
         Asks,
@@ -59,8 +59,13 @@ class Family:
     tensors: str = ""
     tensor: str = ""
     page: str = ""
+    methods: Mapping[str, str] = field(default_factory=dict)
+    """The methods of an adapter that its requests call besides those of ``oracles.protocol``, and
+    the type that each returns, such as ``Bits``."""
     is_by_input: bool = False
     """Whether each input is a question of its own, which many documents can answer at once."""
+    has_cases: bool = True
+    """Whether documents have the operations; a question about several cases is no case."""
 
 
 FAMILIES = (
@@ -115,9 +120,14 @@ FAMILIES = (
         asks="conformance.families.chains.questions:asks",
         says="conformance.families.chains.wrongs:says",
         followed="conformance.families.chains.wrongs:followed",
+        has_cases=False,
     ),
 )
 """All families. A chain is no case but several: the check of a pair calls its judge itself."""
+OPERATIONS = tuple(name for each in FAMILIES if each.has_cases for name in each.operations)
+"""All operations of documents, in the order in which people see them."""
+METHODS = {name: type_ for each in FAMILIES for name, type_ in each.methods.items()}
+"""The adapters' methods that only a family's requests call, with the types they return."""
 BY_OPERATION = {operation: each for each in FAMILIES for operation in each.operations}
 NAMED_TENSORS = tuple(name for each in FAMILIES if each.tensors for name in each.operations)
 """The operations that take and return tensors by name."""

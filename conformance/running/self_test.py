@@ -33,7 +33,7 @@ from oracles.backend.replies import (
 )
 from oracles.backend.requests import Cast
 from oracles.backend.shared_memory import SLOT_BYTES
-from oracles.protocol import CAPABILITIES, Bits, Oracle, WithDtypes, WithSweep
+from oracles.protocol import Bits, Oracle, WithDtypes, WithSweep, offers
 from oracles.registry import Backend
 from oracles.smoke_check import sample_patterns
 from specs.cases import Case, format_shape
@@ -123,7 +123,7 @@ class SelfTest:
         """Ask for every dtype as itself, by each operation that the backend offers."""
         asks: dict[str, Callable[[Case, Bits], Bits]] = {"cast": self._cast}
         for operation in SHAPED_TENSORS:
-            if isinstance(self._oracle, CAPABILITIES[operation]):
+            if offers(self._oracle, operation):
                 asks[operation] = self._in_any_shape
         if isinstance(self._oracle, WithSweep):
             asks["sweep"] = self._sweep
@@ -137,7 +137,7 @@ class SelfTest:
     def named_tensors(self) -> Iterator[CheckResult]:
         """Ask for results that are known of named tensors, of all dtypes that it claims."""
         method = AboutTensors.method
-        if not isinstance(self._oracle, CAPABILITIES[method]):
+        if not offers(self._oracle, method):
             return
         cases = {each: sample_cases(self._backend, each, self._dtypes) for each in NAMED_TENSORS}
         if not any(cases.values()):

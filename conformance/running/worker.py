@@ -38,6 +38,7 @@ from oracles.protocol import (
     WithBind,
     WithDeviceSweep,
     chain_roads_of,
+    offers,
 )
 from oracles.reference.sweep_inputs import input_sequence
 from oracles.registry import Backend, is_builtin, load_backend
@@ -49,6 +50,7 @@ from reports.verdicts import FAILING
 from specs.cases import Case
 from specs.errors import IS_A_BUG, CastigateError
 from specs.house_rules import know_rules
+from specs.operations import methods_of_families
 from specs.plain_text import plain_line
 from specs.ruling import ruling
 
@@ -379,8 +381,8 @@ class TimeLimited:
         self._oracle = oracle
         self._seconds = seconds
         self.name, self.version = oracle.name, oracle.version
-        for member, capability in CAPABILITIES.items():
-            if isinstance(oracle, capability):
+        for member in (*CAPABILITIES, *methods_of_families()):
+            if offers(oracle, member):
                 setattr(self, member, getattr(oracle, member))
         if isinstance(oracle, WithBind):
             self.bind = self._limited_bind(oracle)

@@ -24,20 +24,25 @@ from oracles.protocol import (
     chain_roads_of,
     claims_of,
     compiles_per_shape,
+    offers,
     row_limits_of,
 )
 from oracles.tensor_batch import TensorBatch
 from specs.calls import Argument, Call, Member
 from specs.cases import Case
 from specs.chains import Chain, Company
+from specs.operations import methods_of_families
 
 CACHED_CASES = 64
 NOT_CALLED = {"sweep", "device_sweep", *ROADS.values()}
 """Methods that the server calls, or replaces, by itself."""
-OPTIONAL_METHODS = tuple(
-    name
-    for name, capability in CAPABILITIES.items()
-    if name not in NOT_CALLED and callable(getattr(capability, name, None))
+OPTIONAL_METHODS = (
+    *(
+        name
+        for name, capability in CAPABILITIES.items()
+        if name not in NOT_CALLED and callable(getattr(capability, name, None))
+    ),
+    *methods_of_families(),
 )
 """The optional methods that can be called in the backend's process."""
 
@@ -62,7 +67,7 @@ def encode_description(oracle: Oracle) -> dict[str, Any]:
         "name": str(oracle.name),
         "version": oracle.version,
         "claims": None if claims is None else list(claims),
-        "offers": [name for name in OPTIONAL_METHODS if isinstance(oracle, CAPABILITIES[name])],
+        "offers": [name for name in OPTIONAL_METHODS if offers(oracle, name)],
         "compiles_shapes": compiles_per_shape(oracle),
         "row_limits": list(row_limits_of(oracle)),
         "chain_roads": list(chain_roads_of(oracle)),

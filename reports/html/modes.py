@@ -20,7 +20,7 @@ from reports.html.findings import finding_page
 from reports.verdicts import Verdict
 from specs.cases import Case
 from specs.loader import documents
-from specs.model.document import OPERATIONS
+from specs.model.document import operations
 from specs.operations import of_family
 
 OTHER_MODES = "other modes"
@@ -112,7 +112,7 @@ class ShownPage:
 def mode_pages(report: Report) -> Iterator[ShownPage]:
     """Yield the pages of which the run has documents."""
     newest: dict[ModesPage, dict[str, Version]] = {}
-    for operation in OPERATIONS:
+    for operation in operations():
         for document, version in report.cases:
             if documents()[document].entry.operation == operation:
                 page: ModesPage | None = of_family(operation, "page")

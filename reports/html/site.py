@@ -32,7 +32,7 @@ from reports.run_store.store import RunStore
 from reports.verdicts import VERDICTS, WRONG
 from specs.coverage import by_kind
 from specs.loader import documents
-from specs.model.document import OPERATIONS
+from specs.model.document import operations
 from specs.operations import of_family
 from specs.plain_text import plain_text
 
@@ -109,7 +109,7 @@ def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
     )
     of_modes = list(mode_pages(report))
     present = {documents()[document].entry.operation for document, _ in report.cases}
-    of_pairs = [each for each in OPERATIONS if each in present and not of_family(each, "page")]
+    of_pairs = [each for each in operations() if each in present and not of_family(each, "page")]
     environment.globals |= {
         "report": report,
         "percentage": percentage,

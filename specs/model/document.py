@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import (
@@ -79,13 +80,8 @@ ABSENT = "absent"
 LAYER_RUNS, RECEIVER_UNCHANGED, NOT_COPIED = "layer-runs", "receiver-unchanged", "not-copied"
 STORAGE_OFFSET = "storage-offset"
 """The names under which verdicts report promises that are not about values."""
-Operation = Literal[
-    "cast", "call", "bitcast",
-    "quantize", "dequantize", "dynamic-quantize",
-    "block-quantize", "block-dequantize",
-]  # fmt: skip
-OPERATIONS: tuple[Operation, ...] = get_args(Operation)
-"""All operations, in the order in which people see them."""
+FAMILIES = "conformance.families"
+"""The module that has the table of families."""
 HEX = re.compile(r"0x[0-9a-f]+")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -113,6 +109,22 @@ def _check_outcome_word(word: str) -> str:
 def _check_dtype(word: str) -> str:
     if word not in every_format():
         raise ValueError(f"unknown dtype `{word}`; the dtypes are {', '.join(formats())}")
+    return word
+
+
+def operations() -> tuple[str, ...]:
+    """All operations of documents, in the order in which people see them.
+
+    They are those of the families, which lie in a layer above: so their table is found by its name,
+    as backends are.
+    """
+    found: tuple[str, ...] = import_module(FAMILIES).OPERATIONS
+    return found
+
+
+def _check_operation(word: str) -> str:
+    if word not in operations():
+        raise ValueError(f"unknown operation `{word}`; they are {', '.join(operations())}")
     return word
 
 
@@ -158,6 +170,7 @@ Dtype = Annotated[
     AfterValidator(_check_dtype),
     WithJsonSchema({"type": "string", "enum": list(every_format())}),
 ]
+Operation = Annotated[str, AfterValidator(_check_operation)]
 WordText = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=str | int)]
 Identifier = Annotated[WordText, AfterValidator(_check_identifier)]
 OutcomeWord = Annotated[
@@ -577,4 +590,5 @@ def json_schema() -> dict[str, Any]:
     schema = DocumentEntry.model_json_schema(by_alias=True)
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "A Castigate document"
+    schema["properties"]["operation"]["enum"] = list(operations())
     return schema

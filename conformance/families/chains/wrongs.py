@@ -1,12 +1,12 @@
-"""Other paths between the ends of a chain, which an optimizer may have taken.
+"""What an optimizer may have made of a chain: other casts between its ends, a row for each way.
 
-A path may leave out a step, go through a wider dtype, ignore modes, or reorder the steps. It
+A row leaves out a step, goes through a wider dtype, ignores modes, or reorders the steps. It
 explains a chain if it gives every answer that differs from what the steps give alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, groupby, pairwise
 from typing import NamedTuple
 
@@ -22,52 +22,129 @@ from specs.pair_conditions import is_exact
 from specs.ruling import ruling
 from specs.selection import cases_of_pair
 
-DROPS, KEEPS = "drops-", "keeps-"
-REPEATED = f"{DROPS}casts-to-the-same-dtype-in-chains"
-MODES, ORDER = "loses-modes-in-chains", "reorders-casts"
-ON_THE_WAY = "-on-the-way"
 KIND_WORDS: Mapping[str, str] = {"float": "a float", "integer": "an integer", "boolean": "bool"}
+Made = Iterator[tuple[str, Sequence[Case] | None]]
+"""The casts that are made in the place of a chain's, and what the row is about: a kind of dtypes, a
+dtype, or nothing. None stands for casts that the document does not have."""
+
+
+class Wrong(NamedTuple):
+    """A row: the name of its finding, its sentence, and the casts that it makes of a chain.
+
+    Braces stand for what the row is about. ``rank`` orders rows by how simple they are: what many
+    longer paths explain too is explained by the rows of the first rank alone.
+    """
+
+    rank: int
+    name: str
+    says: str
+    makes: Callable[[Chain], Made]
+
+
+def _without_steps(chain: Chain) -> Made:
+    middle = chain.dtypes[1:-1]
+    for count in range(len(middle)):
+        for kept in combinations(range(len(middle)), count):
+            dropped = next(place for place in range(len(middle)) if place not in kept)
+            yield (
+                format_named(middle[dropped]).kind,
+                _steps(chain, [middle[place] for place in kept]),
+            )
+
+
+def _without_repeated(chain: Chain) -> Made:
+    changing = [step for step in chain.steps if step.source != step.target]
+    if 0 < len(changing) < len(chain.steps):
+        yield "", changing
+
+
+def _in_default_modes(chain: Chain) -> Made:
+    pairs = ((each.source, each.target) for each in chain.steps)
+    defaults = [cases_of_pair(*_edition(chain), *pair)[0] for pair in pairs]
+    if tuple(defaults) != chain.steps:
+        yield "", defaults
+
+
+def _through_wider(chain: Chain) -> Made:
+    first, *others = chain.dtypes[1:-1]
+    narrow = format_named(first)
+    for wider in formats().values():
+        is_wider = wider.kind == narrow.kind == "float" and wider != narrow
+        if is_wider and is_exact(narrow, wider) and wider.name not in (chain.source, chain.target):
+            yield wider.name, _steps(chain, [wider.name, *others])
+
+
+def _reordered(chain: Chain) -> Made:
+    yield "", _steps(chain, [chain.target, *chain.dtypes[1:-1]])
+
+
+def _nothing(chain: Chain) -> Made:
+    yield from ()
 
 
 OTHERWISE = "changes-in-company"
-"""Stands for what no path explains."""
-
-
-class OtherPath(NamedTuple):
-    """The name of a finding, and the casts that were made in the place of a chain's."""
-
-    name: str
-    steps: Sequence[Case]
+WRONGS = (
+    Wrong(
+        0,
+        "drops-{}-on-the-way",
+        "leaves out the cast to {} in the middle of a chain",
+        _without_steps,
+    ),
+    Wrong(
+        0,
+        "drops-casts-to-the-same-dtype-in-chains",
+        "leaves out casts of a chain whose source and target are the same dtype",
+        _without_repeated,
+    ),
+    Wrong(
+        1,
+        "loses-modes-in-chains",
+        "casts in the default mode within a chain, whatever the mode of the step",
+        _in_default_modes,
+    ),
+    Wrong(
+        2,
+        "keeps-{}-on-the-way",
+        "goes through {} in the middle of a chain, not through the narrower dtype",
+        _through_wider,
+    ),
+    Wrong(
+        3,
+        "reorders-casts",
+        "makes the casts of a chain in another order",
+        _reordered,
+    ),
+    Wrong(
+        4,
+        OTHERWISE,
+        "gives other values for casts in one program than for each of them alone",
+        _nothing,
+    ),
+)
+"""All rows; the last stands for what no other explains."""
 
 
 def says(name: str) -> str:
     """The sentence of a finding."""
-    what = name.removesuffix(ON_THE_WAY).partition("-")[2]
-    if name == OTHERWISE:
-        return "gives other values for casts in one program than for each of them alone"
-    if name == MODES:
-        return "casts in the default mode within a chain, whatever the mode of the step"
-    if name == REPEATED:
-        return "leaves out casts of a chain whose source and target are the same dtype"
-    if name == ORDER:
-        return "makes the casts of a chain in another order"
-    if name.startswith(KEEPS):
-        return f"goes through {what} in the middle of a chain, not through the narrower dtype"
-    return f"leaves out the cast to {KIND_WORDS[what]} in the middle of a chain"
+    for row in WRONGS:
+        before, _, after = row.name.partition("{}")
+        if name.startswith(before) and name.endswith(after):
+            what = name.removeprefix(before).removesuffix(after)
+            return row.says.format(KIND_WORDS.get(what, what))
+    raise KeyError(name)
 
 
 def followed(case: Case, problem: Problem) -> Sequence[str]:
-    """The paths that explain the wrong end of a chain."""
+    """The rows that explain the wrong end of a chain."""
     return (problem.followed or (OTHERWISE,)) if isinstance(problem, WrongEnd) else ()
 
 
 def followed_paths(
     chain: Chain, inputs: Bits, answers: Bits, direct: Bits | None
 ) -> tuple[str, ...]:
-    """The names of the simplest paths that give these answers to these inputs.
+    """The names of the simplest rows that give these answers to these inputs.
 
-    ``direct`` has the backend's own answers to the direct cast, if there are any. If a path that
-    leaves out a step explains all answers, many longer paths do so too; these are not named.
+    ``direct`` has the backend's own answers to the direct cast, if there are any.
     """
 
     def gives(steps: Sequence[Case]) -> bool:
@@ -76,40 +153,16 @@ def followed_paths(
         composed = compose_arrays([*map(ruling, steps)], inputs)
         return bool(np.all(composed.allows(answers.astype(np.uint64))))
 
-    for _, paths in groupby(other_paths(chain), lambda path: path.name.partition("-")[0]):
-        if found := [name for name, steps in paths if gives(steps)]:
+    for _, rows in groupby(WRONGS, lambda row: row.rank):
+        found = [
+            row.name.format(what)
+            for row in rows
+            for what, steps in row.makes(chain)
+            if steps is not None and gives(steps)
+        ]
+        if found:
             return tuple(dict.fromkeys(found))
     return ()
-
-
-def other_paths(chain: Chain) -> Iterator[OtherPath]:
-    """The other paths between a chain's ends, those that leave something out first."""
-    middle = chain.dtypes[1:-1]
-    for count in range(len(middle)):
-        for kept in combinations(range(len(middle)), count):
-            steps = _steps(chain, [middle[place] for place in kept])
-            dropped = next(place for place in range(len(middle)) if place not in kept)
-            kind = format_named(middle[dropped]).kind
-            if steps is not None:
-                yield OtherPath(f"{DROPS}{kind}{ON_THE_WAY}", steps)
-    changing = [step for step in chain.steps if step.source != step.target]
-    if 0 < len(changing) < len(chain.steps):
-        yield OtherPath(REPEATED, changing)
-    defaults = [
-        cases_of_pair(*_edition(chain), each.source, each.target)[0] for each in chain.steps
-    ]
-    if tuple(defaults) != chain.steps:
-        yield OtherPath(MODES, defaults)
-    for wider in formats().values():
-        narrow = format_named(middle[0])
-        is_wider = wider.kind == narrow.kind == "float" and wider != narrow
-        if is_wider and is_exact(narrow, wider) and wider.name not in (chain.source, chain.target):
-            steps = _steps(chain, [wider.name, *middle[1:]])
-            if steps is not None:
-                yield OtherPath(f"{KEEPS}{wider.name}{ON_THE_WAY}", steps)
-    steps = _steps(chain, [chain.target, *middle])
-    if steps is not None:
-        yield OtherPath(ORDER, steps)
 
 
 def _edition(chain: Chain) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from specs.cases import Case
 from specs.editions import Edition, edition
 from specs.formats import Format, format_named, formats
 from specs.loader import Document, document_named
-from specs.model.document import DocumentEntry, Operation, RuleEntry
+from specs.model.document import DocumentEntry, RuleEntry
 from specs.model.step_entry import (
     BLOCK,
     BLOCK_SIZE,
@@ -137,7 +137,7 @@ class Formula:
     them.
     """
 
-    operation: Operation
+    operation: str
     source: Format
     target: Format
     scale: Format
