@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from specs.calls import Call
 from specs.cases import Case
-from specs.chains import Company
 
 Mask = NDArray[np.bool_]
 Bits = NDArray[Any]
@@ -73,6 +72,8 @@ class Oracle(Protocol):
 
 if TYPE_CHECKING:
     from abc import ABCMeta as _ProtocolMeta
+
+    from specs.chains import Company
 else:
     _ProtocolMeta = type(Protocol)
 

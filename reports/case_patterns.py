@@ -14,7 +14,6 @@ from itertools import permutations, product
 from math import prod
 
 from specs.cases import JOINT
-from specs.chains import chains_of, lossy
 from specs.editions import editions
 from specs.errors import CastigateError
 from specs.house_rules import known_rules
@@ -171,6 +170,8 @@ def _pair_names() -> Iterator[str]:
 
 def _chain_names() -> Iterator[str]:
     """The names of the checks on chains that some version of a document has."""
+    from specs.chains import chains_of, lossy  # Few patterns are about chains.
+
     for name, document in documents().items():
         for version in document.entry.versions:
             for chain in lossy(chains_of(name, version, has_all_modes=False)):

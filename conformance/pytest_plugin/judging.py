@@ -23,8 +23,6 @@ from conformance.running.assembly import assembled_pair
 from conformance.running.plan import (
     Task,
     Tier,
-    chain_editions,
-    chain_tasks,
     quick_tasks,
     sweep_tasks,
 )
@@ -125,6 +123,8 @@ class PooledJudging:
         """Yield all pairs of a pool, and those of its chains if these are asked."""
         yield from quick_tasks(pool.backend, self._names, self._cases)
         if self._has_chains and pool.has_chains:
+            from conformance.families.chains.tasks import chain_editions, chain_tasks
+
             asked_for = self._settings.asked_for
             editions = chain_editions(self._cases, asked_for, pool.claimed)
             yield from chain_tasks(pool.backend, self._cases, editions)

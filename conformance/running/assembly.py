@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import reduce
 
-from conformance.running.plan import Task, Tier, chain_tasks, quick_tasks, sweep_tasks
+from conformance.running.plan import Task, Tier, quick_tasks, sweep_tasks
 from conformance.sweep.plan import Sweep, completed, is_swept, joined, sweeps
 from reports.grading.failure_runs import Runs
 from reports.judgement import Judgement
@@ -23,13 +23,18 @@ def assembled(
     backends: Iterable[str],
     cases: list[Case],
     tier: Tier,
-    chained: Iterable[str] = (),
+    chained: Collection[str] = (),
 ) -> Iterator[tuple[Case, Judgement]]:
     """Every case with its judgement, in the order of the cases; after each pair its checks.
 
     At the end come the chains of the ``chained`` editions.
     """
-    for task in [*quick_tasks(backend, backends, cases), *chain_tasks(backend, cases, chained)]:
+    tasks = [*quick_tasks(backend, backends, cases)]
+    if chained:
+        from conformance.families.chains.tasks import chain_tasks  # Few runs ask chains.
+
+        tasks += chain_tasks(backend, cases, chained)
+    for task in tasks:
         yield from assembled_pair(read, backend, task, tier)
 
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
 from conformance.sweep.plan import Sweep
-from oracles.claims import Claim
 from oracles.reference.sweep_inputs import SAMPLE
 from oracles.registry import first_variant
-from reports.case_patterns import CHAINS, pair_checks
+from reports.case_patterns import pair_checks
 from specs.cases import Case
-from specs.chains import chains_of, has_chains, lossy
-from specs.loader import document_named
 from specs.operations import is_cast
 
-UNCLAIMED = "onnx-cast"
-"""The document with which chains are compared where a backend claims none."""
 PARTS = 16
 """The number of tasks into which a sweep is split."""
 Tier = Literal["quick", "full"]
@@ -61,47 +56,6 @@ def quick_tasks(backend: str, backends: Iterable[str], cases: Iterable[Case]) ->
         has_casts = any(map(is_cast, asked))
         checks = pair_checks(f"{source}/{target}", first) if has_casts else ()
         yield Task(f"{backend}/quick/{source}-{target}", asked, checks, among=asked)
-
-
-def chain_editions(
-    cases: Iterable[Case], asked_for: Collection[str], claimed: Sequence[Claim]
-) -> tuple[str, ...]:
-    """The newest version of each document whose chains a backend is asked.
-
-    These are the documents that it claims, or that were asked for by name. A backend that claims no
-    document of casts is compared with ``UNCLAIMED``.
-    """
-    chosen: dict[str, str] = {}
-    every: dict[str, str] = {}
-    for case in cases:
-        if not has_chains(case.document):
-            continue
-        order = list(document_named(case.document).entry.versions).index
-        every[case.document] = max(every.get(case.document, case.version), case.version, key=order)
-        is_claimed = any(each.covers(case.document, case.version) for each in claimed)
-        if is_claimed or case.document in asked_for:
-            known = chosen.get(case.document, case.version)
-            chosen[case.document] = max(known, case.version, key=order)
-    newest = chosen or {name: every[name] for name in every if name == UNCLAIMED}
-    return tuple(f"{document}:{version}" for document, version in newest.items())
-
-
-def chain_tasks(backend: str, cases: Iterable[Case], editions: Iterable[str]) -> Iterator[Task]:
-    """Yield one task per pair of dtypes with all chains between them that lose something."""
-    names: dict[tuple[str, str], list[str]] = {}
-    among: dict[tuple[str, str], list[Case]] = {}
-    chosen = {*editions}
-    for case in cases:
-        if f"{case.document}:{case.version}" in chosen:
-            among.setdefault((case.source, case.target), []).append(case)
-    for each in editions:
-        document, _, version = each.partition(":")
-        for chain in lossy(chains_of(document, version, has_all_modes=False)):
-            if (chain.source, chain.target) in among:
-                names.setdefault((chain.source, chain.target), []).append(f"{CHAINS}/{chain.id}")
-    for (source, target), asked in names.items():
-        task = f"{backend}/{CHAINS}/{source}-{target}"
-        yield Task(task, (), tuple(asked), among=tuple(among[source, target]))
 
 
 def sweep_tasks(backend: str, sweep: Sweep) -> list[Task]:

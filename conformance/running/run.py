@@ -17,8 +17,6 @@ from conformance.running.fork_server import fork_server
 from conformance.running.plan import (
     Task,
     Tier,
-    chain_editions,
-    chain_tasks,
     quick_tasks,
     sweep_tasks,
 )
@@ -270,6 +268,8 @@ def _chained(
     request: RunRequest, cases: list[Case], pools: Sequence[TaskPool]
 ) -> dict[str, tuple[str, ...]]:
     """The editions whose chains are asked, by backend; raise CastigateError if none makes any."""
+    from conformance.families.chains.tasks import chain_editions  # Few runs ask chains.
+
     asked_for = request.settings.asked_for
     found: dict[str, tuple[str, ...]] = {}
     for pool in pools:
@@ -302,7 +302,10 @@ def _do_tasks(
     first = 0
     for pool in pools:
         tasks = _tasks(request, cases, pool)
-        tasks += chain_tasks(pool.backend, cases, store.record.chains.get(pool.backend, ()))
+        if pool.backend in store.record.chains:
+            from conformance.families.chains.tasks import chain_tasks  # Few runs ask chains.
+
+            tasks += chain_tasks(pool.backend, cases, store.record.chains[pool.backend])
         if not checks_pairs:
             tasks = [replace(task, checks=()) for task in tasks]
         # Tasks are numbered across all backends, so that shards get about the same share.

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -25,7 +25,9 @@ from oracles.adapters.script_text import (
 )
 from oracles.protocol import Bits
 from specs.cases import Case
-from specs.chains import Chain, Company
+
+if TYPE_CHECKING:
+    from specs.chains import Chain, Company
 
 Function = Callable[..., Any]
 ScriptedOperation = Literal["cast", "bitcast", "copy"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,8 +29,10 @@ from oracles.protocol import Bits, Bound, Swept
 from oracles.tensor_batch import BatchAnswers, TensorBatch
 from specs.calls import Call
 from specs.cases import Case
-from specs.chains import Company
 from specs.formats import format_named
+
+if TYPE_CHECKING:
+    from specs.chains import Company
 
 SWEEP_CALL = 1 << 17
 """Inputs of one call in a sweep: they stay, with their answers, in a core's own cache."""
@@ -176,7 +178,7 @@ class IsolatedOracle:
         request: dict[str, Any] = {"ask": method, "case": encode_case(case)}
         arrays: Mapping[str, Bits] = {}
         match more:
-            case [Call() | Company() as call, members]:
+            case [call, members]:
                 request["call"], arrays = encode_call(call), members
             case [Mapping() as tensors]:
                 arrays = tensors

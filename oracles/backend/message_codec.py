@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oracles.backend.frames import FrameError
 from oracles.memory_layouts import Layout, layout_of
@@ -30,8 +30,10 @@ from oracles.protocol import (
 from oracles.tensor_batch import TensorBatch
 from specs.calls import Argument, Call, Member
 from specs.cases import Case
-from specs.chains import Chain, Company
 from specs.operations import methods_of_families
+
+if TYPE_CHECKING:
+    from specs.chains import Company
 
 CACHED_CASES = 64
 NOT_CALLED = {"sweep", "device_sweep", *ROADS.values()}
@@ -112,7 +114,7 @@ def _cached_case(*fields: Any) -> Case:
 
 def encode_call(call: Call | Company) -> dict[str, Any]:
     """Encode a call, or chains of casts that are made together."""
-    if isinstance(call, Company):
+    if not isinstance(call, Call):
         chains = [[encode_case(step) for step in chain.steps] for chain in call.chains]
         return {"chains": chains, "road": call.road}
     return {
@@ -129,8 +131,10 @@ def encode_call(call: Call | Company) -> dict[str, Any]:
 def decode_call(encoded: dict[str, Any]) -> Call | Company:
     """Decode what ``encode_call`` has encoded."""
     if "chains" in encoded:
-        chains = (Chain(tuple(map(decode_case, steps))) for steps in encoded["chains"])
-        return Company(tuple(chains), encoded["road"])
+        from specs import chains  # Few runs ask them.
+
+        steps = (tuple(map(decode_case, each)) for each in encoded["chains"])
+        return chains.Company(tuple(map(chains.Chain, steps)), encoded["road"])
     return Call(
         encoded["receiver"],
         tuple(Member(*member) for member in encoded["members"]),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from oracles.protocol import Bits, Returned, Tensor
 from oracles.tensor_batch import TensorBatch
 from specs.calls import Call
 from specs.cases import Case
-from specs.chains import Company
 from specs.formats import format_named
+
+if TYPE_CHECKING:
+    from specs.chains import Company
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,35 +112,6 @@ class MakeCall(MethodRequest):
         if not isinstance(answer, Returned):
             raise malformed(f"the answer is {type(answer).__name__}, not a Returned")
         return answer
-
-
-@dataclass(frozen=True, eq=False)
-class CastChains(MethodRequest):
-    """Make chains of casts in one program, each of its own input. The reply holds their ends."""
-
-    company: Company
-    inputs: Sequence[Bits]
-    method = "chains"
-    lacks = "makes no chains of casts"
-    script = "reproduce_chains"
-
-    @property
-    def tensors(self) -> Mapping[str, Bits]:
-        """The inputs by number."""
-        return {str(number): bits for number, bits in enumerate(self.inputs)}
-
-    @property
-    def made(self) -> Company:
-        """The chains, and the road on which they are made."""
-        return self.company
-
-    def checked(self, answer: Any) -> list[Bits]:
-        """Require patterns of each chain's target, in the shape of its input."""
-        answers = [*answer.values()] if isinstance(answer, dict) else [*answer]
-        if len(answers) != len(self.inputs):
-            raise malformed(f"{len(answers)} answers to {len(self.inputs)} chains")
-        pairs = zip(self.company.chains, self.inputs, answers, strict=True)
-        return [checked(format_named(chain.target), *pair) for chain, *pair in pairs]
 
 
 @dataclass(frozen=True, eq=False)

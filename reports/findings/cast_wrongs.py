@@ -30,7 +30,6 @@ from reports.findings.rule_wrongs import (
     through_others,
     through_usual,
 )
-from reports.findings.text_wrongs import TEXT_WRONGS
 from reports.findings.wrong import (
     REFERENCE,
     CaseFormats,
@@ -525,7 +524,12 @@ TRIED_LAST: tuple[Wrong | RowsOfTable, ...] = (
 def wrongs_of(case: Case) -> Iterator[Wrong]:
     """Yield the rows that apply to a case, without those that are tried last."""
     asked = CaseFormats(case)
-    yield from _applying(TEXT_WRONGS if asked.target.kind == "text" else WRONGS, asked)
+    if asked.target.kind != "text":
+        yield from _applying(WRONGS, asked)
+        return
+    from reports.findings.text_wrongs import TEXT_WRONGS  # Few casts give texts.
+
+    yield from _applying(TEXT_WRONGS, asked)
 
 
 def wrongs_tried_last(case: Case) -> Iterator[Wrong]:

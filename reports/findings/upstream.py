@@ -13,9 +13,12 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+import specs
 from oracles.registry import framework_of
 from specs.model.yaml_source import explain_validation_error, read_yaml
 
+DOCKET = Path(specs.__file__).with_name("docket")
+"""The files of public threads."""
 INTENDED_FILE = Path(__file__).with_name("intended.yaml")
 FindingId = Annotated[str, Field(pattern=r"^[\w.:-]+/[\w.:-]+$")]
 Places = dict[FindingId, Annotated[str, Field(min_length=1)]]
@@ -23,13 +26,15 @@ Places = dict[FindingId, Annotated[str, Field(min_length=1)]]
 
 @cache
 def upstream_links() -> Mapping[str, str]:
-    """The first thread about each finding, by the framework and the finding's name."""
-    from specs.docket import threads_as_written  # Only what fails was reported.
+    """The first thread about each finding, by the framework and the finding's name.
 
+    Nothing else is read of a thread: ``castigate docket`` checks them.
+    """
     links: dict[str, str] = {}
-    for thread in threads_as_written():
-        for finding in thread.entry.findings:
-            links.setdefault(finding, thread.link)
+    for path in sorted(DOCKET.glob("*.yaml")):
+        for link, thread in read_yaml(path).data["threads"].items():
+            for finding in thread.get("findings", ()):
+                links.setdefault(finding, link)
     return links
 
 

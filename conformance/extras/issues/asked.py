@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from conformance.driver import drive
+from conformance.extras.issues.docket import Question, docket
 from conformance.extras.issues.threads import (
     Decided,
     DecidedThread,
@@ -18,6 +19,7 @@ from conformance.extras.issues.threads import (
 )
 from conformance.families import explain_of, tensor_of
 from conformance.families.cast.explanation import input_row
+from conformance.families.chains.program import CastChains
 from conformance.families.family import ShapedTensor
 from conformance.families.family import WrittenQuestion as Asked
 from conformance.families.value_spelling import TensorDatum, tensor, tensor_words
@@ -25,12 +27,10 @@ from conformance.judging.asking import Ask, ask, in_step
 from conformance.judging.values import ask_values, no_answer
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Raised
-from oracles.backend.requests import CastChains
 from oracles.protocol import chain_roads_of
 from oracles.registry import Backend
 from specs.cases import Case, shape_of
 from specs.chains import Chain, Company
-from specs.docket import Question, docket
 from specs.formats import format_named
 from specs.operations import takes_named_tensors
 from specs.ruling import ruling

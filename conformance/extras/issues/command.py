@@ -12,13 +12,13 @@ import typer
 
 from conformance.commands.options import PythonOption, TimeoutOption
 from conformance.extras.issues.asked import ask_backends
+from conformance.extras.issues.docket import Thread, docket
 from conformance.extras.issues.threads import PRESENT, VERDICTS, DecidedThread, decide
 from conformance.extras.issues.words import counts, page, thread_data, thread_lines
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close, load_isolated
 from oracles.registry import Backend
 from reports.findings.finding_text import counted
-from specs.docket import Thread, docket
 from specs.errors import CastigateError
 from specs.suggestions import did_you_mean
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from conformance.extras.issues.docket import docket
 from conformance.extras.issues.threads import (
     VERDICTS,
     Decided,
@@ -21,7 +22,6 @@ from reports.html.site import Page
 from reports.run_store.answers import RunAnswers
 from reports.run_store.open_run import read_batches
 from reports.run_store.store import RunStore
-from specs.docket import docket
 
 NOT_ASKED = Missing("the run did not ask this input")
 Stored = Mapping[tuple[str, str], tuple[str | None, str | None]]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+from conformance.extras.issues.docket import Question, Thread
 from conformance.families.cast.explanation import read_input
 from conformance.families.chains.ends_words import ends_words
 from conformance.families.value_spelling import datum
@@ -23,7 +24,6 @@ from oracles.registry import BUILTINS, framework_of
 from reports.grading.divergences import datum_of
 from specs.cases import Case
 from specs.chains import Chain
-from specs.docket import Question, Thread
 from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.operations import SCALE, ZERO, X, Y, takes_named_tensors

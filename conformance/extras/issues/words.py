@@ -9,6 +9,7 @@ from itertools import groupby
 from textwrap import TextWrapper
 from typing import Any
 
+from conformance.extras.issues.docket import Question
 from conformance.extras.issues.threads import (
     VERDICTS,
     Decided,
@@ -20,7 +21,6 @@ from conformance.extras.issues.threads import (
 from reports.findings.finding_text import OUTCOME_WORDS, datum_words
 from reports.outputs.table import markdown_table
 from specs.cases import format_shape
-from specs.docket import Question
 from specs.loader import yardsticks
 from specs.release import VERSION
 

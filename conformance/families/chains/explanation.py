@@ -9,10 +9,10 @@ import numpy as np
 
 from conformance.families.cast.explanation import read_input
 from conformance.families.chains.ends_words import ends_words
+from conformance.families.chains.program import CastChains
 from conformance.judging.asking import Ask, ask
 from conformance.judging.values import no_answer
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Raised
-from oracles.backend.requests import CastChains
 from oracles.reference import expect_by_exact
 from oracles.reference.chain_ends import LEVELS, ends
 from reports.counterexample.drawing import aligned_rows, allowed_columns, datum_columns

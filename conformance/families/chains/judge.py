@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 
 from conformance.families.chains.composition import Composed, chain_inputs, compose_arrays
 from conformance.families.chains.ends_words import ends_words
+from conformance.families.chains.program import CastChains
 from conformance.families.chains.sweeps import ChainSweep, is_swept, sweep
 from conformance.families.chains.wrongs import followed_paths
 from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, NoAnswer, Raised, Reply
-from oracles.backend.requests import Cast, CastChains, Script
+from oracles.backend.requests import Cast, Script
 from oracles.protocol import Bits
 from oracles.reference.chain_ends import ends
 from reports.counterexample.drawing import datum_text, datum_with_value

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.families.chains.composition import Composed, compose, compose_arrays
+from conformance.families.chains.program import CastChains
 from conformance.judging.asking import Ask
 from oracles.backend.replies import Answered, NoAnswer
-from oracles.backend.requests import Cast, CastChains
+from oracles.backend.requests import Cast
 from oracles.protocol import Bits
 from oracles.reference.compiled_kernels import loop_body
 from oracles.reference.kernel_terms import Term, Trace, select_terms

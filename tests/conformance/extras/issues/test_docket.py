@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.extras.issues.asked import ask_backends
+from conformance.extras.issues.docket import docket, load_docket
 from conformance.extras.issues.threads import (
     VERDICTS,
     WRONG,
@@ -19,7 +20,6 @@ from conformance.extras.issues.threads import (
 )
 from conformance.extras.issues.words import counts, page, standing, thread_lines
 from oracles.registry import load_backend
-from specs.docket import docket, load_docket
 from specs.errors import CastigateError
 from tests.conformance.processes import ROOT, castigate
 

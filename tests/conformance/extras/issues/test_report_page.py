@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from conformance.extras.issues.docket import docket
 from conformance.extras.issues.report_page import issues_page
 from reports.run_store.open_run import open_run
-from specs.docket import docket
 from tests.conformance.processes import castigate
 from tests.html.planted import planted_run
 

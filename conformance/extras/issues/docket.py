@@ -1,4 +1,4 @@
-"""The docket: public threads about conversions, as facts, read from ``docket/*.yaml``.
+"""The docket: public threads about conversions, as facts, read from ``specs/docket/*.yaml``.
 
 An entry says which system was reported to answer what, and which answer was wanted instead, for an
 input of the case that decides it. It does not say who is right: that follows from the document.
@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
+from reports.findings.upstream import DOCKET
 from specs.cases import Case
 from specs.chains import Chain, chain_named, is_chain
 from specs.errors import CastigateError
@@ -25,7 +26,6 @@ from specs.model.yaml_source import Location, YamlFile, explain_validation_error
 from specs.questions import case_of_any_shape
 from specs.selection import case_named, cases_of_pair
 
-DOCKET = Path(__file__).with_name("docket")
 PROJECT = r"[\w-][\w.-]*/[\w.-]+"
 LINK = re.compile(rf"https://github\.com/({PROJECT})/(issues|pull)/([1-9][0-9]*)", re.ASCII)
 PlainValue = str | int | bool
@@ -134,12 +134,6 @@ class Thread:
 def docket() -> tuple[Thread, ...]:
     """All shipped threads, project by project; raise DocumentError if a case is missing."""
     return tuple(each for path in sorted(DOCKET.glob("*.yaml")) for each in load_docket(path))
-
-
-@cache
-def threads_as_written() -> tuple[Thread, ...]:
-    """All shipped threads without a check of their cases, so that no document is loaded."""
-    return tuple(each for path in sorted(DOCKET.glob("*.yaml")) for each in _threads(path))
 
 
 def load_docket(path: Path) -> Iterator[Thread]:

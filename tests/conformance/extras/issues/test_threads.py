@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specs.docket import LINK, docket, load_docket
+from conformance.extras.issues.docket import LINK, docket, load_docket
 from specs.errors import CastigateError
 
 LINKED = "https://github.com/some/where/issues/7"
