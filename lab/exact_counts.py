@@ -25,13 +25,12 @@ from reports.findings.cells import Cell
 from reports.findings.find import find_findings
 from reports.findings.finding import Findings
 from reports.findings.finding_text import finding_record
-from reports.findings.read_cells import read_cells, read_checks
-from reports.run_store.answers import RunAnswers
-from reports.run_store.open_run import open_run
+from reports.findings.read_findings import read_cells, read_checks
+from reports.judgement import FAILING
+from reports.run_store.open_run import RunAnswers, open_run
 from reports.run_store.record import Selection, TierOfCases
 from reports.run_store.storage import folder_at
 from reports.run_store.store import RECORD, RunStore
-from reports.verdicts import FAILING
 from specs.formats import format_named
 from specs.release import VERSION
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.huge_pages import in_huge_pages
+from oracles.memory_layouts import in_huge_pages
 from oracles.protocol import Bits, Bound, InputsChanged, Oracle, WithBind
 from oracles.reference.sweep_inputs import Dense, InputSequence
 from specs.cases import Case

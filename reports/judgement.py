@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, get_args
 
 from reports.problem_words import joined_words
 from reports.problems import BrokenRule, Fault, Problem, WrongValues, wrong_inputs
 from reports.run_store.answer_arrays import InputsAndAnswers
-from reports.verdicts import Verdict
 
 NEXT_SCRIPT = "\n# Another fault of this case:\n"
 """Separates the script for a wrong value from the script for another fault of a case."""
@@ -64,3 +64,46 @@ class Judgement:
     def wrong(self) -> int:
         """How many inputs got an answer that is not allowed."""
         return sum(map(wrong_inputs, self.problems))
+
+
+Verdict = Literal[
+    "conforms",
+    "violates",
+    "deviates",
+    "differs",
+    "open",
+    "unsupported",
+    "error",
+    "crashed",
+    "not-run",
+]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+"""Every verdict, in the order of table columns and of the codes in data files."""
+
+VERDICT_OF_LEVEL: dict[str, Verdict] = {"required": "violates", "recommended": "deviates"}
+"""The verdict on a backend that breaks a rule of this level in a document that it claims."""
+BREAKS_RULE: tuple[Verdict, ...] = ("violates", "deviates")
+"""A rule of a claimed document is broken."""
+NO_ANSWER: tuple[Verdict, ...] = ("error", "crashed")
+"""An answer was due and none came, so no rule was compared."""
+NOT_RUN: tuple[Verdict, ...] = ("unsupported", "not-run")
+"""The backend declined the case, or was never asked: nothing was judged."""
+FAILING: tuple[Verdict, ...] = (*BREAKS_RULE, *NO_ANSWER)
+"""A run with one of these exits with code 1."""
+WRONG: tuple[Verdict, ...] = (*BREAKS_RULE, "differs", *NO_ANSWER)
+"""Verdicts of which fewer are better. `differs` is among them, although it never fails a run."""
+BY_SEVERITY: tuple[Verdict, ...] = (
+    "open",
+    "conforms",
+    "differs",
+    "deviates",
+    "violates",
+    "not-run",
+    "unsupported",
+    "error",
+    "crashed",
+)
+"""From the best to the worst: the worst verdict on a part of a case's inputs is the case's."""
+
+VERDICT_DIGITS: dict[str, str] = {verdict: str(index) for index, verdict in enumerate(VERDICTS)}
+"""A verdict as one character in data files."""

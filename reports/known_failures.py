@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from reports.judgement import Judgement
+from reports.judgement import BREAKS_RULE, NO_ANSWER, VERDICT_OF_LEVEL, Judgement
 from reports.problems import (
     NAMES,
     BrokenAdapter,
@@ -29,7 +29,6 @@ from reports.problems import (
     WrongTensor,
     WrongValues,
 )
-from reports.verdicts import BREAKS_RULE, NO_ANSWER, VERDICT_OF_LEVEL
 from specs.cases import Case
 
 DIGITS = 16

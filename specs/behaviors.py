@@ -9,6 +9,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from specs.errors import did_you_mean
 from specs.formats import Format, Kind, format_named, formats
 from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import Rounding
@@ -19,7 +20,6 @@ from specs.model.yaml_source import (
     most_helpful_error,
     read_yaml,
 )
-from specs.suggestions import did_you_mean
 
 BEHAVIORS_FILE = Path(__file__).with_name("behaviors.yaml")
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")

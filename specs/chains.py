@@ -18,10 +18,9 @@ from typing import NamedTuple
 
 from specs.branches import Ruling
 from specs.cases import Case
-from specs.dtype_names import dtype_spelled, dtypes_spelled
 from specs.editions import edition
 from specs.errors import CastigateError
-from specs.formats import format_named
+from specs.formats import dtype_spelled, dtypes_spelled, format_named
 from specs.loader import document_and_version, document_named
 from specs.pair_conditions import is_exact
 from specs.ruling import ruling

@@ -21,8 +21,14 @@ from specs.editions import edition
 from specs.errors import DocumentError
 from specs.loader import DOCUMENTS, Document, document_named, load_document
 from specs.model.document import ConflictEntry, NamedTestsEntry, PromiseEntry
-from specs.model.page_lines import Alignment, LineSpan, PageDigests, align, page_beside
-from specs.model.pointed_entry import PointedEntry
+from specs.model.page_lines import (
+    Alignment,
+    LineSpan,
+    PageDigests,
+    PointedEntry,
+    align,
+    page_beside,
+)
 from specs.model.yaml_source import Location
 
 SECTION = "section"

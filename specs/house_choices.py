@@ -12,8 +12,7 @@ from specs.errors import DocumentError
 from specs.formats import Format, format_named
 from specs.house_rules import ChoiceEntry, HouseRules
 from specs.model.vocabulary import CODE_WORDS, INPUT_CLASSES, OTHERWISE, Atom, Rounding
-from specs.outcome_words import outcome_of
-from specs.outcomes import Anything, Behaves, Outcome, Round
+from specs.outcomes import Anything, Behaves, Outcome, Round, outcome_of
 from specs.totality import can_have, partition_atoms, possible_atoms
 
 

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
 
 from specs.behaviors import behaviors
 from specs.cases import JOINT
-from specs.errors import CastigateError
+from specs.errors import CastigateError, did_you_mean
 from specs.formats import Format, formats
 from specs.model.document import (
     HEX,
@@ -33,7 +33,6 @@ from specs.model.document import (
 )
 from specs.model.strict_model import StrictModel
 from specs.model.yaml_source import YamlFile, explain_validation_error, parse_yaml, read_yaml
-from specs.suggestions import did_you_mean
 
 SHIPPED = Path(__file__).with_name("rules")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from specs.cases import JOINT
-from specs.errors import CastigateError
+from specs.errors import CastigateError, did_you_mean
 from specs.formats import FORMATS_FILE, SMALL_FLOATS_FILE
 from specs.house_rules import HouseRules, known_rules
 from specs.model.document import DocumentEntry
@@ -22,7 +22,6 @@ from specs.model.yaml_source import (
     explain_validation_error,
     read_yaml,
 )
-from specs.suggestions import did_you_mean
 
 DOCUMENTS = Path(__file__).with_name("documents")
 YARDSTICKS = Path(__file__).with_name("yardsticks")

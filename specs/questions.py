@@ -18,14 +18,13 @@ from typing import NamedTuple
 from specs.calls import SHAPE
 from specs.case_rules import case_rules
 from specs.cases import Case, parse_shape
-from specs.dtype_names import dtype_spelled, dtypes_spelled, either, refuse_rounded_operands
-from specs.errors import CastigateError, DocumentError
+from specs.errors import CastigateError, DocumentError, closest
+from specs.formats import dtype_spelled, dtypes_spelled, either, refuse_rounded_operands
 from specs.loader import document_named, documents, yardsticks
 from specs.operations import is_cast
 from specs.outcomes import Anything
 from specs.ruling import ruling
 from specs.selection import case_named, cases_of_pair
-from specs.suggestions import closest
 
 SHAPE_TEXT = re.compile(r"scalar|\d{1,9}(x\d{1,9}){0,63}", re.ASCII)
 MOST_ELEMENTS = 1 << 24

@@ -32,7 +32,6 @@ from specs.model.vocabulary import (
     Rounding,
     atoms,
 )
-from specs.outcome_words import outcome_of
 from specs.outcomes import (
     Anything,
     Behaves,
@@ -45,6 +44,7 @@ from specs.outcomes import (
     Rejected,
     Round,
     Wrap,
+    outcome_of,
 )
 from specs.totality import first_impossible, partition_atoms
 

@@ -8,11 +8,10 @@ from functools import cache, lru_cache
 
 from specs.cases import JOINT, Case
 from specs.editions import Edition, edition, editions
-from specs.errors import CastigateError
+from specs.errors import CastigateError, closest, did_you_mean
 from specs.formats import every_format, formats
 from specs.house_rules import HouseRules, rules_named
 from specs.loader import document_and_version, document_named, documents
-from specs.suggestions import closest, did_you_mean
 
 
 def select(names: Iterable[str]) -> list[Case]:

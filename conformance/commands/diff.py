@@ -19,8 +19,7 @@ from reports.findings.read_findings import read_findings
 from reports.grading.allowed_answers import Expectations
 from reports.outputs.backend_comparison import CaseComparison, Difference, compare_answers
 from reports.problems import ShownDatum
-from reports.run_store.answers import CaseRow, RunAnswers
-from reports.run_store.open_run import open_run
+from reports.run_store.open_run import CaseRow, RunAnswers, open_run
 from reports.run_store.store import RunStore
 from specs.cases import Case
 from specs.errors import CastigateError

@@ -13,8 +13,7 @@ from reports.findings.issue_text import issue_text
 from reports.findings.read_findings import read_findings
 from reports.outputs.sarif import sarif
 from reports.run_store.open_run import open_run
-from specs.errors import CastigateError
-from specs.suggestions import did_you_mean
+from specs.errors import CastigateError, did_you_mean
 
 
 def findings_command(

@@ -11,8 +11,8 @@ import typer
 from conformance.extras import WITH_PAGE, Addon, addon_with_page
 from reports.run_store.record import MOST_EXAMPLES
 from reports.run_store.storage import check_outlives, folder_at
-from specs.dtype_names import dtype_spelled
 from specs.errors import CastigateError
+from specs.formats import dtype_spelled
 
 
 def parse_folder(text: str) -> str:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from specs.errors import CastigateError
-from specs.suggestions import did_you_mean
+from specs.errors import CastigateError, did_you_mean
 
 if TYPE_CHECKING:
     from reports.html.site import Page

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from oracles.claims import Claim
+from oracles.registry import Claim
 from reports.grading.allowed_answers import Expectations
+from reports.judgement import Verdict
 from reports.run_store.record import Selection
-from reports.verdicts import Verdict
 from specs.cases import Case
 
 

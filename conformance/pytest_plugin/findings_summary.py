@@ -13,11 +13,10 @@ from conformance.pytest_plugin.ledger_check import Ledgers
 from reports.findings.find import FindingsSearch
 from reports.findings.finding import KINDS, Finding
 from reports.findings.finding_text import counted, findings_lines
-from reports.judgement import Judgement
+from reports.judgement import FAILING, Judgement
 from reports.ledger.ledger_file import ledger_of
 from reports.ledger.listing import KnownFinding, LedgerComparison
 from reports.outputs.last_screen import findings_screens, last_screen
-from reports.verdicts import FAILING
 from specs.cases import JOINT
 
 

@@ -19,10 +19,10 @@ import pytest
 
 from conformance.judging.subject import Settings
 from conformance.pytest_plugin.durations import PairKey, Spent, Stopwatch
-from conformance.running.assembly import assembled_pair
 from conformance.running.plan import (
     Task,
     Tier,
+    assembled_pair,
     quick_tasks,
     sweep_tasks,
 )
@@ -31,7 +31,7 @@ from conformance.running.run import process_pools
 from conformance.running.worker import TaskDone
 from conformance.sweep.plan import sweeps
 from oracles.backend.launch_config import LaunchConfig
-from oracles.claims import Claim
+from oracles.registry import Claim
 from reports.judgement import Judgement
 from reports.run_store.task_file import decode_task
 from specs.cases import Case

@@ -1,4 +1,7 @@
-"""The workers of one backend: hands tasks out, restarts workers that died, names what crashed."""
+"""The workers of one backend: hands tasks out, restarts workers that died, names what crashed.
+
+A ``TaskPool`` is what a run sees of workers, on this machine or a cluster.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
+from typing import Protocol
 
 from conformance.judging.subject import Settings
 from conformance.running.fork_server import ForkServer
@@ -20,7 +24,6 @@ from conformance.running.supervisor import (
     WorkerFailure,
     spawn,
 )
-from conformance.running.task_pool import Keep, Listener, Unheard
 from conformance.running.worker import (
     Progress,
     Ready,
@@ -32,10 +35,8 @@ from conformance.running.worker import (
 )
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import can_run_in_process
-from oracles.backend.supervised_process import describe_timeout
-from oracles.claims import Claim
-from oracles.registry import first_variant, forkable_package
-from oracles.wire.stderr_log import StderrLog
+from oracles.backend.supervised_process import StderrLog, describe_timeout
+from oracles.registry import Claim, first_variant, forkable_package
 from reports.run_store.record import Environment, current_environment
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -353,3 +354,81 @@ class ProcessPool:
                 self._hopeless.add(task.name)
             self._crashes[task.name] = f"the process {worker.ending}"
         self._replace(worker, death)
+
+
+Keep = Callable[[str, bytes], None]
+"""Receives the name of each finished task and the bytes of its part."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The options of a run that every worker needs, on whatever machine it is."""
+
+    backends: tuple[str, ...]
+    pythons: tuple[str, ...]
+    seconds: float
+    settings: Settings
+
+
+class Listener(Protocol):
+    """Is notified of a backend's progress."""
+
+    def add_inputs(self, inputs: int, wrong: int) -> None:
+        """Count inputs that were tested, and the wrong answers among them."""
+
+    def finish_task(self, task: Task) -> None:
+        """Count a task as done."""
+
+    def say(self, message: str) -> None:
+        """Show a message to the user."""
+
+
+class Unheard:
+    """A listener that drops what it is notified of."""
+
+    def add_inputs(self, inputs: int, wrong: int) -> None:
+        """Ignore how far a task has come."""
+
+    def finish_task(self, task: Task) -> None:
+        """Ignore the end of a task."""
+
+    def say(self, message: str) -> None:
+        """Ignore a message."""
+
+
+class TaskPool(Protocol):
+    """The workers of one backend: processes on this machine, or workers of a cluster."""
+
+    backend: str
+    log: StderrLog
+
+    @property
+    def version(self) -> str:
+        """The backend's own version, the same on all workers."""
+
+    @property
+    def claimed(self) -> tuple[Claim, ...]:
+        """The documents that the backend claims."""
+
+    @property
+    def has_chains(self) -> bool:
+        """Whether the backend casts in company: one cast after another, in one program."""
+
+    @property
+    def environments(self) -> tuple[Environment, ...]:
+        """The machines of the workers."""
+
+    def roads(self, cases: Iterable[Case]) -> dict[str, str]:
+        """Return the road of each case, by its id."""
+
+    def run(
+        self,
+        tasks: Iterable[Task],
+        keep: Keep,
+        listener: Listener,
+        is_over: Callable[[], bool],
+    ) -> None:
+        """Do all tasks, or as many as are done when ``is_over`` returns true."""
+
+    def close(self) -> None:
+        """End what the workers hold for this backend."""

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from conformance.extras import EXECUTOR
 from conformance.judging.subject import Settings
-from conformance.running.assembly import assembled
 from conformance.running.fork_server import fork_server
 from conformance.running.plan import (
     Task,
     Tier,
+    assembled,
     quick_tasks,
     sweep_tasks,
 )
-from conformance.running.process_pool import ProcessPool
+from conformance.running.process_pool import ProcessPool, Setup, TaskPool
 from conformance.running.progress import ProgressReporter
-from conformance.running.task_pool import Setup, TaskPool
 from conformance.sweep.plan import is_swept, sweeps
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
 from reports.findings.read_findings import causes_of

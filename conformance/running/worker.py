@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from time import monotonic
 from typing import TypeVar
 
-import conformance.families.cast.drawn_probes  # noqa: F401 (before the fork: a worker will want Hypothesis)
+import conformance.families.cast.probes  # noqa: F401 (before the fork: a worker will want Hypothesis)
 from conformance.driver import BackendJudge
 from conformance.judging.subject import Settings
 from conformance.running.plan import Task
@@ -26,9 +26,9 @@ from oracles.backend.loading import (
     load_isolated,
     seconds_waited,
 )
-from oracles.backend.remote_errors import ProcessDied
+from oracles.backend.message_codec import ProcessDied
 from oracles.backend.resource_limits import limit_memory
-from oracles.claims import Claim
+from oracles.backend.supervised_process import StderrLog
 from oracles.protocol import (
     CAPABILITIES,
     Bits,
@@ -41,12 +41,10 @@ from oracles.protocol import (
     offers,
 )
 from oracles.reference.sweep_inputs import input_sequence
-from oracles.registry import Backend, is_builtin, load_backend
-from oracles.wire.stderr_log import StderrLog
-from reports.judgement import Judgement
+from oracles.registry import Backend, Claim, is_builtin, load_backend
+from reports.judgement import FAILING, Judgement
 from reports.problems import Died
 from reports.run_store.task_file import encode_task
-from reports.verdicts import FAILING
 from specs.cases import Case
 from specs.errors import IS_A_BUG, CastigateError
 from specs.house_rules import know_rules

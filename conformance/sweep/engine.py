@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.driver import BackendJudge, drive
-from conformance.families.cast.raising_inputs import ask_and_locate, located
+from conformance.families.cast.refusals import ask_and_locate, located
 from conformance.judging.scripts import script
 from conformance.judging.values import Departed
 from conformance.judging.verdicts import crash_message, problem_of
@@ -42,9 +42,8 @@ from reports.grading.failure_runs import one_run
 from reports.grading.grades import ALLOWED, Grades, RuleKey, rule_groups
 from reports.grading.staircase_grades import grade_by_staircase
 from reports.grading.uniform_checksums import uniform_checksums
-from reports.judgement import Judgement
+from reports.judgement import Judgement, Verdict
 from reports.problems import Died, Note, Problem
-from reports.verdicts import Verdict
 from specs.cases import Case
 from specs.ruling import ruling
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from oracles.reference.sweep_inputs import SequenceKind, sequence_kinds
 from reports.grading.divergences import simplicity
 from reports.grading.failure_runs import Runs
-from reports.judgement import NEXT_SCRIPT, Judgement
+from reports.judgement import BY_SEVERITY, NEXT_SCRIPT, Judgement, Verdict
 from reports.problems import Problem, WrongValues
-from reports.verdicts import BY_SEVERITY, Verdict
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS, Format, format_named

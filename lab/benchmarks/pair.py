@@ -15,7 +15,7 @@ from conformance.judging.subject import Settings
 from conformance.sweep.engine import sweep
 from conformance.sweep.plan import is_swept
 from oracles.bound_sweep import call_size
-from oracles.huge_pages import in_huge_pages
+from oracles.memory_layouts import in_huge_pages
 from oracles.protocol import Bits
 from oracles.reference.expect_by_staircase import open_inputs
 from oracles.reference.staircase import staircase

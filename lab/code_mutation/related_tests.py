@@ -104,7 +104,7 @@ RELATED = (
     (
         "reports/findings/*change*.py reports/findings/report.py reports/findings/report.py"
         " specs/case_rules.py reports/findings/verdict_signs.py"
-        " reports/findings/issue_text.py reports/findings/upstream.py",
+        " reports/findings/issue_text.py reports/findings/finding.py",
         "reports/upstream reports/changes reports/findings html/behaviors html/front",
     ),
     (

@@ -34,10 +34,9 @@ from oracles.protocol import Bits, Returned
 from oracles.reference.reference_oracle import RejectedError
 from specs.calls import Call
 from specs.cases import Case
-from specs.errors import CastigateError
+from specs.errors import CastigateError, did_you_mean
 from specs.formats import format_named
 from specs.selection import case_named
-from specs.suggestions import did_you_mean
 
 OF_ALL = ("one-input", "the-receiver-holds-other-bits")
 """Causes that are right for any fault: it shows on one input, or in the receiver of a call."""

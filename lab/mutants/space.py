@@ -42,7 +42,7 @@ from oracles.memory_layouts import Layout, with_layout
 from oracles.protocol import Bits
 from oracles.reference.breakpoints import breakpoints
 from oracles.reference.expectations import has_branch
-from reports.findings.asked_inputs import answered_ruling
+from reports.findings.failing_inputs import answered_ruling
 from reports.grading.allowed_answers import Expectations
 from reports.grading.grades import ALLOWED
 from specs.branches import Ruling

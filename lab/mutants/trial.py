@@ -26,9 +26,8 @@ from oracles.backend.loading import close, load_isolated
 from oracles.registry import Backend
 from reports.findings.find import find_findings
 from reports.findings.judged_cells import cell_of
-from reports.judgement import Judgement
+from reports.judgement import FAILING, Judgement
 from reports.problems import ChangesWithShape
-from reports.verdicts import FAILING
 from specs.selection import case_named, select
 
 MODULE = "lab.mutants.backend"

@@ -48,7 +48,7 @@ from oracles.adapters.tensor_memory import (
     tensor_memory,
 )
 from oracles.bit_packing import is_packed
-from oracles.huge_pages import in_huge_pages
+from oracles.memory_layouts import in_huge_pages
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.chains import Company

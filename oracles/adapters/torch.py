@@ -29,7 +29,7 @@ from oracles.adapters.torch_tensors import (
     shares_memory,
     tensor_text,
 )
-from oracles.huge_pages import in_huge_pages
+from oracles.memory_layouts import in_huge_pages
 from oracles.protocol import Bits, Bound, DeviceSwept, NotInstalled, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case

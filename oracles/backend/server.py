@@ -37,9 +37,9 @@ from oracles.backend.message_codec import (
     decode_case,
     decode_layouts,
     encode_description,
+    encode_error,
     encode_returned,
 )
-from oracles.backend.remote_errors import encode_error
 from oracles.backend.resource_limits import (
     die_with_parent,
     disable_core_dumps,

@@ -1,6 +1,6 @@
 """Supervises a child process: exchanges frames with timeouts, reads its stderr, and ends it.
 
-The first half finds the reason for a crash in what the process wrote to stderr.
+What it writes to stderr is kept in a log of bounded size, where the reason for a crash is found.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import takewhile
 from threading import Timer
 from time import monotonic
+from typing import Protocol, runtime_checkable
 
 from oracles.backend.frames import (
     MAX_PAYLOAD,
@@ -409,3 +411,43 @@ def startup_notice(words: str, startup_seconds: float, advice: str = "") -> Iter
         yield
     finally:
         notice.cancel()
+
+
+MAX_BYTES = 1 << 16
+"""Bytes kept of the beginning, and as many of the end."""
+
+
+@dataclass
+class StderrLog:
+    """The beginning and the end of what a backend's processes have written to stderr."""
+
+    size: int = 0
+    first: bytes = b""
+    last: bytes = b""
+
+    def append(self, written: bytes) -> None:
+        """Add what was written."""
+        self.size += len(written)
+        room = MAX_BYTES - len(self.first)
+        self.first += written[:room]
+        self.last = (self.last + written[room:])[-MAX_BYTES:]
+
+    def drain(self) -> bytes:
+        """Return the content and empty the log."""
+        content = self.content
+        self.size, self.first, self.last = 0, b"", b""
+        return content
+
+    @property
+    def content(self) -> bytes:
+        """The whole log, or both ends with the number of bytes left out between them."""
+        left_out = self.size - len(self.first) - len(self.last)
+        between = b"\n[%d bytes are left out]\n" % left_out if left_out else b""
+        return self.first + between + self.last
+
+
+@runtime_checkable
+class WithStderrLog(Protocol):
+    """An oracle that keeps what its program writes to stderr."""
+
+    log: StderrLog

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import load_isolated
 from oracles.registry import Backend
-from specs.errors import CastigateError
-from specs.suggestions import did_you_mean
+from specs.errors import CastigateError, did_you_mean
 
 TEXT = "text"
 """The party that knows the formats' texts and no framework."""

@@ -28,11 +28,12 @@ from oracles.backend.frames import (
     unpack_arrays,
 )
 from oracles.backend.launch_config import LaunchConfig
-from oracles.backend.remote_errors import MAX_TEXT, remote_error
+from oracles.backend.message_codec import MAX_TEXT, remote_error
 from oracles.backend.shared_memory import SharedMemory
 from oracles.backend.supervised_process import (
     ProcessFailed,
     ProcessTimeout,
+    StderrLog,
     SupervisedProcess,
     startup_notice,
 )
@@ -56,7 +57,6 @@ from oracles.wire.schema import (
     encode_request,
     parse_answer,
 )
-from oracles.wire.stderr_log import StderrLog
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named

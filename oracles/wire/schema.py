@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from oracles.backend.frames import MAX_ELEMENTS, MAX_RANK, FrameError
-from oracles.backend.remote_errors import MAX_TEXT
+from oracles.backend.message_codec import MAX_TEXT
 from specs.model.strict_model import StrictModel
 from specs.plain_text import plain_line
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from reports.findings.failing_inputs import FailingInputs
+from reports.judgement import NO_ANSWER, NOT_RUN
 from reports.known_failures import KnownFailure
 from reports.problems import Died, Problem, Unoffered
-from reports.verdicts import NO_ANSWER, NOT_RUN
 from specs.cases import Case
 from specs.operations import is_cast
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reports.findings.cells import Cell, CellKey, Divergence
+from reports.judgement import NO_ANSWER
 from reports.run_store.record import RunRecord
-from reports.verdicts import NO_ANSWER
 
 DivergenceKey = tuple[str, str, str]
 """Rule, clause and level; for an error or a crash the verdict and two empty strings."""

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from oracles.protocol import Mask
 from oracles.reference import expect_by_exact
 from reports.case_patterns import INVARIANCES
-from reports.findings.asked_inputs import known_ruling
 from reports.findings.bit_arithmetic import is_negative
 from reports.findings.causes import REJECTED, Cause, Failure, failures_of, find_causes
 from reports.findings.cells import Cell
+from reports.findings.failing_inputs import known_ruling
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
-from reports.findings.intervals import region_words
+from reports.findings.intervals import region_words, segments
 from reports.findings.mechanism_search import MechanismSearch
-from reports.findings.number_line import segments
 from reports.findings.root_causes import Undecided, explain_wrong_answers, sampled_kinds
 from reports.findings.wrong import Wrong
 from reports.findings.wrong_answers import (
@@ -30,9 +29,9 @@ from reports.findings.wrong_answers import (
 )
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.divergences import datum_of, index_of_simplest
+from reports.judgement import FAILING
 from reports.problem_words import words
 from reports.problems import WrongTensor
-from reports.verdicts import FAILING
 from specs.formats import Format, format_named
 
 

@@ -1,21 +1,29 @@
-"""Reads the findings of a complete run, which are found once and stored beside its tables."""
+"""Reads the cells and the findings of a complete run; findings are found once, and then stored."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from itertools import chain
+from sys import intern
 from typing import Any
+from weakref import WeakValueDictionary
 
-from reports.findings.cells import Cell, CellKey
+import numpy as np
+import pyarrow as pa
+
+from reports.findings.cells import Cell, CellKey, Divergence, ShownRun
+from reports.findings.failing_inputs import FailingInputs, failing_inputs
 from reports.findings.finding import ExplainedCase, Finding, Findings
-from reports.findings.read_cells import read_cells, read_checks
-from reports.run_store.answers import RunAnswers
-from reports.run_store.open_run import REPAIR_ADVICE
+from reports.findings.intervals import segments
+from reports.grading.failure_runs import MOST_RUNS
+from reports.judgement import FAILING, VERDICTS
+from reports.problems import Problem, WrongEnd, decode_problem
+from reports.run_store.open_run import REPAIR_ADVICE, RunAnswers, read_batches
 from reports.run_store.store import CAUSES, RunStore
-from reports.verdicts import FAILING
 from specs.errors import CastigateError
+from specs.formats import Format, format_named
 from specs.json_source import JsonError, load_json
 
 FORMAT = 1
@@ -125,3 +133,201 @@ def _decode_explained(
 
 def _failing_cells(store: RunStore) -> Iterable[Cell]:
     return chain(read_cells(store, FAILING), read_checks(store, FAILING))
+
+
+SHOWN_RUNS = 6
+"""How many runs of inputs a page lists per rule, before the very last one."""
+OWNER = ("backend", "case", "rule", "level")
+"""The columns that say which broken rule a row of ``divergences.parquet`` belongs to."""
+
+
+def read_cells(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterator[Cell]:
+    """Yield the cells with some verdicts in the order of the table; raise if tables disagree."""
+    divergences, problems = _DivergenceRows(store), _read_problems(store)
+    for batch in read_batches(store, "cases.parquet"):
+        for row in batch.to_pylist():
+            _share_strings(row)
+            rules = row.pop("broken")
+            if row["verdict"] in verdicts:
+                broken = tuple(_broken_rule(row, each, divergences) for each in rules)
+                yield _with_problems(Cell(**row, broken=broken), problems)
+            else:
+                divergences.slices(sum(min(each["runs"], MOST_RUNS) for each in rules))
+
+
+def read_checks(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterator[Cell]:
+    """Yield the checks on dtype pairs with some verdicts, in the order of the table."""
+    problems = _read_problems(store)
+    for batch in read_batches(store, "pairs.parquet"):
+        for row in batch.to_pylist():
+            if row["verdict"] in verdicts:
+                _share_strings(row)
+                yield _with_problems(_check(**row), problems)
+
+
+def _share_strings(row: dict[str, Any]) -> None:
+    """Replace strings by equal ones of earlier rows: most stand in a run thousands of times."""
+    for name, value in row.items():
+        if isinstance(value, str):
+            row[name] = intern(value)
+
+
+Problems = Mapping[CellKey, Sequence[Problem]]
+"""The problems other than wrong values, by case or check."""
+
+
+def _read_problems(store: RunStore) -> Problems:
+    """Read ``problems.parquet``; raise an error if a row holds no problem."""
+    found: dict[CellKey, list[Problem]] = {}
+    for batch in read_batches(store, "problems.parquet"):
+        for row in batch.to_pylist():
+            try:
+                problem: Problem = decode_problem(json.loads(row["problem"]))
+            except (ValueError, LookupError, TypeError):
+                path = store.folder.display_path("problems.parquet")
+                message = f"{path} holds `{row['problem'][:60]}`, which is no problem"
+                raise CastigateError(f"{message}; {REPAIR_ADVICE}") from None
+            found.setdefault((row["backend"], row["name"]), []).append(problem)
+    return found
+
+
+def _with_problems(cell: Cell, problems: Problems) -> Cell:
+    own = tuple(problems.get((cell.backend, cell.name), ()))
+    if not own:
+        return cell
+    # The script of a check is stored in its problem: the table of checks has no column for it.
+    scripts = [each.script for each in own if isinstance(each, WrongEnd)]
+    return replace(cell, problems=own, reproduction=scripts[0] if scripts else cell.reproduction)
+
+
+def _check(
+    case: str, rule: str | None, clause: str | None, level: str | None, **columns: Any
+) -> Cell:
+    edition, source, target, *mode = case.split("/")
+    document, _, version = edition.partition(":")
+    broken: tuple[Divergence, ...] = ()
+    if rule is not None and clause is not None and level is not None:
+        broken = (Divergence(rule, clause, level, 0, 0, "", None, None, (), (), ()),)
+    return Cell(
+        case=case,
+        document=document,
+        version=version,
+        source=source,
+        target=target,
+        mode="/".join(mode),
+        wrong=0,
+        runs=0,
+        reaches_ends=False,
+        broken=broken,
+        reproduction="",
+        asked=None,
+        answers=None,
+        **columns,
+    )
+
+
+def read_verdicts(store: RunStore) -> Iterator[tuple[CellKey, str]]:
+    """Yield only the verdicts of a run, which is much faster than reading its cells."""
+    for batch in read_batches(store, "cases.parquet", ("backend", "case", "verdict")):
+        backends, cases, verdicts = (batch[name].to_pylist() for name in batch.schema.names)
+        yield from zip(zip(backends, cases, strict=True), verdicts, strict=True)
+
+
+class _DivergenceRows:
+    """Reads ``divergences.parquet``, whose rows follow the order of the cases' broken rules."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._name = store.folder.display_path("divergences.parquet")
+        self._batches = read_batches(store, "divergences.parquet")
+        self._rest: Any = None
+        self.known: WeakValueDictionary[tuple[object, ...], FailingInputs] = WeakValueDictionary()
+        """The failing inputs that are still in use: cases that fail alike share them."""
+
+    def slices(self, count: int) -> list[Any]:
+        """Return the next rows as slices of batches; fewer rows if there are no more."""
+        slices, missing = [], count
+        while missing:
+            if self._rest is None or not self._rest.num_rows:
+                self._rest = next(self._batches, None)
+                if self._rest is None:
+                    break
+            taken = self._rest.slice(0, missing)
+            self._rest = self._rest.slice(taken.num_rows)
+            missing -= taken.num_rows
+            slices.append(taken)
+        return slices
+
+    def take(self, count: int, owner: tuple[str, str, str, str]) -> Any:
+        """Return the next rows, or raise an error if they belong to another broken rule."""
+        slices = self.slices(count)
+        rows = pa.Table.from_batches(slices).combine_chunks() if slices else None
+        if rows is None or rows.num_rows != count or _owners(rows) != {owner}:
+            raise CastigateError(
+                f"{self._name} does not belong to its cases.parquet: "
+                f"the runs of {owner[1]} are not in their place; {REPAIR_ADVICE}"
+            )
+        return rows
+
+
+def _owners(rows: Any) -> set[tuple[str, ...]]:
+    """The owners of the first and last row, which suffices because the table is sorted."""
+    return {tuple(rows[name][index].as_py() for name in OWNER) for index in (0, -1)}
+
+
+def _broken_rule(
+    row: dict[str, Any], columns: dict[str, Any], divergences: _DivergenceRows
+) -> Divergence:
+    source, target = format_named(row["source"]), format_named(row["target"])
+    columns["allowed"] = tuple(columns["allowed"])
+    if not columns["runs"]:
+        return Divergence(**columns, segments=(), shown_runs=())
+    owner = row["backend"], row["case"], columns["rule"], columns["level"]
+    listed = divergences.take(min(columns["runs"], MOST_RUNS), owner).drop_columns(list(OWNER))
+    return Divergence(
+        **columns,
+        segments=_segments(source, listed),
+        shown_runs=tuple(_shown_runs(source, target, listed)),
+        failing=_failing(row, columns, listed, divergences) if row["verdict"] in FAILING else None,
+    )
+
+
+def _failing(
+    row: dict[str, Any], columns: dict[str, Any], listed: Any, divergences: _DivergenceRows
+) -> FailingInputs:
+    key = row["source"], row["target"], columns["digest"], columns["wrong"], columns["runs"]
+    found = divergences.known.get(key)
+    if found is None:
+        found = failing_inputs(listed, columns["wrong"], columns["runs"])
+        divergences.known[key] = found
+    return found
+
+
+def _segments(source: Format, listed: Any) -> tuple[int, ...]:
+    if source.kind == "text":
+        return ()
+    if not listed["text"].null_count:
+        # A pattern of more than 64 bits stands in the text column, in hex.
+        wide = np.array([int(text, 16) for text in listed["text"].to_pylist()], object)
+        return segments(source, wide, wide)
+    first, last = (listed[name].drop_null().to_numpy() for name in ("first", "last"))
+    return segments(source, first, last)
+
+
+def _shown_runs(source: Format, target: Format, listed: Any) -> Iterator[ShownRun]:
+    """Yield the first few runs, and the last."""
+    rows = listed.slice(0, SHOWN_RUNS).to_pylist()
+    if listed.num_rows > SHOWN_RUNS:
+        rows += listed.slice(listed.num_rows - 1).to_pylist()
+    for row in rows:
+        text = row["text"]
+        answer, last_answer = row["answer_text"], row["last_answer_text"]
+        yield ShownRun(
+            source.hexadecimal(row["first"]) if text is None else text,
+            source.hexadecimal(row["last"]) if text is None else text,
+            row["count"],
+            target.hexadecimal(row["answer"]) if answer is None else answer,
+            target.hexadecimal(row["last_answer"]) if last_answer is None else last_answer,
+            row["slope"],
+            # Texts do not rise: of several, a page shows the first and the last.
+            row["straight"] and (answer is None or row["slope"] == 0),
+        )

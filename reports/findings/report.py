@@ -28,15 +28,19 @@ from reports.findings.changes import DivergenceChange, run_changes
 from reports.findings.finding import Finding, Findings
 from reports.findings.finding_changes import CHANGE_KINDS, FindingChange, finding_changes
 from reports.findings.finding_text import changes_words
-from reports.findings.read_cells import read_cells, read_checks, read_verdicts
-from reports.findings.read_findings import read_findings, stored_ids
+from reports.findings.read_findings import (
+    read_cells,
+    read_checks,
+    read_findings,
+    read_verdicts,
+    stored_ids,
+)
 from reports.findings.verdict_signs import NO_VERDICT
+from reports.judgement import VERDICT_DIGITS
 from reports.ledger.version_spans import public_version
-from reports.run_store.answers import RunAnswers
-from reports.run_store.open_run import open_run
+from reports.run_store.open_run import RunAnswers, open_run
 from reports.run_store.record import RunRecord
 from reports.run_store.store import RunStore
-from reports.verdicts import VERDICT_DIGITS
 from specs.branches import Ruling
 from specs.case_rules import CaseRule, case_rules
 from specs.errors import CastigateError

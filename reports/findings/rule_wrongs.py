@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
-from reports.findings.asked_inputs import answered_ruling
 from reports.findings.codec_wrongs import CODECS
+from reports.findings.failing_inputs import answered_ruling
 from reports.findings.wrong import REFERENCE, CaseFormats, Patterns, Wrong, following
 from specs.cases import Case
 from specs.editions import edition

@@ -19,7 +19,7 @@ from oracles.protocol import Mask
 from oracles.reference.expectations import has_branch
 from oracles.reference.reference_oracle import Casts, with_nans
 from reports.behaviors.closed_forms import applies_to, evaluate
-from reports.findings.asked_inputs import AskedInputs, answered_ruling, expected_of
+from reports.findings.failing_inputs import AskedInputs, answered_ruling, expected_of
 from reports.grading.allowed_answers import grade_answers, is_nan
 from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
 from specs.behaviors import behaviors

@@ -16,8 +16,7 @@ from typing import Annotated, Any, Final, get_args
 from pydantic import Field, ValidationError
 
 from reports.findings.cells import Cell
-from reports.findings.read_cells import read_cells, read_checks
-from reports.findings.read_findings import found_again
+from reports.findings.read_findings import found_again, read_cells, read_checks
 from reports.findings.wrong_answers import StoredArrays
 from reports.gate.baseline import EarlierRun
 from reports.gate.canonical_json import digest_of, read_canonical
@@ -29,8 +28,7 @@ from reports.gate.policy_verdict import (
     apply_policy,
     verdict_counts,
 )
-from reports.run_store.answers import RunAnswers
-from reports.run_store.open_run import open_run
+from reports.run_store.open_run import RunAnswers, open_run
 from reports.run_store.record import RunRecord, TierOfCases
 from reports.run_store.storage import folder_at
 from reports.run_store.store import CAUSES, LOG, RECORD, RunStore

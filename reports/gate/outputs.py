@@ -11,10 +11,10 @@ from reports.findings.finding_text import counted
 from reports.findings.report import Report
 from reports.gate.policy import Policy
 from reports.gate.policy_verdict import EXAMPLES, GateFailure, PolicyDivergence, PolicyVerdict
+from reports.judgement import NOT_RUN
 from reports.outputs.junit import JunitResult, JunitTest, failure_text, junit
 from reports.outputs.summary_md import summary_md
 from reports.outputs.table import escaped, markdown_table
-from reports.verdicts import NOT_RUN
 from specs.plain_text import escape_markdown
 
 FINDINGS_SHOWN = 10

@@ -13,9 +13,9 @@ from reports.findings.finding_text import shortened
 from reports.gate.baseline import EarlierRun
 from reports.gate.fault_comparison import broken_rules, problems_of
 from reports.gate.policy import AcceptedEntry, Policy
+from reports.judgement import BREAKS_RULE, NO_ANSWER, NOT_RUN
 from reports.problem_words import joined_words
 from reports.problems import Unoffered
-from reports.verdicts import BREAKS_RULE, NO_ANSWER, NOT_RUN
 
 EXAMPLES = 3
 """How many cases are named for each failure."""

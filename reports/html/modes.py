@@ -17,7 +17,7 @@ from reports.findings.finding import Finding
 from reports.findings.finding_text import extent_words
 from reports.findings.report import Report, Version
 from reports.html.findings import finding_page
-from reports.verdicts import Verdict
+from reports.judgement import Verdict
 from specs.cases import Case
 from specs.loader import documents
 from specs.model.document import operations

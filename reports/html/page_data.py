@@ -10,14 +10,14 @@ from typing import Any
 
 from reports.findings.cells import Cell
 from reports.findings.changes import CHANGES
-from reports.findings.number_line import number_line
+from reports.findings.intervals import number_line
 from reports.findings.report import Report, Version
 from reports.findings.verdict_signs import (
     CHANGE_SIGNS,
     NO_VERDICT,
     SIGNS_AND_MEANINGS,
 )
-from reports.verdicts import VERDICT_DIGITS, VERDICTS
+from reports.judgement import VERDICT_DIGITS, VERDICTS
 from specs.formats import formats
 from specs.loader import documents
 

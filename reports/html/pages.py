@@ -13,7 +13,7 @@ from reports.case_patterns import kind_of_check
 from reports.findings.cells import Cell
 from reports.findings.report import Report
 from reports.html.page_data import ALL_OF
-from reports.verdicts import WRONG
+from reports.judgement import WRONG
 from specs.formats import Format, format_named, formats
 from specs.loader import Document, documents
 from specs.model.document import ConflictEntry

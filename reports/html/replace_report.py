@@ -8,8 +8,7 @@ from pathlib import Path
 from secrets import token_hex
 from shutil import rmtree
 
-from reports.run_store.local_files import UNFINISHED
-from reports.run_store.storage import Folder, folder_at
+from reports.run_store.storage import UNFINISHED, Folder, folder_at
 from specs.errors import CastigateError
 
 MARK = "castigate-report"

@@ -27,9 +27,9 @@ from reports.html.modes import mode_pages
 from reports.html.page_data import data_file, index_data, open_answers_data
 from reports.html.pages import behaviors_by_family, layout_checks, open_points, trends
 from reports.html.replace_report import check_output_folder, replace_report
+from reports.judgement import VERDICTS, WRONG
 from reports.run_store.open_run import open_run
 from reports.run_store.store import RunStore
-from reports.verdicts import VERDICTS, WRONG
 from specs.coverage import by_kind
 from specs.loader import documents
 from specs.model.document import operations

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as Tree
 
 from reports.findings.cells import Cell, Divergence
 from reports.findings.report import Report
-from reports.verdicts import NO_ANSWER, NOT_RUN
+from reports.judgement import NO_ANSWER, NOT_RUN
 from specs.plain_text import plain_text
 
 FAILURES = ("violates", "deviates")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from reports.findings.changes import CHANGES, setup_differences
 from reports.findings.finding_text import extent_words
 from reports.findings.report import Report
+from reports.judgement import VERDICTS
 from reports.outputs.table import escaped, markdown_table
-from reports.verdicts import VERDICTS
 from specs.plain_text import escape_markdown
 
 SHOWN = 20

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reports.case_patterns import kind_of_check
-from reports.judgement import Judgement
+from reports.judgement import FAILING, NOT_RUN, VERDICTS, Judgement
 from reports.outputs.table import in_columns
 from reports.problems import wrong_inputs
-from reports.verdicts import FAILING, NOT_RUN, VERDICTS
 from specs.cases import Case
 from specs.loader import documents
 

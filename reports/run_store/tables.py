@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from reports.grading.failure_runs import Runs
-from reports.judgement import Judgement
+from reports.judgement import FAILING, NOT_RUN, Judgement
 from reports.problems import (
     BrokenRule,
     Died,
@@ -31,7 +31,6 @@ from reports.problems import (
 )
 from reports.run_store.answer_arrays import DatumArray
 from reports.run_store.storage import Folder
-from reports.verdicts import FAILING, NOT_RUN
 from specs.cases import Case
 from specs.formats import Format, format_named
 

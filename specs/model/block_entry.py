@@ -8,7 +8,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from specs.formats import Format
-from specs.model.pointed_entry import PointedEntry
+from specs.model.page_lines import PointedEntry
 from specs.model.vocabulary import Level
 
 ScaleRule = Literal[

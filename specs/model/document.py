@@ -20,8 +20,7 @@ from specs.behaviors import reductions
 from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
 from specs.formats import every_format, formats
 from specs.model.block_entry import BlockAnswers, BlocksEntry
-from specs.model.page_lines import LineRange, LineSpans
-from specs.model.pointed_entry import PointedEntry
+from specs.model.page_lines import LineRange, LineSpans, PointedEntry
 from specs.model.step_entry import (
     MODES,
     STEPS,

@@ -20,6 +20,7 @@ from typing import Annotated, NamedTuple
 from pydantic import BeforeValidator, WithJsonSchema
 
 from specs.errors import CastigateError, DocumentError
+from specs.model.strict_model import StrictModel
 
 RANGE = re.compile(r"([1-9][0-9]{0,5})(?:-([1-9][0-9]{0,5}))?")
 NO_LINES = "none"
@@ -165,3 +166,10 @@ def align(
         elif kind == "replace":
             replaced.update(pairs)
     return Alignment(repeated, replaced)
+
+
+class PointedEntry(StrictModel):
+    """A part of a document that can point at the lines of the page that it encodes."""
+
+    lines: LineSpans | None = None
+    """Empty (`none` in YAML) if its clause cites a source other than the page."""

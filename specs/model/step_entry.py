@@ -12,7 +12,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from specs.formats import formats
-from specs.model.pointed_entry import PointedEntry
+from specs.model.page_lines import PointedEntry
 from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import Level
 

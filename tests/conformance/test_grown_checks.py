@@ -13,7 +13,7 @@ import pytest
 from conformance.families.cast.invariances import Invariances
 from conformance.families.reference import Reference
 from reports.findings.cells import Cell
-from reports.findings.read_cells import read_checks
+from reports.findings.read_findings import read_checks
 from reports.gate.fault_comparison import broken_rules, has_failure, shows_no_more
 from reports.judgement import Judgement
 from reports.run_store.open_run import open_run

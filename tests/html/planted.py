@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from reports.judgement import Judgement
+from reports.judgement import Judgement, Verdict
 from reports.problems import Note
 from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
 from reports.run_store.record import BackendRecord, serialize_record
 from reports.run_store.store import create
-from reports.verdicts import Verdict
 from specs.cases import Case
 from specs.editions import edition
 from specs.loader import documents

@@ -17,8 +17,7 @@ from reports.findings.report import explain_open_answers, read_report
 from reports.html.site import write_site
 from reports.judgement import Judgement
 from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
-from reports.run_store.answers import RunAnswers
-from reports.run_store.open_run import open_run
+from reports.run_store.open_run import RunAnswers, open_run
 from specs.cases import Case
 from specs.formats import format_named
 from tests.html.planted import Elements, data, one_cell, planted_run

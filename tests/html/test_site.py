@@ -17,10 +17,9 @@ from reports.findings.report import read_report
 from reports.html.page_data import open_answers_data
 from reports.html.replace_report import MARK
 from reports.html.site import write_site
-from reports.judgement import Judgement
+from reports.judgement import VERDICTS, Judgement
 from reports.problems import Died, Note
 from reports.run_store.record import Shard
-from reports.verdicts import VERDICTS
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import formats

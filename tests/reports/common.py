@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from reports.grading.failure_runs import Runs
-from reports.judgement import Judgement
+from reports.judgement import VERDICTS, Judgement
 from reports.problems import (
     BrokenAdapter,
     BrokenPromise,
@@ -31,7 +31,6 @@ from reports.problems import (
 )
 from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
 from reports.run_store.record import BackendRecord, Environment, RunRecord, Shard
-from reports.verdicts import VERDICTS
 from specs.cases import Case
 
 HALF = Case("onnx-cast", "25", "float32", "float16")

@@ -13,8 +13,8 @@ from itertools import count
 from typing import Any
 
 from reports.run_store import store as stores
-from reports.run_store.local_files import LocalFiles
 from reports.run_store.object_store import ObjectStore
+from reports.run_store.storage import LocalFiles
 from reports.run_store.store import RunStore
 from reports.run_store.tables import JudgedCase
 from tests.reports.common import HALF, divergence, judgement, record, steps

@@ -14,11 +14,11 @@ from conformance.families.bitcast.wrongs import followed_mechanisms, followed_ru
 from conformance.families.chains.wrongs import followed_paths
 from oracles.registry import Backend
 from reports.findings import root_causes
-from reports.findings.asked_inputs import AskedInputs, answered_ruling, expected_of
 from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
 from reports.findings.cast_wrongs import form, wrongs_of
 from reports.findings.causes import Failure, find_causes
 from reports.findings.cells import Cell, Divergence
+from reports.findings.failing_inputs import AskedInputs, answered_ruling, expected_of
 from reports.findings.find import find_findings
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.finding_text import extent_words

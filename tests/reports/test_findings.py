@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reports.findings import asked_inputs
-from reports.findings.asked_inputs import known_ruling
+from reports.findings.failing_inputs import known_ruling
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import changes_words, finding_record, findings_lines
 from reports.findings.read_findings import causes_of, read_findings

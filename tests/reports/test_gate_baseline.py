@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from conformance.families.cast.quick_inputs import quick_inputs
-from reports.findings.read_cells import read_cells
+from reports.findings.read_findings import read_cells
 from reports.gate.baseline import EarlierRun
-from reports.run_store.answers import RunAnswers
+from reports.run_store.open_run import RunAnswers
 from specs.cases import Case
 from tests.reports.judged_run import RIGHT, Answer, cases_of, judged_run, through, where
 

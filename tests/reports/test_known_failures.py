@@ -12,7 +12,7 @@ import pytest
 
 from reports.findings.finding_text import shortened
 from reports.grading.failure_runs import gather
-from reports.judgement import Judgement
+from reports.judgement import Judgement, Verdict
 from reports.known_failures import VARIES, KnownFailure, failures, parse_failure
 from reports.problem_words import PROMISES
 from reports.problems import (
@@ -29,7 +29,6 @@ from reports.problems import (
     WrongTensor,
     WrongValues,
 )
-from reports.verdicts import Verdict
 from specs.selection import case_named
 
 CASE = "onnx-cast:25/float16/int8"

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reports.findings.asked_inputs import AskedInputs
 from reports.findings.evidence import bits_of_choice, worth
+from reports.findings.failing_inputs import AskedInputs
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import extent_words
 from reports.findings.read_findings import read_findings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reports.findings.number_line import number_line, segments
+from reports.findings.intervals import number_line, segments
 from specs.formats import format_named, formats
 
 END = 1 << 10

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reports.findings.cells import ShownRun
-from reports.findings.read_cells import read_cells
+from reports.findings.read_findings import read_cells
 from specs.cases import Case
 from tests.reports.judged_run import RIGHT, cases_of, judged_run
 

@@ -11,9 +11,8 @@ from uuid import uuid4
 import fsspec
 import pytest
 
-from reports.run_store.local_files import UNFINISHED
 from reports.run_store.open_run import open_run, read_batches
-from reports.run_store.storage import Folder, folder_at
+from reports.run_store.storage import UNFINISHED, Folder, folder_at
 from reports.run_store.store import create, resume
 from reports.run_store.tables import SCHEMAS
 from specs.errors import CastigateError

@@ -7,8 +7,8 @@ from collections import defaultdict
 import pytest
 
 from specs.cases import Case
-from specs.dtype_names import dtype_spelled
 from specs.editions import Edition, edition
+from specs.formats import dtype_spelled
 from specs.loader import document_named
 from specs.model.document import ParameterEntry
 from specs.outcomes import Exactly, Wrap

@@ -11,9 +11,8 @@ from conformance.families.chains.questions import read_chains
 from conformance.families.family import Sentence, WrittenQuestion
 from conformance.families.quantization.sentence import read_sentence
 from specs.cases import Case
-from specs.dtype_names import dtype_spelled, dtypes_spelled
 from specs.errors import CastigateError
-from specs.formats import formats
+from specs.formats import dtype_spelled, dtypes_spelled, formats
 from specs.questions import (
     case_of_any_shape,
     read_question,

@@ -13,10 +13,9 @@ from oracles.reference.exact import NotANumber, Number, decode
 from reports.grading.allowed_answers import grade_pattern
 from reports.grading.grades import NOT_ALLOWED
 from specs.cases import Case
-from specs.dtype_names import dtype_spelled
 from specs.editions import edition
 from specs.errors import CastigateError
-from specs.formats import every_format, format_named, formats
+from specs.formats import dtype_spelled, every_format, format_named, formats
 from specs.loader import document_named
 from specs.outcomes import Anything
 from specs.ruling import ruling

@@ -11,9 +11,8 @@ from oracles.bit_packing import elements
 from oracles.reference.exact_rulings import allow
 from specs.branches import Branch
 from specs.cases import Case
-from specs.dtype_names import dtype_spelled, dtypes_spelled
 from specs.editions import edition
-from specs.formats import format_named, formats
+from specs.formats import dtype_spelled, dtypes_spelled, format_named, formats
 from specs.loader import document_named
 from specs.model.vocabulary import Atom
 from specs.outcomes import Exactly, Nan, Round, Same, Value

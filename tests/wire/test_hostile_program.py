@@ -19,11 +19,11 @@ from conformance.judging.subject import Settings
 from oracles.backend import supervised_process
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
-from oracles.backend.remote_errors import MAX_TEXT, ProcessDied
+from oracles.backend.message_codec import MAX_TEXT, ProcessDied
+from oracles.backend.supervised_process import MAX_BYTES
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
 from oracles.wire.schema import parse_answer
-from oracles.wire.stderr_log import MAX_BYTES
 from specs.errors import CastigateError
 from specs.selection import case_named
 from tests.conformance.processes import castigate, children, run, verdicts, wait_for_ends

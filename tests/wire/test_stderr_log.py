@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oracles.wire.stderr_log import MAX_BYTES
+from oracles.backend.supervised_process import MAX_BYTES
 from tests.conformance.processes import castigate
 from tests.wire.test_hostile_program import backend_name
 

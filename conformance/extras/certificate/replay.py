@@ -12,14 +12,14 @@ from tempfile import TemporaryDirectory
 from conformance.running.progress import ProgressReporter
 from conformance.running.run import finish_run, request_of, run, selected_cases
 from reports.findings.cells import Cell
-from reports.findings.read_cells import read_cells, read_checks
+from reports.findings.read_findings import read_cells, read_checks
 from reports.gate.baseline import EarlierRun
 from reports.gate.certificate import arrays_of
+from reports.judgement import NO_ANSWER, NOT_RUN
 from reports.problem_words import words
 from reports.problems import Died
 from reports.run_store.open_run import open_run
 from reports.run_store.store import RunStore
-from reports.verdicts import NO_ANSWER, NOT_RUN
 from specs.cases import Case
 
 COMPARED = ("verdict", "inputs", "open", "wrong", "runs", "asked", "answers")

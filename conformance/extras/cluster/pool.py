@@ -22,11 +22,11 @@ from typing import Any
 
 from conformance.extras.cluster.connection import SECONDS_BETWEEN_LOOKS, Cluster, Job, LostCallError
 from conformance.running.plan import Task
+from conformance.running.process_pool import Keep, Listener, Setup
 from conformance.running.progress import ProgressReporter
-from conformance.running.task_pool import Keep, Listener, Setup
 from oracles.backend.launch_config import launch_configs
-from oracles.claims import Claim
-from oracles.wire.stderr_log import StderrLog
+from oracles.backend.supervised_process import StderrLog
+from oracles.registry import Claim
 from reports.run_store.record import Environment
 from reports.run_store.storage import RESUME_ADVICE
 from specs.cases import Case

@@ -20,11 +20,10 @@ from distributed import get_worker
 
 import conformance
 from conformance.running.plan import Task
-from conformance.running.process_pool import ProcessPool
+from conformance.running.process_pool import ProcessPool, Setup
 from conformance.running.program_identity import file_digests
-from conformance.running.task_pool import Setup
 from oracles.backend.launch_config import launch_configs
-from oracles.claims import Claim
+from oracles.registry import Claim
 from reports.run_store.record import Environment, current_environment
 from specs.cases import Case
 from specs.release import VERSION

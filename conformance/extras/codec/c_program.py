@@ -10,10 +10,9 @@ import subprocess
 from pathlib import Path
 
 from conformance.extras.codec.target import FLOATING, CodecTarget, Signature, is_floating
-from specs.errors import CastigateError
+from specs.errors import CastigateError, closest
 from specs.formats import Format
 from specs.plain_text import plain_line
-from specs.suggestions import closest
 
 DRIVER = Path(__file__).with_name("driver.c")
 COMPILERS = {

@@ -25,9 +25,8 @@ from reports.counterexample.drawing import aligned_rows, datum_columns
 from reports.findings.finding import Finding
 from reports.findings.finding_text import counted, example_words
 from specs.cases import Case
-from specs.dtype_names import dtype_spelled
 from specs.errors import CastigateError
-from specs.formats import format_named
+from specs.formats import dtype_spelled, format_named
 from specs.ruling import ruling
 
 LIKELY = 0.99

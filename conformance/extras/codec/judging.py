@@ -26,9 +26,8 @@ from reports.grading.divergences import Failures, find_failures, wrong_values
 from reports.grading.failure_runs import Runs
 from reports.grading.grades import rule_groups
 from reports.grading.staircase_grades import grade_by_staircase
-from reports.judgement import Judgement
+from reports.judgement import Judgement, Verdict
 from reports.problems import WrongValues
-from reports.verdicts import Verdict
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.ruling import ruling

@@ -17,9 +17,8 @@ from oracles.containers.parties import installed_parties, known_parties
 from reports.findings.finding_text import counted
 from reports.outputs.table import in_columns
 from reports.run_store.open_run import open_run
-from specs.dtype_names import dtype_spelled
-from specs.errors import CastigateError
-from specs.suggestions import did_you_mean
+from specs.errors import CastigateError, did_you_mean
+from specs.formats import dtype_spelled
 
 SCHEMA = "schema"
 WIDTH = 120

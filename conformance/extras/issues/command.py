@@ -19,8 +19,7 @@ from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close, load_isolated
 from oracles.registry import Backend
 from reports.findings.finding_text import counted
-from specs.errors import CastigateError
-from specs.suggestions import did_you_mean
+from specs.errors import CastigateError, did_you_mean
 
 
 def docket_command(

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
-from reports.findings.upstream import DOCKET
+from reports.findings.finding import DOCKET
 from specs.cases import Case
 from specs.chains import Chain, chain_named, is_chain
 from specs.errors import CastigateError

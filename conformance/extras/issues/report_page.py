@@ -19,8 +19,7 @@ from conformance.extras.issues.threads import (
 )
 from conformance.extras.issues.words import counts, question_words, standing, verdict_words
 from reports.html.site import Page
-from reports.run_store.answers import RunAnswers
-from reports.run_store.open_run import read_batches
+from reports.run_store.open_run import RunAnswers, read_batches
 from reports.run_store.store import RunStore
 
 NOT_ASKED = Missing("the run did not ask this input")

@@ -23,8 +23,8 @@ from oracles.adapters.onnx_models import ModelBuilder, bitcast_graph, cast_graph
 from oracles.adapters.refusals import load
 from oracles.adapters.tensor_memory import initializer_content
 from oracles.protocol import NotInstalled, Unsupported
-from reports.run_store.local_files import filled_at_once
 from reports.run_store.record import Selection
+from reports.run_store.storage import filled_at_once
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named

@@ -28,7 +28,7 @@ from oracles.protocol import Bits, Mask
 from oracles.registry import Backend
 from reports.grading.allowed_answers import Expectations, grade_answers
 from reports.grading.grades import NOT_ALLOWED
-from reports.run_store.answers import CaseRow, RunAnswers
+from reports.run_store.open_run import CaseRow, RunAnswers
 from reports.run_store.store import RunStore
 from specs.cases import JOINT, Case
 from specs.errors import CastigateError

@@ -14,9 +14,8 @@ from conformance.families.value_spelling import hexadecimal_float, signed_value
 from reports.counterexample.drawing import datum_with_value
 from reports.findings.finding_text import counted
 from reports.findings.value_ranges import cells_of, ranks_between
-from specs.dtype_names import dtype_spelled
 from specs.errors import CastigateError
-from specs.formats import Format, format_named
+from specs.formats import Format, dtype_spelled, format_named
 
 WRITTEN = re.compile(r"\s*([^/\s]+)/([^/\s:]+)\s*:\s*\[\s*([^,\s]+)\s*,\s*([^,\s]+)\s*\]\s*")
 DECIMAL = re.compile(

@@ -19,7 +19,7 @@ from conformance.judging.verdicts import refusal, without_answer
 from oracles.backend.replies import Answered, Declined, NoAnswer, Raised
 from oracles.backend.requests import Request
 from oracles.protocol import Bits
-from reports.judgement import Judgement
+from reports.judgement import Judgement, Verdict
 from reports.problems import (
     BrokenPromise,
     BrokenRule,
@@ -31,7 +31,6 @@ from reports.problems import (
     WrongElement,
     WrongShape,
 )
-from reports.verdicts import Verdict
 from specs.cases import Case
 from specs.formats import Format
 from specs.model.document import NOT_COPIED

@@ -19,10 +19,9 @@ from oracles.protocol import Bits
 from oracles.reference.expectations import Expected, has_branch
 from reports.grading.allowed_answers import grade_answers
 from reports.grading.grades import ALLOWED
-from reports.judgement import Judgement
+from reports.judgement import Judgement, Verdict
 from reports.problem_words import words
 from reports.problems import Problem
-from reports.verdicts import Verdict
 from specs.branches import Branch, Ruling
 from specs.case_calls import receiver_of
 from specs.cases import Case

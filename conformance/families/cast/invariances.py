@@ -61,9 +61,8 @@ from conformance.judging.subject import Subject
 from conformance.judging.verdicts import crashed, problem_of
 from oracles.backend.replies import Answered, Crashed, Unanswered
 from oracles.backend.requests import Road
-from reports.judgement import Judgement
+from reports.judgement import Judgement, Verdict
 from reports.problems import BrokenPromise, Note, Problem, Unoffered
-from reports.verdicts import Verdict
 from specs.case_calls import call_of, receiver_of
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS
@@ -269,7 +268,7 @@ class Invariances:
 
         # Imported here, because Hypothesis is a sixth of the imports of a command that judges
         # single cases.
-        from conformance.families.cast.drawn_probes import find_smallest
+        from conformance.families.cast.probes import find_smallest
 
         # Where shapes are costly, so are layouts.
         is_laid = row.rules.source.kind != "text" and not shapes

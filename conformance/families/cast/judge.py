@@ -29,8 +29,7 @@ from conformance.families.cast.graded import (
     without_refused,
 )
 from conformance.families.cast.quick_inputs import inputs_of
-from conformance.families.cast.raising_inputs import ask_and_locate, located
-from conformance.families.cast.refusals import answered_again
+from conformance.families.cast.refusals import answered_again, ask_and_locate, located
 from conformance.families.cast.shapes import (
     FaultyTensor,
     ShortRow,
@@ -58,7 +57,7 @@ from oracles.backend.requests import Road
 from oracles.protocol import Bits
 from oracles.reference.expectations import has_branch
 from reports.grading.grades import ALLOWED, NOT_ALLOWED
-from reports.judgement import NEXT_SCRIPT, Judgement
+from reports.judgement import NEXT_SCRIPT, Judgement, Verdict
 from reports.problem_words import words
 from reports.problems import (
     BrokenPromise,
@@ -70,7 +69,6 @@ from reports.problems import (
     Unoffered,
 )
 from reports.run_store.answer_arrays import InputsAndAnswers, SharedArrays
-from reports.verdicts import Verdict
 from specs.branches import Ruling
 from specs.case_calls import receiver_of
 from specs.cases import Case

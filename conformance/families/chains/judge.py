@@ -33,9 +33,8 @@ from oracles.protocol import Bits
 from oracles.reference.chain_ends import ends
 from reports.counterexample.drawing import datum_text, datum_with_value
 from reports.grading.divergences import datum_of, index_of_simplest
-from reports.judgement import Judgement
+from reports.judgement import Judgement, Verdict
 from reports.problems import Died, Note, Problem, Refused, Unoffered, WrongEnd, WrongForm
-from reports.verdicts import Verdict
 from specs.cases import Case
 from specs.chains import Chain, Company, chain_named
 from specs.formats import format_named

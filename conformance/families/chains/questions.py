@@ -19,8 +19,8 @@ from conformance.families.family import WITH_SCALES, Drive
 from oracles.protocol import chain_roads_of
 from oracles.registry import Backend
 from specs.chains import MOST_DTYPES, Chain, chain_if_any, chain_named, has_chains, is_chain
-from specs.dtype_names import dtype_spelled
 from specs.errors import CastigateError
+from specs.formats import dtype_spelled
 from specs.loader import documents, yardsticks
 from specs.questions import documents_called, is_document, parts_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from conformance.running.plan import Task
-from oracles.claims import Claim
+from oracles.registry import Claim
 from reports.case_patterns import CHAINS
 from specs.cases import Case
 from specs.chains import chains_of, has_chains, lossy

@@ -14,7 +14,7 @@ import pytest
 
 from oracles import bound_sweep
 from oracles.bound_sweep import BoundSweep
-from oracles.huge_pages import HUGE_PAGE, in_huge_pages
+from oracles.memory_layouts import HUGE_PAGE, in_huge_pages
 from oracles.protocol import InputsChanged
 from oracles.reference.sweep_inputs import Dense
 from reports.grading.chunk_check import advance
@@ -154,7 +154,7 @@ def test_arrays_of_huge_pages_begin_with_one(count: int) -> None:
 
 REUSES_MEMORY = """\
 import numpy as np
-from oracles.huge_pages import in_huge_pages
+from oracles.memory_layouts import in_huge_pages
 from oracles.backend.resource_limits import keep_freed_memory
 
 def kilobytes_in_huge_pages():

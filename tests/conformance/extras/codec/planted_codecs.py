@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from conformance.extras.codec.target import codec_case
 from specs.cases import Case
-from specs.dtype_names import dtype_spelled
+from specs.formats import dtype_spelled
 
 FOLDER = Path(__file__).parent / "codecs"
 HEADER = FOLDER / "planted.h"

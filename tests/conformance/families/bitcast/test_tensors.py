@@ -20,8 +20,7 @@ from oracles.backend.loading import close, load_isolated
 from oracles.memory_layouts import storage_offset
 from oracles.protocol import Unsupported
 from oracles.reference.reference_oracle import RejectedError
-from reports.judgement import Judgement
-from reports.verdicts import FAILING
+from reports.judgement import FAILING, Judgement
 from specs.cases import Case
 from specs.formats import format_named
 from specs.selection import select

@@ -14,9 +14,8 @@ import pytest
 
 from conformance.driver import BackendJudge
 from conformance.families.cast.baseline import Baseline, baseline_of, candidates
-from conformance.families.cast.drawn_probes import any_probe, check_examples
 from conformance.families.cast.invariances import Invariances
-from conformance.families.cast.probes import few_probes, probes
+from conformance.families.cast.probes import any_probe, check_examples, few_probes, probes
 from conformance.families.cast.telling_inputs import MOST, telling_inputs
 from conformance.families.reference import Reference
 from conformance.judging.probe import LENGTHS, SHAPES, Probe, shape_of_pair, shapes_of

@@ -12,7 +12,7 @@ from conformance.judging.subject import Settings
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.registry import Backend
-from reports.verdicts import Verdict
+from reports.judgement import Verdict
 from specs.ruling import ruling
 from specs.selection import select
 from tests.conformance.data.surprises import (

@@ -26,8 +26,7 @@ from oracles.reference import expect_by_exact
 from reports.grading.allowed_answers import grade_pattern
 from reports.grading.grades import ALLOWED
 from specs.cases import Case
-from specs.dtype_names import dtype_spelled
-from specs.formats import Format, format_named
+from specs.formats import Format, dtype_spelled, format_named
 from specs.outcomes import Nan
 from specs.ruling import ruling
 
