@@ -20,8 +20,7 @@ from conformance.judging.asking import Ask, in_step
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import broken_adapter
 from reports.case_patterns import CHAINS, INVARIANCES, VARIANTS
-from reports.judgement import Judgement
-from reports.run_store.answer_arrays import SharedArrays
+from reports.judgement import Judgement, SharedArrays
 from specs.cases import Case
 
 

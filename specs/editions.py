@@ -1,4 +1,7 @@
-"""Versions with everything they inherit: types, listed pairs, rules, and the cases these make."""
+"""Versions with everything they inherit: types, listed pairs, rules, and the cases these make.
+
+Some rules are about a tensor as a whole: its rank, number of elements, and tile rank.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
+from math import prod
 
 from specs.calls import FORM, MEMBER
 from specs.cases import Case
 from specs.formats import Format, every_format, format_named, formats
-from specs.house_choices import choice_for
-from specs.loader import Document
-from specs.model.document import ABSENT, ParameterEntry, TableEntry
+from specs.loader import Document, document_named
+from specs.model.document import (
+    ABSENT,
+    ELEMENTS,
+    RANKS,
+    TILE_RANKS,
+    ParameterEntry,
+    TableEntry,
+    TensorRuleEntry,
+)
 from specs.operations import of_family
 from specs.pair_conditions import is_exact, rounds
 
@@ -120,11 +131,13 @@ class Edition:
         With house rules, only the listed pairs that these speak of have cases.
         """
         house = self.document.house
+        if house is None:
+            yield from self._pairs_of_page()
+            return
+        from specs.house_choices import choice_for  # Few documents have house rules.
+
         for pair in self._pairs_of_page():
-            is_chosen = (
-                house is not None and choice_for(house, *map(format_named, pair)) is not None
-            )
-            if house is None or (is_chosen and pair in self.listed):
+            if pair in self.listed and choice_for(house, *map(format_named, pair)) is not None:
                 yield pair
 
     def _pairs_of_page(self) -> Iterator[tuple[str, str]]:
@@ -215,3 +228,72 @@ def editions(document: Document) -> Iterator[Edition]:
     """Every version of a document, in the document's order."""
     for version in document.entry.versions:
         yield edition(document, version)
+
+
+@dataclass(frozen=True)
+class TensorRule:
+    """The rule that applies to a tensor; ``keeps_shape`` is false if the shape is left open."""
+
+    rule: str
+    clause: str
+    level: str
+    keeps_shape: bool
+
+
+def tensor_rule(document: str, version: str, shape: tuple[int, ...]) -> TensorRule:
+    """The rule of a shipped document for a tensor of this shape whose tile rank is its output's."""
+    size = prod(shape)
+    rank = str(len(shape)) if len(shape) < 5 else "5-or-more"
+    elements = "none" if size == 0 else "some"
+    if size > 2**31 - 1:
+        elements = "more-than-int32-max"
+    return _rule_of_class(document, version, rank, elements)
+
+
+@cache
+def _rule_of_class(document: str, version: str, rank: str, elements: str) -> TensorRule:
+    entry = document_named(document).entry
+    name, rule = next(
+        (name, rule)
+        for name, rule in entry.tensors.items()
+        if _takes(rule, version, rank, elements, TILE_RANKS[0])
+    )
+    keeps_shape = rule.then == "same-shape"
+    level = rule.level if keeps_shape else "unspecified"
+    return TensorRule(name, rule.clause, level, keeps_shape)
+
+
+def prove_tensors(document: Document) -> None:
+    """Raise DocumentError unless every tensor is taken by exactly one rule, and no rule is idle."""
+    used = set()
+    versions = document.entry.versions
+    for version, rank, elements, tile_rank in product(versions, RANKS, ELEMENTS, TILE_RANKS):
+        takers = [
+            name
+            for name, rule in document.entry.tensors.items()
+            if _takes(rule, version, rank, elements, tile_rank)
+        ]
+        tensor = (
+            f"a tensor of rank {rank} with {elements} elements, tile rank {tile_rank},"
+            f" in version {version}"
+        )
+        if not takers:
+            raise document.source.error(("tensors",), f"gap: no tensor rule takes {tensor}")
+        if len(takers) > 1:
+            raise document.source.error(
+                ("tensors", takers[1]), f"overlap: {' and '.join(takers)} both take {tensor}"
+            )
+        used.update(takers)
+    for name in document.entry.tensors:
+        if name not in used:
+            raise document.source.error(
+                ("tensors", name),
+                f"tensor rule {name} takes no tensor; widen its conditions or delete it",
+            )
+
+
+def _takes(rule: TensorRuleEntry, version: str, rank: str, elements: str, tile_rank: str) -> bool:
+    when = rule.when
+    if when.version is not None and version not in when.version:
+        return False
+    return rank in when.rank and elements in when.elements and tile_rank in when.tile_rank

@@ -20,7 +20,7 @@ from specs.model.yaml_source import read_yaml
 FORMATS_FILE = Path(__file__).with_name("formats.yaml")
 SMALL_FLOATS_FILE = Path(__file__).with_name("small_floats.yaml")
 SPELLINGS = "spellings"
-"""The key of the file that lists further spellings; ``dtype_names.py`` reads them."""
+"""The key of the file that lists further spellings; ``dtype_spelled`` reads them."""
 EXHAUSTIVE_BITS = 16
 """The widest sources of which every tier asks every input."""
 

@@ -20,12 +20,11 @@ from specs.coverage import (
     sections_of,
     version_at,
 )
-from specs.editions import editions
+from specs.editions import editions, prove_tensors
 from specs.errors import DocumentError
 from specs.loader import Document
 from specs.model.page_lines import LineSpan, PageDigests
 from specs.model.yaml_source import Location
-from specs.tensor_rules import prove_tensors
 
 
 @dataclass(frozen=True)

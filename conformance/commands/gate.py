@@ -24,8 +24,8 @@ from reports.gate.certificate import FILE, RUN
 from reports.gate.outputs import answered_line, failure_line, finding_lines
 from reports.gate.policy import policy_named
 from reports.gate.signing import load_private_key
-from reports.outputs.last_screen import ROWS, BackendScreen, last_screen
 from reports.outputs.sarif import write_sarif
+from reports.outputs.totals import ROWS, BackendScreen, last_screen
 from reports.run_store.open_run import open_run
 from reports.run_store.record import EPOCH
 from reports.run_store.storage import file_to_write

@@ -1,17 +1,23 @@
-"""Ctrl-C and SIGTERM: both end a command in order, with one line and an exit code of their own."""
+"""How commands end: by Ctrl-C or SIGTERM in order, and by a closed pipe with an error of our own.
+
+Ctrl-C and SIGTERM have one line and an exit code of their own. Output is plain text.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from types import FrameType
 from typing import Any
 
 from typer.core import TyperGroup
 
-from conformance.commands.streams import OutputClosedError
+from specs.plain_text import plain_text
 
 INTERRUPTED, TERMINATED = 130, 143
 
@@ -68,3 +74,86 @@ def signals_raise() -> Iterator[None]:
 
 def _raise_terminated(number: int, frame: FrameType | None) -> None:
     raise Terminated
+
+
+STANDARD_STREAMS = (0, 1, 2)
+
+
+class OutputClosedError(Exception):
+    """The reader of the output has closed it; typer would exit with 1 on a BrokenPipeError."""
+
+
+class PlainStream(TextIOWrapper):
+    """Writes texts in UTF-8 to a binary stream, without control characters of a terminal."""
+
+    def write(self, text: str, /) -> int:
+        """Write a text; raise OutputClosedError if the reader has closed the output."""
+        try:
+            return super().write(plain_text(text))
+        except BrokenPipeError:
+            raise OutputClosedError from None
+
+    def flush(self) -> None:
+        """Pass on what was written; raise OutputClosedError if the reader has closed the output."""
+        try:
+            super().flush()
+        except BrokenPipeError:
+            raise OutputClosedError from None
+
+
+def open_closed_streams() -> None:
+    """Open the null device in place of a standard stream that was closed, as in ``2>&-``.
+
+    The next file that is opened would get the stream's descriptor, and what a framework prints
+    would be written into it. ``sys.stdin`` stays None, so that ``judge`` can say what is missing.
+    """
+    for descriptor in STANDARD_STREAMS:
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The lowest free descriptor, which is this one.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    if sys.stdout is None:
+        sys.stdout = _null_stream()
+    if sys.stderr is None:
+        sys.stderr = _null_stream()
+
+
+def _null_stream() -> TextIOWrapper:
+    return open(os.devnull, "w", encoding="utf-8", errors="backslashreplace")
+
+
+def stderr_is_open() -> bool:
+    """Write what is left for stderr; return False if its reader has closed it.
+
+    If it cannot be written, Python would try again when it ends, and exit with 120.
+    """
+    try:
+        sys.stderr.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        return not isinstance(error, BrokenPipeError)
+    return True
+
+
+@contextmanager
+def plain_stdout() -> Iterator[None]:
+    """Print through a PlainStream within the block; at its end all is written."""
+    real = sys.stdout
+    if not isinstance(real, TextIOWrapper):
+        yield
+        return
+    real.flush()
+    stream = PlainStream(real.buffer, "utf-8", "backslashreplace", line_buffering=real.isatty())
+    sys.stdout = stream
+    try:
+        yield
+        stream.flush()
+    except (OSError, OutputClosedError):
+        # What is left goes to the null device, so that no later flush fails again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), real.fileno())
+        raise
+    finally:
+        sys.stdout = real
+        # Otherwise it would close the real stream when it is collected.
+        stream.detach()

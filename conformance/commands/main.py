@@ -12,11 +12,13 @@ from typing import Annotated
 
 import typer
 
-from conformance.commands.interruption import CarriedInterrupt, StoppableGroup, signals_raise
-from conformance.commands.streams import (
+from conformance.commands.interruption import (
+    CarriedInterrupt,
     OutputClosedError,
+    StoppableGroup,
     open_closed_streams,
     plain_stdout,
+    signals_raise,
     stderr_is_open,
 )
 from conformance.extras import ADDONS

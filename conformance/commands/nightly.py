@@ -32,7 +32,7 @@ from oracles.backend.resource_limits import keep_freed_memory
 from oracles.registry import installed_frameworks
 from reports.html.replace_report import check_output_folder
 from reports.ledger.run_check import RunLedgers
-from reports.outputs.last_screen import findings_screens
+from reports.outputs.totals import findings_screens
 from reports.run_store.record import Selection, current_time
 
 

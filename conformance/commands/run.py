@@ -35,8 +35,7 @@ from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import available_backends
 from reports.findings.finding import Findings
 from reports.findings.read_findings import read_findings
-from reports.outputs.last_screen import ROWS, BackendScreen, findings_screens, last_screen
-from reports.outputs.totals import Totals
+from reports.outputs.totals import ROWS, BackendScreen, Totals, findings_screens, last_screen
 from reports.run_store.record import RunRecord, Selection, Shard, current_time
 from reports.run_store.storage import folder_at
 from reports.run_store.store import RECORD, RunStore, read_record

@@ -20,7 +20,7 @@ from pydantic import (
     StrictBool,
 )
 
-from oracles.bit_packing import codes_of, elements
+from oracles.memory_layouts import codes_of, elements
 from oracles.protocol import Bits
 from oracles.reference import exact
 from oracles.reference.exact import Number

@@ -20,8 +20,7 @@ from oracles.protocol import Bits
 from oracles.reference import expect_by_staircase
 from oracles.reference.expectations import has_branch
 from reports.counterexample.drawing import datum_columns
-from reports.grading.allowed_answers import grade_answers
-from reports.grading.grades import NOT_ALLOWED
+from reports.grading.allowed_answers import NOT_ALLOWED, grade_answers
 from specs.branches import Ruling
 from specs.cases import JOINT, Case
 from specs.editions import editions

@@ -15,8 +15,7 @@ from oracles.protocol import Bits
 from oracles.reference import exact_rulings
 from oracles.reference.exact import atom_of, decode
 from reports.findings.finding_text import datum_words
-from reports.grading.allowed_answers import grade_pattern
-from reports.grading.grades import NOT_ALLOWED
+from reports.grading.allowed_answers import NOT_ALLOWED, grade_pattern
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.editions import editions

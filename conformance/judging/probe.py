@@ -11,9 +11,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.memory_layouts import Layout, with_layout
+from oracles.memory_layouts import Layout, TensorBatch, with_layout
 from oracles.protocol import Bits
-from oracles.tensor_batch import TensorBatch
 from specs.cases import Shape
 from specs.formats import formats
 

@@ -30,8 +30,8 @@ from oracles.backend.replies import (
     value_of,
 )
 from oracles.backend.requests import Cast, CastBatch, MakeCall, Request
+from oracles.memory_layouts import TensorBatch
 from oracles.protocol import Bits, Returned, Tensor
-from oracles.tensor_batch import TensorBatch
 from reports.problem_words import words
 from reports.problems import BrokenPromise, Refused
 from specs.calls import FORM

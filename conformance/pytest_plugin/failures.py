@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from reports.case_patterns import natural_order
 from reports.findings.cells import Cell
 from reports.findings.judged_cells import cell_of
-from reports.judgement import FAILING, Judgement
-from reports.run_store.answer_arrays import DatumArray, decode_array
+from reports.judgement import FAILING, DatumArray, Judgement, decode_array
 from reports.run_store.task_file import decode_task, encode_task
 from specs.formats import formats
 from specs.selection import case_named

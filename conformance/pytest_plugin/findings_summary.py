@@ -16,7 +16,7 @@ from reports.findings.finding_text import counted, findings_lines
 from reports.judgement import FAILING, Judgement
 from reports.ledger.ledger_file import ledger_of
 from reports.ledger.listing import KnownFinding, LedgerComparison
-from reports.outputs.last_screen import findings_screens, last_screen
+from reports.outputs.totals import findings_screens, last_screen
 from specs.cases import JOINT
 
 

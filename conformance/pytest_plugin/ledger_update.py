@@ -15,7 +15,7 @@ from reports.ledger.ledger_file import path_of
 from reports.ledger.listing import Ledger, LedgerComparison
 from reports.ledger.news import BackendNews
 from reports.ledger.update import update_ledger, write_ledger
-from reports.outputs.last_screen import ROWS, last_screen
+from reports.outputs.totals import ROWS, last_screen
 from specs.cases import JOINT
 from specs.errors import CastigateError
 

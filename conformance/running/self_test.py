@@ -19,6 +19,7 @@ from conformance.families.reference import Reference
 from conformance.judging.verdicts import crash_message
 from conformance.running.samples import sample, sample_cases
 from oracles.backend.client import Client
+from oracles.backend.frames import SLOT_BYTES
 from oracles.backend.replies import (
     Answered,
     Crashed,
@@ -32,7 +33,6 @@ from oracles.backend.replies import (
     value_of,
 )
 from oracles.backend.requests import Cast
-from oracles.backend.shared_memory import SLOT_BYTES
 from oracles.protocol import Bits, Oracle, WithDtypes, WithSweep, offers
 from oracles.registry import Backend
 from oracles.smoke_check import sample_patterns

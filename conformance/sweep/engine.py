@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from conformance.driver import BackendJudge, drive
 from conformance.families.cast.refusals import ask_and_locate, located
-from conformance.judging.scripts import script
 from conformance.judging.values import Departed
-from conformance.judging.verdicts import crash_message, problem_of
+from conformance.judging.verdicts import crash_message, problem_of, script
 from conformance.sweep.device_blocks import BLOCK, device_blocks
 from conformance.sweep.plan import joined
 from conformance.sweep.road_answers import FEW_PARTS, Chunk, RoadAnswers, prepared
@@ -34,12 +33,12 @@ from oracles.protocol import Bits
 from oracles.reference.expect_by_staircase import branch_indices_of, last_of_step, open_inputs
 from oracles.reference.staircase import staircase
 from oracles.reference.sweep_inputs import Dense, InputSequence
+from reports.grading.allowed_answers import ALLOWED, Grades, RuleKey, rule_groups
 from reports.grading.chunk_check import ChunkCheck, advance
 from reports.grading.chunk_comparison import ChunkComparison, fastest_comparison
 from reports.grading.chunk_table import table
 from reports.grading.divergences import Failures, FailureTally, find_failures, simplest_between
 from reports.grading.failure_runs import one_run
-from reports.grading.grades import ALLOWED, Grades, RuleKey, rule_groups
 from reports.grading.staircase_grades import grade_by_staircase
 from reports.grading.uniform_checksums import uniform_checksums
 from reports.judgement import Judgement, Verdict

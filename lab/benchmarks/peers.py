@@ -22,8 +22,7 @@ from lab.benchmarks.peer_casts import PEERS, Cast, Peer, Target, targets
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
 from oracles.reference.staircase import staircase
-from reports.grading.allowed_answers import describe_allowed
-from reports.grading.grades import ALLOWED
+from reports.grading.allowed_answers import ALLOWED, describe_allowed
 from reports.grading.staircase_grades import grade_by_staircase
 from specs.outcomes import Nan
 

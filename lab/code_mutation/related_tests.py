@@ -11,7 +11,7 @@ RELATED = (
     ("specs/house_*.py", "specs/house_rules conformance/house_rules"),
     ("specs/questions.py", "specs/questions"),
     (
-        "specs/*call*.py specs/tensor_rules.py",
+        "specs/*call*.py specs/editions.py",
         "specs/call_documents specs/call_mistakes reference/call_dispatch"
         " conformance/families/call/judge",
     ),
@@ -93,7 +93,7 @@ RELATED = (
         "reports/failure_runs reports/intervals conformance/sweep/engine",
     ),
     (
-        "reports/grading/staircase_grades*.py reports/grading/grades.py",
+        "reports/grading/staircase_grades*.py reports/grading/allowed_answers.py",
         "reports/staircase_grades conformance/sweep/engine conformance/families/cast/follow",
     ),
     (

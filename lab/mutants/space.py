@@ -43,17 +43,15 @@ from oracles.protocol import Bits
 from oracles.reference.breakpoints import breakpoints
 from oracles.reference.expectations import has_branch
 from reports.findings.failing_inputs import answered_ruling
-from reports.grading.allowed_answers import Expectations
-from reports.grading.grades import ALLOWED
+from reports.grading.allowed_answers import ALLOWED, Expectations
 from specs.branches import Ruling
 from specs.calls import SHAPE
 from specs.cases import Case, format_shape, shape_of
-from specs.editions import editions
+from specs.editions import editions, tensor_rule
 from specs.formats import EXHAUSTIVE_BITS, format_named
 from specs.loader import documents
 from specs.operations import is_cast
 from specs.selection import select
-from specs.tensor_rules import tensor_rule
 
 PLAIN = (
     "one-unit-too-large", "always-zero", "flips-the-sign", "rounds-toward-zero", "random-bits",

@@ -13,8 +13,7 @@ from lab.truths.questions import Answers, Mask, Patterns, Question, Truth, quest
 from oracles.reference import expect_by_exact
 from oracles.reference.expect_by_kernels import KernelExpectations
 from oracles.reference.expectations import Expected, has_branch
-from reports.grading.allowed_answers import describe_allowed, grade_answers, is_nan
-from reports.grading.grades import ALLOWED
+from reports.grading.allowed_answers import ALLOWED, describe_allowed, grade_answers, is_nan
 from specs.branches import Ruling
 from specs.outcomes import Exactly
 

@@ -9,8 +9,7 @@ from lab.truths.questions import Mask, Overflow, Patterns
 from lab.truths.rulings import every_cast
 from lab.truths.values import Values, values_of
 from oracles.reference import expect_by_kernels
-from reports.grading.allowed_answers import grade_answers
-from reports.grading.grades import ALLOWED
+from reports.grading.allowed_answers import ALLOWED, grade_answers
 from specs.formats import Format, format_named
 from specs.model.vocabulary import Rounding
 from specs.outcomes import Nan

@@ -17,8 +17,7 @@ from lab.truths.questions import question_of
 from lab.truths.values import codes_of, ends_of
 from oracles.reference import exact_text
 from oracles.reference.expectations import Allowed
-from reports.grading.allowed_answers import grade_pattern
-from reports.grading.grades import ALLOWED
+from reports.grading.allowed_answers import ALLOWED, grade_pattern
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.formats import Format, formats

@@ -16,8 +16,7 @@ import numpy as np
 from oracles.adapters.refusals import require_plain
 from oracles.adapters.script_text import mask_expression
 from oracles.adapters.scripted import Scripted, ScriptedOperation, Statements
-from oracles.bit_packing import is_packed
-from oracles.memory_layouts import in_huge_pages
+from oracles.memory_layouts import in_huge_pages, is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named

@@ -37,7 +37,7 @@ from oracles.adapters.script_text import (
     print_statement,
     print_tensor,
 )
-from oracles.bit_packing import is_packed
+from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.chains import Company

@@ -22,7 +22,7 @@ from oracles.adapters.onnx_models import (
 )
 from oracles.adapters.script_text import bits_statement
 from oracles.adapters.tensor_memory import initializer_content
-from oracles.bit_packing import is_packed
+from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
 from specs.formats import Format, format_named

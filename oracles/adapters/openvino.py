@@ -18,8 +18,7 @@ from oracles.adapters.openvino_tensors import DTYPES, OpenvinoTensors
 from oracles.adapters.refusals import load, require_plain, require_variant
 from oracles.adapters.script_text import PACK, UNPACK, bits_statement, print_loop
 from oracles.adapters.tensor_memory import patterns_in, tensor_memory
-from oracles.bit_packing import is_packed
-from oracles.memory_layouts import in_huge_pages
+from oracles.memory_layouts import in_huge_pages, is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.chains import Company

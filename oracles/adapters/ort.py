@@ -47,8 +47,7 @@ from oracles.adapters.tensor_memory import (
     tensor_content,
     tensor_memory,
 )
-from oracles.bit_packing import is_packed
-from oracles.memory_layouts import in_huge_pages
+from oracles.memory_layouts import in_huge_pages, is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.chains import Company

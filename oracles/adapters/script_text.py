@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import textwrap
 
-from oracles.bit_packing import is_packed
+from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits
 from specs.formats import format_named
 

@@ -30,7 +30,7 @@ from oracles.adapters.stablehlo import (
     statement,
     tensor_type,
 )
-from oracles.bit_packing import is_packed
+from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case, Shape
 from specs.formats import Format, format_named

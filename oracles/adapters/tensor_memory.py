@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.bit_packing import Bytes, is_packed, pack, unpack
+from oracles.memory_layouts import Bytes, is_packed, pack, unpack
 from oracles.protocol import Bits
 from specs.formats import Format
 

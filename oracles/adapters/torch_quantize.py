@@ -19,7 +19,7 @@ from oracles.adapters.refusals import first_line
 from oracles.adapters.script_text import bits_statement
 from oracles.adapters.scripted import function_of
 from oracles.adapters.torch_tensors import DTYPES, TorchTensors
-from oracles.bit_packing import is_packed
+from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
 from specs.formats import Format, format_named

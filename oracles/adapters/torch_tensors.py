@@ -11,8 +11,7 @@ import numpy as np
 
 from oracles.adapters.dtype_table import carrier_in, names_in
 from oracles.adapters.scripted import Function, function_of
-from oracles.bit_packing import is_packed, pack, unpack
-from oracles.memory_layouts import storage_offset
+from oracles.memory_layouts import is_packed, pack, storage_offset, unpack
 from oracles.protocol import Bits, Unsupported
 from specs.formats import format_named
 

@@ -18,7 +18,7 @@ from oracles.adapters.script_text import (
     print_tensor,
 )
 from oracles.adapters.scripted import Function, ScriptedOperation, Statements
-from oracles.bit_packing import is_packed
+from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case, Shape
 from specs.chains import Chain, Company

@@ -38,10 +38,9 @@ from oracles.backend.requests import (
     Road,
     Script,
 )
-from oracles.memory_layouts import copied
+from oracles.memory_layouts import BatchAnswers, TensorBatch, copied
 from oracles.protocol import Bits, Unsupported, WithRoad
 from oracles.registry import Backend
-from oracles.tensor_batch import BatchAnswers, TensorBatch
 from specs.cases import Case
 from specs.formats import format_named
 

@@ -4,12 +4,18 @@ A frame is the four bytes ``CST1``, the header's length (32 bits) and the payloa
 bits), both little-endian, then the header (a JSON object in UTF-8) and the payload (raw bytes).
 The other side is not trusted: both lengths are bounded, and memory is allocated only for bytes
 that have arrived, never for an announced length.
+
+Where both sides have shared memory, the answers to a sweep lie there, and not in a payload.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import mmap
+import os
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -232,3 +238,31 @@ def _reshape(array: Bits, shape: tuple[int, ...]) -> Bits:
         return array.reshape(shape)
     except ValueError as error:
         raise FrameError(f"no array has the shape {shape}: {error}") from None
+
+
+SLOT_BYTES = 1 << 23
+"""Bytes of one answer: enough to make the overhead small, few enough for a cache."""
+SLOTS = 2
+"""The number of slots: this side reads one while the backend's process writes the other."""
+
+
+class SharedMemory:
+    """An anonymous file whose size is sealed; this side maps it read-only."""
+
+    def __init__(self) -> None:
+        self.size = SLOTS * SLOT_BYTES
+        self.descriptor = os.memfd_create("castigate", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+        self._close = weakref.finalize(self, os.close, self.descriptor)
+        os.ftruncate(self.descriptor, self.size)
+        # If the program could shrink the file, reading it here would end this process by SIGBUS.
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+        self._view = memoryview(mmap.mmap(self.descriptor, self.size, prot=mmap.PROT_READ))
+
+    def slot(self, number: int) -> tuple[int, int]:
+        """Return the offset and size of the slot for the answer to a request, by its number."""
+        return number % SLOTS * SLOT_BYTES, SLOT_BYTES
+
+    def content(self, offset: int, size: int) -> memoryview:
+        """Return a view of the memory; its content changes if the program goes on writing."""
+        return self._view[offset : offset + size]

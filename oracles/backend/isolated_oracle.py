@@ -22,6 +22,7 @@ from oracles.backend.frames import (
     MAX_PAYLOAD,
     Frame,
     FrameError,
+    SharedMemory,
     encode_frame,
     pack_arrays,
     unpack_arrays,
@@ -43,11 +44,9 @@ from oracles.backend.message_codec import (
     unsendable_answer,
 )
 from oracles.backend.requests import CastAtOnce, CastBatch, MakeCall, Request
-from oracles.backend.shared_memory import SharedMemory
 from oracles.backend.supervised_process import ProcessFailed, SupervisedProcess, startup_notice
-from oracles.memory_layouts import layout_of
+from oracles.memory_layouts import BatchAnswers, TensorBatch, layout_of
 from oracles.protocol import Bits, Bound, Swept, Tensor
-from oracles.tensor_batch import BatchAnswers, TensorBatch
 from specs.calls import Call
 from specs.cases import Case
 from specs.errors import CastigateError

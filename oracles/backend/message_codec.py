@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from oracles.backend.frames import FrameError
-from oracles.memory_layouts import Layout, layout_of
+from oracles.memory_layouts import Layout, TensorBatch, layout_of
 from oracles.protocol import (
     CAPABILITIES,
     ROADS,
@@ -30,7 +30,6 @@ from oracles.protocol import (
     offers,
     row_limits_of,
 )
-from oracles.tensor_batch import TensorBatch
 from specs.calls import Argument, Call, Member
 from specs.cases import Case
 from specs.operations import methods_of_families

@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from oracles.backend.message_codec import ProcessDied
+from oracles.memory_layouts import BatchAnswers, TensorBatch
 from oracles.protocol import Bits, InputsChanged, Unsupported
-from oracles.tensor_batch import BatchAnswers, TensorBatch
 from specs.formats import Format
 from specs.plain_text import plain_line, plain_text
 

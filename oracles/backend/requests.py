@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from oracles.backend.replies import checked, malformed
+from oracles.memory_layouts import TensorBatch
 from oracles.protocol import Bits, Returned, Tensor
-from oracles.tensor_batch import TensorBatch
 from specs.calls import Call
 from specs.cases import Case
 from specs.formats import format_named

@@ -47,7 +47,7 @@ from oracles.backend.resource_limits import (
     limit_memory,
 )
 from oracles.backend.two_callers import cast_at_once
-from oracles.memory_layouts import copied, with_layout
+from oracles.memory_layouts import TensorBatch, copied, with_layout
 from oracles.protocol import (
     CAPABILITIES,
     ROADS,
@@ -63,7 +63,6 @@ from oracles.protocol import (
     returned_by,
 )
 from oracles.registry import load_backend
-from oracles.tensor_batch import TensorBatch
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.release import VERSION

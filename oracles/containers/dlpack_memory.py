@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from oracles.bit_packing import is_packed, pack, unpack
 from oracles.containers.party import tensor
-from oracles.memory_layouts import layout_of
+from oracles.memory_layouts import is_packed, layout_of, pack, unpack
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.formats import format_named
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from oracles.adapters.refusals import first_line, load
-from oracles.bit_packing import is_packed
 from oracles.containers.dlpack_memory import DlpackExporter, exported
 from oracles.containers.numpy_arrays import Arrays
 from oracles.containers.party import ContainerRoad, Party
 from oracles.containers.safetensors_files import safetensors_road
+from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
 from specs.formats import format_named

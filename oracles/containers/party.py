@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.bit_packing import is_packed
+from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
 from specs.formats import formats

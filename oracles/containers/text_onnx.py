@@ -12,8 +12,8 @@ from math import prod
 
 import numpy as np
 
-from oracles.bit_packing import is_packed, pack, unpack
 from oracles.containers.party import tensor
+from oracles.memory_layouts import is_packed, pack, unpack
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.formats import format_named
 

@@ -23,13 +23,13 @@ from oracles.backend.frames import (
     ArrayFields,
     Frame,
     FrameError,
+    SharedMemory,
     encode_frame,
     pack_arrays,
     unpack_arrays,
 )
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.message_codec import MAX_TEXT, remote_error
-from oracles.backend.shared_memory import SharedMemory
 from oracles.backend.supervised_process import (
     ProcessFailed,
     ProcessTimeout,

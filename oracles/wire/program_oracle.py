@@ -10,9 +10,9 @@ import numpy as np
 
 from oracles.backend.backend_supervisor import BackendSupervisor
 from oracles.backend.crash_bisect import CrashBisector
+from oracles.backend.frames import SLOT_BYTES
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.remote_sweep import RemoteSweep
-from oracles.backend.shared_memory import SLOT_BYTES
 from oracles.protocol import Bits, Swept, Unsupported
 from oracles.wire.program_client import ProgramClient
 from oracles.wire.schema import ELEMENT_REQUESTS, TENSOR_REQUESTS, Hello

@@ -14,8 +14,13 @@ from numpy.typing import NDArray
 
 from oracles.reference.behavior_steps import Evaluation
 from oracles.reference.machine_words import select_arrays
-from reports.behaviors.closed_forms import behaviors_between, real_format, real_patterns
-from reports.behaviors.regions import atoms_by_mark, mark_of
+from reports.behaviors.regions import (
+    atoms_by_mark,
+    behaviors_between,
+    mark_of,
+    real_format,
+    real_patterns,
+)
 from reports.grading.allowed_answers import is_nan
 from specs.behaviors import Behavior
 from specs.formats import Format

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from oracles.reference.behavior_steps import Evaluation
 from oracles.reference.compiled_kernels import loop_body
 from oracles.reference.kernel_terms import Term, Trace, select_terms
-from reports.behaviors.closed_forms import real_format, real_patterns
-from reports.behaviors.regions import mark_of
+from reports.behaviors.regions import mark_of, real_format, real_patterns
 from reports.behaviors.tally import BehaviorSearch, Tally, build_tally
 from specs.formats import Format
 

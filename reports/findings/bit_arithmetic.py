@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.protocol import Mask
-from reports.behaviors.closed_forms import evaluate, real_format, real_patterns
+from reports.behaviors.regions import evaluate, real_format, real_patterns
 from specs.behaviors import behaviors
 from specs.formats import Format, format_named
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from oracles.protocol import Mask
 from oracles.reference.behavior_steps import constant
-from reports.behaviors.closed_forms import applies_to, evaluate, has_behaviors
+from reports.behaviors.regions import applies_to, evaluate, has_behaviors
 from reports.findings import bit_arithmetic
 from reports.findings.bit_arithmetic import is_negative, moved_bits, negated
 from reports.findings.codec_wrongs import CODEC_WRONGS, no_limit

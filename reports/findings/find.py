@@ -14,19 +14,19 @@ from oracles.reference import expect_by_exact
 from reports.case_patterns import INVARIANCES
 from reports.findings.bit_arithmetic import is_negative
 from reports.findings.causes import REJECTED, Cause, Failure, failures_of, find_causes
-from reports.findings.cells import Cell
+from reports.findings.cells import (
+    Cell,
+    StoredArrays,
+    StoredSamples,
+    WrongAnswers,
+    is_exhaustive,
+)
 from reports.findings.failing_inputs import known_ruling
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
 from reports.findings.intervals import region_words, segments
 from reports.findings.mechanism_search import MechanismSearch
 from reports.findings.root_causes import Undecided, explain_wrong_answers, sampled_kinds
 from reports.findings.wrong import Wrong
-from reports.findings.wrong_answers import (
-    StoredArrays,
-    StoredSamples,
-    WrongAnswers,
-    is_exhaustive,
-)
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.judgement import FAILING

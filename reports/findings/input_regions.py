@@ -15,8 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference.machine_words import select_arrays
-from reports.behaviors.closed_forms import real_format, real_patterns
-from reports.behaviors.regions import atoms_by_mark, mark_of, phrases_for
+from reports.behaviors.regions import (
+    atoms_by_mark,
+    mark_of,
+    phrases_for,
+    real_format,
+    real_patterns,
+)
 from reports.findings.bit_arithmetic import nearest
 from specs.formats import Format, format_named
 from specs.model.vocabulary import Atom

@@ -1,4 +1,11 @@
-"""Tries rows on wrong answers: which each gives, and whether it predicts where they are."""
+"""Tries rows on wrong answers: which each gives, and whether it predicts where they are.
+
+A row must explain failures better than chance does. Without it, the failing inputs of a case are
+any among those asked, and each gets any wrong answer. A row predicts both: the less likely its
+predictions are by chance, the more bits it is worth. Describing it costs bits: which row, in which
+cases, on which inputs. A cause must be worth more than it costs, so that random answers have
+none.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property, partial
 from hashlib import blake2b
-from math import log2
+from math import lgamma, log, log2
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,14 +22,13 @@ from numpy.typing import NDArray
 
 from oracles.protocol import Mask
 from reports.findings.cast_wrongs import wrongs_of, wrongs_tried_last
-from reports.findings.evidence import worth
+from reports.findings.cells import StoredArrays, WrongAnswers, is_exhaustive
 from reports.findings.failing_inputs import AskedInputs, Samples, answered_ruling, known_ruling
 from reports.findings.input_regions import classify, region_phrase
 from reports.findings.intervals import count_regions
 from reports.findings.wrong import GivenAnswers, Wrong, predicted_failures
-from reports.findings.wrong_answers import StoredArrays, WrongAnswers, is_exhaustive
 from specs.branches import Ruling
-from specs.formats import format_named
+from specs.formats import Format, format_named
 
 FIRST_TRIED = 1024
 """Runs on which a mechanism is tried first; only if it explains some of them, on all."""
@@ -327,3 +333,32 @@ def _runs_with(wrong: WrongAnswers, some: Collection[Hashable]) -> Mask:
     classes = classify(source, target, inputs)
     these = [number for number, each in classes.by_number.items() if each in some]
     return ~wrong.samples.whole_runs(~np.isin(classes.numbers, these))
+
+
+MOST_BITS_OF_ANSWER = 8.0
+"""The most that one predicted answer is worth: some wrong answers, zero or a NaN, are frequent."""
+
+
+def bits_of_choice(some: float, among: float) -> float:
+    """How many bits it takes to say which ``some`` of ``among`` things are meant."""
+    if not 0 < some < among:
+        return 0.0
+    return (lgamma(among + 1) - lgamma(some + 1) - lgamma(among - some + 1)) / log(2)
+
+
+def bits_of_answer(target: Format) -> float:
+    """How many bits it is worth to predict which wrong answer an input gets."""
+    if not target.is_numeric:
+        return MOST_BITS_OF_ANSWER
+    return min(MOST_BITS_OF_ANSWER, log2((1 << target.bits) - 1))
+
+
+def worth(target: Format, asked: int, failing: int, predicted: int, hits: int) -> float:
+    """Return the bits that a mechanism explains in one case: which inputs fail, and how.
+
+    Of the inputs ``asked``, ``failing`` fail. The mechanism rightly predicts that ``predicted`` of
+    these fail, and gives the answer to ``hits`` of them.
+    """
+    where = bits_of_choice(failing, asked)
+    where -= bits_of_choice(failing - predicted, asked - predicted)
+    return where + hits * bits_of_answer(target) - bits_of_choice(hits, predicted)

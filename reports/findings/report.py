@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from oracles.backend.resource_limits import collect_garbage_rarely, keep_freed_memory
 from oracles.reference import expect_by_kernels
-from reports.behaviors.closed_forms import has_behaviors
 from reports.behaviors.explanation import explain, sentence_without_pair
+from reports.behaviors.regions import has_behaviors
 from reports.behaviors.tally import BehaviorSearch, behavior_search, tally_each
 from reports.findings.cells import Cell, CellKey
 from reports.findings.changes import DivergenceChange, run_changes

@@ -11,10 +11,16 @@ from zlib import crc32
 
 from oracles.protocol import Mask
 from reports.findings.cast_wrongs import every_wrong
-from reports.findings.evidence import bits_of_choice
-from reports.findings.mechanism_search import ExplainedRuns, Extent, MechanismSearch, Placed, Reach
+from reports.findings.cells import FailureKind, WrongAnswers, is_exhaustive
+from reports.findings.mechanism_search import (
+    ExplainedRuns,
+    Extent,
+    MechanismSearch,
+    Placed,
+    Reach,
+    bits_of_choice,
+)
 from reports.findings.wrong import Wrong
-from reports.findings.wrong_answers import FailureKind, WrongAnswers, is_exhaustive
 from specs.formats import format_named
 
 MOST_KINDS = 160

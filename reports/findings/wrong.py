@@ -18,10 +18,15 @@ from numpy.typing import NDArray
 from oracles.protocol import Mask
 from oracles.reference.expectations import has_branch
 from oracles.reference.reference_oracle import Casts, with_nans
-from reports.behaviors.closed_forms import applies_to, evaluate
+from reports.behaviors.regions import applies_to, evaluate
 from reports.findings.failing_inputs import AskedInputs, answered_ruling, expected_of
-from reports.grading.allowed_answers import grade_answers, is_nan
-from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
+from reports.grading.allowed_answers import (
+    ALLOWED,
+    NOT_ALLOWED,
+    NOT_RECOMMENDED,
+    grade_answers,
+    is_nan,
+)
 from specs.behaviors import behaviors
 from specs.branches import rounded_otherwise
 from specs.cases import Case

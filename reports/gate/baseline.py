@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from oracles.protocol import Mask
 from reports.findings.causes import REJECTED
-from reports.findings.cells import Cell, Divergence
+from reports.findings.cells import Cell, Divergence, StoredArrays, StoredSamples, WrongAnswers
 from reports.findings.failing_inputs import FailingInputs
 from reports.findings.mechanism_search import MechanismSearch, Reach
 from reports.findings.wrong import GivenAnswers
-from reports.findings.wrong_answers import StoredArrays, StoredSamples, WrongAnswers
 from reports.gate.fault_comparison import has_failure, shows_no_more
 from specs.formats import format_named
 

@@ -15,9 +15,8 @@ from typing import Annotated, Any, Final, get_args
 
 from pydantic import Field, ValidationError
 
-from reports.findings.cells import Cell
+from reports.findings.cells import Cell, StoredArrays
 from reports.findings.read_findings import found_again, read_cells, read_checks
-from reports.findings.wrong_answers import StoredArrays
 from reports.gate.baseline import EarlierRun
 from reports.gate.canonical_json import digest_of, read_canonical
 from reports.gate.policy import Policy, PolicyTier

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
-from reports.grading.allowed_answers import describe_allowed
+from reports.grading.allowed_answers import ALLOWED, Grades, RuleKey, describe_allowed, rule_groups
 from reports.grading.failure_runs import Gather, Runs, gather
-from reports.grading.grades import ALLOWED, Grades, RuleKey, rule_groups
 from reports.problems import ShownDatum, WrongValues
 from specs.branches import Ruling
 from specs.formats import Format

@@ -10,8 +10,13 @@ from numpy.typing import NDArray
 
 from oracles.reference.expect_by_staircase import locate_steps
 from oracles.reference.staircase import Staircase
-from reports.grading.allowed_answers import allowed_by_constant
-from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED, Grades
+from reports.grading.allowed_answers import (
+    ALLOWED,
+    NOT_ALLOWED,
+    NOT_RECOMMENDED,
+    Grades,
+    allowed_by_constant,
+)
 
 Compared = tuple[NDArray[np.bool_], NDArray[np.uint8]]
 """Per input: whether the answer is outside its step, and the index of the step's branch."""

@@ -11,7 +11,7 @@ from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import changes_words, counted, extent_words
 from reports.ledger.ledger_file import update_command
 from reports.ledger.listing import AppliedLedger, LedgerComparison, LedgerStatus
-from reports.outputs.last_screen import BackendScreen
+from reports.outputs.totals import BackendScreen
 
 NewsKind = Literal["new", "changed", "mended"]
 NEWS_KINDS: tuple[NewsKind, ...] = get_args(NewsKind)

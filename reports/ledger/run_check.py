@@ -11,7 +11,7 @@ from reports.known_failures import failures
 from reports.ledger.ledger_file import load_ledger
 from reports.ledger.listing import InputOptions, compare_with_listings
 from reports.ledger.news import BackendNews
-from reports.outputs.last_screen import BackendScreen
+from reports.outputs.totals import BackendScreen
 from reports.run_store.record import RunRecord
 from specs.cases import Case
 

@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
-from reports.grading.allowed_answers import Expectations, describe_allowed, grade_answers
+from reports.grading.allowed_answers import ALLOWED, Expectations, describe_allowed, grade_answers
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.grading.failure_runs import Runs, gather
-from reports.grading.grades import ALLOWED
+from reports.judgement import InputsAndAnswers
 from reports.problems import ShownDatum
-from reports.run_store.answer_arrays import InputsAndAnswers
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.ruling import ruling

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers, decode_array
+from reports.judgement import DatumArray, InputsAndAnswers, decode_array
 from reports.run_store.storage import Folder, explain_read_errors, folder_at, reason_of
 from reports.run_store.store import RunStore, read_record
 from reports.run_store.tables import SCHEMAS

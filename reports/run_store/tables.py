@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from reports.grading.failure_runs import Runs
-from reports.judgement import FAILING, NOT_RUN, Judgement
+from reports.judgement import FAILING, NOT_RUN, DatumArray, Judgement
 from reports.problems import (
     BrokenRule,
     Died,
@@ -29,7 +29,6 @@ from reports.problems import (
     problem_json,
     wrong_inputs,
 )
-from reports.run_store.answer_arrays import DatumArray
 from reports.run_store.storage import Folder
 from specs.cases import Case
 from specs.formats import Format, format_named

@@ -20,9 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from reports.grading.failure_runs import Runs
-from reports.judgement import Judgement
+from reports.judgement import DatumArray, InputsAndAnswers, Judgement, decode_array
 from reports.problems import Problem, WrongValues, decode_problem, problem_json
-from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers, decode_array
 
 METADATA_KEY = b"castigate part 7"
 """The key of the JSON in the metadata; its number changes with the format."""

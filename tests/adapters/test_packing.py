@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles.bit_packing import SPREADS, Bytes, pack, unpack
+from oracles.memory_layouts import SPREADS, Bytes, pack, unpack
 
 WIDTHS = st.integers(1, 8)
 

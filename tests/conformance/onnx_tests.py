@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oracles.adapters.tensor_memory import ort_value_buffer, patterns_of_ort_value
-from oracles.bit_packing import is_packed, unpack
+from oracles.memory_layouts import is_packed, unpack
 from specs.formats import Format, format_named, formats
 
 

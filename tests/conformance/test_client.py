@@ -24,9 +24,9 @@ from oracles.backend.requests import (
     Road,
     Script,
 )
+from oracles.memory_layouts import TensorBatch
 from oracles.protocol import Returned, Tensor, Unsupported
 from oracles.registry import Backend
-from oracles.tensor_batch import TensorBatch
 from specs.case_calls import call_of
 from specs.selection import case_named
 

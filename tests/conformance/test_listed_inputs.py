@@ -12,7 +12,7 @@ import pytest
 from conformance.families.bitcast.ruling import bitcast_ruling, is_bitcast
 from conformance.families.reference import Reference
 from conformance.families.value_spelling import tensor_words
-from oracles.bit_packing import elements
+from oracles.memory_layouts import elements
 from specs.formats import format_named
 from specs.selection import case_named
 from tests.conformance.processes import castigate

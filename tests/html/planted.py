@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from reports.judgement import Judgement, Verdict
+from reports.judgement import DatumArray, InputsAndAnswers, Judgement, Verdict
 from reports.problems import Note
-from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
 from reports.run_store.record import BackendRecord, serialize_record
 from reports.run_store.store import create
 from specs.cases import Case

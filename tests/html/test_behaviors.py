@@ -15,8 +15,7 @@ import pytest
 from reports.findings import report
 from reports.findings.report import explain_open_answers, read_report
 from reports.html.site import write_site
-from reports.judgement import Judgement
-from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
+from reports.judgement import DatumArray, InputsAndAnswers, Judgement
 from reports.run_store.open_run import RunAnswers, open_run
 from specs.cases import Case
 from specs.formats import format_named

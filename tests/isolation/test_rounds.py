@@ -17,9 +17,8 @@ from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Raised, Reply
 from oracles.backend.requests import Cast, CastAtOnce, CastBatch, Road, Script
-from oracles.memory_layouts import Layout, with_layout
+from oracles.memory_layouts import Layout, TensorBatch, with_layout
 from oracles.protocol import InputsChanged
-from oracles.tensor_batch import TensorBatch
 from specs.selection import case_named
 
 ADAPTER = Path(__file__).with_name("data") / "counting.py"

@@ -16,8 +16,8 @@ from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.replies import Answered, Malformed
 from oracles.backend.requests import Cast, CastBatch
+from oracles.memory_layouts import TensorBatch
 from oracles.registry import Backend
-from oracles.tensor_batch import TensorBatch
 from reports.problems import WritesToInputs
 from specs.selection import case_named
 

@@ -7,7 +7,7 @@ import pytest
 
 from conformance.families.cast.quick_inputs import few_patterns
 from oracles.reference.exact_rulings import answer_of_behavior
-from reports.behaviors.closed_forms import behaviors_between, evaluate
+from reports.behaviors.regions import behaviors_between, evaluate
 from specs.behaviors import Behavior, behaviors
 from specs.formats import format_named
 

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from reports.grading.failure_runs import Runs
-from reports.judgement import VERDICTS, Judgement
+from reports.judgement import VERDICTS, DatumArray, InputsAndAnswers, Judgement
 from reports.problems import (
     BrokenAdapter,
     BrokenPromise,
@@ -29,7 +29,6 @@ from reports.problems import (
     WrongShape,
     WrongValues,
 )
-from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
 from reports.run_store.record import BackendRecord, Environment, RunRecord, Shard
 from specs.cases import Case
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.run_store.answer_arrays import DatumArray, decode_array
+from reports.judgement import DatumArray, decode_array
 from specs.formats import Format, formats
 
 NUMERIC = [form for form in formats().values() if form.kind != "text" and form.bits <= 64]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from conformance.families.reference import Reference
 from reports.grading.allowed_answers import Expectations
+from reports.judgement import DatumArray, InputsAndAnswers
 from reports.outputs.backend_comparison import CaseComparison, compare_answers
-from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
 from specs.cases import Case
 
 HALF = Case("onnx-cast", "25", "float16", "float8e4m3fn", (("saturate", "1"),))

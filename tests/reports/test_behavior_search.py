@@ -16,9 +16,15 @@ from numpy.typing import NDArray
 from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import exact
 from oracles.reference.machine_words import select_arrays
-from reports.behaviors.closed_forms import behaviors_between, evaluate
 from reports.behaviors.explanation import Explanation, explain, narrow, sentence
-from reports.behaviors.regions import PHRASES, atoms_by_mark, mark_of, phrases_for
+from reports.behaviors.regions import (
+    PHRASES,
+    atoms_by_mark,
+    behaviors_between,
+    evaluate,
+    mark_of,
+    phrases_for,
+)
 from reports.behaviors.tally import (
     MAX_EXAMPLES,
     BehaviorSearch,

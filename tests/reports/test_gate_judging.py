@@ -23,9 +23,8 @@ from reports.gate.outputs import (
     gate_summary,
 )
 from reports.gate.policy_verdict import GateFailure, PolicyVerdict
-from reports.judgement import Judgement
+from reports.judgement import DatumArray, InputsAndAnswers, Judgement
 from reports.problems import ChangesWithShape, Died, Refused, Unoffered
-from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
 from specs.cases import Case
 from specs.selection import case_named
 from tests.reports.gated import (

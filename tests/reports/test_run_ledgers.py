@@ -15,7 +15,7 @@ from reports.ledger import run_check
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.run_check import RunLedgers
 from reports.ledger.version_spans import Span
-from reports.outputs.last_screen import last_screen
+from reports.outputs.totals import last_screen
 from tests.reports.common import HALF, divergence, judgement, record, steps
 
 KNOWN = judgement(HALF, divergence(steps(3)))

@@ -13,9 +13,14 @@ from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
 from oracles.reference.expectations import Expected, has_branch
 from oracles.reference.staircase import staircase
-from reports.grading.allowed_answers import grade_answers
+from reports.grading.allowed_answers import (
+    ALLOWED,
+    NOT_ALLOWED,
+    NOT_RECOMMENDED,
+    Grades,
+    grade_answers,
+)
 from reports.grading.chunk_comparison import chunk_comparison
-from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED, Grades
 from reports.grading.staircase_grades import grade_by_staircase
 from specs.branches import Ruling
 from specs.outcomes import Anything, Either, Exactly, Nan

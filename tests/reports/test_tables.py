@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.grading.failure_runs import MOST_RUNS, Runs
-from reports.judgement import Judgement
+from reports.judgement import DatumArray, InputsAndAnswers, Judgement, decode_array
 from reports.problems import WrongForm
-from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers, decode_array
 from reports.run_store.storage import folder_at
 from reports.run_store.tables import (
     CASES,

@@ -9,11 +9,11 @@ import pytest
 from specs.calls import FORM, MEMBER, Argument, Call, Member
 from specs.case_calls import call_of, case_of_member, form_of, linear_call, mixed_call
 from specs.cases import Case
+from specs.editions import tensor_rule
 from specs.loader import document_named
 from specs.outcomes import Anything
 from specs.ruling import ruling
 from specs.selection import case_named, select
-from specs.tensor_rules import tensor_rule
 
 TO, ASTYPE = "paddle-tensor-to:1.0", "paddle-layer-astype:1.0"
 SHARDED, TYPE = "torch-sharded-tensor-to:2023", "torch-module-type:2023"

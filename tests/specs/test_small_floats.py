@@ -10,8 +10,7 @@ import pytest
 from conformance.families.cast.quick_inputs import few_inputs
 from oracles.reference import expect_by_exact, expect_by_kernels
 from oracles.reference.exact import NotANumber, Number, decode
-from reports.grading.allowed_answers import grade_pattern
-from reports.grading.grades import NOT_ALLOWED
+from reports.grading.allowed_answers import NOT_ALLOWED, grade_pattern
 from specs.cases import Case
 from specs.editions import edition
 from specs.errors import CastigateError

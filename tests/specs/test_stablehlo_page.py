@@ -7,7 +7,7 @@ import pytest
 
 from conformance.families.bitcast.bits import by_integer
 from conformance.families.bitcast.ruling import bitcast_ruling
-from oracles.bit_packing import elements
+from oracles.memory_layouts import elements
 from oracles.reference.exact_rulings import allow
 from specs.branches import Branch
 from specs.cases import Case

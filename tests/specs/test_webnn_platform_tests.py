@@ -18,8 +18,7 @@ import pytest
 from conformance.families.reference import Reference
 from oracles.protocol import Bits
 from oracles.reference import exact_rulings
-from reports.grading.allowed_answers import grade_pattern, is_nan
-from reports.grading.grades import NOT_ALLOWED
+from reports.grading.allowed_answers import NOT_ALLOWED, grade_pattern, is_nan
 from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import ruling

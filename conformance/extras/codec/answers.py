@@ -34,7 +34,7 @@ from conformance.families.cast.quick_inputs import few_patterns, quick_inputs
 from oracles.reference.breakpoints import distinct
 from oracles.reference.staircase import staircase
 from reports.counterexample.drawing import datum_with_value
-from reports.grading.grades import ALLOWED
+from reports.grading.allowed_answers import ALLOWED
 from reports.grading.staircase_grades import grade_by_staircase
 from specs.branches import Ruling
 from specs.errors import CastigateError

@@ -22,9 +22,9 @@ from oracles.reference.staircase import Staircase, staircase
 from reports.findings.find import find_findings
 from reports.findings.finding import Finding
 from reports.findings.judged_cells import cell_of
+from reports.grading.allowed_answers import rule_groups
 from reports.grading.divergences import Failures, find_failures, wrong_values
 from reports.grading.failure_runs import Runs
-from reports.grading.grades import rule_groups
 from reports.grading.staircase_grades import grade_by_staircase
 from reports.judgement import Judgement, Verdict
 from reports.problems import WrongValues

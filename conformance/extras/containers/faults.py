@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oracles.bit_packing import is_packed, pack
 from oracles.containers.text_gguf import BLOCK
+from oracles.memory_layouts import is_packed, pack
 from oracles.protocol import Bits, Tensor
 from reports.grading.allowed_answers import is_nan
 from specs.formats import Format, format_named

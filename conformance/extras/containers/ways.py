@@ -26,9 +26,8 @@ from conformance.families.cast.quick_inputs import every_pattern, few_patterns
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, NoAnswer, Raised
 from oracles.backend.requests import MethodRequest, ReadContainer, WriteContainer
-from oracles.bit_packing import is_packed
 from oracles.containers.party import HOST, container_case
-from oracles.memory_layouts import Layout, with_layout
+from oracles.memory_layouts import Layout, is_packed, with_layout
 from oracles.protocol import Bits, Tensor
 from oracles.registry import Backend
 from specs.cases import Case

@@ -26,8 +26,7 @@ from oracles.backend.replies import Answered, Declined
 from oracles.backend.requests import Cast
 from oracles.protocol import Bits, Mask
 from oracles.registry import Backend
-from reports.grading.allowed_answers import Expectations, grade_answers
-from reports.grading.grades import NOT_ALLOWED
+from reports.grading.allowed_answers import NOT_ALLOWED, Expectations, grade_answers
 from reports.run_store.open_run import CaseRow, RunAnswers
 from reports.run_store.store import RunStore
 from specs.cases import JOINT, Case

@@ -23,8 +23,8 @@ from conformance.extras.releases.environments import (
 from conformance.families import explain_of, family_of, tensor_of
 from conformance.families.cast.explanation import input_row
 from conformance.families.family import WrittenQuestion
-from conformance.judging.scripts import script
 from conformance.judging.subject import Settings
+from conformance.judging.verdicts import script
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close, load_isolated
 from reports.findings.finding_text import counted, datum_words

@@ -13,9 +13,8 @@ from oracles.backend.replies import stored
 from oracles.protocol import Bits, Tensor
 from oracles.reference.expect_by_exact import expect
 from reports.counterexample.drawing import datum_text
-from reports.grading.allowed_answers import grade_answers
+from reports.grading.allowed_answers import ALLOWED, NOT_ALLOWED, grade_answers
 from reports.grading.divergences import datum_of
-from reports.grading.grades import ALLOWED, NOT_ALLOWED
 from reports.problems import BrokenPromise
 from specs.calls import Call
 from specs.cases import Case

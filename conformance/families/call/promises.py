@@ -51,9 +51,9 @@ from specs.case_calls import (
     receiver_of,
 )
 from specs.cases import Case, parse_shape
+from specs.editions import tensor_rule
 from specs.model.document import LAYER_RUNS, RECEIVER_UNCHANGED, PromiseEntry, ReceiverEntry
 from specs.plain_text import plain_line
-from specs.tensor_rules import tensor_rule
 
 FEW = 4
 """Elements of the tensor with which promises besides values are checked first."""

@@ -17,8 +17,7 @@ from conformance.judging.values import Departed, ValueAnswer, ask_values
 from oracles.backend.replies import Answered, Crashed, NoAnswer, Raised, described, one_line
 from oracles.protocol import Bits
 from oracles.reference.expectations import Expected, has_branch
-from reports.grading.allowed_answers import grade_answers
-from reports.grading.grades import ALLOWED
+from reports.grading.allowed_answers import ALLOWED, grade_answers
 from reports.judgement import Judgement, Verdict
 from reports.problem_words import words
 from reports.problems import Problem

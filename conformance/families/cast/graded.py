@@ -18,9 +18,9 @@ from oracles.backend.replies import Answered, Raised, Unanswered
 from oracles.backend.requests import Cast
 from oracles.protocol import Bits
 from oracles.reference.expectations import Expected, has_branch
+from reports.grading.allowed_answers import ALLOWED, NOT_ALLOWED, Grades
 from reports.grading.divergences import find_failures, wrong_values
 from reports.grading.failure_runs import Gather, gather
-from reports.grading.grades import ALLOWED, NOT_ALLOWED, Grades
 from reports.problems import WrongValues
 from specs.branches import Ruling
 from specs.cases import Case

@@ -65,8 +65,8 @@ from reports.judgement import Judgement, Verdict
 from reports.problems import BrokenPromise, Note, Problem, Unoffered
 from specs.case_calls import call_of, receiver_of
 from specs.cases import Case
+from specs.editions import tensor_rule
 from specs.formats import EXHAUSTIVE_BITS
-from specs.tensor_rules import tensor_rule
 
 PLANS_KEPT = 32
 ROAD_PLANS_KEPT = 256

@@ -40,7 +40,6 @@ from conformance.families.cast.shapes import (
 from conformance.families.cast.telling_inputs import telling_inputs
 from conformance.judging.asking import Ask, ask
 from conformance.judging.probe import shapes_of
-from conformance.judging.scripts import script
 from conformance.judging.subject import Subject
 from conformance.judging.values import (
     Departed,
@@ -51,13 +50,13 @@ from conformance.judging.values import (
     value_request,
     values_of,
 )
-from conformance.judging.verdicts import refusal, without_answer
+from conformance.judging.verdicts import refusal, script, without_answer
 from oracles.backend.replies import Answered, Raised, Unanswered
 from oracles.backend.requests import Road
 from oracles.protocol import Bits
 from oracles.reference.expectations import has_branch
-from reports.grading.grades import ALLOWED, NOT_ALLOWED
-from reports.judgement import NEXT_SCRIPT, Judgement, Verdict
+from reports.grading.allowed_answers import ALLOWED, NOT_ALLOWED
+from reports.judgement import NEXT_SCRIPT, InputsAndAnswers, Judgement, SharedArrays, Verdict
 from reports.problem_words import words
 from reports.problems import (
     BrokenPromise,
@@ -68,7 +67,6 @@ from reports.problems import (
     Refused,
     Unoffered,
 )
-from reports.run_store.answer_arrays import InputsAndAnswers, SharedArrays
 from specs.branches import Ruling
 from specs.case_calls import receiver_of
 from specs.cases import Case

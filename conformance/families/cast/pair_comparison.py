@@ -12,8 +12,7 @@ from oracles.reference.expectations import Allowed
 from oracles.registry import Backend
 from reports.counterexample.drawing import complex_text
 from reports.findings.finding_text import OUTCOME_WORDS, datum_words
-from reports.grading.allowed_answers import describe_allowed
-from reports.grading.grades import ALLOWED, NOT_RECOMMENDED
+from reports.grading.allowed_answers import ALLOWED, NOT_RECOMMENDED, describe_allowed
 from specs.branches import Ruling
 from specs.calls import FORM, MEMBER
 from specs.cases import Case

@@ -17,12 +17,14 @@ from conformance.families.value_spelling import (
 from oracles.reference import expect_by_exact
 from oracles.reference.expectations import Allowed
 from reports.grading.allowed_answers import (
+    ALLOWED,
+    NOT_ALLOWED,
+    NOT_RECOMMENDED,
     OUTCOME_NAMES,
     describe_allowed,
     grade_pattern,
     grade_text,
 )
-from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.errors import CastigateError

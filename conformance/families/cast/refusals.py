@@ -28,9 +28,9 @@ from reports.grading.divergences import simplicity
 from reports.problem_words import words
 from reports.problems import NotRefused
 from specs.cases import Case
+from specs.editions import tensor_rule
 from specs.formats import Format, format_named
 from specs.ruling import ruling
-from specs.tensor_rules import tensor_rule
 
 AGAIN = (
     Probe(()), Probe((1,)), Probe((1, 1)), Probe((20, 17)), Probe((0,)), Probe((2, 1, 2, 2)),

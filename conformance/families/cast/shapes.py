@@ -39,18 +39,17 @@ from oracles.backend.replies import (
     value_of,
 )
 from oracles.backend.requests import CastBatch
+from oracles.memory_layouts import TensorBatch
 from oracles.protocol import Bits
 from oracles.reference.expectations import Expected
-from oracles.tensor_batch import TensorBatch
 from reports.counterexample.drawing import datum_text
-from reports.grading.allowed_answers import grade_answers
+from reports.grading.allowed_answers import ALLOWED, Grades, grade_answers
 from reports.grading.divergences import datum_of, index_of_simplest
-from reports.grading.grades import ALLOWED, Grades
 from reports.problems import BrokenPromise, ChangesWithShape, Problem, Unoffered
 from specs.branches import Ruling
 from specs.case_calls import receiver_of
 from specs.cases import Case, Shape
-from specs.tensor_rules import tensor_rule
+from specs.editions import tensor_rule
 
 PLANS_KEPT = 256
 

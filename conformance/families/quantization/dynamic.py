@@ -26,9 +26,8 @@ from conformance.families.quantization.grading import (
 from conformance.families.quantization.ruling import Formula, formula
 from conformance.families.quantization.wrongs import followed_ways
 from conformance.judging.asking import Ask
-from conformance.judging.scripts import script_of
 from conformance.judging.subject import Subject
-from conformance.judging.verdicts import without_answer
+from conformance.judging.verdicts import script_of, without_answer
 from oracles.backend.replies import Answered
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_with_value

@@ -38,9 +38,8 @@ from conformance.families.quantization.inputs import (
 from conformance.families.quantization.ruling import formula
 from conformance.families.quantization.wrongs import IN_OTHER_TENSORS, followed_ways
 from conformance.judging.asking import Ask, ask
-from conformance.judging.scripts import script_of
 from conformance.judging.subject import Subject
-from conformance.judging.verdicts import problem_of, without_answer
+from conformance.judging.verdicts import problem_of, script_of, without_answer
 from oracles.backend.replies import Answered, Declined, NoAnswer
 from oracles.protocol import Bits, Mask
 from reports.counterexample.drawing import datum_with_value

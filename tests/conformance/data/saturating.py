@@ -6,7 +6,7 @@ import numpy as np
 
 from conformance.families.reference import Reference
 from oracles.protocol import Bits
-from reports.behaviors.closed_forms import evaluate
+from reports.behaviors.regions import evaluate
 from specs.behaviors import behaviors
 from specs.cases import Case
 from specs.formats import format_named

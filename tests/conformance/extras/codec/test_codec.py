@@ -19,8 +19,7 @@ from conformance.extras.codec.kept_test import allowed_pieces
 from conformance.extras.codec.target import Signature, signature_named, target_named
 from oracles.reference import expect_by_exact
 from oracles.reference.staircase import staircase
-from reports.grading.allowed_answers import grade_pattern
-from reports.grading.grades import NOT_ALLOWED
+from reports.grading.allowed_answers import NOT_ALLOWED, grade_pattern
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.ruling import ruling

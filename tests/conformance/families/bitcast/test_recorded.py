@@ -11,7 +11,7 @@ from conformance.families.bitcast.ruling import BitcastRuling, bitcast_ruling, i
 from conformance.families.bitcast.tensors import contents
 from conformance.families.reference import Reference
 from conformance.families.value_spelling import json_text
-from oracles.bit_packing import codes_of
+from oracles.memory_layouts import codes_of
 from oracles.reference.reference_oracle import RejectedError
 from specs.cases import Case
 from specs.formats import Format

@@ -22,7 +22,7 @@ from conformance.judging.asking import Ask
 from conformance.pair import judge_pair
 from oracles.backend.requests import Cast
 from oracles.protocol import Bits
-from reports.grading.grades import ALLOWED, NOT_ALLOWED
+from reports.grading.allowed_answers import ALLOWED, NOT_ALLOWED
 from specs.cases import Case
 from specs.selection import case_named
 from tests.conformance.feeding import answering, feed, planted

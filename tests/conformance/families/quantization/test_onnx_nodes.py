@@ -23,8 +23,7 @@ from conformance.families.quantization.exact import (
 from conformance.families.quantization.grading import allowed
 from conformance.families.quantization.ruling import formula
 from oracles.reference import expect_by_exact
-from reports.grading.allowed_answers import grade_pattern
-from reports.grading.grades import ALLOWED
+from reports.grading.allowed_answers import ALLOWED, grade_pattern
 from specs.cases import Case
 from specs.formats import Format, dtype_spelled, format_named
 from specs.outcomes import Nan
