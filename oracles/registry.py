@@ -1,7 +1,4 @@
-"""Backends by name: which there are, how a ``--backend`` value becomes an oracle, and its claims.
-
-A **claim** is a document, or one version of it, that a backend means to implement.
-"""
+"""Resolves a ``--backend`` value to an oracle and loads it."""
 
 from __future__ import annotations
 
@@ -19,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from oracles.claims import Claim, claims_of_every_document, normalize_claims, parse_claim
 from oracles.protocol import (
     MAX_ROW_LIMIT,
     MAX_ROW_LIMITS,
@@ -30,7 +28,6 @@ from oracles.protocol import (
     claims_of,
 )
 from specs.errors import CastigateError, did_you_mean
-from specs.loader import documents
 from specs.plain_text import plain_line
 
 EXEC = "exec:"
@@ -339,59 +336,3 @@ def _is_installed(builtin: Builtin) -> bool:
     if builtin.executable is not None:
         return shutil.which(builtin.executable) is not None
     return builtin.package is None or _is_importable(builtin.package)
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A document with all its versions or, if ``version`` is set, that version alone."""
-
-    document: str
-    version: str | None = None
-
-    def __str__(self) -> str:
-        return self.document if self.version is None else f"{self.document}:{self.version}"
-
-    def covers(self, document: str, version: str) -> bool:
-        """Return whether the claim includes this version of a document."""
-        return self.document == document and self.version in (None, version)
-
-
-def parse_claim(text: str) -> Claim:
-    """Parse ``document`` or ``document:version``; raise CastigateError for an unknown name."""
-    document, colon, version = text.partition(":")
-    hint = did_you_mean(text, map(str, _all_claims()))
-    if document not in documents():
-        raise CastigateError(
-            f"`{text}`, which is no document; {hint}the documents are {', '.join(documents())}"
-        )
-    if not colon:
-        return Claim(document)
-    versions = documents()[document].entry.versions
-    if version not in versions:
-        raise CastigateError(
-            f"`{text}`, but {document} has no version `{version}`; "
-            f"{hint}its versions are {', '.join(versions)}"
-        )
-    return Claim(document, version)
-
-
-def normalize_claims(claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    """Sort claims in the order of the documents, and drop any that another one includes."""
-    claimed = set(claims)
-    return tuple(
-        claim
-        for claim in _all_claims()
-        if claim in claimed and (claim.version is None or Claim(claim.document) not in claimed)
-    )
-
-
-def claims_of_every_document() -> tuple[Claim, ...]:
-    """Return the claims of a backend that has no ``claims`` of its own: every document."""
-    return tuple(map(Claim, documents()))
-
-
-def _all_claims() -> Iterator[Claim]:
-    for name, document in documents().items():
-        yield Claim(name)
-        for version in document.entry.versions:
-            yield Claim(name, version)

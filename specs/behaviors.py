@@ -11,10 +11,10 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from specs.errors import did_you_mean
 from specs.formats import Format, Kind, format_named, formats
-from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import Rounding
 from specs.model.yaml_source import (
     Location,
+    StrictModel,
     YamlFile,
     explain_validation_error,
     most_helpful_error,

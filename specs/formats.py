@@ -14,8 +14,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from specs.errors import CastigateError, closest
-from specs.model.strict_model import StrictModel
-from specs.model.yaml_source import read_yaml
+from specs.model.yaml_source import StrictModel, read_yaml
 
 FORMATS_FILE = Path(__file__).with_name("formats.yaml")
 SMALL_FLOATS_FILE = Path(__file__).with_name("small_floats.yaml")

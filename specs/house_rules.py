@@ -31,8 +31,13 @@ from specs.model.document import (
     Text,
     WordList,
 )
-from specs.model.strict_model import StrictModel
-from specs.model.yaml_source import YamlFile, explain_validation_error, parse_yaml, read_yaml
+from specs.model.yaml_source import (
+    StrictModel,
+    YamlFile,
+    explain_validation_error,
+    parse_yaml,
+    read_yaml,
+)
 
 SHIPPED = Path(__file__).with_name("rules")
 

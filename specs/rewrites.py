@@ -16,8 +16,7 @@ from specs.cases import Case
 from specs.chains import Chain, chain_named
 from specs.formats import Format, format_named, formats
 from specs.loader import document_and_version
-from specs.model.strict_model import StrictModel
-from specs.model.yaml_source import explain_validation_error, read_yaml
+from specs.model.yaml_source import StrictModel, explain_validation_error, read_yaml
 from specs.pair_conditions import is_exact
 
 REWRITES_FILE = Path(__file__).with_name("rewrites.yaml")

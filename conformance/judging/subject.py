@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from oracles.registry import Claim
+from oracles.claims import Claim
 from reports.grading.allowed_answers import Expectations
 from reports.judgement import Verdict
 from reports.run_store.record import Selection

@@ -23,6 +23,7 @@ from conformance.running.plan import (
     Task,
     Tier,
     assembled_pair,
+    chain_tasks,
     quick_tasks,
     sweep_tasks,
 )
@@ -31,7 +32,7 @@ from conformance.running.run import process_pools
 from conformance.running.worker import TaskDone
 from conformance.sweep.plan import sweeps
 from oracles.backend.launch_config import LaunchConfig
-from oracles.registry import Claim
+from oracles.claims import Claim
 from reports.judgement import Judgement
 from reports.run_store.task_file import decode_task
 from specs.cases import Case
@@ -123,7 +124,7 @@ class PooledJudging:
         """Yield all pairs of a pool, and those of its chains if these are asked."""
         yield from quick_tasks(pool.backend, self._names, self._cases)
         if self._has_chains and pool.has_chains:
-            from conformance.families.chains.tasks import chain_editions, chain_tasks
+            from conformance.families.chains.asked import chain_editions
 
             asked_for = self._settings.asked_for
             editions = chain_editions(self._cases, asked_for, pool.claimed)

@@ -14,7 +14,7 @@ from typing import Literal
 from conformance.sweep.plan import Sweep, completed, is_swept, joined, sweeps
 from oracles.reference.sweep_inputs import SAMPLE
 from oracles.registry import first_variant
-from reports.case_patterns import pair_checks
+from reports.case_patterns import CHAINS, pair_checks
 from reports.grading.failure_runs import Runs
 from reports.judgement import Judgement
 from specs.branches import Ruling
@@ -66,6 +66,15 @@ def quick_tasks(backend: str, backends: Iterable[str], cases: Iterable[Case]) ->
         yield Task(f"{backend}/quick/{source}-{target}", asked, checks, among=asked)
 
 
+def chain_tasks(backend: str, cases: Iterable[Case], editions: Collection[str]) -> Iterator[Task]:
+    """Yield one task per pair of dtypes with all chains between them that lose something."""
+    if editions:
+        from conformance.families.chains.asked import chains_by_pair  # Few runs ask chains.
+
+        for source, target, checks, among in chains_by_pair(cases, editions):
+            yield Task(f"{backend}/{CHAINS}/{source}-{target}", (), checks, among=among)
+
+
 def sweep_tasks(backend: str, sweep: Sweep) -> list[Task]:
     """Split a sweep into tasks."""
     name = f"{backend}/{sweep.way}/{sweep.source.name}-{sweep.target.name}/{sweep.road}"
@@ -88,12 +97,7 @@ def assembled(
 
     At the end come the chains of the ``chained`` editions.
     """
-    tasks = [*quick_tasks(backend, backends, cases)]
-    if chained:
-        from conformance.families.chains.tasks import chain_tasks  # Few runs ask chains.
-
-        tasks += chain_tasks(backend, cases, chained)
-    for task in tasks:
+    for task in [*quick_tasks(backend, backends, cases), *chain_tasks(backend, cases, chained)]:
         yield from assembled_pair(read, backend, task, tier)
 
 

@@ -36,7 +36,8 @@ from conformance.running.worker import (
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import can_run_in_process
 from oracles.backend.supervised_process import StderrLog, describe_timeout
-from oracles.registry import Claim, first_variant, forkable_package
+from oracles.claims import Claim
+from oracles.registry import first_variant, forkable_package
 from reports.run_store.record import Environment, current_environment
 from specs.cases import Case
 from specs.errors import CastigateError

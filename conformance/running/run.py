@@ -17,6 +17,7 @@ from conformance.running.plan import (
     Task,
     Tier,
     assembled,
+    chain_tasks,
     quick_tasks,
     sweep_tasks,
 )
@@ -267,7 +268,7 @@ def _chained(
     request: RunRequest, cases: list[Case], pools: Sequence[TaskPool]
 ) -> dict[str, tuple[str, ...]]:
     """The editions whose chains are asked, by backend; raise CastigateError if none makes any."""
-    from conformance.families.chains.tasks import chain_editions  # Few runs ask chains.
+    from conformance.families.chains.asked import chain_editions  # Few runs ask chains.
 
     asked_for = request.settings.asked_for
     found: dict[str, tuple[str, ...]] = {}
@@ -301,10 +302,7 @@ def _do_tasks(
     first = 0
     for pool in pools:
         tasks = _tasks(request, cases, pool)
-        if pool.backend in store.record.chains:
-            from conformance.families.chains.tasks import chain_tasks  # Few runs ask chains.
-
-            tasks += chain_tasks(pool.backend, cases, store.record.chains[pool.backend])
+        tasks += chain_tasks(pool.backend, cases, store.record.chains.get(pool.backend, ()))
         if not checks_pairs:
             tasks = [replace(task, checks=()) for task in tasks]
         # Tasks are numbered across all backends, so that shards get about the same share.

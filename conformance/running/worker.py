@@ -26,9 +26,10 @@ from oracles.backend.loading import (
     load_isolated,
     seconds_waited,
 )
-from oracles.backend.message_codec import ProcessDied
+from oracles.backend.remote_errors import ProcessDied
 from oracles.backend.resource_limits import limit_memory
 from oracles.backend.supervised_process import StderrLog
+from oracles.claims import Claim
 from oracles.protocol import (
     CAPABILITIES,
     Bits,
@@ -41,7 +42,7 @@ from oracles.protocol import (
     offers,
 )
 from oracles.reference.sweep_inputs import input_sequence
-from oracles.registry import Backend, Claim, is_builtin, load_backend
+from oracles.registry import Backend, is_builtin, load_backend
 from reports.judgement import FAILING, Judgement
 from reports.problems import Died
 from reports.run_store.task_file import encode_task

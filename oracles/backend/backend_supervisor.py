@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
 from oracles.backend.frames import Frame, FrameError, Pieces
-from oracles.backend.message_codec import CannotRestart, ProcessDied
+from oracles.backend.remote_errors import CannotRestart, ProcessDied
 from oracles.backend.supervised_process import (
     ProcessFailed,
     ProcessTimeout,

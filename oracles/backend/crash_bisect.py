@@ -8,7 +8,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from oracles.backend.message_codec import CannotRestart, ProcessDied, RemoteBaseException
+from oracles.backend.remote_errors import CannotRestart, ProcessDied, RemoteBaseException
 from oracles.protocol import Bits
 
 MAX_CRASHES = 40

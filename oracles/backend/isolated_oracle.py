@@ -31,15 +31,17 @@ from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.message_codec import (
     OPTIONAL_METHODS,
     OracleDescription,
-    ProcessDied,
-    RemoteBaseException,
     decode_description,
-    decode_error,
     decode_returned,
     encode_batch,
     encode_call,
     encode_case,
     encode_layouts,
+)
+from oracles.backend.remote_errors import (
+    ProcessDied,
+    RemoteBaseException,
+    decode_error,
     remote_error,
     unsendable_answer,
 )

@@ -10,7 +10,7 @@ import numpy as np
 from oracles.backend.backend_supervisor import BackendSupervisor
 from oracles.backend.crash_bisect import AskInputs, CrashBisector
 from oracles.backend.frames import SLOTS
-from oracles.backend.message_codec import ProcessDied
+from oracles.backend.remote_errors import ProcessDied
 from oracles.protocol import Bits
 
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from oracles.backend.message_codec import ProcessDied
+from oracles.backend.remote_errors import ProcessDied
 from oracles.memory_layouts import BatchAnswers, TensorBatch
 from oracles.protocol import Bits, InputsChanged, Unsupported
 from specs.formats import Format

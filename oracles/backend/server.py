@@ -1,21 +1,25 @@
 """``python -m oracles.backend.server``: serves one backend through two pipes.
 
 The pipes carry frames only: what the backend prints goes to stderr. The server ends when the pipe
-of requests is closed.
+of requests is closed. It can also call the backend from two threads at once.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import mmap
 import os
 import sys
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader, FileIO
+from threading import Barrier, BrokenBarrierError, Lock
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -37,16 +41,15 @@ from oracles.backend.message_codec import (
     decode_case,
     decode_layouts,
     encode_description,
-    encode_error,
     encode_returned,
 )
+from oracles.backend.remote_errors import encode_error
 from oracles.backend.resource_limits import (
     die_with_parent,
     disable_core_dumps,
     is_memory_nearly_full,
     limit_memory,
 )
-from oracles.backend.two_callers import cast_at_once
 from oracles.memory_layouts import TensorBatch, copied, with_layout
 from oracles.protocol import (
     CAPABILITIES,
@@ -54,6 +57,7 @@ from oracles.protocol import (
     VIEWING,
     Bits,
     InputsChanged,
+    Oracle,
     Returned,
     Swept,
     Tensor,
@@ -445,3 +449,122 @@ if __name__ == "__main__":
         sys.stderr.flush()
     # Skip the interpreter's shutdown: frameworks may hang in it, and have nothing left to save.
     os._exit(code)
+
+
+LONGEST_WAIT = 1e-3
+"""Seconds that a thread waits for its turn."""
+
+
+def cast_at_once(
+    oracle: Oracle, cases: tuple[Case, Case], tensors: Mapping[str, Bits]
+) -> dict[str, Bits]:
+    """Return the answers to tensors by name; a second thread casts every other one as its case."""
+    names = list(tensors)
+    halves = names[::2], names[1::2]
+    both, callers = Barrier(2), _Caller.two(_folder_of(oracle))
+
+    def cast(caller: _Caller, case: Case, own: list[str]) -> dict[str, Bits]:
+        answers = {}
+        try:
+            for place, name in enumerate(own):
+                if place < len(names) // 2:
+                    both.wait()
+                # Taking turns is slow, so a request of two tensors does without.
+                is_by_turns = place % 2 == 0 and len(names) > 2
+                with caller.calling(place, by_turns=is_by_turns):
+                    # A copy: an oracle may use one buffer for all its answers.
+                    answers[name] = np.array(oracle.cast(case, tensors[name]))
+        except BrokenBarrierError:
+            pass  # The other thread has raised an error.
+        except BaseException:
+            both.abort()
+            raise
+        finally:
+            caller.done = len(names)
+        return answers
+
+    with ThreadPoolExecutor(2) as threads:
+        one, other = threads.map(cast, callers, cases, halves)
+    return one | other
+
+
+def _folder_of(oracle: Oracle) -> str:
+    return os.path.dirname(sys.modules[type(oracle).__module__].__file__ or "")
+
+
+class _Caller:
+    """One of two threads that call an adapter."""
+
+    other: _Caller
+
+    def __init__(self, folder: str, processor: frozenset[int]) -> None:
+        self._folder = folder
+        self._processor = processor
+        self._turn = Lock()
+        """Released by the other thread when it is this one's turn."""
+        self._place = 0
+        self._is_alone = False
+        """Whether the other thread gave no turn in time: it is in a library, or awaits a lock."""
+        self.done = 0
+        """The number of calls that this thread has finished."""
+
+    @classmethod
+    def two(cls, folder: str) -> tuple[_Caller, _Caller]:
+        """Return two callers of an adapter whose module is in a folder."""
+        processor = _own_processor()
+        one, other = cls(folder, processor), cls(folder, processor)
+        one.other, other.other = other, one
+        return one, other
+
+    @contextmanager
+    def calling(self, place: int, by_turns: bool) -> Iterator[None]:
+        """Prepare this thread for the call at a place of its list.
+
+        With ``by_turns`` the threads alternate at every line, on one processor, which switches four
+        times as fast as two do. Otherwise both run freely, so that both may be in a library.
+        """
+        self._place, self._is_alone = place, False
+        self._turn.acquire(blocking=False)
+        with _on(self._processor if by_turns else frozenset()):
+            sys.settrace(self._give_way if by_turns else None)
+            try:
+                yield
+            finally:
+                sys.settrace(None)
+                self.done = place + 1
+                self._pass_on()
+
+    def _give_way(self, frame: FrameType, event: str, arg: object) -> Any:
+        if os.path.dirname(frame.f_code.co_filename) != self._folder:
+            return None  # A framework's own lines are too many.
+        self._pass_on()
+        if self.other.done <= self._place:
+            self._is_alone = not self._turn.acquire(timeout=0 if self._is_alone else LONGEST_WAIT)
+        return self._give_way
+
+    def _pass_on(self) -> None:
+        # No other thread releases this lock.
+        if self.other._turn.locked():
+            self.other._turn.release()
+
+
+def _own_processor() -> frozenset[int]:
+    """The processor that runs this thread; empty where a thread cannot be kept on one."""
+    if not hasattr(os, "sched_setaffinity"):
+        return frozenset()
+    number = ctypes.CDLL(None).sched_getcpu()
+    return frozenset({number} & os.sched_getaffinity(0))
+
+
+@contextmanager
+def _on(processor: frozenset[int]) -> Iterator[None]:
+    """Keep this thread on a processor for as long as the context lasts."""
+    if not processor:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, processor)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

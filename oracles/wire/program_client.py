@@ -29,7 +29,7 @@ from oracles.backend.frames import (
     unpack_arrays,
 )
 from oracles.backend.launch_config import LaunchConfig
-from oracles.backend.message_codec import MAX_TEXT, remote_error
+from oracles.backend.remote_errors import MAX_TEXT, remote_error
 from oracles.backend.supervised_process import (
     ProcessFailed,
     ProcessTimeout,

@@ -31,8 +31,13 @@ from reports.run_store.record import Examples, Seed, TierOfCases
 from specs.errors import CastigateError, did_you_mean
 from specs.loader import documents
 from specs.model.document import Identifier, Text
-from specs.model.strict_model import StrictModel
-from specs.model.yaml_source import Location, YamlFile, explain_validation_error, read_yaml
+from specs.model.yaml_source import (
+    Location,
+    StrictModel,
+    YamlFile,
+    explain_validation_error,
+    read_yaml,
+)
 
 SHIPPED = Path(__file__).with_name("policies")
 CLAIMED = "claimed"

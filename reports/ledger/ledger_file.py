@@ -19,8 +19,13 @@ from specs.cases import JOINT
 from specs.errors import CastigateError
 from specs.house_rules import known_rules, shipped_rules
 from specs.model.document import Text
-from specs.model.strict_model import StrictModel
-from specs.model.yaml_source import Location, YamlFile, explain_validation_error, read_yaml
+from specs.model.yaml_source import (
+    Location,
+    StrictModel,
+    YamlFile,
+    explain_validation_error,
+    read_yaml,
+)
 
 FOLDER = Path(__file__).parent
 BACKEND_NAME = re.compile(r"[A-Za-z0-9_-]+(:[A-Za-z0-9_.-]+)?")

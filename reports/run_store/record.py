@@ -26,7 +26,7 @@ from reports.case_patterns import any_matches
 from specs.errors import CastigateError
 from specs.house_rules import know_rules, known_rules
 from specs.json_source import JsonError, parse_json
-from specs.model.strict_model import StrictModel
+from specs.model.yaml_source import StrictModel
 from specs.plain_text import plain_text
 from specs.release import VERSION
 

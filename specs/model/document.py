@@ -29,7 +29,6 @@ from specs.model.step_entry import (
     StepAnswers,
     check_answers,
 )
-from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import (
     CODE_WORDS,
     INPUT_CLASSES,
@@ -38,7 +37,7 @@ from specs.model.vocabulary import (
     ROUNDINGS,
     Level,
 )
-from specs.model.yaml_source import Location
+from specs.model.yaml_source import Location, StrictModel
 
 BY_BITS = "-by-bits"
 """Suffix of words that count widths in bits in a document that otherwise counts bytes."""
@@ -589,5 +588,6 @@ def json_schema() -> dict[str, Any]:
     schema = DocumentEntry.model_json_schema(by_alias=True)
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "A Castigate document"
-    schema["properties"]["operation"]["enum"] = list(operations())
+    operation = {"enum": [*operations()], "title": "Operation", "type": "string"}
+    schema["properties"]["operation"] = operation
     return schema

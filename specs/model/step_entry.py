@@ -13,8 +13,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from specs.formats import formats
 from specs.model.page_lines import PointedEntry
-from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import Level
+from specs.model.yaml_source import StrictModel
 
 FormulaStep = Literal[
     "scale", "input", "quotient", "rounding", "zero-point", "saturation", "difference", "product",

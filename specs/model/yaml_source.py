@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 from ruamel.yaml import YAML
 from ruamel.yaml.composer import Composer, ComposerError
@@ -263,3 +263,12 @@ def explain_validation_error(
     if detail["type"] == "extra_forbidden":
         message = f"unknown key {_quote(str(detail['loc'][-1]))}"
     return location, message
+
+
+class StrictModel(BaseModel):
+    """A model that refuses unknown keys and values of another type, and cannot be changed.
+
+    A text is no number, a boolean no integer, and an integer no boolean.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

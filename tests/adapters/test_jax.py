@@ -320,7 +320,7 @@ print(oracle.bitcast(case, np.zeros((3, 2), np.uint64)))
 
 
 WITHOUT_GPU = """
-from oracles.registry import load_backend
+from oracles.registry import (load_backend)
 from specs.errors import CastigateError
 try:
     load_backend("jax:gpu")

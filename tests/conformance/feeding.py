@@ -14,7 +14,7 @@ from conformance.judging.subject import Settings, Subject
 from conformance.pair import judge_pair
 from oracles.backend.replies import Answered, BatchReply, Declined, Reply, attempt
 from oracles.backend.requests import Cast, CastBatch
-from oracles.registry import claims_of_every_document, parse_claim
+from oracles.claims import claims_of_every_document, parse_claim
 from reports.grading.allowed_answers import Expectations
 from reports.judgement import Judgement
 from specs.cases import Case

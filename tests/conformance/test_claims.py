@@ -13,8 +13,8 @@ import pytest
 
 from conformance.families.cast.baseline import candidates
 from conformance.running.program_identity import program_identity
+from oracles.claims import Claim, claims_of_every_document, normalize_claims, parse_claim
 from oracles.protocol import Bits
-from oracles.registry import Claim, claims_of_every_document, normalize_claims, parse_claim
 from specs.cases import Case
 from specs.editions import editions
 from specs.errors import CastigateError

@@ -13,7 +13,7 @@ import pytest
 
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
-from oracles.backend.message_codec import ProcessDied
+from oracles.backend.remote_errors import ProcessDied
 from oracles.protocol import WithBitcastMemory
 from oracles.registry import Backend
 from specs.errors import CastigateError

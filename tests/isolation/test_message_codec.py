@@ -18,18 +18,20 @@ from oracles.backend.frames import (
 )
 from oracles.backend.message_codec import (
     OracleDescription,
-    RemoteBaseException,
-    RemoteException,
     decode_call,
     decode_case,
     decode_description,
-    decode_error,
     decode_returned,
     encode_call,
     encode_case,
     encode_description,
-    encode_error,
     encode_returned,
+)
+from oracles.backend.remote_errors import (
+    RemoteBaseException,
+    RemoteException,
+    decode_error,
+    encode_error,
     unsendable_answer,
 )
 from oracles.protocol import Bits, Bound, Returned, Tensor, Unsupported

@@ -12,7 +12,7 @@ import pytest
 
 from oracles.backend.launch_config import launch_configs
 from oracles.backend.loading import close, load_isolated
-from oracles.backend.message_codec import ProcessDied
+from oracles.backend.remote_errors import ProcessDied
 from specs.errors import CastigateError
 from specs.release import VERSION
 from specs.selection import case_named

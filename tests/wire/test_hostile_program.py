@@ -19,7 +19,7 @@ from conformance.judging.subject import Settings
 from oracles.backend import supervised_process
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
-from oracles.backend.message_codec import MAX_TEXT, ProcessDied
+from oracles.backend.remote_errors import MAX_TEXT, ProcessDied
 from oracles.backend.supervised_process import MAX_BYTES
 from oracles.protocol import Unsupported
 from oracles.registry import Backend

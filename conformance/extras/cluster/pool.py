@@ -26,7 +26,7 @@ from conformance.running.process_pool import Keep, Listener, Setup
 from conformance.running.progress import ProgressReporter
 from oracles.backend.launch_config import launch_configs
 from oracles.backend.supervised_process import StderrLog
-from oracles.registry import Claim
+from oracles.claims import Claim
 from reports.run_store.record import Environment
 from reports.run_store.storage import RESUME_ADVICE
 from specs.cases import Case

@@ -23,7 +23,7 @@ from conformance.running.plan import Task
 from conformance.running.process_pool import ProcessPool, Setup
 from conformance.running.program_identity import file_digests
 from oracles.backend.launch_config import launch_configs
-from oracles.registry import Claim
+from oracles.claims import Claim
 from reports.run_store.record import Environment, current_environment
 from specs.cases import Case
 from specs.release import VERSION

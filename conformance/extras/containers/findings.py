@@ -24,7 +24,7 @@ from oracles.containers.party import container_case
 from oracles.protocol import Bits
 from oracles.registry import Backend
 from specs.formats import format_named
-from specs.model.strict_model import StrictModel
+from specs.model.yaml_source import StrictModel
 
 SHOWN = 8
 """Elements of a tensor that a finding shows."""

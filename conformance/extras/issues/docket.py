@@ -21,8 +21,13 @@ from specs.cases import Case
 from specs.chains import Chain, chain_named, is_chain
 from specs.errors import CastigateError
 from specs.loader import document_and_version, documents, yardsticks
-from specs.model.strict_model import StrictModel
-from specs.model.yaml_source import Location, YamlFile, explain_validation_error, read_yaml
+from specs.model.yaml_source import (
+    Location,
+    StrictModel,
+    YamlFile,
+    explain_validation_error,
+    read_yaml,
+)
 from specs.questions import case_of_any_shape
 from specs.selection import case_named, cases_of_pair
 

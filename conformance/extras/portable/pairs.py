@@ -31,8 +31,8 @@ from reports.grading.divergences import index_of_simplest
 from reports.outputs.table import markdown_table
 from specs.behaviors import behaviors
 from specs.formats import Format
-from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import Rounding
+from specs.model.yaml_source import StrictModel
 from specs.release import VERSION
 
 SAFE, IN_RANGE, NOT_SAFE, ABSENT = "safe", "safe in range", "not safe", "not offered"

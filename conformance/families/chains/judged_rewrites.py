@@ -7,7 +7,7 @@ from pathlib import Path
 
 from conformance.families.chains.removable_casts import FOLDER, RemovableCast
 from specs.errors import CastigateError
-from specs.model.strict_model import StrictModel
+from specs.model.yaml_source import StrictModel
 from specs.release import VERSION
 
 FILE = "rewrites.json"

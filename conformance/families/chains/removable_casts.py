@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from specs.errors import CastigateError
-from specs.model.strict_model import StrictModel
+from specs.model.yaml_source import StrictModel
 from specs.release import VERSION
 
 Removable = Literal["always", "defined", "never", "unlisted", "unknown"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from conformance.families.reference import Reference
-from oracles.backend.message_codec import ProcessDied
+from oracles.backend.remote_errors import ProcessDied
 from oracles.protocol import Unsupported
 from specs.cases import Case
 

@@ -1,11 +1,11 @@
-"""Which chains a run asks, and the tasks of them."""
+"""Which chains of casts a run asks."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from conformance.running.plan import Task
-from oracles.registry import Claim
+from oracles.claims import Claim
 from reports.case_patterns import CHAINS
 from specs.cases import Case
 from specs.chains import chains_of, has_chains, lossy
@@ -38,8 +38,17 @@ def chain_editions(
     return tuple(f"{document}:{version}" for document, version in newest.items())
 
 
-def chain_tasks(backend: str, cases: Iterable[Case], editions: Iterable[str]) -> Iterator[Task]:
-    """Yield one task per pair of dtypes with all chains between them that lose something."""
+class ChainsOfPair(NamedTuple):
+    """The chains between two dtypes, as names of checks, and the cases that these may ask."""
+
+    source: str
+    target: str
+    checks: tuple[str, ...]
+    among: tuple[Case, ...]
+
+
+def chains_by_pair(cases: Iterable[Case], editions: Iterable[str]) -> Iterator[ChainsOfPair]:
+    """Yield, pair by pair, all chains of some editions that lose something."""
     names: dict[tuple[str, str], list[str]] = {}
     among: dict[tuple[str, str], list[Case]] = {}
     chosen = {*editions}
@@ -51,6 +60,5 @@ def chain_tasks(backend: str, cases: Iterable[Case], editions: Iterable[str]) ->
         for chain in lossy(chains_of(document, version, has_all_modes=False)):
             if (chain.source, chain.target) in among:
                 names.setdefault((chain.source, chain.target), []).append(f"{CHAINS}/{chain.id}")
-    for (source, target), asked in names.items():
-        task = f"{backend}/{CHAINS}/{source}-{target}"
-        yield Task(task, (), tuple(asked), among=tuple(among[source, target]))
+    for pair, asked in names.items():
+        yield ChainsOfPair(*pair, tuple(asked), tuple(among[pair]))

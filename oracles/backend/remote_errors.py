@@ -1,0 +1,97 @@
+"""Errors of a backend's process: the exceptions it sent here, and the ways it can fail itself."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from oracles.backend.frames import FrameError
+from oracles.protocol import Bits, InputsChanged, Unsupported
+
+MAX_TEXT = 20_000
+"""Characters of an error's text that are sent."""
+CACHED_CLASSES = 256
+
+
+class ProcessDied(BaseException):
+    """A backend's process died, timed out or sent an invalid reply.
+
+    It is not an ``Exception``: an exception may be the right answer, a crash never is. ``inputs``
+    are the fewest inputs found that cause it, if the request was a cast; ``silent`` says that the
+    process timed out.
+    """
+
+    def __init__(self, reason: str, inputs: Bits | None = None, silent: bool = False) -> None:
+        super().__init__(reason)
+        self.inputs = inputs
+        self.silent = silent
+
+    def on(self, inputs: Bits) -> ProcessDied:
+        """Return the same crash with these inputs as its cause."""
+        return ProcessDied(str(self), inputs, self.silent)
+
+
+class CannotRestart(ProcessDied):
+    """The backend's process ended, and no new one could be started."""
+
+
+class RemoteException(Exception):
+    """Stands in for an exception of the backend's process; the subclass has that class's name."""
+
+    kinds: tuple[str, ...] = ()
+    """The names of the original class and of its base classes."""
+
+
+class RemoteBaseException(BaseException):
+    """Stands in for an exception that is a BaseException in the backend's process.
+
+    Such as SystemExit: the backend tried to exit.
+    """
+
+
+def encode_error(error: BaseException) -> dict[str, Any]:
+    """Encode an exception as header members."""
+    try:
+        text = str(error)
+    except Exception as worse:
+        text = f"its text cannot be had: {type(worse).__name__}"
+    if isinstance(error, Unsupported):
+        return {"unsupported": text[:MAX_TEXT]}
+    if isinstance(error, InputsChanged):
+        return {"inputs_changed": True}
+    kinds = [kind.__name__ for kind in type(error).__mro__ if kind is not object]
+    return {"raised": {"kinds": kinds, "text": text[:MAX_TEXT]}}
+
+
+def decode_error(header: dict[str, Any]) -> BaseException | None:
+    """Decode the exception in a header, if there is one; raise FrameError if it is malformed."""
+    if "unsupported" in header:
+        return Unsupported(str(header["unsupported"]))
+    if "inputs_changed" in header:
+        return InputsChanged()
+    if "raised" not in header:
+        return None
+    try:
+        raised = header["raised"]
+        return remote_error(tuple(map(str, raised["kinds"])), str(raised["text"]))
+    except (TypeError, LookupError, ValueError):
+        raise FrameError("an error without its kinds and text") from None
+
+
+def remote_error(kinds: tuple[str, ...], text: str) -> BaseException:
+    """Build the stand-in for an exception, from the names of its class and base classes."""
+    base = RemoteException if "Exception" in kinds else RemoteBaseException
+    error = _named_class(kinds[0], base)(text)
+    if isinstance(error, RemoteException):
+        error.kinds = kinds
+    return error  # type: ignore[no-any-return]
+
+
+def unsendable_answer(kind: str) -> Any:
+    """Build a stand-in for an answer that no frame can carry: an object of a class of that name."""
+    return _named_class(kind, object)()
+
+
+@lru_cache(CACHED_CLASSES)
+def _named_class(name: str, base: type[Any]) -> type[Any]:
+    return type(name.replace("\0", ""), (base,), {})
