@@ -80,9 +80,10 @@ def prove(document: Document) -> Proof:
 
 
 def _require_cases(document: Document, modes: set[tuple[str, str]]) -> None:
-    """Raise if a call form, a member, or a pair with additional shapes makes no case.
+    """Raise DocumentError if a call form or a member has no case, or a pair is not listed.
 
-    ``modes`` are the name and value of every mode that some case has.
+    The pairs are those for which a document of bitcasts has additional shapes. ``modes`` are the
+    name and value of every mode that some case has.
     """
     entry = document.entry
     members = entry.receiver.members if entry.receiver is not None else {}

@@ -42,7 +42,7 @@ class StoppableGroup(TyperGroup):
     """Runs a command so that typer, which would exit itself, sees no interrupt or closed pipe."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; raise StoppedError or OutputClosedError if it is stopped."""
+        """Run the command; raise CarriedInterrupt or OutputClosedError if it is stopped."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:

@@ -407,7 +407,10 @@ def _rate(ask: Callable[[], int]) -> str:
 
 
 def _sweep_steps(oracle: WithSweep, case: Case) -> Callable[[], int]:
-    """Return a function that sweeps the next block of patterns, from the first after the last."""
+    """Return a function that sweeps one more block of patterns, and returns how many it answered.
+
+    After the last block it begins again.
+    """
     end = 1 << format_named(case.source).bits
     step = min(end, SLOT_BYTES // np.dtype(format_named(case.target).storage).itemsize)
 

@@ -195,7 +195,7 @@ def _keeps_shapes(document: str, version: str) -> bool:
 
 
 def _bitcast_places() -> Iterator[tuple[str, int]]:
-    """Each document of bitcasts, with targets that are as wide, narrower and wider."""
+    """Yield each document of bitcasts with 0, -1 and 1: targets as wide, narrower and wider."""
     names = sorted({case.document for case in select(()) if is_bitcast(case)})
     yield from product(names, (0, -1, 1))
 

@@ -437,20 +437,6 @@ def _send(pipe: int, frame: Pieces) -> None:
             rest = rest[os.write(pipe, rest) :]
 
 
-if __name__ == "__main__":
-    code = 0
-    try:
-        main(sys.argv[1], *map(int, sys.argv[2:6]))
-    except (FrameError, OSError) as error:
-        code = 2
-        with suppress(OSError, ValueError):  # stderr may be closed as well
-            sys.stderr.write(f"{type(error).__name__}: {error}\n")
-    with suppress(OSError, ValueError):
-        sys.stderr.flush()
-    # Skip the interpreter's shutdown: frameworks may hang in it, and have nothing left to save.
-    os._exit(code)
-
-
 LONGEST_WAIT = 1e-3
 """Seconds that a thread waits for its turn."""
 
@@ -568,3 +554,17 @@ def _on(processor: frozenset[int]) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+if __name__ == "__main__":
+    code = 0
+    try:
+        main(sys.argv[1], *map(int, sys.argv[2:6]))
+    except (FrameError, OSError) as error:
+        code = 2
+        with suppress(OSError, ValueError):  # stderr may be closed as well
+            sys.stderr.write(f"{type(error).__name__}: {error}\n")
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    # Skip the interpreter's shutdown: frameworks may hang in it, and have nothing left to save.
+    os._exit(code)

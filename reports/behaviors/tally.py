@@ -182,7 +182,10 @@ def _counted(source: Format, inputs: NDArray[Any], answers: NDArray[Any]) -> Cou
 def smallest_examples(
     source: Format, examples: Iterable[InputAndAnswer]
 ) -> tuple[InputAndAnswer, ...]:
-    """The smallest ``MAX_EXAMPLES``: few set bits, a small magnitude, then a small answer."""
+    """The first ``MAX_EXAMPLES`` examples: by set bits of the input, then by its code.
+
+    The sign of a float counts last, and of equal inputs the smaller answer comes first.
+    """
     magnitude = source.mask if source.is_integral else source.mask ^ source.sign_bit
 
     def size(example: InputAndAnswer) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ Files = Callable[[], Iterator[tuple[str, bytes]]]
 
 
 def check_output_folder(out: str) -> Folder:
-    """Return a report's folder, or raise an error if it is a file or holds anything else."""
+    """Return a report's folder; raise CastigateError for a file, or files where no report is."""
     folder = folder_at(out)
     if folder.is_local and os.path.exists(folder.path) and not folder.exists:
         raise CastigateError(f"report folder {out} is a file; give a folder as --out")

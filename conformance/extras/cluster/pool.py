@@ -291,7 +291,10 @@ class DaskPool:
         return min((job for job in slow if len(job.calls) == 1), key=_begun, default=None)
 
     def _judge(self, worker: str, found: Any) -> None:
-        """Admit a worker, or refuse it in one line."""
+        """Admit a worker whose report has the versions of this process, or note why it is refused.
+
+        ``found`` is the report, or the error that came in its place.
+        """
         if isinstance(found, ModuleNotFoundError) or "No module named" in str(found):
             reason = f"it cannot import a module ({found})"
         elif isinstance(found, BaseException):

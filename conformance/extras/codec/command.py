@@ -216,7 +216,10 @@ def table_lines(name: str) -> Iterator[str]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int], Callable[[int], None]]]:
-    """A bar on a terminal, which learns the number of inputs when a sweep begins."""
+    """Show a bar on a terminal; yield a function that takes the number of inputs and begins it.
+
+    That function returns another, which is called with how many inputs were done since.
+    """
     columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
     console = Console(stderr=True)
     shown = (*columns, TimeRemainingColumn())

@@ -81,7 +81,11 @@ def open_classes(rules: Ruling) -> tuple[str, ...]:
 
 
 def _asked(rules: Ruling, answers: CodecAnswers, problems: list[WrongValues]) -> NDArray[Any]:
-    """The inputs by which causes are found: quick ones, and the ends of runs of wrong answers."""
+    """The inputs by which causes are found.
+
+    Of a whole sweep these are the quick ones, and the ends and the simplest input of each run of
+    wrong answers; of a sample, all that were asked.
+    """
     source = rules.source
     if not answers.is_whole:
         return answers.inputs

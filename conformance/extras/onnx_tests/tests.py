@@ -96,7 +96,10 @@ def _cast_tests(case: Case) -> ExportedCase:
 def _groups(
     rules: Ruling, inputs: Bits, kept: NDArray[np.bool_]
 ) -> Iterator[tuple[TextGroup | None, NDArray[np.bool_]]]:
-    """Yield each group of texts that has kept inputs, with a mask of these inputs."""
+    """Yield each group of texts that has kept inputs, with a mask of these inputs.
+
+    For a source that is no text, yield None with the mask of all kept inputs.
+    """
     if rules.source.kind != "text":
         yield None, kept
         return

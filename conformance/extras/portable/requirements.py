@@ -26,7 +26,11 @@ INFINITY = re.compile(r"([+-]?)inf(inity)?", re.ASCII | re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Required:
-    """An interval on which all must agree, as the user wrote it, and its ranks."""
+    """A pair of dtypes, and an interval of values on which all backends and documents must agree.
+
+    ``interval`` is as the user wrote it; ``ranks`` are its places among the source's values in
+    order.
+    """
 
     source: str
     target: str

@@ -380,7 +380,7 @@ class _Ranges:
         return every
 
     def finished(self) -> CellAgreement:
-        """The agreement of all that was added."""
+        """End the last range, and return the agreeing ranges of all that was added, with counts."""
         if self._open is not None:
             self._close(None)
         kept = self._widest().T.tolist() if self._kept else []

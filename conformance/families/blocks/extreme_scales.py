@@ -105,7 +105,10 @@ def _powers(each: GradedBlocks) -> Floats:
 
 
 def _below(each: GradedBlocks) -> Mask:
-    """The blocks whose scales are below the smallest, or are the smallest."""
+    """Which blocks have a scale that is decided, and is at most the smallest, 2^-127, unclamped.
+
+    Blocks whose scale would be zero are not among them.
+    """
     mask: Mask = graded_scales(each) & (_powers(each) <= -POWER_LIMIT)
     return mask
 

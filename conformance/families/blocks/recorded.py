@@ -115,7 +115,10 @@ def listed(case: Case, seed: int, most: int) -> Iterator[TensorsByName]:
 
 
 def shapes(case: Case, x: Shape) -> Iterator[tuple[str, Sequence[Shape]]]:
-    """The shapes that scales have beside an x of some shape."""
+    """Yield the name of each tensor of scales with the shapes that it may have beside such an x.
+
+    Raises CastigateError for an x without dimensions.
+    """
     if not x:
         raise CastigateError("`input.x` has no dimension along which blocks could lie")
     yield SCALE, [(*x[:-1], -(-x[-1] // block_ruling(case).size))]

@@ -35,7 +35,11 @@ from specs.operations import SCALE, ZERO, X, Y, operation_of
 def results(
     case: Case, tensors: TensorsByName, answer: TensorsByName | None
 ) -> Iterator[GradedTensor]:
-    """Yield the results of a case; those by which others are judged come first."""
+    """Yield each tensor that a case returns, beside what is allowed for its elements.
+
+    Of a dynamic quantization the scale comes first and the codes last, because each is judged by
+    the ones before it. ``answer`` has the tensors that somebody recorded, or is None.
+    """
     if operation_of(case) == "dynamic-quantize":
         yield from _dynamic(case, tensors[X], answer)
         return
