@@ -43,7 +43,11 @@ def quoted(text: str) -> str:
 
 
 def bit_fields(dtype: Format, datum: ShownDatum) -> str:
-    """``sign | exponent | mantissa`` of a float, the bits of anything else, a text's length."""
+    """The bits of a float as ``sign | exponent | mantissa``, of a signed integer without exponent.
+
+    Other patterns are not divided, and fields without bits are left out. Of a text it is the
+    length.
+    """
     if isinstance(datum, str):
         return f"{len(datum)} characters"
     bits = f"{datum:0{dtype.bits}b}"
