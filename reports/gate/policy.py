@@ -302,7 +302,7 @@ def _check_document(source: YamlFile, location: Location, word: str) -> None:
 
 
 def _case_ids(entry: PolicyEntry) -> Iterator[str]:
-    """Yield the ids of all cases of a policy's documents, and the invariance checks of all pairs."""
+    """Yield the ids of all cases of a policy's documents, and of the invariance checks."""
     named = list(documents()) if entry.documents == CLAIMED else entry.documents
     for document in named:
         name, _, version = document.partition(":")
