@@ -67,7 +67,10 @@ class BlockElements:
     def signed(
         self, places: BlockCodes, is_negative: NDArray[np.bool_] | None = None
     ) -> BlockCodes:
-        """Turn indices of values into codes with signs, clamped to the largest code."""
+        """Turn indices of values into codes with signs, clamped to the largest code.
+
+        The signs are those of the elements, or ``is_negative`` if it is not None.
+        """
         negative = self.is_negative if is_negative is None else is_negative
         places = np.minimum(places, self.format.max_code)
         if self.format.is_integral:
@@ -76,14 +79,14 @@ class BlockElements:
 
 
 FEW_BLOCKS = 16
-"""Blocks on which a mechanism is tried before it is tried on all."""
+"""The most wrong blocks on which a mechanism is tried before it is tried on all."""
 AND = "-and-"
 """Joins the names of a mechanism and a way to divide."""
 CodeMechanism = Callable[[BlockElements], BlockCodes]
 
 
 def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str, ...]:
-    """The names of the mechanisms that give all codes of a part.
+    """Return the names of the mechanisms that give all codes of a part; empty if none does.
 
     If no mechanism and no way to divide does so alone, pairs of both are tried, and then pairs with
     quotients that are rounded to the dtype of the numbers.
@@ -134,7 +137,7 @@ def _then(way: Division, after: str) -> Division:
 
 
 def _few_wrong(blocks: GradedBlocks, part: Part) -> GradedBlocks:
-    """Sample blocks in which a code of a part is wrong; trying them first saves time."""
+    """Return a few of the blocks in which a code of a part is wrong, to try before all blocks."""
     size = blocks.ruling.size
     wrong = in_blocks(size, blocks.wrong[Y] & blocks.graded(Y, part)).any(axis=-1)
     chosen = np.flatnonzero(wrong.reshape(-1))
@@ -161,7 +164,7 @@ def _gives(each: BlockElements, mechanism: CodeMechanism, part: Part) -> bool:
 
 
 def _ties(goes_up: Callable[[BlockCodes], Any]) -> CodeMechanism:
-    """Return the mechanism by which a tie rounds up from the indices for which this holds."""
+    """Return the mechanism by which a tie rounds up from indices for which ``goes_up`` holds."""
 
     def codes(each: BlockElements) -> BlockCodes:
         middles = np.append(
@@ -176,7 +179,7 @@ def _ties(goes_up: Callable[[BlockCodes], Any]) -> CodeMechanism:
 
 
 def _first_of_the_nearest(each: BlockElements) -> BlockCodes:
-    """The codes of the least distance in float32; of two, the one without sign or nearer to 0."""
+    """Return the codes of least distance in float32; of two, that without sign or nearer to 0."""
     quotients = rounded_to("float32", each.quotients)
     found = []
     for numbers in (quotients, -quotients):
@@ -197,9 +200,10 @@ def _without_subnormals(each: BlockElements) -> BlockCodes:
 
 
 def _beyond(code: Callable[[Format, BlockCodes], Any]) -> CodeMechanism:
-    """Return the mechanism by which elements beyond the largest value get this code.
+    """Return the mechanism by which elements beyond the largest value get what ``code`` returns.
 
-    Elements whose scale is far off saturate instead: there the scale explains the codes.
+    It takes the codes' format and the indices of the nearest values. Elements whose scale is far
+    off saturate instead: there the scale explains the codes.
     """
 
     def codes(each: BlockElements) -> BlockCodes:
@@ -228,7 +232,10 @@ def _products(each: BlockElements, places: BlockCodes) -> Floats:
 
 
 def _overflowing(each: BlockElements) -> BlockCodes:
-    """The codes if an element whose product with the scale overflows is encoded as infinity."""
+    """Return the codes if an element whose product with the scale overflows becomes infinity.
+
+    In a format without infinities it becomes NaN or else the largest code, and in an integer 0.
+    """
     places = each.nearest
     number, fmt = each.blocks.ruling.number, each.format
     end = 2.0 ** (np.frexp(decoded(number, np.array([number.max_code]))[0])[1])
@@ -389,4 +396,4 @@ WRONGS: tuple[Wrong[BlockElements, BlockCodes], ...] = (
         _first_of_the_nearest,
     ),
 )
-"""What makes other codes, by block."""
+"""The mechanisms that make other codes, by block."""

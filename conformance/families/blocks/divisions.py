@@ -17,7 +17,7 @@ Division = Callable[[GradedBlocks], Floats]
 
 
 def exact(each: GradedBlocks) -> Floats:
-    """The exact quotients."""
+    """Return the elements, by block, divided by the given scale times the global scale."""
     return each.numbers / _factors(each)
 
 
@@ -67,7 +67,11 @@ def _by_reciprocal_of_product(each: GradedBlocks) -> Floats:
 
 
 def _by_scale_then_reciprocal(each: GradedBlocks) -> Floats:
-    """The quotients rounded to the numbers' dtype, times the global scale's rounded reciprocal."""
+    """Round to the numbers' dtype, then multiply by the global scale's rounded reciprocal.
+
+    What is rounded is the quotient by the block's scale. Without a global scale, quotients are
+    exact.
+    """
     if GLOBAL not in each.tensors:
         return exact(each)
     inverse = _narrow(np.array(1 / each.global_scale))
@@ -99,7 +103,10 @@ def _by_own_scale(each: GradedBlocks) -> Floats:
 
 
 def _before_it_wraps(each: GradedBlocks) -> Floats:
-    """The quotients by 2^(k-256) where the smallest scale is due and 2^k was given."""
+    """Return the quotients by 2^(k-256) where the smallest scale is due and 2^k > 1 was given.
+
+    Elsewhere they are exact.
+    """
     is_wrapped = each.expected[SCALE].asked == NUMBER["scale-below-smallest"]
     is_wrapped &= each.scale > each.ruling.scale.one_code
     return exact(each) * np.where(is_wrapped, 2.0**256, 1.0)[..., np.newaxis]
@@ -122,7 +129,7 @@ def _zero_where_scale_is_far_too_small(each: GradedBlocks) -> Floats:
 
 
 def _adding_half(each: GradedBlocks) -> Floats:
-    """The quotients if adding 1/2 raises numbers below half the smallest value to that value."""
+    """Return the quotients, but the one just below half the smallest value raised to that value."""
     unit = values_of(each.ruling.element)[1]
     quotients = _narrow(exact(each))
     is_raised = np.abs(quotients) == (0.5 - 2.0**-25) * unit
@@ -241,4 +248,4 @@ DIVISIONS: tuple[Wrong[GradedBlocks, Floats], ...] = (
         _of_neighbor(-1),
     ),
 )
-"""How else elements may be divided."""
+"""The ways to divide elements other than exactly by the given scales."""

@@ -16,7 +16,7 @@ A scale with a mantissa is ``a / max``, divided by the global scale if there is 
 to a value of the scale's dtype: ``round-up``, ``nearest-even`` or ``nearest-away``.
 
 A code is the value of the element's dtype that is nearest to the element divided by the scale.
-This module shares neither code nor method with ``block_kernels``.
+This module shares neither code nor method with ``kernels.py``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,11 @@ class CodeAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class Element:
-    """An element dtype: its values that are not negative, by code, and what scales depend on."""
+    """An element dtype: its values that are not negative, by code, and what scales depend on.
+
+    ``emax`` is the exponent of the largest power of two at or below the largest value, and
+    ``significant`` how many bits values have.
+    """
 
     values: tuple[Fraction, ...]
     emax: int
@@ -69,7 +73,7 @@ class Element:
 
 @cache
 def element_of(fmt: Format) -> Element:
-    """Describe an element dtype."""
+    """Return the values of an element dtype that are not negative, with exponent and bits."""
     codes = range(fmt.max_code + 1)
     values = tuple(abs(value_of(fmt, code)) for code in codes)
     significant = 7 if fmt.is_integral else fmt.precision
@@ -77,7 +81,7 @@ def element_of(fmt: Format) -> Element:
 
 
 def value_of(fmt: Format, code: int) -> Fraction:
-    """The value of a finite code or number."""
+    """Return the value of a pattern that is a finite number; an integer is a multiple of 1/64."""
     datum = decode(fmt, code)
     assert isinstance(datum, Number)
     value = Fraction(datum.significand) * Fraction(2) ** datum.exponent
@@ -127,7 +131,10 @@ POWERS: Mapping[BlockWord, Callable[[Fraction, Element], int]] = {
 def scale_of(
     ruling: BlockRuling, block: Sequence[int], global_scale: Fraction = Fraction(1)
 ) -> ScaleAnswer:
-    """The scale of a block of patterns, which may be the last and shorter one."""
+    """Return the scale of a block of patterns, and the question that it answers.
+
+    The block may be the last of a row, and shorter.
+    """
     data = [decode(ruling.number, code) for code in block]
     if any(isinstance(each, NotANumber) for each in data):
         return ScaleAnswer(None, "nan-block")
@@ -149,7 +156,10 @@ def scale_of(
 
 
 def _within(ruling: BlockRuling, code: int, is_below: bool, is_above: bool) -> ScaleAnswer:
-    """The scale of an ordinary block; out of the scale's range, what the document answers."""
+    """Return the answer to a block with the clamped scale ``code``.
+
+    If the scale was out of range before, that is a question of its own, which may be open.
+    """
     if not is_below and not is_above:
         return ScaleAnswer(code, "scale")
     question: BlockQuestion = "scale-below-smallest" if is_below else "scale-above-largest"
@@ -157,7 +167,7 @@ def _within(ruling: BlockRuling, code: int, is_below: bool, is_above: bool) -> S
 
 
 def _rounded_to_scale(word: BlockWord, quotient: Fraction, scale: Format) -> int:
-    """The code of a quotient rounded to a value of the scale's dtype, clamped to the largest."""
+    """Return the code of a quotient that is rounded as ``word`` says, at most the largest code."""
     values = _scale_values(scale)
     above = min(bisect_left(values, quotient), len(values) - 1)
     if word == "round-up" or values[above] <= quotient:
@@ -195,7 +205,7 @@ def codes_of(
 
 
 def _code_of(ruling: BlockRuling, given: int, quotient: Fraction) -> CodeAnswer:
-    """The code of an element whose quotient by the scale is this one."""
+    """Return the code of an element of pattern ``given``, from its quotient by the scale."""
     fmt = ruling.element
     values = element_of(fmt).values
     is_negative = bool(given & ruling.number.sign_bit)
@@ -215,7 +225,11 @@ def _code_of(ruling: BlockRuling, given: int, quotient: Fraction) -> CodeAnswer:
 def _integer_code(
     ruling: BlockRuling, is_negative: bool, code: int, magnitude: Fraction
 ) -> CodeAnswer:
-    """The code of an int8 element; two documents in three leave its lowest code unused."""
+    """Return the codes that an int8 element may get; ``code`` is its magnitude, rounded.
+
+    A negative one beyond the largest code gets the lowest code or the one above it: two documents
+    in three leave the lowest unused.
+    """
     fmt = ruling.element
     beyond = fmt.max_code + 1
     if not is_negative:
@@ -229,10 +243,10 @@ def _integer_code(
 
 
 def _nearest_code(values: Sequence[Fraction], magnitude: Fraction) -> int:
-    """The place of the nearest value, ties to even places.
+    """Return the index of the nearest of ascending values, ties to even indices.
 
     Beyond the largest, a magnitude is rounded as if one more value followed at the same distance;
-    what is nearest to that value has the place after the last.
+    what is nearest to that value has the index after the last.
     """
     above = bisect_left(values, magnitude)
     if above == 0:
@@ -248,7 +262,10 @@ def _nearest_code(values: Sequence[Fraction], magnitude: Fraction) -> int:
 def product_of(
     ruling: BlockRuling, code: int, scale_code: int, global_scale: Fraction = Fraction(1)
 ) -> CodeAnswer:
-    """The number that a code and its scale stand for, rounded to nearest even."""
+    """Return the pattern of the number that a code and its scales stand for, to nearest even.
+
+    NaN, infinity, inexact and overflowing products are questions of their own, which may be open.
+    """
     number = ruling.number
     scale, datum = decode(ruling.scale, scale_code), decode(ruling.element, code)
     if not isinstance(scale, Number):
@@ -273,7 +290,10 @@ def product_of(
 
 
 def _special(ruling: BlockRuling, question: BlockQuestion, sign: int) -> CodeAnswer:
-    """A product that is NaN or infinite, or open. One NaN stands for all of them."""
+    """Return the answer to a question about a product that is NaN or infinite, unless it is open.
+
+    One NaN stands for all of them. ``sign`` is the sign bit of an infinity.
+    """
     answer = ruling.answers[question]
     if answer.is_open:
         return CodeAnswer((), question)

@@ -38,7 +38,11 @@ GLOBAL_DTYPE = "float32"
 
 
 def explain(case: Case, question: WrittenQuestion) -> Explained:
-    """Explain one block of numbers; the scale of the question is the global one."""
+    """Explain one block of numbers; the scale of the question is the global one.
+
+    Raise CastigateError for a zero point, for numbers that fill no block, for a case that decodes,
+    and for a global scale that is missing or not taken.
+    """
     words, whole, zero = question
     if zero is not None:
         raise CastigateError(f"blocks have no zero point; {case.document} takes no --zero")
@@ -147,7 +151,7 @@ def _answer(
 
 
 def _lines(ruling: BlockRuling, explained: dict[str, Any]) -> Iterator[str]:
-    """The explanation as lines: the scale with its rule, then a line for each number."""
+    """Yield the explanation as lines: the scale with its rule, then a line for each number."""
     scale = explained["scale"]
     yield explained["case"]
     yield f"  rule      {scale['rule']}, {scale['level']}"

@@ -31,7 +31,7 @@ class Extreme(NamedTuple):
 
 
 def says(name: str) -> str:
-    """The sentence of a fault of one end; empty if none has this name."""
+    """Return the sentence of a fault of the smallest or largest blocks; empty for other names."""
     for start, which in ((SMALLEST, "smallest"), (LARGEST, "largest")):
         if name.startswith(start):
             scale = name.removeprefix(start)
@@ -40,7 +40,7 @@ def says(name: str) -> str:
 
 
 def extreme_scales(answered: Sequence[GradedBlocks]) -> Iterator[Extreme]:
-    """The faults that explain wrong scales of extreme blocks."""
+    """Yield the faults that explain wrong scales of extreme blocks."""
     yield from filter(None, [_at_end(answered, is_top=False), _at_end(answered, is_top=True)])
     if answered[0].ruling.scale.entry.mantissa:
         return
@@ -52,7 +52,10 @@ def extreme_scales(answered: Sequence[GradedBlocks]) -> Iterator[Extreme]:
 
 
 def _at_end(answered: Sequence[GradedBlocks], *, is_top: bool) -> Extreme | None:
-    """The fault by which all blocks below or above a magnitude get one scale."""
+    """Return the fault by which all blocks beyond a magnitude get one scale; None without one.
+
+    These are the largest blocks if ``is_top``, else the smallest.
+    """
     found = [_ordered(each, is_top) for each in answered]
     order, given, own = map(np.concatenate, zip(*found, strict=True))
     if not order.size:
@@ -77,7 +80,7 @@ def _at_end(answered: Sequence[GradedBlocks], *, is_top: bool) -> Extreme | None
 
 
 def _ordered(each: GradedBlocks, is_top: bool) -> tuple[NDArray[Any], ...]:
-    """The graded blocks: their magnitudes from one end on, the given codes and the right ones."""
+    """Return three arrays over graded blocks: magnitudes from one end on, given and right codes."""
     asked = graded_scales(each)
     return _order(each, is_top)[asked], each.scale[asked], each.expected[SCALE].codes[asked]
 
@@ -89,7 +92,7 @@ def _order(each: GradedBlocks, is_top: bool) -> Floats:
 
 
 def _powers(each: GradedBlocks) -> Floats:
-    """The exponents of the scales before clamping, from quotients in the numbers' dtype.
+    """Return the exponents of the scales before clamping, from quotients in the numbers' dtype.
 
     A quotient that rounds to zero has an infinite exponent.
     """
@@ -130,4 +133,4 @@ BELOW: tuple[Wrong[GradedBlocks, NDArray[Any]], ...] = (
         lambda each: np.ones(each.scale.shape, np.uint8),
     ),
 )
-"""What gives other scales to blocks below the smallest scale."""
+"""The mechanisms that give other scales to blocks whose scale is at most the smallest."""

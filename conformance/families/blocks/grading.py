@@ -63,12 +63,12 @@ class GradedBlocks:
 
     @property
     def scale(self) -> Bits:
-        """The scales that were given, as a result or beside the codes."""
+        """The scales of blocks: those that the backend returned, or those given with codes."""
         return self.tensors[SCALE] if self.ruling.is_decoding else self.results[SCALE]
 
     @cached_property
     def global_scale(self) -> float:
-        """The global scale, 1 without one."""
+        """The global scale; 1 if there is none."""
         return float(self.tensors[GLOBAL].view(np.float32)) if GLOBAL in self.tensors else 1.0
 
     @cached_property
@@ -83,7 +83,7 @@ class GradedBlocks:
 
     @cached_property
     def wrong(self) -> dict[str, Mask]:
-        """The elements of each result that are not allowed."""
+        """For each result by name, the mask of its elements that are not allowed."""
         return {name: self._wrong(name, expected) for name, expected in self.expected.items()}
 
     def _wrong(self, name: str, expected: Blocks) -> Mask:
@@ -97,7 +97,7 @@ class GradedBlocks:
         return wrong
 
     def graded(self, result: str, part: Part = Part()) -> Mask:
-        """The elements of a result that are not open, as far as they belong to a part."""
+        """Return the mask of a result's elements that are not open and belong to a part."""
         expected = self.expected[result]
         found = ~expected.is_open
         if part.rule is not None:

@@ -41,14 +41,17 @@ Words64 = NDArray[np.int64]
 
 
 class BlockInput(NamedTuple):
-    """Tensors by name, and a word for how the blocks lie in them."""
+    """Tensors by name, and words for how blocks lie in them; empty for one block in each row."""
 
     where: str
     tensors: Mapping[str, Bits]
 
 
 def block_inputs(ruling: BlockRuling, seed: int) -> list[BlockInput]:
-    """The tensors for a case of blocks, the longest first."""
+    """Return the tensors with which a case of blocks is asked, for each global scale.
+
+    A case without a global scale has each tensor once.
+    """
     make = _codes_and_scales if ruling.is_decoding else _numbers
     if not ruling.has_global:
         return [BlockInput(*each) for each in make(ruling, 1.0, seed)]
@@ -78,7 +81,7 @@ def _numbers(
 def _finite_blocks(
     ruling: BlockRuling, global_scale: float, chance: np.random.Generator
 ) -> Iterator[Bits]:
-    """Blocks without NaN and infinity, which have some number that is not zero."""
+    """Yield arrays of blocks without NaN and infinity, each with a number that is not zero."""
     number = ruling.number
     yield _with_largest(ruling, _beside(number, _thresholds(ruling, global_scale)), chance)
     yield _with_ties(ruling, global_scale, chance)
@@ -94,7 +97,7 @@ def _finite_blocks(
 
 
 def _thresholds(ruling: BlockRuling, global_scale: float) -> Floats:
-    """The largest magnitudes at which some rule changes the scale."""
+    """Return the largest magnitudes at which some rule changes the scale."""
     if ruling.scale.entry.mantissa:
         largest = values_of(ruling.element)[ruling.element.max_code]
         values = values_of(ruling.scale)[: ruling.scale.max_code + 1]
@@ -110,7 +113,7 @@ def _thresholds(ruling: BlockRuling, global_scale: float) -> Floats:
 
 
 def _beside(number: Format, values: Floats) -> Bits:
-    """The numbers at some values, or below them, and both neighbors of each; all positive."""
+    """Return the numbers at or just below some values, and both neighbors of each, if positive."""
     codes = below(number, values)
     near = np.concatenate([codes - 1, codes, codes + 1])
     found: Bits = np.unique(near[(near > 0) & (near <= number.max_code)]).astype(number.storage)
@@ -118,7 +121,7 @@ def _beside(number: Format, values: Floats) -> Bits:
 
 
 def below(number: Format, values: Floats) -> Words64:
-    """The patterns of the largest numbers that are not above some positive values."""
+    """Return the patterns of the largest numbers that are not above some positive values."""
     magnitudes = np.minimum(values, decoded(number, np.array([number.max_code]))[0])
     power = np.maximum(np.frexp(magnitudes)[1] - 1, number.lowest_exponent) - number.entry.mantissa
     multiple = np.floor(np.ldexp(magnitudes, -power)).astype(np.int64)
@@ -130,14 +133,14 @@ def below(number: Format, values: Floats) -> Words64:
 
 
 def _smallest_numbers(number: Format) -> Bits:
-    """Subnormal numbers, and the largest ones."""
+    """Return patterns at powers of two among the smallest numbers, and a few large numbers."""
     powers = 1 << np.arange(number.entry.mantissa + 2)
     ends = [number.max_code, number.max_code - 1, number.max_code // 2]
     return np.unique(np.concatenate([powers, powers - 1, ends]))[1:].astype(number.storage)
 
 
 def _with_largest(ruling: BlockRuling, largest: Bits, chance: np.random.Generator) -> Bits:
-    """One block for each largest magnitude, at changing places and with changing signs."""
+    """Return one block for each largest magnitude, at changing places and with changing signs."""
     number, size = ruling.number, ruling.size
     top = largest.astype(np.int64)[:, None]
     # The others are at most as large, and most of them within a few powers of two.
@@ -156,7 +159,7 @@ def _signs(number: Format, shape: tuple[int, ...], chance: np.random.Generator) 
 
 
 def _with_ties(ruling: BlockRuling, global_scale: float, chance: np.random.Generator) -> Bits:
-    """Blocks whose elements are ties of the elements' grid, and numbers beside them."""
+    """Return blocks whose elements are ties of the elements' grid, and numbers beside them."""
     values = values_of(ruling.element)[: ruling.element.max_code + 1]
     step = values[-1] - values[-2]
     beyond = values[-1] + step * np.array([0.25, 0.5, 0.75])
@@ -175,7 +178,7 @@ def _with_ties(ruling: BlockRuling, global_scale: float, chance: np.random.Gener
 
 
 def _filled(ruling: BlockRuling, top: int, elements: Bits, chance: np.random.Generator) -> Bits:
-    """Blocks of these elements, each with ``top`` at one place."""
+    """Return blocks of these elements with random signs, each with ``top`` at one place."""
     width = ruling.size - 1
     elements = np.resize(elements, -(-max(elements.size, 1) // width) * width)
     rows = elements.reshape(-1, width).astype(np.int64)
@@ -187,7 +190,7 @@ def _filled(ruling: BlockRuling, top: int, elements: Bits, chance: np.random.Gen
 
 
 def _positions(ruling: BlockRuling) -> Bits:
-    """A block for each place of the largest magnitude; its other elements are all different."""
+    """Return a block for each place of the largest magnitude; its other elements all differ."""
     one = ruling.number.one_code
     steps = np.arange(ruling.size) << max(ruling.number.entry.mantissa - 3, 0)
     top = one + (6 << ruling.number.entry.mantissa)
@@ -196,7 +199,7 @@ def _positions(ruling: BlockRuling) -> Bits:
 
 
 def _special_blocks(ruling: BlockRuling, ordinary: Bits) -> Bits:
-    """Blocks of zeros, and ordinary ones in which something is NaN or infinite."""
+    """Return blocks of zeros, or nearly, and blocks in which some element is NaN or infinite."""
     number, size = ruling.number, ruling.size
     minus = number.sign_bit
     zeros = np.zeros((4, size), np.int64)
@@ -221,7 +224,7 @@ def _special_blocks(ruling: BlockRuling, ordinary: Bits) -> Bits:
 def _codes_and_scales(
     ruling: BlockRuling, _global_scale: float, _seed: int
 ) -> Iterator[tuple[str, dict[str, Bits]]]:
-    """Every code with every scale that has no sign."""
+    """Yield tensors of every code with every scale that has no sign, then some in longer rows."""
     x, scale = _all_pairs(ruling.element, ruling.scale, ruling.size)
     yield "", {X: x, SCALE: scale}
     rows = len(x) // 4 * 4

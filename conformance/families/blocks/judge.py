@@ -1,4 +1,4 @@
-"""Blocks: whether a library gives the scales and codes that a rule of a document gives.
+"""Judges blocks: whether a library gives the scales and codes that a rule of a document gives.
 
 Scales and codes are graded apart: codes by the scales that the library gave itself. Where a result
 is wrong, its block is asked once more by itself, with zeros in the place of all that does not
@@ -54,7 +54,7 @@ from specs.plain_text import plain_text
 
 
 class WrongResult(NamedTuple):
-    """A result that breaks a rule somewhere, and the places where it does in each tensor."""
+    """A result that breaks a rule, with the mask of where it does in each tensor, and its part."""
 
     result: str
     answer: BlockAnswer
@@ -84,7 +84,10 @@ class BlockFault(NamedTuple):
 
 
 def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
-    """Judge a case by tensors of blocks; those that the library declines are left out."""
+    """Judge a case by tensors of blocks; those that the library declines are left out.
+
+    The first tensor that fails, or whose results have a wrong shape, decides the verdict alone.
+    """
     ruling = block_ruling(case)
     inputs = block_inputs(ruling, subject.settings.seed)
     replies = yield [AboutTensors(case, each.tensors) for each in inputs]
@@ -127,7 +130,7 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
 
 
 def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[WrongResult]:
-    """Each rule that a result breaks: scales first, required ones before recommended ones."""
+    """Yield each rule that a result breaks: scales first, required ones before recommended ones."""
     found: dict[tuple[str, str], WrongResult] = {}
     for each in answered:
         for result, mask in each.wrong.items():
@@ -144,7 +147,10 @@ def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[Wr
 
 
 def _smallest(case: Case, wrong: WrongResult) -> Ask[Shown]:
-    """The simplest wrong block by itself; in its tensor, if it is answered rightly alone."""
+    """Return the simplest wrong block by itself; in its tensor, if it is answered rightly alone.
+
+    If it is not answered alone, the tensor is shown, but the block counts as alone.
+    """
     blocks, mask = wrong.at[0]
     ruling = blocks.ruling
     place = _simplest_place(blocks, wrong.result, mask)
@@ -160,7 +166,7 @@ def _smallest(case: Case, wrong: WrongResult) -> Ask[Shown]:
 
 
 def _simplest_place(blocks: GradedBlocks, result: str, mask: Mask) -> tuple[int, ...]:
-    """The place in a result whose input is the simplest of the wrong ones.
+    """Return the place in a result whose input is the simplest of the wrong ones.
 
     Of codes and products, only those whose scale is nearest to one count.
     """
@@ -179,7 +185,7 @@ def _simplest_place(blocks: GradedBlocks, result: str, mask: Mask) -> tuple[int,
 def _alone(
     blocks: GradedBlocks, result: str, place: tuple[int, ...]
 ) -> tuple[dict[str, Bits], tuple[int, ...]]:
-    """The tensors of one block that keeps what matters, and the place of the result in question."""
+    """Return the tensors of a block with zeros for what does not matter, and the place in it."""
     size, x = blocks.ruling.size, blocks.x
     block = np.zeros((1, size), x.dtype)
     small: dict[str, Bits] = {X: block}
@@ -204,10 +210,10 @@ def _alone(
 def _explained(
     case: Case, wrong: WrongResult, answered: Sequence[GradedBlocks]
 ) -> Ask[list[BlockFault]]:
-    """A broken rule with its smallest block, and the mechanisms that give its answers.
+    """Return the faults of a broken rule, each with its smallest block and its mechanisms.
 
-    Where no mechanism gives all of them, and blocks do not change each other, those of extreme
-    blocks are explained apart from others.
+    There is one fault if mechanisms give all answers, or if blocks change each other. Else those of
+    extreme blocks are explained apart from others.
     """
     search = followed_in_products if answered[0].ruling.is_decoding else followed_in_codes
     if wrong.result == SCALE:
@@ -229,7 +235,10 @@ def _explained(
 def _scales_apart(
     case: Case, wrong: WrongResult, answered: Sequence[GradedBlocks]
 ) -> Ask[list[BlockFault]]:
-    """Each fault of extreme blocks with its smallest one, and what explains all others."""
+    """Return each fault of extreme blocks with its smallest one, and what explains all others.
+
+    If nothing explains all others, those of extreme and of ordinary blocks are explained apart.
+    """
     found = []
     left: Among = graded_scales
     for name, covers in extreme_scales(answered):
@@ -246,7 +255,7 @@ def _scales_apart(
 
 
 def _among(wrong: WrongResult, region: Among) -> WrongResult | None:
-    """The wrong scales of some blocks; None if there are none."""
+    """Return the wrong scales of the blocks that a region chooses; None if there are none."""
     masks = [(each, mask & region(each)) for each, mask in wrong.at]
     at = [(each, mask) for each, mask in masks if mask.any()]
     return wrong._replace(at=at) if at else None
@@ -265,7 +274,7 @@ def _without(first: Among, second: Among) -> Among:
 
 
 def _parted(wrong: WrongResult) -> Iterator[WrongResult]:
-    """The wrong results in extreme blocks and those in others, zeros apart from other codes."""
+    """Yield the wrong results of extreme blocks and of others, zeros apart from other codes."""
     for is_extreme, is_zero in product((False, True), repeat=2):
         part = replace(wrong.part, is_extreme=is_extreme, is_zero=is_zero)
         masks = [(each, mask & each.graded(wrong.result, part)) for each, mask in wrong.at]
@@ -300,7 +309,7 @@ def _problem(explained: BlockFault, answered: Sequence[GradedBlocks]) -> WrongTe
 
 
 def _given_words(shown: Shown, result: str) -> str:
-    """The block in words: its largest number, or the number in question and the scale."""
+    """Describe a block by its largest number, or by the number in question and the scale."""
     blocks, place, is_alone = shown
     ruling = blocks.ruling
     source = ruling.element if ruling.is_decoding else ruling.number
@@ -319,7 +328,7 @@ def _given_words(shown: Shown, result: str) -> str:
 
 
 def _block_words(source: Format, row: Bits) -> str:
-    """The largest number of a block, and whether its other elements are all zeros."""
+    """Name the largest number of a block, and say whether its other elements are all zeros."""
     magnitudes = magnitudes_of(source, row)
     largest = datum_with_value(source, int(row[magnitudes.argmax()]))
     others = "zeros" if np.count_nonzero(magnitudes) == 1 else "smaller numbers"
@@ -327,7 +336,10 @@ def _block_words(source: Format, row: Bits) -> str:
 
 
 def _script(subject: Subject, case: Case, shown: Shown) -> Ask[str]:
-    """The adapter's script for the block that shows a fault; empty if it writes none."""
+    """Return the adapter's script for the block that shows a fault.
+
+    It is empty if the adapter writes none, the run hides it, or the block was not asked alone.
+    """
     ruling = shown.blocks.ruling
     hidden = subject.settings.hides_unclaimed and not subject.claims(case)
     if hidden or not shown.is_alone or shown.blocks.x.size > ruling.size:
@@ -371,7 +383,7 @@ def notes_on_open(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iter
 def _special_codes(
     ruling: BlockRuling, answered: Sequence[GradedBlocks], question: BlockQuestion
 ) -> str:
-    """Which codes the NaNs or infinities themselves get."""
+    """Say which codes the NaNs or infinities themselves get."""
     number = ruling.number
     found = []
     for each in answered:
@@ -385,7 +397,7 @@ def _special_codes(
 
 
 def _named(fmt: Format, codes: Bits, one: str, many: str) -> str:
-    """The different codes, or how many there are."""
+    """Name up to three different codes after ``one`` or ``many``, or say how many there are."""
     different = np.unique(codes).tolist()
     if len(different) == 1:
         return f"{one} {datum_with_value(fmt, different[0])}"

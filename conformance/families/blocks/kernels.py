@@ -62,7 +62,7 @@ def _open(ruling: BlockRuling) -> NDArray[np.bool_]:
 
 
 def threshold(element: Format, word: BlockWord) -> Threshold:
-    """The threshold of a rule for scales that are powers of two."""
+    """Return the threshold of a rule for scales that are powers of two; else raise KeyError."""
     largest = float(values_of(element)[element.max_code])
     leading = 2.0 ** (frexp(largest)[1] - 1)
     bits = 6 if element.is_integral else element.entry.mantissa
@@ -114,7 +114,7 @@ def in_blocks(size: int, rows: NDArray[Any]) -> NDArray[Any]:
 
 
 def scales(ruling: BlockRuling, x: Bits, global_scale: float = 1.0) -> Blocks:
-    """The scale of each block along the last dimension."""
+    """Return the scale of each block of patterns along the last dimension."""
     with np.errstate(invalid="ignore"):
         magnitudes = in_blocks(ruling.size, np.abs(decoded(ruling.number, x)))
         largest = magnitudes.max(axis=-1)
@@ -169,9 +169,10 @@ def _with_mantissa(
 
 
 def nearest_codes(values: Floats, quotient: Floats, *, is_even: bool = True) -> NDArray[np.intp]:
-    """The places of the nearest values, ties to even places or away from zero.
+    """Return the index of the value nearest to each quotient; ties go to even indices.
 
-    A quotient that is nearer to a value beyond the last gets the place after the last.
+    Unless ``is_even``, they go up. A quotient that is nearer to a value beyond the last gets the
+    index after the last.
     """
     beyond = 2 * values[-1] - values[-2]
     middles = (values + np.append(values[1:], beyond)) / 2
@@ -183,7 +184,10 @@ def nearest_codes(values: Floats, quotient: Floats, *, is_even: bool = True) -> 
 
 
 def codes(ruling: BlockRuling, x: Bits, scale: Bits, global_scale: float = 1.0) -> Blocks:
-    """The codes of numbers in blocks that have these scales."""
+    """Return the codes of the numbers of blocks that have these scales.
+
+    They are open in a block that has a NaN or an infinity, or whose scale is not positive.
+    """
     shape = x.shape
     patterns = in_blocks(ruling.size, x)
     numbers = decoded(ruling.number, patterns)
@@ -224,7 +228,10 @@ def _codes_of(
 
 
 def allowed_codes(ruling: BlockRuling, blocks: Blocks) -> Sequence[Bits]:
-    """The codes that are allowed: a second array differs where an integer's lowest code is free."""
+    """Return arrays of allowed codes: one, or two if an integer's lowest code is allowed somewhere.
+
+    The second has the lowest code there, and is like the first elsewhere.
+    """
     lowest = blocks.asked == NUMBER["element-lowest"]
     if not lowest.any():
         return (blocks.codes,)
@@ -258,12 +265,12 @@ def products(ruling: BlockRuling, x: Bits, scale: Bits, global_scale: float = 1.
 
 
 def nan_of(number: Format) -> int:
-    """The positive NaN with all bits set."""
+    """Return the pattern of the positive NaN whose other bits are all set."""
     return number.nan_codes[0][-1]
 
 
 def _encoded(number: Format, exact: Floats) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The patterns nearest to numbers, ties to even."""
+    """Return the pattern nearest to each number, ties to even, and the question that it answers."""
     entry = number.entry
     asked: NDArray[np.uint8] = np.full(exact.shape, NUMBER["product"], np.uint8)
     magnitude = np.where(np.isfinite(exact), np.abs(exact), 0.0)
@@ -282,7 +289,7 @@ def _encoded(number: Format, exact: Floats) -> tuple[NDArray[np.int64], NDArray[
 
 
 def answer_blocks(case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-    """Quantize or dequantize blocks along the last dimension of ``x``."""
+    """Return the reference's results, by name, for blocks along the last dimension of ``x``."""
     ruling = block_ruling(case)
     whole = float(tensors["global"].view(np.float32)) if "global" in tensors else 1.0
     if ruling.is_decoding:

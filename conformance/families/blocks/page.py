@@ -19,7 +19,10 @@ LEAD = (
 
 
 def place(case: Case) -> Place:
-    """Where a case stands: by its rule, and if it only decodes, by its dtypes."""
+    """Return the place of a case: the row of its scale rule, and the column of its element dtype.
+
+    A case without such a rule has the row of its dtypes, and the column of its global scale.
+    """
     mode, filters = case.mode, {"from": case.source, "to": case.target}
     if RULE in mode:
         filters = {"to": case.target, "q": f"{RULE}:{mode[RULE]}"}

@@ -27,7 +27,7 @@ ProductMechanism = Callable[[GradedBlocks], Products]
 
 
 def followed_in_products(answered: Sequence[GradedBlocks], part: Part) -> tuple[str, ...]:
-    """The names of the mechanisms that give all numbers of a part."""
+    """Return the names of the mechanisms that give all numbers of a part; empty if none does."""
     return tuple(
         row.name for row in WRONGS if all(_gives(each, row.answers, part) for each in answered)
     )
@@ -71,7 +71,10 @@ def _scaled(step: int) -> ProductMechanism:
 
 
 def _through(dtype: str) -> ProductMechanism:
-    """Return the mechanism that rounds float32 products to a narrower float."""
+    """Return the mechanism that rounds float32 products to a narrower float.
+
+    Products of another dtype stay as the document has them.
+    """
 
     def found(each: GradedBlocks) -> Products:
         number, own = each.ruling.number, _own(each)
@@ -111,13 +114,13 @@ def _by_rounded_product(each: GradedBlocks) -> Products:
 
 
 def _by_rounded_scales(each: GradedBlocks) -> Products:
-    """The products if the scales are rounded to the dtype of the numbers first."""
+    """Return the products if the scales of blocks are rounded to the numbers' dtype first."""
     scale = decoded(each.ruling.scale, each.scale)
     return _multiplied(each, rounded_to(each.ruling.number.name, scale) * each.global_scale)
 
 
 def _multiplied(each: GradedBlocks, factors: Floats) -> Products:
-    """The patterns of the products of codes and other factors of blocks."""
+    """Return the patterns of the codes' values times one factor for each block."""
     elements = values_of(each.ruling.element)[in_blocks(each.ruling.size, each.x)]
     return patterns_of(each.ruling.number.name, each.unblocked(elements * factors[..., np.newaxis]))
 
@@ -132,7 +135,10 @@ def _positive_zero_codes(each: GradedBlocks) -> Products:
 
 
 def _anything_at(question: BlockQuestion) -> ProductMechanism:
-    """Return the document's products, but the given answer wherever this question decides."""
+    """Return the mechanism that explains any answer where a question decides.
+
+    Elsewhere it gives the document's products.
+    """
     return lambda each: np.where(
         each.expected[Y].asked == NUMBER[question], each.results[Y], _own(each)
     )
@@ -215,4 +221,4 @@ WRONGS: tuple[Wrong[GradedBlocks, Products], ...] = (
         _moved(part_pairs),
     ),
 )
-"""What gives other numbers."""
+"""The mechanisms that decode blocks to other numbers."""

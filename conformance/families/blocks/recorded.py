@@ -30,7 +30,11 @@ from specs.operations import GLOBAL, SCALE, X, Y
 def results(
     case: Case, tensors: TensorsByName, answer: TensorsByName | None
 ) -> Iterator[GradedTensor]:
-    """Judge the scale of each block, and codes by the returned scales; or the decoded numbers."""
+    """Yield each tensor that a case returns, beside what is allowed for its elements.
+
+    That is the scale of each block, then codes by the returned scales; or the decoded numbers.
+    ``answer`` is None for a recorded error, of which only the first tensor is yielded.
+    """
     ruling = block_ruling(case)
     graded = GradedBlocks(ruling, tensors, answer or {})
     source, size = format_named(case.source), ruling.size
@@ -126,7 +130,7 @@ def shapes(case: Case, x: Shape) -> Iterator[tuple[str, Sequence[Shape]]]:
 
 
 def sample(case: Case) -> dict[str, Bits]:
-    """One block: the number one and zeros, or the code of one by the scale one."""
+    """Return the tensors of one block: a one and zeros, as numbers or as codes with scale one."""
     ruling = block_ruling(case)
     one = ruling.element.one_code if ruling.is_decoding else ruling.number.one_code
     x = np.zeros((1, ruling.size), format_named(case.source).storage)

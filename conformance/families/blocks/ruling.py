@@ -111,7 +111,7 @@ def rule_blocks(document: Document, case: Case) -> BlockRuling:
 
 
 def _answers(document: Document, case: Case) -> Iterator[tuple[BlockQuestion, BlockAnswer]]:
-    """Each question with its answer by a rule that takes the case."""
+    """Yield each question with its answer by a rule that takes the case; one may come twice."""
     resolved = edition(document, case.version)
     for name in resolved.rules:
         rule = document.entry.rules[name]
@@ -129,7 +129,10 @@ def rules(document: Document, case: Case) -> Iterator[CaseRule]:
 
 
 def dtypes(case: Case) -> TensorDtypes:
-    """The tensors of a case: decoding takes the scales, and quantizing returns them."""
+    """Return the names and dtypes of the tensors that a case takes and returns.
+
+    Decoding takes the scales, and quantizing returns them.
+    """
     ruling = block_ruling(case)
     scale = {SCALE: ruling.scale.name}
     given = {GLOBAL: GLOBAL_DTYPE} if ruling.has_global else {}

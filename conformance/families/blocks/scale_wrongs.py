@@ -46,13 +46,13 @@ class Scales(NamedTuple):
 
 
 Among = Callable[[GradedBlocks], Mask]
-"""Chooses blocks of a tensor."""
+"""Returns the mask of some blocks of a tensor."""
 Largest = Callable[[GradedBlocks], Floats]
 ScaleMechanism = Callable[[GradedBlocks], Scales]
 
 
 def says(name: str) -> str:
-    """The sentence of a threshold of scales; empty if none has this name."""
+    """Return the sentence of a threshold or a least scale; empty if the name is of neither."""
     if name.startswith(STEPS):
         step = name.removeprefix(STEPS)
         return f"gives the scale 2^k to blocks whose largest magnitude is {step} * 2^k or more"
@@ -62,16 +62,17 @@ def says(name: str) -> str:
 
 
 def graded_scales(each: GradedBlocks) -> Mask:
-    """The blocks whose scales a document settles."""
+    """Return the mask of blocks whose scales the document settles."""
     return ~each.expected[SCALE].is_open
 
 
 def followed_in_scales(
     answered: Sequence[GradedBlocks], among: Among = graded_scales
 ) -> tuple[str, ...]:
-    """The names of the mechanisms that give all scales among some blocks.
+    """Return the names of the mechanisms that give all scales among some blocks.
 
-    Only those of the first kind that has any are returned.
+    Other rules are tried first, then detours, then a least scale, then a threshold. Only those of
+    the first kind that has any are returned.
     """
     ruling = answered[0].ruling
     asked = ruling.word("scale")
@@ -92,7 +93,7 @@ def _may_have(ruling: BlockRuling, word: BlockWord) -> bool:
 
 
 def with_rule(ruling: BlockRuling, word: BlockWord) -> BlockRuling:
-    """A ruling with another scale rule."""
+    """Return a ruling with another scale rule."""
     scale = replace(ruling.answers["scale"], word=word)
     return replace(ruling, answers={**ruling.answers, "scale": scale})
 
@@ -107,7 +108,10 @@ def other_rule(word: BlockWord, asked: BlockWord) -> Wrong[GradedBlocks, Scales]
 
 
 def by_rule(word: BlockWord | None = None, largest: Largest | None = None) -> ScaleMechanism:
-    """Return the mechanism that applies a rule, or the case's own, to other largest magnitudes."""
+    """Return the mechanism that applies a scale rule to the magnitudes that ``largest`` returns.
+
+    The case's own rule or magnitudes stand where the argument is None.
+    """
 
     def scales(each: GradedBlocks) -> Scales:
         ruling = each.ruling if word is None else with_rule(each.ruling, word)
@@ -197,7 +201,10 @@ LOGARITHMS: Mapping[BlockWord, Callable[[Floats], Floats]] = {
 
 
 def _by_logarithm(each: GradedBlocks) -> Scales:
-    """The scales if the logarithm is rounded to float32 before it becomes an integer."""
+    """Return the scales if the logarithm is rounded to float32 before it becomes an integer.
+
+    None are defined for scales with a mantissa, or rules without a logarithm.
+    """
     ruling, word = each.ruling, each.ruling.word("scale")
     is_ordinary = np.isfinite(each.largest) & (each.largest > 0)
     if ruling.scale.entry.mantissa or word not in LOGARITHMS:
@@ -331,11 +338,11 @@ DETOURS: tuple[Wrong[GradedBlocks, Scales], ...] = (
         _neighbor(-1),
     ),
 )
-"""What gives other scales by the rule that is due."""
+"""The mechanisms that give other scales although they use the rule that is due."""
 
 
 def _least_scale(answered: Sequence[GradedBlocks], among: Among) -> str:
-    """The mechanism that raises smaller scales to a least one; empty if it does not explain all."""
+    """Name the mechanism that raises smaller scales to a least one; empty if it does not hold."""
     given = [each.scale[among(each)] for each in answered]
     least = min((int(codes.min()) for codes in given if codes.size), default=0)
     for each in answered:
@@ -355,7 +362,7 @@ def scale_text(scale: Format, code: int) -> str:
 
 
 def _step(answered: Sequence[GradedBlocks], among: Among) -> str:
-    """The mechanism by which scales double from some magnitude on; empty without one.
+    """Name the mechanism by which scales double from some magnitude on; empty without one.
 
     A block whose scale is ``2**k`` has its largest magnitude between ``step * 2**k`` and twice
     that. The name states the simplest step that all answers leave possible.

@@ -22,7 +22,7 @@ BESIDE_OTHERS = "changes-blocks-beside-others"
 
 
 def says(name: str) -> str:
-    """The sentence of a finding; empty if no row has this name."""
+    """Return the sentence of a finding about blocks; empty if no row has this name."""
     if threshold := scale_wrongs.says(name) or extreme_scales.says(name):
         return threshold
     known = _sentences()

@@ -25,7 +25,10 @@ class Wrong(Generic[Judged, Made]):
 
 
 def rounded_to(dtype: str, numbers: Floats) -> Floats:
-    """Numbers as float32, and then as ``bfloat16`` or ``float16`` if that is the dtype."""
+    """Round numbers to float32, and then to ``bfloat16`` or ``float16`` if that is the dtype.
+
+    The result is float64.
+    """
     narrow = numbers.astype(np.float32)
     match dtype:
         case "float16":

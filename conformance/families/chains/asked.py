@@ -1,4 +1,4 @@
-"""Which chains of casts a run asks."""
+"""Chooses which chains of casts a run asks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNCLAIMED = "onnx-cast"
 def chain_editions(
     cases: Iterable[Case], asked_for: Collection[str], claimed: Sequence[Claim]
 ) -> tuple[str, ...]:
-    """The newest version of each document whose chains a backend is asked.
+    """Return the newest version of each document whose chains a backend is asked, as name:version.
 
     These are the documents that it claims, or that were asked for by name. A backend that claims no
     document of casts is compared with ``UNCLAIMED``.
@@ -48,7 +48,11 @@ class ChainsOfPair(NamedTuple):
 
 
 def chains_by_pair(cases: Iterable[Case], editions: Iterable[str]) -> Iterator[ChainsOfPair]:
-    """Yield, pair by pair, all chains of some editions that lose something."""
+    """Yield, pair by pair, all chains of some editions that lose something.
+
+    These have a dtype on the way that does not hold every value of the source. Pairs of which no
+    case is among ``cases`` are left out.
+    """
     names: dict[tuple[str, str], list[str]] = {}
     among: dict[tuple[str, str], list[Case]] = {}
     chosen = {*editions}

@@ -41,8 +41,8 @@ TABLES_KEPT = 1 << 7
 class Composed:
     """The answers that a chain allows: patterns by ``ways``, NaNs by sign, or anything.
 
-    Each has a condition on the input. Where ``is_recommended`` holds, some step is only
-    recommended.
+    Each has a condition on the input; ``never`` is the condition that no input meets. Where
+    ``is_recommended`` holds, some step is only recommended.
     """
 
     target: Format
@@ -57,7 +57,7 @@ class Composed:
 
     @property
     def is_required(self) -> Any:
-        """Return for which inputs every step is required."""
+        """The condition on the input under which every step is required."""
         return (self.is_recommended | self.is_open) ^ True
 
     def add(self, condition: Any, end: Ends) -> None:
@@ -92,7 +92,7 @@ class Composed:
 
 
 def is_nan(form: Format, sign: str, pattern: Any) -> Any:
-    """Whether a pattern is a NaN of a sign."""
+    """Return where a pattern is a NaN of a sign: ``+``, ``-`` or ``any``."""
     found = pattern < 0
     for codes in form.nans(sign):
         found = found | ((pattern < codes[0]) ^ True) & ((pattern > codes[-1]) ^ True)
@@ -105,7 +105,11 @@ def compose(
     select: Select,
     decide: Decide = expect_by_kernels.decide,
 ) -> Composed:
-    """Follow a pattern through the rulings of a chain, none of which may be a rejection."""
+    """Return what a chain allows for a pattern; none of its rulings may be a rejection.
+
+    The pattern is an array or a term. ``select`` chooses between two of these by a condition, and
+    ``decide`` applies one ruling.
+    """
     never = pattern < 0
     end = Composed(rulings[-1].target, never)
     ways = [(never ^ True, pattern)]
@@ -150,7 +154,10 @@ def compose_arrays(rulings: Sequence[Ruling], inputs: NDArray[Any]) -> Composed:
 
 
 def decide_by_table(ruling: Ruling, pattern: Any, select: Select) -> tuple[Any, Any, Any]:
-    """Decide an array of inputs; those of narrow sources are looked up."""
+    """Return branch index, pattern and second pattern of each input, as ``decide`` does.
+
+    Those of a narrow source are looked up in a table.
+    """
     if ruling.source.bits > EXHAUSTIVE_BITS:
         return expect_by_kernels.decide(ruling, pattern, select)
     table = _table(ruling)
@@ -161,7 +168,7 @@ def decide_by_table(ruling: Ruling, pattern: Any, select: Select) -> tuple[Any, 
 
 @lru_cache(TABLES_KEPT)
 def _table(ruling: Ruling) -> Expected:
-    """The allowed answers to every pattern of a narrow source."""
+    """Return the allowed answers to every pattern of a narrow source."""
     patterns = np.arange(1 << ruling.source.bits, dtype=ruling.source.storage)
     return expect_by_kernels.expect(ruling, patterns)
 
@@ -172,7 +179,10 @@ SOURCES_KEPT = 64
 
 
 def chain_inputs(dtypes: tuple[str, ...], most: int = PER_PAIR) -> Bits:
-    """The inputs of a path of dtypes, in the order of their patterns."""
+    """Return the inputs of a path of dtypes, in the order of their patterns.
+
+    These are all patterns of a source of up to 16 bits, and a choice of those of a wider one.
+    """
     source = format_named(dtypes[0])
     if source.bits <= EXHAUSTIVE_BITS:
         return every_pattern(source)
@@ -195,7 +205,11 @@ def _few(source: str, target: str, most: int) -> NDArray[np.uint64]:
 
 
 def _becoming(source: Format, middle: Format, target: str, most: int) -> NDArray[np.uint64]:
-    """Source patterns at and beside ``middle`` values at which the cast to ``target`` changes."""
+    """Return source patterns at and beside ``middle`` values at which the next cast changes.
+
+    That is the cast from ``middle`` to ``target``. All values of a narrow ``middle`` count; if
+    there are many, an even sample of them is taken.
+    """
     if middle.bits <= EXHAUSTIVE_BITS:
         codes = every_pattern(middle).astype(np.uint64)
     else:

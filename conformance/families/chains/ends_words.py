@@ -9,7 +9,10 @@ from specs.formats import Format
 
 
 def ends_words(target: Format, allowed: Ends) -> Iterator[str]:
-    """Yield hex patterns, and the names that ``describe_allowed`` has for other outcomes."""
+    """Yield each allowed pattern in hex, and a word for each NaN, an error, or anything.
+
+    The words are those of ``describe_allowed``.
+    """
     if allowed.is_open:
         yield "anything"
     if allowed.is_rejected:

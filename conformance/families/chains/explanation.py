@@ -59,7 +59,10 @@ def _steps(chain: Chain, given: int) -> Iterator[dict[str, Any]]:
 
 
 def ask_roads(chain: Chain, explained: Mapping[str, Any], roads: Sequence[str]) -> Ask[Any]:
-    """Ask a backend an explained input of a chain, on each of its roads."""
+    """Ask a backend an explained input of a chain; return the answers by road.
+
+    An answer is a hex pattern, or the data of ``no_answer``.
+    """
     target = format_named(chain.target)
     bits = np.array([int(explained["input"], 16)], format_named(chain.source).storage)
     found: dict[str, Any] = {}
@@ -75,7 +78,7 @@ def ask_roads(chain: Chain, explained: Mapping[str, Any], roads: Sequence[str]) 
 
 
 def explain_chain_lines(chain: Chain, explained: dict[str, Any]) -> Iterator[str]:
-    """The explanation as lines; roads with the same answer share one."""
+    """Yield the explanation as lines; roads with the same answer share one."""
     source, target = format_named(chain.source), format_named(chain.target)
     given = int(explained["input"], 16)
     yield f"{explained['chain']}"
@@ -104,7 +107,7 @@ def _answers_of_roads(answers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _name(backend: str, roads: Sequence[str], has_others: bool) -> str:
-    """A backend's name, with the first road of an answer if other roads give another."""
+    """Return a backend's name, with the first of ``roads`` if other roads give another answer."""
     if not has_others:
         return backend
     more = f" and {len(roads) - 1} more" if len(roads) > 1 else ""
@@ -137,7 +140,7 @@ def chain_table_lines(
 
 
 def strictest_chain(chains: Sequence[Chain], explained: Sequence[Mapping[str, Any]]) -> Chain:
-    """The chain that decides an input most strictly; of several the first."""
+    """Return the chain that decides an input most strictly; of several the first."""
     ranks = [LEVELS.index(found["level"]) for found in explained]
     return chains[ranks.index(max(ranks))]
 

@@ -1,4 +1,4 @@
-"""Chains: whether casts in one program give what they give alone, one after another.
+"""Judges chains: whether casts in one program give what they give alone, one after another.
 
 Users do not cast once. In a program a cast has neighbors, and optimizers drop, merge and move it.
 So a judge asks a chain twice: its steps one by one, and all of them in one program, on each road
@@ -49,7 +49,10 @@ MOST_TOGETHER = 1 << 22
 
 
 class OnRoad(NamedTuple):
-    """A chain's answers on one road, or what came in their place, and the inputs they belong to."""
+    """A chain's answers on one road, or what came in their place.
+
+    ``picked`` are the indices of the inputs that were asked there.
+    """
 
     road: str
     picked: NDArray[np.intp]
@@ -58,7 +61,10 @@ class OnRoad(NamedTuple):
 
 @dataclass
 class _Asked:
-    """A chain, and what is known of it: the answers of its steps alone, and those on each road."""
+    """A chain, and what is known of it: the answers of its steps alone, and those on each road.
+
+    ``direct`` has the answers to the cast from source to target, or is None if there are none.
+    """
 
     name: str
     chain: Chain
@@ -75,12 +81,12 @@ class _Asked:
         return compose_arrays(self.chain.rulings, self.inputs)
 
     def everywhere(self, condition: Any) -> NDArray[np.bool_]:
-        """A condition as an array over all inputs."""
+        """Return a condition as an array over all inputs."""
         return np.broadcast_to(condition, self.inputs.shape)
 
     @cached_property
     def telling(self) -> NDArray[np.intp]:
-        """The inputs for further roads: those at which the direct cast differs, and some others."""
+        """The indices of inputs for further roads: where the direct cast differs, and others."""
         size = self.inputs.size
         if size <= MOST_ELSEWHERE:
             return np.arange(size)
@@ -95,9 +101,10 @@ class _Asked:
 def judge_chains(
     subject: Subject, names: Sequence[str], cases: Sequence[Case]
 ) -> Ask[list[Judgement]]:
-    """The verdicts on some chains of a pair of dtypes, each under the name of its check.
+    """Return the verdicts on some chains of a pair of dtypes, each under the name of its check.
 
-    ``cases`` are the cases of the pair. A judgement stands under the direct cast, if it is one.
+    ``cases`` are the cases of the pair. A judgement has the direct cast as its case, if that is one
+    of them, else the first.
     """
     chains = {name: chain_named(name.partition("/")[2]) for name in names}
     steps = yield from _alone(chains, subject.broken)
@@ -120,7 +127,7 @@ def judge_chains(
 
 
 def _judgement(subject: Subject, case: str, each: _Asked) -> Ask[Judgement]:
-    """The verdict on a chain that was asked on all roads, by the most severe of its problems."""
+    """Return the verdict on a chain that was asked on all roads, by its most severe problem."""
     problems, is_open = _problems(each)
     first = each.chain.steps[0]
     declined = [on.reply for on in each.on_roads if isinstance(on.reply, Declined)]
@@ -157,9 +164,10 @@ def _judgement(subject: Subject, case: str, each: _Asked) -> Ask[Judgement]:
 def _alone(
     chains: Mapping[str, Chain], broken: Mapping[str, str]
 ) -> Ask[dict[str, _Asked | Unoffered]]:
-    """Ask the steps of each chain one after another, and the direct cast.
+    """Ask the steps of each chain one after another, and the direct cast; return all by name.
 
-    Chains over dtypes whose bits the adapter has ``broken`` are left out.
+    A chain over a dtype whose bits the adapter has ``broken``, or with a step that is not answered,
+    is unoffered.
     """
     inputs = {name: chain_inputs(chain.dtypes) for name, chain in chains.items()}
     now: dict[str, Bits] = dict(inputs)
@@ -198,7 +206,10 @@ def _alone(
 
 
 def _on_road(asked: Sequence[_Asked], road: str, *, is_first: bool) -> Ask[None]:
-    """Ask chains together on a road; if a program is not answered, ask each of its chains alone."""
+    """Ask chains together on a road, and add the replies to them.
+
+    If a program is not answered, each of its chains is asked alone.
+    """
     picked = [np.arange(each.inputs.size) if is_first else each.telling for each in asked]
     programs: list[list[int]] = [[]]
     size = 0
@@ -234,7 +245,10 @@ def _on_road(asked: Sequence[_Asked], road: str, *, is_first: bool) -> Ask[None]
 
 
 def _problems(each: _Asked) -> tuple[list[Problem], bool]:
-    """The problems of a chain, the most severe first, and whether an open answer changes."""
+    """Return a chain's problems, the most severe first, and whether a road's changes are allowed.
+
+    That is so if on some road answers differ from those of the steps alone, and none is forbidden.
+    """
     problems: list[Problem] = []
     is_open = False
     for number, (road, picked, reply) in enumerate(each.on_roads):
@@ -259,7 +273,10 @@ def _problems(each: _Asked) -> tuple[list[Problem], bool]:
 
 
 def _swept_problems(each: _Asked, swept: ChainSweep, road: str) -> Iterator[Problem]:
-    """The problems that a sweep found on a road; it includes all inputs asked on that road."""
+    """Yield the problems that a sweep found on a road.
+
+    The sweep includes all inputs that were asked on that road.
+    """
     if swept.missing is not None:
         yield from _missing(road, swept.missing)
     if swept.inputs.size:
@@ -313,7 +330,10 @@ def _wrong(
 
 
 def _joined(problems: Sequence[Problem]) -> Iterator[Problem]:
-    """Join equal failures on several roads, and yield the most severe first."""
+    """Join equal failures on several roads, and yield the most severe first.
+
+    Of other problems than wrong ends, one of each kind is yielded, after these.
+    """
     wrong: dict[Any, WrongEnd] = {}
     others: dict[str, Problem] = {}
     for each in problems:
@@ -329,7 +349,7 @@ def _joined(problems: Sequence[Problem]) -> Iterator[Problem]:
 
 
 def _notes(each: _Asked) -> Iterator[Problem]:
-    """On how many roads only open answers change, and which roads are not offered."""
+    """Yield a note on each road that is not offered, and one on those that change open answers."""
     changed: list[tuple[OnRoad, NDArray[np.intp]]] = []
     for on in each.on_roads:
         match on.reply:
@@ -360,7 +380,7 @@ def _open_change(each: _Asked, on: OnRoad, moved: NDArray[np.intp]) -> str:
 
 
 def _script(subject: Subject, each: _Asked, wrong: WrongEnd) -> Ask[str]:
-    """The adapter's script for the smallest input; empty if it writes none."""
+    """Return the adapter's script for the simplest input; empty if none is written, or hidden."""
     if subject.settings.hides_unclaimed and not subject.claims(each.chain.steps[0]):
         return ""
     bits = np.array([int(wrong.code, 16)], format_named(each.chain.source).storage)

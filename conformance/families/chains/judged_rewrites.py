@@ -31,7 +31,7 @@ class Rewritten(StrictModel):
 
 
 class RewrittenChains(StrictModel):
-    """All rules and installed optimizers, as JSON."""
+    """The judged rewrites of all rules and installed optimizers, as the JSON file has them."""
 
     suite: str = VERSION
     date: str
@@ -40,7 +40,7 @@ class RewrittenChains(StrictModel):
 
 
 def write_rewrites(every: RewrittenChains, folder: Path) -> Path:
-    """Write what was found; return the file."""
+    """Write the judged rewrites to the JSON file of a folder; return its path."""
     path = folder / FILE
     path.write_text(every.model_dump_json(exclude_none=True, indent=1) + "\n", encoding="utf-8")
     return path
@@ -48,7 +48,7 @@ def write_rewrites(every: RewrittenChains, folder: Path) -> Path:
 
 @cache
 def judged_rewrites() -> RewrittenChains:
-    """Read what the lab found; CastigateError, with what to do, if nothing is shipped."""
+    """Read the judged rewrites that are shipped; raise CastigateError if there are none."""
     path = FOLDER / FILE
     if not path.exists():
         raise CastigateError(

@@ -15,7 +15,10 @@ from specs.formats import format_named
 
 @dataclass(frozen=True, eq=False)
 class CastChains(MethodRequest):
-    """Make chains of casts in one program, each of its own input. The reply holds their ends."""
+    """A request to make chains of casts in one program, each of its own input.
+
+    The reply holds their ends.
+    """
 
     company: Company
     inputs: Sequence[Bits]
@@ -25,7 +28,7 @@ class CastChains(MethodRequest):
 
     @property
     def tensors(self) -> Mapping[str, Bits]:
-        """The inputs by number."""
+        """The inputs, by the numbers of their chains."""
         return {str(number): bits for number, bits in enumerate(self.inputs)}
 
     @property
@@ -34,7 +37,11 @@ class CastChains(MethodRequest):
         return self.company
 
     def checked(self, answer: Any) -> list[Bits]:
-        """Require patterns of each chain's target, in the shape of its input."""
+        """Return the answers as a list, each of patterns of its chain's target.
+
+        Raise ``Unanswered`` for another number of answers, or for an answer of another shape or
+        dtype than is due.
+        """
         answers = [*answer.values()] if isinstance(answer, dict) else [*answer]
         if len(answers) != len(self.inputs):
             raise malformed(f"{len(answers)} answers to {len(self.inputs)} chains")

@@ -26,9 +26,9 @@ from specs.questions import documents_called, is_document, parts_of
 
 
 class ChainQuestion(NamedTuple):
-    """The chains that are asked about, and the words after them.
+    """The chains that are asked about, and the inputs as they are written.
 
-    ``is_open`` says that several documents answer.
+    ``is_open`` says that the question names no document, or that several answer.
     """
 
     chains: list[Chain]
@@ -37,7 +37,10 @@ class ChainQuestion(NamedTuple):
 
 
 def read_chains(words: Sequence[str]) -> ChainQuestion | None:
-    """Read a question about a chain of casts; None if it names fewer than three dtypes."""
+    """Read a question about a chain of casts; None if it names fewer than three dtypes.
+
+    Raise CastigateError if no document has the chain, or it is too long.
+    """
     document, path, inputs = parts_of(words)
     if not is_chain(path):
         return None
@@ -62,7 +65,10 @@ def read_chains(words: Sequence[str]) -> ChainQuestion | None:
 
 
 def asks(words: Sequence[str], scale: str | None, zero: str | None) -> partial[Iterator[str]]:
-    """Read a question about chains; what is returned yields the lines that answer it."""
+    """Read a question about chains; return the function that yields the lines that answer it.
+
+    Raise CastigateError for a scale, a zero point, or a question without inputs.
+    """
     asked = read_chains(words)
     assert asked is not None
     if scale is not None or zero is not None:
@@ -78,7 +84,7 @@ def asks(words: Sequence[str], scale: str | None, zero: str | None) -> partial[I
 def _lines(
     asked: ChainQuestion, drive: Drive, backends: Sequence[Backend], as_json: bool
 ) -> Iterator[str]:
-    """What chains allow for inputs, and what backends answer on each of their roads."""
+    """Yield what chains allow for inputs, and what backends answer on each of their roads."""
     chains, inputs, is_open = asked
     found = [[_explained(each, text, drive, backends) for each in chains] for text in inputs]
     for of_input in found:

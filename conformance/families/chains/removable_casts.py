@@ -90,7 +90,7 @@ SCHEMA = pa.schema(
 
 
 def write_table(every: RemovableCasts, folder: Path) -> Path:
-    """Write the answers of an edition; return the file."""
+    """Write the answers of an edition to a Parquet file in a folder; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / _file_name(every.edition)
     told = {"edition": every.edition, "suite": every.suite, "date": every.date}
@@ -101,7 +101,7 @@ def write_table(every: RemovableCasts, folder: Path) -> Path:
 
 @cache
 def table_of(edition: str, folder: Path = FOLDER) -> RemovableCasts:
-    """Read the answers of an edition; CastigateError, with what to do, if there are none."""
+    """Read the answers of an edition; raise CastigateError if no table of it is in the folder."""
     path = folder / _file_name(edition)
     if not path.exists():
         known = ", ".join(editions(folder)) or "none"
@@ -120,7 +120,7 @@ def table_of(edition: str, folder: Path = FOLDER) -> RemovableCasts:
 
 
 def editions(folder: Path = FOLDER) -> list[str]:
-    """The editions that have a table."""
+    """Return the editions, such as ``onnx-cast:25``, that have a table in the folder."""
     return sorted(path.stem.replace("@", ":") for path in folder.glob("*.parquet"))
 
 

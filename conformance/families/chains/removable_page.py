@@ -43,17 +43,17 @@ UNEQUAL = ("weaker", "unknown")
 
 
 def answer_of(found: RemovableCast) -> str:
-    """The answer, with the level for which a cast may not be left out."""
+    """Return the answer to a chain, with its level if it has one, such as ``never required``."""
     return f"{found.removable} {found.level}".rstrip()
 
 
 def standing_of(found: RemovableCast) -> str:
-    """The answer, with whether less is required if a cast is left out."""
+    """Return the answer to a chain, with whether less is required if a cast is left out."""
     return answer_of(found) + (f" {found.strictness}" if found.strictness in UNEQUAL else "")
 
 
 def summary_lines(found: Iterable[RemovableCast]) -> Iterator[str]:
-    """How many chains have each answer."""
+    """Yield a line for each answer that some chains have, with their number."""
     counts = Counter(map(standing_of, found))
     for answer, words in WORDS.items():
         if counts[answer]:
@@ -89,7 +89,10 @@ def found_lines(found: RemovableCast) -> Iterator[str]:
 
 
 def counterexample_words(found: RemovableCast) -> tuple[str, str, str]:
-    """The input of a counterexample, the results of the chain, and those of what replaces it."""
+    """Return, in words, a counterexample's input, the chain's results, and those of the rest.
+
+    The rest are the casts that stand in the chain's place.
+    """
     assert found.counterexample is not None
     given, chain = found.counterexample, chain_named(found.chain)
     kept, other = (
@@ -100,7 +103,7 @@ def counterexample_words(found: RemovableCast) -> tuple[str, str, str]:
 
 
 def page(every: RemovableCasts) -> str:
-    """Return the page as Markdown."""
+    """Return the page of an edition as Markdown."""
     return "\n".join([*_head(every), *_matrices(every.chains), ""])
 
 
@@ -139,7 +142,7 @@ def _head(every: RemovableCasts) -> Iterator[str]:
 
 
 def _example(weaker: Sequence[RemovableCast]) -> str:
-    """The first chain of which less is required, as a sentence."""
+    """Return a sentence about the first chain of which less is required."""
     first = weaker[0]
     assert first.weakening is not None
     given = datum_words(chain_named(first.chain).source, first.weakening.input)
@@ -170,7 +173,7 @@ def _matrices(found: Sequence[RemovableCast]) -> Iterator[str]:
 
 
 def _column_names(names: Sequence[str]) -> Iterator[str]:
-    """Names from top to bottom, one letter per line, ending at the same line."""
+    """Yield lines with the names from top to bottom, one letter each, ending at the same line."""
     height = max(map(len, names))
     for line in zip(*(name.rjust(height) for name in names), strict=True):
         yield " ".join(line)

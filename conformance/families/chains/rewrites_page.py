@@ -26,7 +26,7 @@ def page(found: RewrittenChains) -> str:
 
 
 def summary_lines(found: Iterable[Rewritten]) -> Iterator[str]:
-    """How many chains each rewrites, and how many of these wrongly."""
+    """Yield for each rule or optimizer how many chains it rewrites, and how many wrongly."""
     for each in found:
         wrong = sum(each.answers.get(answer, 0) for answer in ("never required", "unlisted"))
         weak = each.answers.get("never recommended", 0)

@@ -37,7 +37,8 @@ MOST_KEPT = 1 << 16
 class ChainSweep(NamedTuple):
     """The result of a sweep: inputs with a forbidden answer that the steps alone do not give.
 
-    ``missing`` is the reply that came instead of answers; the sweep ends there.
+    All ``wrong`` ones are counted, and up to ``MOST_KEPT`` kept. ``missing`` is the reply that came
+    instead of answers; the sweep ends there.
     """
 
     inputs: Bits
@@ -59,7 +60,7 @@ def is_swept(chain: Chain) -> bool:
 
 
 def sweep(chain: Chain, road: str) -> Ask[ChainSweep]:
-    """Ask a chain every pattern."""
+    """Ask a chain every pattern of its source on a road, until a reply has no answers."""
     storage = format_named(chain.source).storage
     count_of = count_forbidden(chain.rulings)
     kept: list[tuple[Bits, ...]] = []
@@ -126,7 +127,10 @@ def count_of(first, answers):
 
 @lru_cache(CHECKS_KEPT)
 def count_forbidden(rulings: tuple[Ruling, ...]) -> CountWrong:
-    """Return the function that counts for a chain; without numba it composes arrays."""
+    """Return the function that counts the forbidden answers of a chain.
+
+    Numba compiles it; without numba it composes arrays.
+    """
     return _compiled(rulings) if find_spec("numba") is not None else _by_arrays(rulings)
 
 
@@ -139,7 +143,7 @@ def _by_arrays(rulings: Sequence[Ruling]) -> CountWrong:
 
 
 def allowed(rulings: Sequence[Ruling], inputs: NDArray[Any], answers: Bits) -> NDArray[np.bool_]:
-    """Whether a chain allows each answer."""
+    """Return the mask of the answers that a chain allows."""
     found = compose_arrays(rulings, inputs).allows(answers.astype(np.uint64))
     return np.broadcast_to(found, answers.shape)
 

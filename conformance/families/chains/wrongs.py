@@ -24,8 +24,11 @@ from specs.selection import cases_of_pair
 
 KIND_WORDS: Mapping[str, str] = {"float": "a float", "integer": "an integer", "boolean": "bool"}
 Made = Iterator[tuple[str, Sequence[Case] | None]]
-"""The casts that are made in the place of a chain's, and what the row is about: a kind of dtypes, a
-dtype, or nothing. None stands for casts that the document does not have."""
+"""Yields pairs of what the row is about, and the casts that are made in the place of a chain's.
+
+A row is about a kind of dtypes, a dtype, or nothing, which is empty. None stands for casts that the
+document does not have.
+"""
 
 
 class Wrong(NamedTuple):
@@ -125,7 +128,7 @@ WRONGS = (
 
 
 def says(name: str) -> str:
-    """The sentence of a finding."""
+    """Return the sentence of a finding; raise KeyError if no row has its name."""
     for row in WRONGS:
         before, _, after = row.name.partition("{}")
         if name.startswith(before) and name.endswith(after):
@@ -135,14 +138,14 @@ def says(name: str) -> str:
 
 
 def followed(case: Case, problem: Problem) -> Sequence[str]:
-    """The rows that explain the wrong end of a chain."""
+    """Return the names of the rows that explain a wrong end; nothing for other problems."""
     return (problem.followed or (OTHERWISE,)) if isinstance(problem, WrongEnd) else ()
 
 
 def followed_paths(
     chain: Chain, inputs: Bits, answers: Bits, direct: Bits | None
 ) -> tuple[str, ...]:
-    """The names of the simplest rows that give these answers to these inputs.
+    """Return the names of the simplest rows that give these answers to these inputs.
 
     ``direct`` has the backend's own answers to the direct cast, if there are any.
     """
@@ -170,7 +173,10 @@ def _edition(chain: Chain) -> tuple[str, str]:
 
 
 def _steps(chain: Chain, middle: Sequence[str]) -> list[Case] | None:
-    """The casts along other dtypes, in the chain's modes where they have these; None if refused."""
+    """Return the casts along other middle dtypes; None if the document lacks or refuses one.
+
+    Each has the modes of the chain's cast to its target, as far as it has these.
+    """
     modes = {step.target: set(step.modes) for step in chain.steps}
     path = [chain.source, *middle, chain.target]
     found: list[Case] = []

@@ -39,7 +39,7 @@ from specs.formats import Format
 
 SEED = 46
 DRAWN = 24
-"""Inputs of random values, each of another range."""
+"""The number of inputs of random values, each of another range."""
 FIXED: tuple[tuple[float, ...], ...] = (
     (0.0, 2.0, -3.0, -2.5, 1.34, 0.5), (-1.0, -2.1, -1.3, -2.5, -3.34, -4.0),
     (1.0, 2.1, 1.3, 2.5, 3.34, 4.0), (1.0,), (-1.0,), (0.0, 255.0, 0.5, 1.5, 2.5, 254.5),
@@ -50,7 +50,7 @@ FIXED: tuple[tuple[float, ...], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class _Results:
-    """The results that a backend returned for one input."""
+    """An input tensor ``x`` and the results that a backend returned for it, as patterns."""
 
     x: Bits
     y: Bits
@@ -59,7 +59,7 @@ class _Results:
 
 
 def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
-    """Judge a case by several inputs, up to the first that is wrong."""
+    """Judge a dynamic quantization by several inputs, up to the first wrong or missing answer."""
     rules = formula(case)
     given = list(dynamic_inputs())
     requests = [AboutTensors(case, {"x": x}) for x in given]
@@ -92,7 +92,7 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
 
 
 def dynamic_inputs() -> Iterator[Bits]:
-    """Inputs of float32: known ranges, and random ones of many magnitudes."""
+    """Yield tensors of float32 patterns: fixed ones, and random ones of many magnitudes."""
     for values in FIXED:
         yield np.array(values, np.float32).view(np.uint32)
     draw = np.random.default_rng(SEED)
@@ -103,7 +103,11 @@ def dynamic_inputs() -> Iterator[Bits]:
 
 
 def _problems(rules: Formula, found: _Results, independent: bool) -> Iterator[WrongTensor]:
-    """Yield a problem for each wrong result of one input."""
+    """Yield a problem for each wrong result of one input: scale, zero point, codes.
+
+    Zero point and codes are judged only if the scale is a positive finite number. If
+    ``independent``, the exact definition judges the codes, not the kernels.
+    """
     xs = found.x.tolist()
     about = f"a tensor of {len(xs)} from {min(_values(found.x))!r} to {max(_values(found.x))!r}"
     due = dynamic_scale(rules, xs)

@@ -1,8 +1,9 @@
 """The definition of quantization: one element at a time, in fractions.
 
 An element goes through the steps of its formula. Where a rule allows several words, it goes on
-along several paths, each with a value of its own; one is weak if the rule recommends another. This
-module shares no code with ``quantization_kernels``, so that an error in one of them shows.
+along several paths, each with a value of its own. A path, and a pattern at its end, is weak if a
+rule recommends another word than the path's. This module shares no code with ``kernels.py``, so
+that an error in one of them shows.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from specs.model.step_entry import FormulaStep, Situation, StepWord
 from specs.outcomes import Exactly, Nan
 
 ExactValue = Fraction | Literal["inf", "-inf", "nan", "-nan"]
-"""A NaN without a sign counts as a positive one."""
+"""The value of a pattern; a NaN of a format whose NaNs have no sign is ``nan``."""
 AllowedCode = int | Nan
 
 
 class AllowedResult(NamedTuple):
     """The patterns that a formula allows for one element; any pattern if it ``is_open``.
 
-    ``codes`` are allowed, the reference's answer first, and ``weaker`` only break a recommendation.
-    ``Nan`` stands for the NaNs of a sign, or for all.
-    ``level`` is the level of the rule that any other pattern breaks. ``situations`` are those at
-    each step, on every path.
+    ``codes`` break no rule, the reference's answer first; ``weaker`` only break a recommendation.
+    ``Nan`` stands for the NaNs of a sign, or for all. ``level`` is the level of the rule that any
+    other pattern breaks. ``situations`` are all pairs of a step and a situation that some path went
+    through.
     """
 
     codes: tuple[AllowedCode, ...]
@@ -48,14 +49,17 @@ class _Path(NamedTuple):
 
 @dataclass
 class _Trace:
-    """The steps that an element has taken, and the paths that it is on."""
+    """The steps that an element has taken, and the paths that it is on.
+
+    ``situations`` has the outcome of each step taken, by the step and the situation there.
+    """
 
     formula: Formula
     paths: list[_Path] = field(default_factory=list)
     situations: dict[tuple[FormulaStep, Situation], StepOutcome] = field(default_factory=dict)
 
     def take(self, step: FormulaStep, situation: Situation) -> StepOutcome:
-        """Take one step, in the same situation for all paths, and return its outcome."""
+        """Record that the element is in a situation at a step; return the outcome there."""
         outcome = self.formula.outcome(step, situation)
         self.situations[step, situation] = outcome
         return outcome
@@ -65,7 +69,7 @@ class _Trace:
         return any(outcome.is_open for outcome in self.situations.values())
 
     def result(self, found: Sequence[tuple[AllowedCode, bool]] = ()) -> AllowedResult:
-        """Return what the steps allow, from the patterns found, each with whether it is weak."""
+        """Return what the steps taken allow; ``found`` has patterns and whether each is weak."""
         strong = tuple(dict.fromkeys(code for code, is_weak in found if not is_weak))
         weaker = dict.fromkeys(code for code, is_weak in found if is_weak and code not in strong)
         levels = {outcome.level for outcome in self.situations.values()}
@@ -75,7 +79,10 @@ class _Trace:
 
 
 def quantized(formula: Formula, x: int, scale: int, zero: int | None) -> AllowedResult:
-    """Return what QuantizeLinear may answer to the patterns of an element, scale and zero point."""
+    """Return the codes that a quantization may give for the patterns of x, scale and zero point.
+
+    ``zero`` is None if there is no zero point.
+    """
     trace = _Trace(formula)
     divisor = _value(formula.scale, scale)
     if "scale" in formula.outcomes and trace.take("scale", _kind_of_scale(divisor)).is_open:
@@ -90,7 +97,10 @@ def quantized(formula: Formula, x: int, scale: int, zero: int | None) -> Allowed
 
 
 def dequantized(formula: Formula, x: int, scale: int, zero: int | None) -> AllowedResult:
-    """Return what DequantizeLinear may answer to the patterns of a code, scale and zero point."""
+    """Return the numbers that a code may become, by the patterns of its scale and zero point.
+
+    ``zero`` is None if there is no zero point.
+    """
     trace = _Trace(formula)
     code, factor = _value(formula.source, x), _value(formula.scale, scale)
     trace.take("scale", _kind_of_scale(factor))
@@ -121,14 +131,14 @@ def dequantized(formula: Formula, x: int, scale: int, zero: int | None) -> Allow
 
 
 def _minus(code: ExactValue, offset: ExactValue) -> ExactValue:
-    """A code without its zero point; an infinity and a NaN stay what they are."""
+    """Return a code minus a zero point; return the code if either is infinite or NaN."""
     if isinstance(code, Fraction) and isinstance(offset, Fraction):
         return code - offset
     return code
 
 
 def _kept(target: Format, value: ExactValue) -> AllowedCode:
-    """What a target has for an infinity, or for a NaN, whose sign a product need not keep."""
+    """Return the target's pattern of an infinity; for a NaN of either sign, any NaN."""
     match value:
         case "inf":
             return target.infinity_code
@@ -140,7 +150,11 @@ def _kept(target: Format, value: ExactValue) -> AllowedCode:
 def _words_of_product(
     target: Format, word: StepWord, product: Fraction, rounded: Fraction
 ) -> Iterator[tuple[Fraction, bool]]:
-    """The values that a word allows for a product, each with its sign, which a zero has too."""
+    """Yield the target's values that a word allows for a product, each with the product's sign.
+
+    The sign is whether the product is negative, also where it rounds to zero. ``rounded`` is the
+    product of the rounded operands.
+    """
     is_negative = product < 0
     match word:
         case "value" | "nearest-even":
@@ -153,7 +167,7 @@ def _words_of_product(
 
 
 def _neighbors(fmt: Format, value: Fraction) -> Iterator[Fraction]:
-    """The values of a format on both sides of a value, as far as they are in its range."""
+    """Yield a format's values at or just below and above a value, unless beyond its largest."""
     exponent = _unit_exponent(fmt, value)
     multiple = _scaled(value, -exponent)
     for whole in (floor(multiple), ceil(multiple)):
@@ -163,7 +177,7 @@ def _neighbors(fmt: Format, value: Fraction) -> Iterator[Fraction]:
 
 
 def dynamic_scale(formula: Formula, xs: Sequence[int]) -> AllowedResult:
-    """Return the scales that a dynamic quantization of some values may answer."""
+    """Return the scales that a dynamic quantization may give for inputs of these patterns."""
     trace = _Trace(formula)
     values = [_value(formula.source, x) for x in xs]
     finite = [value for value in values if isinstance(value, Fraction)]
@@ -194,7 +208,10 @@ def dynamic_scale(formula: Formula, xs: Sequence[int]) -> AllowedResult:
 
 
 def dynamic_zero_point(formula: Formula, xs: Sequence[int], scale: int) -> AllowedResult:
-    """Return the zero points that are allowed with the answered scale, which must be positive."""
+    """Return the zero points that are allowed beside the backend's own scale.
+
+    ``scale`` must be the pattern of a positive number; ``xs`` are the patterns of the inputs.
+    """
     trace = _Trace(formula)
     divisor = _value(formula.scale, scale)
     assert isinstance(divisor, Fraction)
@@ -215,7 +232,7 @@ def nearest(fmt: Format, value: Fraction) -> Fraction:
 
 
 def _unit_exponent(fmt: Format, value: Fraction) -> int:
-    """The distance between the format's values at a value's magnitude, as a power of two."""
+    """Return the exponent of the power of two between a format's values at a value's magnitude."""
     if fmt.is_integral or value == 0:
         return 0
     magnitude, divisor = abs(value.numerator), value.denominator
@@ -226,7 +243,7 @@ def _unit_exponent(fmt: Format, value: Fraction) -> int:
 
 
 def _scaled(value: Fraction, exponent: int) -> Fraction:
-    """A value times a power of two."""
+    """Return a value times two to the power ``exponent``."""
     if exponent < 0:
         return Fraction(value.numerator, value.denominator << -exponent)
     return Fraction(value.numerator << exponent, value.denominator)
@@ -282,9 +299,11 @@ def _has(fmt: Format, value: Fraction) -> bool:
 def _fits(
     fmt: Format, result: Fraction, of_rounded: Fraction | None, operands: Sequence[Fraction]
 ) -> Situation:
-    """Whether a format has a result and its operands, rounds one, or has one out of range.
+    """Classify a result and its operands: `exact`, `inexact` or `out-of-range` in a format.
 
-    An operand after the first counts as out of range, too, if it is rounded to zero.
+    Out of range is what lies beyond the format's range when it is rounded, and an operand after the
+    first that rounds to zero. ``of_rounded`` is the result of the rounded operands; None counts as
+    out of range, too. A format of unsigned floats has no such situation.
     """
     if fmt.is_signed or fmt.is_integral:
         shrunk = any(each != 0 and nearest(fmt, each) == 0 for each in operands[1:])
@@ -298,7 +317,7 @@ def _fits(
 
 
 def _divide(trace: _Trace, x: ExactValue, divisor: Fraction) -> None:
-    """Take the step of the quotient."""
+    """Take the step of the quotient: start a path for each value that its words allow."""
     fmt = trace.formula.precision
     if not isinstance(x, Fraction):
         # By a scale that the precision makes infinite, an infinity may become NaN.
@@ -323,7 +342,10 @@ def _divide(trace: _Trace, x: ExactValue, divisor: Fraction) -> None:
 
 
 def _rounded(trace: _Trace, value: ExactValue) -> ExactValue:
-    """Take the step of rounding to an integer; for a float target, the value stays."""
+    """Take the step of rounding; return the nearest integer, or the value if the rule keeps it.
+
+    An infinity or a NaN takes no step and stays.
+    """
     if not isinstance(value, Fraction):
         return value
     outcome = trace.take("rounding", "whole" if value.denominator == 1 else "fraction")
@@ -331,7 +353,7 @@ def _rounded(trace: _Trace, value: ExactValue) -> ExactValue:
 
 
 def _add_zero_point(trace: _Trace, zero: int | None) -> None:
-    """Take the step of the zero point on every path."""
+    """Take the step of the zero point: add it to the finite value of every path; None adds 0."""
     target, fmt = trace.formula.target, trace.formula.precision
     offset = Fraction(0) if zero is None else _value(target, zero)
     sums = []
@@ -347,7 +369,12 @@ def _add_zero_point(trace: _Trace, zero: int | None) -> None:
 def _kind_of_zero_point(
     fmt: Format, zero: int | None, other: ExactValue, offset: ExactValue, result: ExactValue
 ) -> Situation:
-    """The situation of a zero point, by the other operand and the result of the step."""
+    """Return the situation of a zero point: `none`, `zero`, `exact` or `other`.
+
+    ``zero`` is its pattern, or None; ``offset`` its value, ``other`` the other operand of the step,
+    and ``result`` their sum or difference. It is `exact` if the format has all those that are
+    numbers.
+    """
     if zero is None:
         return "none"
     if offset == 0:
@@ -382,7 +409,7 @@ def _saturated(trace: _Trace) -> Iterator[tuple[AllowedCode, bool]]:
 def _end(
     formula: Formula, word: StepWord, value: ExactValue, situation: Situation, is_negative: bool
 ) -> Iterator[tuple[AllowedCode, bool]]:
-    """What a word of the step of saturation allows, and whether Cast recommends something else."""
+    """Yield what a word of saturation allows, each with whether Cast recommends another pattern."""
     target = formula.target
     match word:
         case "saturated":
@@ -402,7 +429,10 @@ def _end(
 
 
 def _code(fmt: Format, value: Fraction, is_negative: bool) -> int:
-    """The pattern of a value that a format has; a zero has the sign given."""
+    """Return a format's pattern of a value's magnitude, with the sign bit that is given.
+
+    The format must have the value.
+    """
     exponent = _unit_exponent(fmt, value)
     multiple = abs(_scaled(value, -exponent))
     assert multiple.denominator == 1, f"{fmt.name} does not have {value}"

@@ -1,4 +1,4 @@
-"""Answers to a quantization, element by element: right, not recommended, or not allowed."""
+"""Grades answers to a quantization, element by element: right, not recommended, or not allowed."""
 
 from __future__ import annotations
 
@@ -23,26 +23,29 @@ from specs.model.step_entry import FormulaStep
 from specs.outcomes import Nan
 
 EXACT_SAMPLE = 8
-"""Elements of a request that the definition judges if the reference gave the answers."""
+"""How many elements of a request the definition judges if the reference gave the answers."""
 SIGN_OF_NANS = {code: sign for sign, code in NAN_CODES.items()}
 NAN_WORDS = {"any": "any-nan", "+": "+nan", "-": "-nan"}
-"""NaNs of a sign in JSON."""
+"""The NaNs of a sign, or of any, as JSON spells them."""
 NAN_NAMES = {"any": "any NaN", "+": "+NaN", "-": "-NaN"}
-"""NaNs of a sign in a sentence."""
+"""The NaNs of a sign, or of any, as a sentence names them."""
 OPEN = "anything"
 """What is allowed where the document says nothing."""
 
 
 @dataclass(frozen=True, eq=False)
 class Elements:
-    """Elements in a row, each with its own scale and zero point, if there are zero points."""
+    """Patterns of elements in a row, each with its own scale and zero point.
+
+    ``zero`` is None if there are no zero points.
+    """
 
     x: Bits
     scale: Bits
     zero: Bits | None
 
     def at(self, where: NDArray[np.intp]) -> Elements:
-        """Some of the elements."""
+        """Return the elements at these indices."""
         zero = None if self.zero is None else self.zero[where]
         return Elements(self.x[where], self.scale[where], zero)
 
@@ -53,7 +56,7 @@ class Elements:
 
 @dataclass(frozen=True, eq=False)
 class Graded:
-    """Where the answers to some elements are wrong, by level, and which are open."""
+    """Masks: which elements break a required or a recommended rule, and which are open."""
 
     is_required: Mask
     is_recommended: Mask
@@ -66,7 +69,7 @@ class Graded:
 
 
 def grade(target: Format, expected: ExpectedCodes, answers: Bits) -> Graded:
-    """Grade answers, whose elements lie in a row."""
+    """Grade answers, one for each element of ``expected``, by the patterns that it allows."""
     strong = _among(target, expected.strong, answers)
     weaker = _among(target, expected.weaker, answers)
     wrong = ~strong & ~expected.is_open
@@ -86,7 +89,7 @@ def _among(target: Format, codes: list[NDArray[np.int64]], answers: Bits) -> Mas
 
 
 def as_code(allowed: AllowedCode) -> int:
-    """A pattern that is allowed, or the number that stands for NaNs in arrays of patterns."""
+    """Return an allowed pattern as it is; for NaNs, their number in ``NAN_CODES``."""
     return NAN_CODES[allowed.sign] if isinstance(allowed, Nan) else allowed
 
 
@@ -118,7 +121,7 @@ def expect_exactly(rules: Formula, elements: Elements) -> ExpectedCodes:
 
 
 def expect_by_kernels(rules: Formula, elements: Elements) -> ExpectedCodes:
-    """Compute the expected codes of many elements; cached for the same object and formula."""
+    """Compute the expected codes of many elements; cached by the formula and this object."""
     return _remembered(rules, elements)
 
 
@@ -129,14 +132,17 @@ def _remembered(rules: Formula, elements: Elements) -> ExpectedCodes:
 
 @lru_cache(1 << 16)
 def allowed(rules: Formula, x: int, scale: int, zero: int | None) -> AllowedResult:
-    """The result that the definition allows for one element."""
+    """Return what the definition allows for one element; ``zero`` is None without a zero point.
+
+    The codes of a dynamic quantization are judged as those of a plain one.
+    """
     if rules.operation == "dequantize":
         return exact_quantization.dequantized(rules, x, scale, zero)
     return exact_quantization.quantized(rules, x, scale, zero)
 
 
 def allowed_words(target: Format, found: AllowedResult, *, at_required: bool) -> tuple[str, ...]:
-    """Patterns that are allowed, with their values; at `required` the weaker ones, too."""
+    """Spell the allowed patterns, with their values; ``at_required``, the weaker ones, too."""
     codes = found.codes + (found.weaker if at_required else ())
     return tuple(
         NAN_NAMES[code.sign] if isinstance(code, Nan) else datum_with_value(target, code)
@@ -145,9 +151,10 @@ def allowed_words(target: Format, found: AllowedResult, *, at_required: bool) ->
 
 
 def rule_of(rules: Formula, found: AllowedResult) -> tuple[str, str]:
-    """The rule that best explains a wrong element, and its clause.
+    """Return the name and the clause of the rule that best explains a wrong element.
 
-    It is the rule of the last step that changes the value: limits, rounds, or divides it.
+    Steps that changed the value are tried in the order of ``order``, saturation first. If none did,
+    it is the rule of the last step taken.
     """
     order: tuple[tuple[FormulaStep, tuple[str, ...]], ...] = (
         ("saturation", ("out-of-range", "infinite", "nan")),
@@ -169,7 +176,7 @@ def rule_of(rules: Formula, found: AllowedResult) -> tuple[str, str]:
 
 
 def element_words(rules: Formula, x: int, scale: int, zero: int | None) -> str:
-    """An element with its scale and zero point."""
+    """Spell an element with its scale, and with its zero point unless that is None."""
     codes = rules.source if rules.operation == "dequantize" else rules.target
     offset = "" if zero is None else f", zero point {datum_with_value(codes, zero)}"
     return (
@@ -187,7 +194,11 @@ def graded_result(
     rule: Callable[[int], Rule],
     given: Callable[[int], dict[str, str]],
 ) -> GradedTensor:
-    """A result beside the patterns that are expected; an error is wrong where an answer is due."""
+    """Return a result beside its expected patterns; ``answer`` is None if an error was returned.
+
+    An error is wrong for each element that is not open. ``rule`` and ``given`` return the rule and
+    the inputs in words of the element at an index.
+    """
 
     def allowed(at: int, at_required: bool) -> list[str]:
         if expected.is_open[at]:

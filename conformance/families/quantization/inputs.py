@@ -41,25 +41,27 @@ INTEGER_SCALES = (3, 7, 1, 2, 255, 49, 1 << 20, (1 << 31) - 1, 10, 6, 33)
 EXPONENT_SCALES = (-2, 0, -7, 3, -126, 127, 1, -1, 5, -24, -8)
 """The exponents of scales that are powers of two by their format."""
 TENSORS = 7
-"""Scales of the form `tensor`, each in a request of its own."""
+"""The number of scales in the form `tensor`, each in a request of its own."""
 SHORTEST = 2
-"""Elements of the last block of a row: so few that blocks of equal length would be shorter."""
+"""The length of the last block of a row: so few that blocks of equal length would be shorter."""
 MOST_TIES = 40
 """The most codes beside whose ties inputs are asked."""
 SEED = 46
 DRAWN = 96
-"""Inputs that are drawn at random, about evenly among the codes."""
+"""The number of inputs that are drawn at random, about evenly among the codes."""
 BEYOND_INTEGERS = 2.0 ** np.array([31, 32, 63, 64])
 """Quotients beyond the integers of processors, before they are clamped to codes of fewer bits."""
 MOST_CODES = 1 << 10
-"""Random codes of a wide format that are dequantized."""
+"""The number of random codes of a wide format that are dequantized."""
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
     """The tensors of one request, and each element's own scale and zero point.
 
-    ``where`` are words for a tensor that kernels may treat otherwise than a short row.
+    ``scales`` and ``zeros`` have the shape of ``x``; ``zeros`` is None without zero points.
+    ``where`` describes a tensor that kernels may treat otherwise than a short row, and is empty for
+    a short row.
     """
 
     tensors: dict[str, Bits]
@@ -69,15 +71,19 @@ class Given:
 
 
 def telling_requests(case: Case, *, has_whole: bool = True) -> tuple[Given, ...]:
-    """The requests by which a case of quantize or dequantize is judged.
+    """Return the requests by which a case of quantize or dequantize is judged.
 
-    If one ``has_whole``, it asks all patterns of a source of up to 16 bits.
+    If one ``has_whole``, it asks all patterns of a source of up to 16 bits. Only the form `tensor`
+    has such a request, as ``telling_inputs`` says.
     """
     return _requests(formula(case), case.mode[FORM], keeps_ranks(case), has_whole)
 
 
 def tensors_of_element(case: Case, x: int, scale: int, zero: int | None) -> dict[str, Bits]:
-    """The tensors of a single element, in the form of its case."""
+    """Return the tensors of a single element, by name, in the shapes of the case's form.
+
+    There is no tensor of zero points if ``zero`` is None.
+    """
     rules, form = formula(case), case.mode[FORM]
     x_shape = {"tensor": (1,), "axis": (1, 1, 1), "block": (1, 1)}[form]
     shape = x_shape
@@ -93,7 +99,7 @@ def tensors_of_element(case: Case, x: int, scale: int, zero: int | None) -> dict
 
 
 def keeps_ranks(case: Case) -> bool:
-    """Whether scales have the rank of the tensor, and zero points are always given."""
+    """Whether the document wants scales of the tensor's rank, and always a zero point."""
     entry = document_named(case.document).entry.quantization
     assert entry is not None
     return entry.ranks == "kept"
@@ -113,14 +119,17 @@ def _requests(rules: Formula, form: str, keeps_ranks: bool, has_whole: bool) -> 
 
 
 def zero_format(rules: Formula) -> Format:
-    """The format of zero points: that of the codes."""
+    """Return the format of zero points, which is that of the codes."""
     return rules.source if rules.operation == "dequantize" else rules.target
 
 
 def _of_tensors(
     rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bool, has_whole: bool
 ) -> Iterator[Given]:
-    """One scale for each tensor; the first tensor has no zero point, if it can do without."""
+    """Yield a request for each pair of a scale and a zero point, which all its elements share.
+
+    The first one has no zero point, unless the document always wants one.
+    """
     shape = (1,) if keeps_ranks else ()
     for number, (scale, zero) in enumerate(pairs):
         x = telling_inputs(rules, scale, zero, is_whole=has_whole and number == 1)
@@ -135,9 +144,10 @@ def _of_tensors(
 
 
 def _along_axis(rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bool) -> Given:
-    """The scales along the middle axis, whose length the first one shares.
+    """Return a request of three dimensions whose scales lie along the middle one.
 
-    So taking one for the other gives answers instead of an error.
+    The first dimension has the same length, so that a backend that takes one for the other gives
+    answers instead of an error.
     """
     count = len(pairs)
     rows = [telling_inputs(rules, *pair, is_whole=False) for pair in pairs]
@@ -152,9 +162,9 @@ def _along_axis(rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: b
 
 
 def _in_blocks(rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bool) -> Given:
-    """Rows of blocks, each row with its scales in another order.
+    """Return a request of rows of blocks, each row with its scales in another order.
 
-    The last block of a row is shorter, unless blocks must divide the row.
+    The last block of a row is shorter, unless the document wants blocks to divide the row.
     """
     rows = [telling_inputs(rules, *pair, is_whole=False) for pair in pairs]
     height = max(-(-row.size // BLOCK_SIZE) for row in rows)
@@ -176,7 +186,7 @@ def _columns(rules: Formula, pairs: Sequence[tuple[int, int]]) -> tuple[Bits, Bi
 
 @lru_cache
 def telling_scales(fmt: Format) -> tuple[int, ...]:
-    """Patterns of positive scales of a format: common ones, the smallest and the largest."""
+    """Return patterns of positive scales: common ones, a very small one, the largest, and more."""
     if fmt.is_integral:
         return INTEGER_SCALES
     if not fmt.entry.mantissa:
@@ -193,7 +203,7 @@ def _patterns(fmt: Format, values: Sequence[Fraction]) -> list[int]:
 
 @lru_cache
 def telling_zeros(fmt: Format) -> tuple[int, ...]:
-    """Patterns of zero points: 0, odd ones, both ends; of floats and wide integers 0 only."""
+    """Return patterns of zero points: 0, odd ones, both ends; of floats and wide integers 0."""
     if not fmt.is_integral or fmt.bits > EXHAUSTIVE_BITS:
         return (0,)
     middle = 1 << (fmt.bits - 1)
@@ -202,10 +212,10 @@ def telling_zeros(fmt: Format) -> tuple[int, ...]:
 
 @lru_cache(256)
 def telling_inputs(rules: Formula, scale: int, zero: int, *, is_whole: bool) -> Bits:
-    """Inputs for one scale and zero point.
+    """Return the patterns of inputs for one scale and zero point.
 
-    With ``is_whole``, all patterns of a source of up to 16 bits are asked, if the scale has the
-    dtype of the numbers.
+    If it ``is_whole``, and the scale has the dtype of the numbers, these are all patterns of a
+    source of up to 16 bits. Codes of up to 8 bits are always asked in full.
     """
     source = rules.source
     if rules.operation == "dequantize":
@@ -236,7 +246,10 @@ def _telling_codes(source: Format, is_whole: bool) -> Bits:
 
 @lru_cache
 def _steps(target: Format) -> Bits:
-    """Quotients at which the code changes, and those in the middle of a code's range."""
+    """Return quotients that equal a code of a target or lie halfway between two.
+
+    Some lie beyond both ends. If there are many codes, only some of them are taken.
+    """
     if target.is_integral:
         low, high = (int(value_of(target, code)) for code in (target.lowest_code, target.max_code))
         codes = np.unique([*range(low - 2, low + 3), *range(high - 2, high + 3)])
@@ -259,7 +272,7 @@ def _steps(target: Format) -> Bits:
 
 
 def _beside(source: Format, values: Bits) -> Bits:
-    """The patterns nearest to some values, and those beside them."""
+    """Return the source's patterns nearest to some values, and those next to each on both sides."""
     low, high = (float(value_of(source, code)) for code in (source.lowest_code, source.max_code))
     limited = np.clip(values, low, high)
     codes = codes_of(source, nearest(source, limited), limited < 0)
@@ -268,7 +281,10 @@ def _beside(source: Format, values: Bits) -> Bits:
 
 @lru_cache
 def _specials(source: Format) -> Bits:
-    """Zeros, the smallest and the largest numbers, infinities and NaNs."""
+    """Return the patterns of zeros, of the smallest and largest numbers, infinities and NaNs.
+
+    An integer source has numbers beside 2^24 and the pattern of all ones instead of the last two.
+    """
     sign = source.sign_bit
     codes = [0, 1, source.max_code, source.lowest_code]
     if source.is_integral:
@@ -279,9 +295,9 @@ def _specials(source: Format) -> Bits:
 
 
 def layouts(case: Case, given: Given) -> dict[str, Elements]:
-    """The elements in a row with their scales and zero points, by the names of layouts.
+    """Return a request's elements in a row with the scales that each layout would give them.
 
-    The right layout has the name "".
+    The keys name wrong layouts, such as ``takes-one-scale``; the right one has the key "" here.
     """
     found = {"": _elements(given, given.scales, given.zeros)}
     for name, spread in _others(case, given):
@@ -313,19 +329,25 @@ def _others(case: Case, given: Given) -> Iterator[tuple[str, Callable[[Bits], Bi
 
 
 LONG = 16_411
-"""Elements of the long row: more than one thread's share, and a few beyond a whole block."""
+"""The length of the long row: more than one thread's share, and a few beyond a whole block."""
 CHANNELS = 5
 """The second dimension of a batch of images whose channels lie innermost in memory."""
 
 
 def further_requests(case: Case, given: Sequence[Given]) -> tuple[Given, ...]:
-    """The elements of the last request in other tensors; scales along these have steps, too."""
+    """Return requests that ask the last request's elements again in tensors of other layouts.
+
+    Where there are several scales, their tensors have steps between neighbors, too.
+    """
     return _further(case.mode[FORM], given[-1])
 
 
 @lru_cache(64)
 def _further(form: str, given: Given) -> tuple[Given, ...]:
-    """One object for all cases that share a request, so that what is expected is remembered."""
+    """Return the further requests of one request; cases that share it get the same objects.
+
+    So what is expected, which is cached by object, is computed once.
+    """
     x = given.tensors["x"]
     match form:
         case "tensor":
@@ -343,7 +365,10 @@ def _further(form: str, given: Given) -> tuple[Given, ...]:
 
 
 def _in_tensor(given: Given, probe: Probe) -> Given:
-    """The elements of a request, repeated or cut to the size of a tensor, with their scales."""
+    """Return a request of the tensor that ``probe`` fills from a request's elements in turn.
+
+    The elements are repeated or cut to its size, and each keeps its scale and zero point.
+    """
 
     def spread(values: Bits | None) -> Bits | None:
         flat = None if values is None else values.reshape(-1)

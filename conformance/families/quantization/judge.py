@@ -1,8 +1,8 @@
-"""Quantization: whether codes, and the values of codes, are those that a formula gives.
+"""Judges quantization: whether codes, and the values of codes, are those that a formula gives.
 
 Each element is judged by itself, by its own scale and zero point, whether there is one scale for a
 tensor, one along an axis, or one for each block. Where an answer is wrong, the mechanisms of
-``quantization_ways`` are tried on all answers of the case.
+``wrongs.py`` are tried on all answers of the case.
 """
 
 from __future__ import annotations
@@ -53,12 +53,15 @@ from specs.operations import operation_of
 
 RESULT = "y"
 MOST_TRIED = 1 << 11
-"""Elements of a request on which mechanisms are tried."""
+"""About how many elements of a request mechanisms are tried on."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """The answers to the elements of one request that are judged, and their grades."""
+    """The answers to those elements of one request that are judged, and their grades.
+
+    ``places`` are the indices of these elements in the request.
+    """
 
     given: Given
     places: NDArray[np.intp]
@@ -70,7 +73,8 @@ class _Answers:
 def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a case by all its requests; those that the backend declines are left out.
 
-    A request without an answer decides the verdict only if the answers to all others are right.
+    If it declines all, the verdict is ``unsupported``. An error or a crash decides the verdict only
+    if no other answer is wrong.
     """
     if operation_of(case) == "dynamic-quantize":
         return (yield from judge_dynamic(subject, case))
@@ -128,7 +132,7 @@ def _wrong_shape(case: Case, x: Bits, answer: Bits) -> WrongShape:
 
 @lru_cache(256)
 def _in_a_row(given: Given) -> Elements:
-    """The elements of a request in a row; one object per request, by which results are cached."""
+    """Return a request's elements in a row: the same object each time, which keys other caches."""
     zero = None if given.zeros is None else given.zeros.reshape(-1)
     return Elements(given.tensors["x"].reshape(-1), given.scales.reshape(-1), zero)
 
@@ -147,7 +151,10 @@ def _graded(subject: Subject, case: Case, given: Given, answer: Bits) -> _Answer
 
 
 def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongTensor]:
-    """Yield a problem for each level, the required one first, with its simplest wrong element."""
+    """Yield a problem for each level that answers break, required first, by a simple element.
+
+    It is the simplest wrong element of the first request that has one.
+    """
     rules = formula(case)
     followed: tuple[str, ...] | None = None
     for level in ("required", "recommended"):
@@ -178,7 +185,7 @@ def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongTensor]
 
 
 def _where(answered: Sequence[_Answers]) -> list[str]:
-    """The words for each tensor with wrong elements; empty ones for a short row."""
+    """Return ``where`` of each request with wrong elements; it is empty for a short row."""
     return [each.given.where for each in answered if each.graded.is_wrong.any()]
 
 
@@ -187,7 +194,7 @@ def _mask(each: _Answers, level: str) -> Mask:
 
 
 def _followed(case: Case, answered: Sequence[_Answers]) -> tuple[str, ...]:
-    """The mechanisms that give all answers: the wrong ones, and about as many right ones."""
+    """Return the mechanisms that give all answers of a sample, both wrong and right ones."""
     rules = formula(case)
     picked = [_telling(each.graded) for each in answered]
     by_layout: dict[str, list[Elements]] = {}
@@ -216,7 +223,7 @@ def _telling(graded: Graded) -> NDArray[np.intp]:
 
 
 def _join(parts: Sequence[Elements]) -> Elements:
-    """Elements of several requests; a zero point that is not given is 0."""
+    """Join the elements of several requests; a zero point that is not given is 0."""
     storage = next((each.zero.dtype for each in parts if each.zero is not None), None)
     zeros = [np.zeros(each.x.shape, storage) if each.zero is None else each.zero for each in parts]
     return Elements(
@@ -227,7 +234,10 @@ def _join(parts: Sequence[Elements]) -> Elements:
 
 
 def _script(subject: Subject, case: Case, answered: Sequence[_Answers]) -> Ask[str]:
-    """The script of the simplest wrong element, or of its tensors if it is right by itself."""
+    """Return the script for the simplest wrong element alone, or for its whole request.
+
+    The latter is shown if the element alone does not get the same answer.
+    """
     rules = formula(case)
     level = "required" if any(each.graded.is_required.any() for each in answered) else "recommended"
     each = next(each for each in answered if _mask(each, level).any())

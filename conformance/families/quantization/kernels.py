@@ -2,7 +2,7 @@
 
 Every operand is a float64 without loss. A quotient or product is rounded to odd: to the one of the
 two doubles beside it whose last bit is 1, unless it is a double. So a second rounding, to at most
-51 bits, gives what a single one would give. This module shares no code with ``exact_quantization``.
+51 bits, gives what a single one would give. This module shares no code with ``exact.py``.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from specs.pair_conditions import value_of
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 NAN_CODES: Mapping[str, int] = {"any": -1, "+": -3, "-": -4}
-"""In the place of a pattern: every NaN of the target, or every one of a sign, is allowed."""
+"""Numbers in the place of a pattern: every NaN of the target, or every one of a sign."""
 ANY_NAN = NAN_CODES["any"]
 
 
 def code_of_outcome(outcome: Exactly | Nan) -> int:
-    """The pattern of an outcome, or the number that stands for its NaNs."""
+    """Return the pattern of an outcome, or the number of ``NAN_CODES`` that stands for its NaNs."""
     return outcome.code if isinstance(outcome, Exactly) else NAN_CODES[outcome.sign]
 
 
 NO_CODE = -2
-"""In the place of a pattern: this word allows no pattern here."""
+"""The number in the place of a pattern for an element at which a word allows none."""
 SPLITTER = float(2**27 + 1)
 TABLE_BITS = 8
-"""The widest floats whose values are looked up."""
+"""The bits of the widest floats whose values are looked up in a table."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class ExpectedCodes:
 
     Each array of ``strong`` holds an allowed pattern per element, and the reference answers with
     the first; those of ``weaker`` only break a recommendation. Where ``is_recommended``, so does
-    any other pattern.
+    any other pattern. ``NO_CODE`` and the numbers of ``NAN_CODES`` stand in the place of patterns.
     """
 
     strong: list[Codes]
@@ -56,7 +56,7 @@ class ExpectedCodes:
     is_recommended: Mask
 
     def answers(self, target: Format) -> Bits:
-        """The reference's answers: zeros where the document is open, a NaN where any is allowed."""
+        """Return the reference's answers: 0 where the document is open, one NaN for several."""
         codes = self.strong[0].copy() if self.strong else np.zeros(self.is_open.shape, np.int64)
         for more in self.strong[1:]:
             codes = np.where(codes == NO_CODE, more, codes)
@@ -81,7 +81,11 @@ class _Masks:
     def take(
         self, step: FormulaStep, situations: Mapping[Situation, Any]
     ) -> Iterator[tuple[StepOutcome, Mask]]:
-        """Yield each outcome of a step that applies to some elements, with the mask of these."""
+        """Yield each outcome of a step that applies to some elements, with the mask of these.
+
+        ``situations`` has a mask for each situation. An open outcome is not yielded, but its
+        elements are open from then on.
+        """
         for situation, where in situations.items():
             here = np.broadcast_to(where, self.is_open.shape) & ~self.is_open
             if not here.any():
@@ -95,13 +99,16 @@ class _Masks:
             yield outcome, here
 
     def pass_by(self, step: FormulaStep, situations: Mapping[Situation, Any]) -> None:
-        """Take a step that leaves values as they are."""
+        """Take a step only to record where it is open, and where it only recommends."""
         for _ in self.take(step, situations):
             pass
 
 
 def expect(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> ExpectedCodes:
-    """Return what a formula allows for elements; scales and zero points broadcast to them."""
+    """Return what a formula allows for patterns; scales and zero points broadcast to them.
+
+    ``zero`` is None if there are no zero points.
+    """
     with np.errstate(all="ignore"):
         if formula.operation == "dequantize":
             return _dequantized(formula, x, scale, zero)
@@ -117,7 +124,7 @@ class _Words:
     neighbors: list[tuple[bool, Floats, Mask]] = field(default_factory=list)
 
     def add(self, outcome: StepOutcome, here: Mask, of_word: Mapping[StepWord, Floats]) -> None:
-        """Add the values of an outcome's words; words without a single value are left out."""
+        """Add the values that ``of_word`` has for an outcome's words, where ``here`` holds."""
         for word in outcome.words:
             if word not in of_word:
                 continue
@@ -128,7 +135,7 @@ class _Words:
             self.values[key] = (np.where(here, of_word[word], values), where | here)
 
     def add_neighbor(self, outcome: StepOutcome, here: Mask, fmt: Format, result: Floats) -> None:
-        """Add the neighbor of a result that is not the nearest, if an outcome allows both.
+        """Add the value beside a result that is not the nearest, if the outcome allows neighbors.
 
         The nearest is a word of its own.
         """
@@ -139,7 +146,7 @@ class _Words:
             self.neighbors.append((outcome.is_weak("neighbor"), values, where))
 
     def __iter__(self) -> Iterator[tuple[bool, bool, Floats, Mask]]:
-        """Yield whether each word is `exact`, whether it is weak, its values, and where."""
+        """Yield for each word whether it is `exact`, whether it is weak, its values and mask."""
         for (word, is_weak), (values, where) in self.values.items():
             yield word == "exact", is_weak, values, where
         for is_weak, values, where in self.neighbors:
@@ -202,10 +209,11 @@ def _kinds_of_zero_point(
     other: Floats,
     result: Floats,
 ) -> dict[Situation, Any]:
-    """Return the elements to which each situation of a zero point applies.
+    """Return the mask of the elements to which each situation of a zero point applies.
 
-    ``result`` is the sum with the ``other`` operand, or their difference, in float64. Where float64
-    rounds it, the precision does not hold it either.
+    ``offset`` is None without zero points. ``result`` is the sum with the ``other`` operand, or
+    their difference, in float64. Where float64 rounds it, the precision does not hold it either.
+    All zero points but 0 count as `other` if the formula treats `exact` ones alike.
     """
     if offset is None:
         return {"none": here}
@@ -222,9 +230,10 @@ def _kinds_of_zero_point(
 def _saturated(
     formula: Formula, masks: _Masks, total: Floats, here: Mask, is_minus: Mask
 ) -> Iterator[tuple[Codes, bool]]:
-    """Yield the patterns of one path after saturation, and whether they are weak.
+    """Yield arrays of the patterns that saturation makes of one path, and whether they are weak.
 
-    ``is_minus`` is where an element has its sign bit set, which is the sign of a NaN.
+    ``total`` has the path's values, and ``here`` is where it applies. ``is_minus`` is where an
+    element has its sign bit set, which is the sign of a NaN.
     """
     target = formula.target
     finite = np.isfinite(total)
@@ -264,7 +273,7 @@ def _saturated(
 
 
 def _cast(formula: Formula, situation: Situation, *, is_negative: bool) -> tuple[int, int]:
-    """The pattern that Cast recommends, and one that it only allows, if there is one."""
+    """Return the pattern that Cast recommends, and one that it only allows, or ``NO_CODE``."""
     cast = formula.cast_of(situation, is_negative=is_negative)
     strictest, outcome = (code_of_outcome(each) for each in (cast.strictest, cast.outcome))
     return strictest, NO_CODE if outcome == strictest else outcome
@@ -349,7 +358,7 @@ _TABLES: dict[str, Floats] = {}
 
 
 def codes_of(fmt: Format, values: Floats, negative: Mask) -> Codes:
-    """The patterns of values that a format has; ``negative`` is the sign of zeros."""
+    """Return the patterns of values that a format has; ``negative`` is where zeros have a sign."""
     if fmt.is_integral:
         return values.astype(np.int64) & fmt.mask
     magnitude = np.abs(values)
@@ -371,7 +380,7 @@ def nearest(fmt: Format, values: Floats) -> Floats:
 
 
 def rounded_by(way: Any, fmt: Format, values: Floats) -> Floats:
-    """Values rounded to multiples of a format's unit, in one way of rounding to an integer."""
+    """Round values to multiples of a format's unit; ``way`` rounds an array to integers."""
     if fmt.is_integral:
         return np.asarray(way(values))
     _, exponent = np.frexp(values)
@@ -380,7 +389,7 @@ def rounded_by(way: Any, fmt: Format, values: Floats) -> Floats:
 
 
 def _odd_quotient(dividend: Floats, divisor: Floats) -> tuple[Floats, Mask]:
-    """A quotient rounded to odd, and where it is a double itself."""
+    """Return the quotient rounded to odd, and the mask of where the exact one is a double."""
     quotient = np.asarray(dividend / divisor)
     high, low = _two_product(quotient, np.broadcast_to(divisor, quotient.shape))
     rest = (dividend - high) - low
@@ -446,7 +455,7 @@ def _has(fmt: Format, values: Floats) -> Mask:
 
 
 class _Fits(NamedTuple):
-    """The result of rounded operands, and where each situation of the precision applies."""
+    """The results of rounded operands, and a mask for each situation of the precision."""
 
     of_operands: Floats
     situations: dict[Situation, Mask]
@@ -460,7 +469,11 @@ def _fits(
     other: Floats,
     operate: Callable[[Floats, Floats], Floats],
 ) -> _Fits:
-    """Return where a format has a result and its operands, rounds one, or has one out of range."""
+    """Return where a format has a result and its operands, rounds one, or has one out of range.
+
+    These are the masks of `exact`, `inexact` and `out-of-range`. ``operate`` makes the result of
+    two operands.
+    """
     out = np.zeros(result.shape, np.bool_)
     fits = _has(fmt, result)
     of_operands = result
@@ -480,7 +493,7 @@ def _fits(
 
 
 def quantize(case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-    """Quantize or dequantize as the case's document says; zeros where it is open."""
+    """Return the reference's results, by name, for any case here; zeros where it is open."""
     rules, x = formula(case), tensors["x"]
     if rules.operation == "dynamic-quantize":
         return _quantize_dynamically(rules, x)
@@ -490,7 +503,7 @@ def quantize(case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
 
 
 def spread(case: Case, shape: tuple[int, ...], values: Bits) -> Bits:
-    """Scales or zero points of a case, one for each element of a tensor of this shape."""
+    """Repeat a case's scales or zero points to one for each element of a tensor of this shape."""
     form = case.mode.get(FORM, "tensor")
     if form == "tensor":
         return np.broadcast_to(values.reshape(()), shape)
@@ -503,7 +516,10 @@ def spread(case: Case, shape: tuple[int, ...], values: Bits) -> Bits:
 
 
 def _quantize_dynamically(rules: Formula, x: Bits) -> dict[str, Bits]:
-    """The body of the operator's function, in float32: the scale, the zero point, the codes."""
+    """Return codes, scale and zero point in float32, as the body of the operator's function does.
+
+    The codes are zeros if an input is not finite, or the scale is not positive and finite.
+    """
     values = x.view(np.float32)
     largest, codes = np.float32(0), rules.target.max_code
     with np.errstate(all="ignore"):

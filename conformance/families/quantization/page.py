@@ -21,7 +21,11 @@ LEAD = (
 
 
 def place(case: Case) -> Place:
-    """Where a case stands: by its dtypes and its form, if its other modes are plain."""
+    """Return the place of a case: the row of its dtypes, and the column of its form.
+
+    A case with modes that are not plain stands in a column for all of these; one without a form
+    stands in a column without a name.
+    """
     mode, filters = case.mode, {"from": case.source, "to": case.target}
     row, column = f"{case.source} → {case.target}", ""
     if FORM in mode and _has_plain_modes(case):

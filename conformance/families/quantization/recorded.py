@@ -38,7 +38,7 @@ def results(
     """Yield each tensor that a case returns, beside what is allowed for its elements.
 
     Of a dynamic quantization the scale comes first and the codes last, because each is judged by
-    the ones before it. ``answer`` has the tensors that somebody recorded, or is None.
+    the ones before it. ``answer`` has the tensors that somebody recorded, or is None for an error.
     """
     if operation_of(case) == "dynamic-quantize":
         yield from _dynamic(case, tensors[X], answer)
@@ -79,7 +79,11 @@ def _codes(
 
 
 def _dynamic(case: Case, x: Bits, answer: TensorsByName | None) -> Iterator[GradedTensor]:
-    """Judge the scale by the input, the zero point by the returned scale, the codes by both."""
+    """Yield the scale, judged by the input, the zero point by the scale, and the codes by both.
+
+    Only the scale is yielded if there is no answer, if the scale is open, or if the returned one is
+    no positive finite number.
+    """
     rules, xs = formula(case), x.reshape(-1).tolist()
     due = dynamic_scale(rules, xs)
     yield _single(rules, SCALE, rules.scale, due, answer)
@@ -113,7 +117,7 @@ def _single(
 
 
 def listed(case: Case, seed: int, most: int) -> Iterator[TensorsByName]:
-    """The inputs of the tier quick; those with one scale are cut."""
+    """Yield the inputs of the tier quick; with one scale, ``x`` is cut to ``most`` elements."""
     if operation_of(case) == "dynamic-quantize":
         yield from ({X: x} for x in dynamic_inputs())
         return
@@ -126,12 +130,15 @@ def listed(case: Case, seed: int, most: int) -> Iterator[TensorsByName]:
 
 
 def optional(case: Case) -> Collection[str]:
-    """The zero point, where a document lets it be left out."""
+    """Return the names of tensors that may be left out: the zero point, or none."""
     return () if keeps_ranks(case) else (ZERO,)
 
 
 def shapes(case: Case, x: Shape) -> Iterator[tuple[str, Sequence[Shape]]]:
-    """The shapes that scales and zero points may have beside an x of some shape."""
+    """Yield scale and zero point by name, with the shapes that each may have beside such an x.
+
+    Raise CastigateError if the form needs an axis that ``x`` does not have.
+    """
     own: list[Shape] = [(), (1,) * max(1, len(x)), (1,)]
     form = case.mode.get(FORM, "tensor")
     if form != "tensor":
@@ -155,9 +162,10 @@ WITH_ZERO_POINT = range(8, 17)
 
 
 def sample(case: Case) -> dict[str, Bits]:
-    """Whole numbers above the zero point, up to 255 at most; where there is a scale, it is one.
+    """Return tensors of whole numbers, with the scale one, whose results no document leaves open.
 
-    They give no 0, which may get either sign where the result is a float.
+    The numbers lie above the zero point, and at 255 at most. They give no 0, which may get either
+    sign where the result is a float. A case without scales has no tensor but ``x``.
     """
     formats = {name: format_named(dtype) for name, dtype in dtypes(case).taken.items()}
     codes = formats.get(ZERO, format_named(case.target))
@@ -171,7 +179,7 @@ def sample(case: Case) -> dict[str, Bits]:
 
 
 def _largest_whole(codes: Format) -> int:
-    """A number up to which the codes have all whole ones."""
+    """Return a number up to which a format of codes has all whole ones."""
     return codes.max_code if codes.is_integral else 1 << codes.entry.mantissa
 
 

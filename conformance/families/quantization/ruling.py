@@ -49,7 +49,7 @@ CAST = "onnx-cast"
 
 
 def cases(version: Edition) -> Iterator[Case]:
-    """The cases of a version, each once: its pairs with the modes of its combinations."""
+    """Yield the cases of a version, each once: its listed pairs with the modes of combinations."""
     entry, document = version.document.entry, version.document.name
     assert entry.quantization is not None
     order = list(entry.versions)
@@ -72,7 +72,7 @@ def cases(version: Edition) -> Iterator[Case]:
 
 
 def _dtypes(entry: DocumentEntry, words: Sequence[str] | None) -> list[str]:
-    """The dtypes that some words name; all of them if there are no words."""
+    """Return the dtypes that some words name, alone or as groups; all dtypes if there are none."""
     if words is None:
         return list(formats())
     return [dtype for word in words for dtype in entry.groups.get(word, [word])]
@@ -122,7 +122,10 @@ class StepOutcome:
 
 @dataclass(frozen=True)
 class CastOutcome:
-    """What Cast makes of a value that the target does not have, and the part it recommends."""
+    """What Cast allows for a value that the target does not have, and what it recommends.
+
+    ``strictest`` equals ``outcome`` if Cast recommends nothing.
+    """
 
     outcome: Exactly | Nan
     strictest: Exactly | Nan
@@ -151,11 +154,11 @@ class Formula:
         return {step: dict(each) for step, each in self.steps}
 
     def outcome(self, step: FormulaStep, situation: Situation) -> StepOutcome:
-        """The outcome of a situation at a step."""
+        """Return the outcome of a situation at a step; raise KeyError if it cannot arise there."""
         return self.outcomes[step][situation]
 
     def cast_of(self, situation: Situation, *, is_negative: bool) -> CastOutcome:
-        """The outcome of Cast for a value that the target does not have; a NaN has a sign, too."""
+        """Return what Cast makes of a value that the target does not have; a NaN has a sign."""
         return dict(self.casts)[situation, is_negative]
 
     @property
@@ -181,7 +184,7 @@ def formula(case: Case) -> Formula:
 
 
 def rule_quantization(document: Document, case: Case) -> Formula:
-    """The formula of a case; raise DocumentError if its rules leave a gap or overlap."""
+    """Resolve a case to its formula; raise DocumentError if its rules leave a gap or overlap."""
     version = edition(document, case.version)
     found = _formats_only(document, case)
     steps = tuple(
@@ -207,7 +210,10 @@ def _formats_only(document: Document, case: Case) -> Formula:
 def _outcomes(
     version: Edition, case: Case, found: Formula, step: FormulaStep
 ) -> Iterator[tuple[Situation, StepOutcome]]:
-    """The outcome of each situation that can arise at a step."""
+    """Yield each situation that can arise at a step, with the outcome that one rule gives it.
+
+    Raise DocumentError if no rule takes a situation, or two do.
+    """
     document = version.document
     takers: dict[Situation, list[tuple[str, RuleEntry]]] = {}
     for name in version.rules_between(case.source, case.target):
@@ -265,7 +271,10 @@ def _has(fmt: Format, situation: Situation) -> bool:
 
 
 def _casts(case: Case) -> Iterator[tuple[tuple[Situation, bool], CastOutcome]]:
-    """The outcomes of Cast for the values that a float target does not have."""
+    """Yield what Cast makes of the values that a float target lacks.
+
+    Each key is a situation and whether the value is negative.
+    """
     modes = tuple((name, value) for name, value in case.modes if name == SATURATE)
     rules = ruling(Case(CAST, case.version, "float32", case.target, modes))
     signs: tuple[Sign, Sign] = ("+", "-")
@@ -295,7 +304,10 @@ def rules(document: Document, case: Case) -> Iterator[CaseRule]:
 
 
 def dtypes(case: Case) -> TensorDtypes:
-    """The tensors of a case; a zero point, which is a code, may be left out."""
+    """Return the names and dtypes of the tensors that a case takes and returns.
+
+    A zero point, which has the dtype of the codes, may be left out.
+    """
     found = _formats_only(document_named(case.document), case)
     scale = {SCALE: found.scale.name}
     match found.operation:

@@ -12,17 +12,17 @@ SENTENCES = {
     "quantize": ("onnx-quantize-linear", "uint8"),
     "dequantize": ("onnx-dequantize-linear", "float32"),
 }
-"""By the verb of a sentence, the document that it is about, and the dtype of the results.
-
-Codes are of uint8 if nothing names another dtype, as that document has it.
-"""
+"""By the verb of a sentence, its document, and the dtype of results if the sentence names none."""
 PREPOSITIONS = ("by", "as", "to", "zero")
 """The words of a sentence before the scale, the dtype of the input, that of the result, and the
 zero point; the last two may be left out."""
 
 
 def read_sentence(words: Sequence[str]) -> Sentence | None:
-    """Read a question about a quantization; None if its first word is no verb of one."""
+    """Read a question about a quantization; None if its first word is no verb of one.
+
+    Raise CastigateError if the words after the verb do not make such a question.
+    """
     verb, *rest = words
     if verb not in SENTENCES:
         return None

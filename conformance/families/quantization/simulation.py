@@ -52,7 +52,7 @@ ROUNDINGS: Mapping[QuotientRounding, Callable[[Floats], Floats]] = {
 
 @dataclass(frozen=True)
 class Deviation:
-    """The differences from the formula; a field that is None does not differ.
+    """The differences of a way to quantize from the formula; a field that is None does not differ.
 
     ``layout`` names another assignment of scales and zero points to elements, from the judge.
     """
@@ -77,12 +77,12 @@ class Deviation:
 
     @property
     def differences(self) -> dict[str, Any]:
-        """The fields in which it differs."""
+        """The fields that are not None, with their values."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
     def joined(self, other: Deviation) -> Deviation | None:
-        """Both differences together; None if they are about the same thing."""
+        """Return both deviations in one; None if they set the same field."""
         more = other.differences
         return None if self.differences.keys() & more.keys() else replace(self, **more)
 
@@ -94,7 +94,10 @@ UNSETTLED = -5
 def simulate(
     rules: Formula, way: Deviation, x: Bits, scale: Bits, zero: Bits | None
 ) -> NDArray[np.int64]:
-    """The patterns that a way gives; ``ANY_NAN`` for a NaN, ``UNSETTLED`` where it defines none."""
+    """Return the patterns that a way gives for elements by their scales and zero points.
+
+    A number of ``NAN_CODES`` stands for NaNs, ``UNSETTLED`` where the way defines no pattern.
+    """
     factor = values_of(rules.scale, scale)
     if way.is_flushed:
         smallest = 2.0**rules.scale.lowest_exponent
@@ -161,7 +164,7 @@ def _quantized(
 
 
 def _float_codes(rules: Formula, way: Deviation, quotient: Floats) -> NDArray[np.int64]:
-    """Patterns of small floats; values out of the target's range become what the rules require."""
+    """Return the patterns of quotients in a small float; beyond its range as rules and way say."""
     target = rules.target
     rounded = (truncated_subnormals if way.truncates_subnormals else nearest)(target, quotient)
     is_out = ~(np.abs(rounded) <= largest_of(target))
@@ -195,12 +198,12 @@ def _float_codes(rules: Formula, way: Deviation, quotient: Floats) -> NDArray[np
 
 
 def code_of_cast(rules: Formula, situation: Situation, is_negative: bool) -> int:
-    """The pattern that an infinity or a NaN becomes by the tables of the cast."""
+    """Return the pattern, or number of ``NAN_CODES``, that Cast recommends for inf or NaN."""
     return code_of_outcome(rules.cast_of(situation, is_negative=is_negative).strictest)
 
 
 def _nans(rules: Formula, way: Deviation, is_negative: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The patterns that NaNs of each sign become."""
+    """Return for each element what a NaN of its sign becomes; ``UNSETTLED`` if not known."""
     target = rules.target
     codes = {
         "zero": 0,
@@ -218,12 +221,12 @@ def _nans(rules: Formula, way: Deviation, is_negative: NDArray[np.bool_]) -> NDA
 
 
 def _beyond(target: Format) -> float:
-    """The power of two above all values of a target."""
+    """Return the least power of two above all values of a target."""
     return 2.0 ** (math.frexp(largest_of(target))[1])
 
 
 def _infinite(target: Format, is_negative: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The patterns of infinities; of NaNs in a target without them."""
+    """Return the patterns of infinities; ``ANY_NAN`` in a target without them."""
     if not target.entry.infinity:
         return np.full(is_negative.shape, ANY_NAN)
     return target.infinity_code | np.where(is_negative, target.sign_bit, 0)
@@ -267,12 +270,15 @@ def largest_of(fmt: Format) -> float:
 
 
 def rounded_in(fmt: Format, values: Floats) -> Floats:
-    """Values rounded to a format, with infinities beyond its range."""
+    """Round values to a format, to infinities beyond its range; float64 keeps them as they are."""
     return values if fmt.name == "float64" else _limited(fmt, nearest(fmt, values))
 
 
 def up_from_odd(fmt: Format, values: Floats) -> Floats:
-    """Values rounded to a format: to the nearest from odd patterns, else toward zero."""
+    """Round values to float32, then to a format: half or more goes up from odd patterns only.
+
+    Elsewhere the second rounding truncates.
+    """
 
     def rounded(units: Floats) -> Floats:
         lower = np.trunc(units)
@@ -283,7 +289,7 @@ def up_from_odd(fmt: Format, values: Floats) -> Floats:
 
 
 def truncated_subnormals(fmt: Format, values: Floats) -> Floats:
-    """Values rounded to the bits of normal ones; subnormals are then truncated to their bits."""
+    """Round values to a format's normal precision, then truncate those in its subnormal range."""
     unit = 2.0 ** (fmt.lowest_exponent - fmt.entry.mantissa)
     significand, exponent = np.frexp(values)
     bits = fmt.entry.mantissa + 1
@@ -294,7 +300,7 @@ def truncated_subnormals(fmt: Format, values: Floats) -> Floats:
 
 
 def carried_twice(fmt: Format, exact: Floats, rounded: Floats) -> Floats:
-    """Rounded values; subnormals that rounded up to a power of two are doubled."""
+    """Return ``rounded`` with those subnormals doubled that rounding raised to a power of two."""
     is_power = np.frexp(np.abs(rounded))[0] == 0.5
     is_carried = is_power & (np.abs(rounded) > np.abs(exact))
     return np.where(is_carried & (np.abs(rounded) < 2.0**fmt.lowest_exponent), 2, 1) * rounded
@@ -332,7 +338,7 @@ STEPS: Mapping[str, RoundedSteps] = {
 def product_by_steps(
     steps: RoundedSteps, fmt: Format, codes: Floats, scale: Floats, zero: Floats
 ) -> Floats:
-    """The products of differences and scales in a format."""
+    """Return codes minus zero points, times scales, each rounded to a format as ``steps`` says."""
     difference = steps.difference(fmt, steps.codes(fmt, codes) - steps.codes(fmt, zero))
     return steps.product(fmt, difference * steps.scale(fmt, scale))
 
@@ -345,9 +351,10 @@ def between_limits(
     zero: Floats,
     limits: tuple[float, float],
 ) -> Floats:
-    """Codes by fake quantization in float32; results that are not finite become 0.
+    """Return the codes, as floats, that fake quantization gives in float32.
 
-    A limit times the scale becomes infinite if it is beyond ``largest``.
+    ``limits`` are the lowest and the largest code. Minus the zero point and times the scale, a
+    limit becomes infinite if it is beyond ``largest``. Codes that are not finite become 0.
     """
     fmt = format_named("float32")
     low, high = limits

@@ -36,7 +36,7 @@ FEW = 128
 
 
 class Asked(NamedTuple):
-    """A formula, the layouts that a backend may take a tensor for, and the precision.
+    """A formula, the layouts of scales that ways may assume, and whether a precision is named.
 
     If the case names a precision, a way that divides in the scale's precision ignores it.
     """
@@ -71,7 +71,10 @@ def _in_layout(name: str, says: str) -> Wrong:
 
 
 def _in_precision(precision: str) -> Iterator[Wrong]:
-    """Another precision than the one that is due, or the scale's where a case names one."""
+    """Yield the rows of a backend that computes in this precision, where another one is due.
+
+    If the case names a precision, and this one is the scale's, the row says that it is ignored.
+    """
 
     def ignores(asked: Asked) -> bool:
         return asked.names_precision and asked.rules.scale.name == precision
@@ -120,7 +123,7 @@ def _encodes_signed(asked: Asked) -> bool:
 
 
 def _divides_integers(asked: Asked) -> bool:
-    """Whether an x is never infinite, but a quotient may be."""
+    """Whether integers become small floats, so that only a quotient may be infinite, and no x."""
     return _encodes_floats(asked) and asked.rules.source.is_integral
 
 
@@ -152,7 +155,7 @@ OF_INFINITIES_AS_NANS = (
         Deviation(infinities="positive-nan"),
     ),
 )
-"""Where infinities are to become NaNs of their signs."""
+"""The rows about infinities where a document turns these into NaNs of their signs."""
 OF_NANS = (
     Wrong("makes-nans-zero", "turns NaN into zero when it quantizes", Deviation(nans="zero")),
     Wrong(
@@ -186,7 +189,7 @@ ZEROS = Wrong(
     "gives zeros of the wrong sign when it quantizes",
     Deviation(),
 )
-"""Codes are compared without the signs of zeros."""
+"""The row for wrong signs of zeros alone, because comparisons with ways ignore these signs."""
 WRONGS = (
     _in_layout("takes-one-scale", "takes the first scale for all elements"),
     _in_layout("takes-another-axis", "takes the scales along another axis"),
@@ -395,12 +398,12 @@ JOINT = "+"
 
 
 def followed(case: Case, problem: Problem) -> Sequence[str]:
-    """The wrongs that explain a wrong result."""
+    """Return the names of the rows that explain a wrong tensor; nothing for other problems."""
     return (problem.followed or (OTHERWISE,)) if isinstance(problem, WrongTensor) else ()
 
 
 def says(name: str) -> str:
-    """The sentence of a finding."""
+    """Return the sentence of a finding from its name, in which several rows may be joined."""
     if name == OTHERWISE:
         return "quantizes to other values"
     return ", and ".join(SAYS[each] for each in name.split(JOINT))
@@ -419,7 +422,7 @@ def followed_ways(
     *,
     names_precision: bool,
 ) -> tuple[str, ...]:
-    """The names of the simplest ways that give these answers; empty if none that is tried does.
+    """Return the names of the simplest ways that give these answers; empty if none is found.
 
     A way must settle at least half of the wrong answers. If the case names a precision, a way that
     divides in the scale's precision ignores it.
@@ -465,7 +468,10 @@ def followed_ways(
 def _few(
     x: Bits, layouts: Layouts, answers: Bits, is_wrong: NDArray[np.bool_]
 ) -> tuple[Bits, Layouts, Bits, NDArray[np.bool_]]:
-    """A sample of the elements, most of them wrong, on which ways are tried before all elements."""
+    """Return a sample on which ways are tried before all elements: wrong ones, and any ones.
+
+    It has up to ``FEW`` of each.
+    """
     wrong = np.flatnonzero(is_wrong)
     chosen = np.append(wrong[:: len(wrong) // FEW + 1], np.arange(0, x.size, x.size // FEW + 1))
 
@@ -494,7 +500,10 @@ def _gives(
     is_wrong: NDArray[np.bool_],
     needs_most: bool = True,
 ) -> bool:
-    """Whether a way gives all answers and, if it ``needs_most``, settles half of the wrong ones."""
+    """Whether a way gives all answers that it settles; if it ``needs_most``, it settles enough.
+
+    Enough is half of the wrong ones.
+    """
     with np.errstate(all="ignore"):
         found = simulate(rules, way, x, *layouts[way.layout or ""])
     settled = found != UNSETTLED
@@ -521,7 +530,10 @@ def _special_ways(
     answers: Bits,
     is_wrong: NDArray[np.bool_],
 ) -> dict[str, Deviation]:
-    """The ways, by name, that explain wrong answers to infinities and to NaNs."""
+    """Return the way that explains the wrong answers to infinities, and that of NaNs, by name.
+
+    Either may be missing. There are none for dequantization and for integer targets.
+    """
     if rules.operation == "dequantize" or rules.target.is_integral:
         return {}
     with np.errstate(invalid="ignore"):
@@ -544,7 +556,10 @@ def _special_ways(
 
 
 def _is_same(target: Format, found: NDArray[np.int64], answers: Bits) -> NDArray[np.bool_]:
-    """Where patterns equal the answers; zeros may differ in sign."""
+    """Return where patterns, or the NaNs that they stand for, equal the answers.
+
+    Zeros may differ in sign.
+    """
     given = answers.astype(np.int64)
     same = found == given
     if target.sign_bit and not target.is_integral:
