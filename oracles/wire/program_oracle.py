@@ -25,9 +25,9 @@ class ProgramOracle:
     """Sends requests to a program, and to a new process of it when one crashes.
 
     Beside ``cast`` and ``road`` it has the methods for the operations that the program offers.
-    ``on_reply`` is called after every reply, to show progress in long exchanges. With the
-    ``description`` that another process of the program has given, the first request starts it.
-    Without ``offers_memory`` all answers come in payloads, as on a system without shared memory.
+    ``on_reply`` is called after every exchange, to show progress. Given the ``description`` of
+    another process of the program, the constructor starts none: the first request does. Without
+    ``offers_memory`` all answers come in payloads, as on a system without shared memory.
     """
 
     claims: tuple[str, ...]
@@ -61,12 +61,12 @@ class ProgramOracle:
 
     @property
     def waited(self) -> float:
-        """The seconds spent on waiting for the process's replies."""
+        """The seconds spent so far on sending requests and waiting for their replies."""
         return self._supervisor.waited
 
     @property
     def deaths(self) -> list[str]:
-        """How each process of the backend ended that failed in an exchange so far."""
+        """For each process of the program that failed in an exchange, a text of how it ended."""
         return self._supervisor.deaths
 
     def close(self) -> None:
@@ -74,7 +74,10 @@ class ProgramOracle:
         self._supervisor.close()
 
     def road(self, case: Case) -> str:
-        """Name both dtypes and whatever else the program's answers depend on."""
+        """Return a text with both dtypes and the values of what the program's hello ``depends_on``.
+
+        Raises Unsupported if the program offers no casts or lacks one of the dtypes.
+        """
         self._check_offered("cast", case)
         values = {"document": case.document, "version": case.version, "mode": case.modes}
         parts = [f"{name} {values[name]}" for name in values if name in self._depends_on]
