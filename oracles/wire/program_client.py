@@ -322,7 +322,7 @@ def _storage(dtype: str) -> np.dtype[Any]:
 
 
 def _with_room(size: int) -> int:
-    """Return more bytes than a right answer has, because one of a wrong shape is read, too."""
+    """Return a limit above the size of a right answer: one of a wrong shape is read, too."""
     return max(READ_CHUNK, 2 * size)
 
 

@@ -84,7 +84,10 @@ class ProgramOracle:
         return ", ".join([f"{case.source}->{case.target}", *parts])
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return the answer; raise the program's error, or ProcessDied with the guilty inputs."""
+        """Return the casts of ``bits``; raise the program's error, or ProcessDied with its inputs.
+
+        Raises Unsupported if the program offers no casts or lacks one of the dtypes.
+        """
         self._check_offered("cast", case)
         answer: Bits = self._bisector.ask(partial(self._ask, "cast", case), bits)
         return answer
