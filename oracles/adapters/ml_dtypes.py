@@ -27,7 +27,7 @@ import numpy as np
 
 
 class MlDtypes(NumpyArrays):
-    """A cast by ``astype``, a bitcast by ``view``."""
+    """Casts by ``astype`` and bitcasts by ``view`` between dtypes of numpy and ml_dtypes."""
 
     name = "ml_dtypes"
     # No document describes what ``astype`` does between these dtypes.
@@ -48,7 +48,10 @@ class MlDtypes(NumpyArrays):
             raise Unsupported(first_line(error)) from None
 
     def dtype(self, dtype: str) -> np.dtype[Any]:
-        """Return the dtype of numpy or ml_dtypes; raise Unsupported if both lack it."""
+        """Return the dtype of ml_dtypes, or numpy's if it is none of ml_dtypes.
+
+        Raises Unsupported if the installed ml_dtypes lacks it.
+        """
         if dtype == "string":
             return np.dtype(np.str_)
         if dtype not in ML_DTYPES:
@@ -61,7 +64,7 @@ class MlDtypes(NumpyArrays):
         return found
 
     def expression(self, dtype: str) -> str:
-        """Return how a script writes a dtype."""
+        """Return the expression by which a script names a dtype."""
         if dtype == "string":
             return "np.str_"
         return f"ml_dtypes.{ML_DTYPES[dtype]}" if dtype in ML_DTYPES else f"np.{dtype}"

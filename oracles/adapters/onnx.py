@@ -94,7 +94,7 @@ def evaluator_run(
 
 
 class Onnx:
-    """Cast and BitCast by the evaluator, in a model of one node."""
+    """Casts, bitcasts and quantizes by ONNX's evaluator, in models of one node."""
 
     name = "onnx"
     claims: tuple[str, ...] = ("onnx-cast", "onnx-cast-like", "onnx-bitcast", *CLAIMS)
@@ -191,15 +191,15 @@ class Onnx:
         return self._answer(evaluator, graph, bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on the evaluator, without this project."""
+        """Return a self-contained script that runs the case on the evaluator."""
         return self._script(case, cast_graph(case), bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs a bitcast on the evaluator, without this project."""
+        """Return a self-contained script that runs a bitcast on the evaluator."""
         return self._script(case, bitcast_graph(case), bits)
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes one chain on the evaluator, without this project."""
+        """Return a self-contained script that makes one chain on the evaluator."""
         [chain], [own] = company.chains, [*bits.values()]
         return (
             HEADER.format(version=self.version, case=chain.id)
@@ -210,7 +210,7 @@ class Onnx:
         )
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Return a script that runs one node on the evaluator, without this project."""
+        """Return a self-contained script that runs one node on the evaluator."""
         node, tensors = quantize_node(case, tensors)
         given = ", ".join(
             f'"{name}": {name}.view(dtype({self._models.element_type(dtype)}))'
@@ -240,14 +240,17 @@ class Onnx:
         )
 
     def _evaluator(self, graph: Graph, rank: int) -> Any:
-        """Return a graph's evaluator, or raise the error with which the checker refuses a rank."""
+        """Return a graph's evaluator; raise the checker's error if it refuses the model.
+
+        ``rank`` is that of the input: the checker needs a shape.
+        """
         refusal = self._refusal(graph, rank)
         if refusal is not None:
             raise refusal.with_traceback(None)
         return self._evaluator_of(graph)
 
     def _create_node_evaluator(self, node: OpsetNode, shapes: Shapes) -> Any:
-        """Return a node's evaluator, or the error with which it is refused."""
+        """Return a node's evaluator or, without raising it, the error with which it is refused."""
         model = self._nodes.model(node, shapes, {})
         try:
             self._onnx.checker.check_model(model, full_check=True)
@@ -256,7 +259,7 @@ class Onnx:
             return refusal
 
     def _check(self, graph: Graph, rank: int) -> Exception | None:
-        """Return the error with which the checker refuses a model."""
+        """Return the error with which the checker refuses a graph's model, or None."""
         try:
             # The checker needs a shape, so each rank has its own model.
             model = self._models.with_input(graph, rank)

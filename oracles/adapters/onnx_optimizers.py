@@ -90,7 +90,10 @@ class GraphCasts:
         return {each.name: values[each.name] for each in model.graph.output}
 
     def _case(self, node: Any, version: str, source: str) -> Case:
-        """The case of a node; an attribute that it lacks has the value of the default mode."""
+        """Return the case of a Cast node.
+
+        An attribute that the node lacks has the value that the default mode of the case has.
+        """
         read = self._onnx.helper.get_attribute_value
         attributes = {each.name: read(each) for each in node.attribute}
         given = {name: _text(value) for name, value in attributes.items()}
@@ -108,7 +111,7 @@ class GraphCasts:
 
 
 def _version(model: Any) -> str:
-    """The newest version of the document that is not above a model's opset."""
+    """Return the newest version of the document that is not above a model's opset."""
     opset = next(each.version for each in model.opset_import if each.domain in ("", "ai.onnx"))
     versions = document_named(DOCUMENT).entry.versions
     return max((each for each in versions if int(each) <= opset), key=int)
@@ -216,7 +219,7 @@ REWRITERS = (
 
 
 class OnnxOptimizer:
-    """An optimizer in front of the reference."""
+    """Answers cases with the casts that an optimizer leaves, executed by the reference."""
 
     claims: tuple[str, ...] = ("onnx-cast",)
 

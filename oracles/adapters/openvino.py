@@ -39,7 +39,7 @@ CACHED_MODELS = 32
 
 
 class OpenVino:
-    """Convert by openvino's reference, or (`cpu` and so on) by its CPU plugin."""
+    """Casts and quantizes by openvino's reference, or (`cpu` and so on) by its CPU plugin."""
 
     name = "openvino"
     claims: tuple[str, ...] = ("openvino-convert", LIKE, *CLAIMS)
@@ -80,7 +80,10 @@ class OpenVino:
         return self._nodes.quantize(*quantize_node(case, tensors))
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer chains with one Convert after another, all in one model."""
+        """Answer chains with one Convert after another, all in one model.
+
+        On the road with ``middle:output`` the values between casts are outputs of the model, too.
+        """
         parameters, ends, middles, inputs = [], [], [], []
         for chain, own in zip(company.chains, bits.values(), strict=True):
             length = -1 if self._variant == "cpu-dynamic" else own.size
@@ -139,7 +142,7 @@ class OpenVino:
         return self._tensors.patterns(dtype, copy)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on openvino, without this project."""
+        """Return a self-contained script that runs the case on openvino."""
         types = {
             "source": self._tensors.name(case.source),
             "target": self._tensors.name(case.target),
@@ -162,7 +165,7 @@ class OpenVino:
         return script + self._unpacked(case.target) + print_loop(case.source, case.target)
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes one chain on openvino's CPU plugin, without this project."""
+        """Return a self-contained script that makes one chain on openvino's CPU plugin."""
         [chain], [own] = company.chains, [*bits.values()]
         length = "-1" if self._variant == "cpu-dynamic" else "len(bits)"
         source = self._tensors.name(chain.source)
@@ -189,12 +192,12 @@ class OpenVino:
         )
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Return a script that gives openvino an ONNX model of one node, without this project."""
+        """Return a self-contained script that gives openvino an ONNX model of one node."""
         header = f"# openvino {self.version}: {case}\n"
         return header + self._nodes.script(*quantize_node(case, tensors))
 
     def _tensors_of(self, asked: str, source: str, target: str, bits: Bits) -> str:
-        """Return the beginning of a script, up to the tensors x and y."""
+        """Return the beginning of a script, up to the tensors x and y; ``asked`` names the case."""
         given, answer = format_named(source), format_named(target)
         return (
             HEADER.format(version=self.version, case=asked)

@@ -100,7 +100,7 @@ them, so there the kernel is missing.
 
 
 class Ort:
-    """Cast and BitCast by onnxruntime's kernels, or (`folded`) by its constant folding at load.
+    """Casts, bitcasts and quantizes by onnxruntime, or (`folded`) by its folding at load.
 
     `threads` uses onnxruntime's default number of threads; the other variants use one.
     """
@@ -184,7 +184,7 @@ class Ort:
             return [patterns_of_ort_value(format_named(chain.target), end) for chain, end in ends]
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes one chain by onnxruntime, without this project."""
+        """Return a self-contained script that makes one chain by onnxruntime."""
         [chain], [own], axes = company.chains, [*bits.values()], axes_of(company)
         number, is_constant = self._models.element_type(chain.source), axes.get("input") is not None
         ends = replace(case, target=chain.target)
@@ -201,7 +201,10 @@ class Ort:
         )
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that reads ``bits`` in place and writes into memory that calls reuse."""
+        """Prepare a call that reads ``bits`` in place and writes into memory that calls reuse.
+
+        The call is the whole ``cast`` where that is impossible, as for texts or on a GPU.
+        """
         self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
         if not self._can_bind(case, bits):
             return partial(self.cast, case, bits)
@@ -233,15 +236,15 @@ class Ort:
             raise Unsupported(first_line(error)) from None
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on onnxruntime, without this project."""
+        """Return a self-contained script that runs the case on onnxruntime."""
         return self._script(case, cast_graph(case), bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs a bitcast on onnxruntime, without this project."""
+        """Return a self-contained script that runs a bitcast on onnxruntime."""
         return self._script(case, bitcast_graph(case), bits)
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Return a script that runs one node on onnxruntime, without this project."""
+        """Return a self-contained script that runs one node on onnxruntime."""
         node, tensors = quantize_node(case, tensors)
         number_of = self._models.element_type
         names = [name for name, _ in node.inputs] if self._folded else []
@@ -342,7 +345,7 @@ class Ort:
             return refusal
 
     def _node_session(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> Any:
-        """Return the session of a node, in which its tensors are constants if they are folded."""
+        """Return the session of a node; in `folded` its tensors are constants of the model."""
         if self._folded:
             return self._open_folded(self._nodes.model(node, (), tensors), node.operator)
         found = self._session_of_node(node)
@@ -367,7 +370,7 @@ class Ort:
         return session
 
     def optimized(self, model: Any, level: str) -> Any:
-        """Return a model after optimization at a level."""
+        """Return a model after optimization at a level, which is a key of ``LEVELS``."""
         with self._refusals(*MISSING_KERNELS):
             return self._open_optimized(model, level)[1]
 

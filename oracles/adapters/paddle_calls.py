@@ -87,7 +87,7 @@ class PaddleCalls:
         return self._tensors.tensor(member.dtype, bits[member.name].copy())
 
     def _layer(self, call: Call, bits: Mapping[str, Bits], module: str = "") -> Any:
-        """Build a layer of a call's members."""
+        """Build a layer of a call's members; raise Unsupported if paddle has no such parameter."""
         tensors = {member.name: self._tensor(member, bits) for member in call.members}
         try:
             return SYNTAX.layer(self._names, call, tensors, module)

@@ -34,7 +34,7 @@ DEFAULT_MODES: Mapping[str, str] = {"mode": "CAST_NONE", "satmode": "off"}
 
 
 class Pypto:
-    """A cast by ``pypto.cast``."""
+    """Casts by ``pypto.cast``."""
 
     name = "pypto"
     claims: tuple[str, ...] = ("pypto-cast",)

@@ -47,7 +47,7 @@ WHOLE, PACKED, COMPLEX = (
 
 
 class StableHlo:
-    """A cast, a bitcast or a reduction of precision, by interpreting one operation."""
+    """Casts, bitcasts and reduces precision by interpreting one operation of StableHLO."""
 
     name = "stablehlo"
     claims: tuple[str, ...] = ("stablehlo-convert", "stablehlo-bitcast-convert", REDUCTION)
@@ -95,13 +95,13 @@ class StableHlo:
         return self._answer(HloProgram(None, dtype, dtype, bits.shape), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on the interpreter, without this project."""
+        """Return a self-contained script that runs the case on the interpreter."""
         self.road(case)
         program = _program(case, bits.shape)
         return self._script(program, case, bits) + print_statement(case.source, case.target, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a script that does a bitcast on the interpreter, without this project."""
+        """Return a self-contained script that does a bitcast on the interpreter."""
         for dtype in (case.source, case.target):
             _require_element(dtype)
         program = HloProgram("bitcast_convert", case.source, case.target, bits.shape)
@@ -154,7 +154,7 @@ def _program(case: Case, shape: Shape) -> HloProgram:
 
 
 def _codes_text(dtype: str) -> str:
-    """Return the expression of the patterns in ``parts``, the arrays that numpy reads."""
+    """Return the expression of the patterns in ``parts``, the list of arrays that numpy reads."""
     entry = format_named(dtype)
     codes = PACKED if is_packed(entry) else COMPLEX if entry.kind == "complex" else WHOLE
     return codes.format(storage=entry.storage)

@@ -49,12 +49,12 @@ def patterns_of_ort_value(target: Format, value: Any) -> Bits:
 def tensor_memory(
     target: Format, count: int, allocate: Callable[[int, type[np.uint8]], Bytes] = np.empty
 ) -> Bytes:
-    """Allocate the memory of a tensor with ``count`` elements."""
+    """Return new memory for a tensor of ``count`` elements; ``allocate`` may leave it unset."""
     return allocate(_size(target, count), np.uint8)
 
 
 def _size(target: Format, count: int) -> int:
-    """The number of bytes of a tensor with ``count`` elements."""
+    """Return the number of bytes of a tensor with ``count`` elements."""
     bits = target.bits if is_packed(target) else 8 * np.dtype(target.storage).itemsize
     return -(-count * bits // 8)
 

@@ -56,7 +56,10 @@ class TorchCalls:
         self._names = {"torch": torch}
 
     def make(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make the call, and return its result and the receiver's state after it."""
+        """Make the call, and return its result and the receiver's state after it.
+
+        Raises Unsupported if torch lacks the receiver, the method or an argument.
+        """
         if call.device != "cpu":
             raise Unsupported(f"torch's receivers are made on the CPU, not on the {call.device}")
         members = {member.name: self._tensor(member, bits[member.name]) for member in call.members}

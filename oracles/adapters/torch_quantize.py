@@ -62,7 +62,10 @@ class Quantizer:
             importlib.import_module(DECOMPOSED)
 
     def quantize(self, case: Case, given: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Return the codes or values of a case."""
+        """Return, as ``y``, the codes or values of a case.
+
+        Raises Unsupported for a dtype, a form or a parameter that torch's quantization lacks.
+        """
         parameters = self._parameters(case)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -163,7 +166,7 @@ def _input(case: Case, parameters: Parameters, bits: Bits) -> tuple[str, Bits]:
 
 
 def _limits(entry: Format) -> tuple[int, int]:
-    """Return the ends of an integer format."""
+    """Return the lowest and the highest value of an integer format."""
     low = -(1 << (entry.bits - 1)) if entry.is_signed else 0
     return low, low + entry.mask
 

@@ -25,7 +25,7 @@ ENVIRONMENT: Mapping[str, str] = {"PJRT_DEVICE": "CPU", "NPROC": "1"}
 
 
 class TorchXla:
-    """A cast by ``to``, a bitcast by XLA's ``BitcastConvert``, each in a program of its own."""
+    """Casts by ``to`` and bitcasts by XLA's ``BitcastConvert``, each in a program of its own."""
 
     name = "torch_xla"
     claims: tuple[str, ...] = ("cinn-cast:torch-xla",)
@@ -69,7 +69,7 @@ class TorchXla:
         return f"{case.source}->{case.target}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Return a call of ``cast``; XLA caches the program of each length."""
+        """Return a function that calls ``cast``; XLA caches the program of each length."""
         return partial(self.cast, case, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
@@ -78,7 +78,7 @@ class TorchXla:
         return self._from_device(dtype, self._to_device(dtype, bits))
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on torch_xla, without this project."""
+        """Return a self-contained script that runs the case on torch_xla."""
         self._require_cast(case)
         environment = str(dict(ENVIRONMENT))
         return (

@@ -40,7 +40,10 @@ MISSING_CAST = "to.MatchesCode(DLDataTypeCode::kDLFloat)"
 
 
 class Tvm:
-    """A cast by ``astype``, a bitcast by ``reinterpret``, in a compiled loop over the elements."""
+    """Casts by ``astype`` and bitcasts by ``reinterpret``, in a compiled loop over the elements.
+
+    The variant `folded` has relax fold a cast of a constant instead.
+    """
 
     name = "tvm"
     claims: tuple[str, ...] = ("cinn-cast:tvm",)
@@ -93,7 +96,10 @@ class Tvm:
         return self._answer("bitcast", (case.source, case.target), bits)
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that copies ``bits`` into one tensor and casts it into another."""
+        """Prepare a call that copies ``bits`` into one tensor and casts it into another.
+
+        In the variant `folded` the call is the whole ``cast``.
+        """
         require_plain(case, "astype")
         if self._variant == "folded":
             self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
@@ -105,19 +111,22 @@ class Tvm:
         return self._answer("copy", (dtype, dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on TVM, without this project."""
+        """Return a self-contained script that runs the case on TVM."""
         self.road(case)
         pair = (case.source, case.target)
         return self._script("cast", pair, case, bits) + print_loop(*pair)
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes one chain on TVM, without this project."""
+        """Return a self-contained script that makes one chain on TVM."""
         [chain], [own] = company.chains, [*bits.values()]
         script = self._script("cast", self._path(chain), f"{chain.id} on {company.road}", own)
         return script + print_loop(chain.source, chain.target)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a script that does a bitcast of a row on TVM, without this project."""
+        """Return a self-contained script that does a bitcast of a row on TVM.
+
+        Raises Unsupported for other shapes and in the variants.
+        """
         if self._variant is not None or bits.ndim != 1:
             raise Unsupported("scripts of tvm do bitcasts of rows alone, in a loop of open length")
         script = self._script("bitcast", (case.source, case.target), case, bits)
@@ -185,7 +194,7 @@ class Tvm:
         return codes.copy()
 
     def _tensor(self, dtype: str, shape: Shape) -> tuple[Any, Bits]:
-        """Return a tensor and the array of its patterns.
+        """Return a tensor, and the array of its patterns in the same memory.
 
         TVM's tensors pack codes of less than a byte, but its compiled code reads a byte per code,
         beyond the tensor's end. So allocate a byte per code.

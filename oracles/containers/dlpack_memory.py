@@ -113,10 +113,11 @@ class DlpackTensor:
 
 
 def described(dtype: str, bits: Bits) -> bytes:
-    """Serialize a tensor of these patterns, in their memory layout, as `dlpack.h` defines it.
+    """Serialize a tensor of these patterns as `dlpack.h` defines it.
 
     The pointer points to the start of the memory, from which the offset leads to the first element.
-    Elements of less than a byte are packed, which needs neighbors in memory.
+    The memory layout of ``bits`` is kept, except that elements of less than a byte are packed row
+    by row. Raises Unsupported if `dlpack.h` has no such type.
     """
     try:
         code, width = CODES[dtype]

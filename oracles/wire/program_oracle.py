@@ -84,9 +84,10 @@ class ProgramOracle:
         return ", ".join([f"{case.source}->{case.target}", *parts])
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return the casts of ``bits``; raise the program's error, or ProcessDied with its inputs.
+        """Return the casts of ``bits``; raise the program's error, or ProcessDied with inputs.
 
-        Raises Unsupported if the program offers no casts or lacks one of the dtypes.
+        The inputs are the fewest found to end the process. Raises Unsupported if the program offers
+        no casts or lacks one of the dtypes.
         """
         self._check_offered("cast", case)
         answer: Bits = self._bisector.ask(partial(self._ask, "cast", case), bits)
