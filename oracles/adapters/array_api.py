@@ -82,7 +82,10 @@ class Namespace:
         )
 
     def call_script(self, version: str, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes a call and prints its result and whether memory is shared."""
+        """Return a script that makes a call and prints its result and whether memory is shared.
+
+        Raises Unsupported unless it is a call of ``astype`` of a tensor on the CPU.
+        """
         self._require_astype(self.name, call)
         [member] = call.members
         x_text, y_text = self._texts(call, member.dtype)

@@ -68,7 +68,7 @@ class ArrayApiStrict(Scripted):
         return Statements(f"y = xp.astype(x, xp.{case.target})\n")
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``astype``."""
+        """Return ``bits`` cast by one ``astype``, without warnings."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return super().cast(case, bits)
@@ -90,7 +90,7 @@ class ArrayApiStrict(Scripted):
                 yield
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that casts what ``bits`` holds at that moment."""
+        """Prepare a call that casts what ``bits`` holds at the moment of the call."""
         self.require("cast", case)
         return partial(self.cast, case, bits)
 

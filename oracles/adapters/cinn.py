@@ -84,7 +84,7 @@ class Cinn(PaddleCasts):
         super().__init__(paddle, "static")
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``bitcast_convert`` of CINN's builder."""
+        """Return ``bits`` reinterpreted by one ``bitcast_convert`` of CINN's builder."""
         self.require_parameters("bitcast", case)
         return Builders().bitcast(case.source, case.target, bits)
 

@@ -210,11 +210,11 @@ class Jax(Chained):
         )
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one conversion, or with one reduction of the precision."""
+        """Return ``bits`` after one conversion, or after one reduction of the precision."""
         return self.answer("cast", case, bits).copy()
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one bitcast, in the shape that XLA gives it."""
+        """Return ``bits`` reinterpreted by one bitcast, in the shape that XLA gives it."""
         return self.answer("bitcast", case, bits).copy()
 
     def identity(self, dtype: str, bits: Bits) -> Bits:

@@ -41,7 +41,7 @@ class MlDtypes(NumpyArrays):
         self.version = f"{self._ml_dtypes.__version__}+numpy.{np.__version__}"
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``astype``; raise Unsupported where the two dtypes have none."""
+        """Return ``bits`` cast by one ``astype``; raise Unsupported if the dtypes have none."""
         try:
             return super().cast(case, bits)
         except TypeError as error:

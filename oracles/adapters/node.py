@@ -122,14 +122,14 @@ class Node:
         self._process = Process([node, *self._flags, "-e", RUNNER])
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one instruction; raise TrapError if it traps on an input.
+        """Return ``bits`` cast by one instruction; raise TrapError if it traps on an input.
 
         Raises Unsupported if WebAssembly has no such instruction.
         """
         return self._answer(cast_operation(case, PROFILES), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``reinterpret``."""
+        """Return ``bits`` reinterpreted by one ``reinterpret`` instruction."""
         return self._answer(bitcast_operation(case), bits)
 
     def bitcast_road(self, case: Case) -> str:
@@ -171,7 +171,7 @@ class Node:
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Move bits through a loop that loads and stores."""
+        """Return the bits after a loop in node has loaded and stored them."""
         return self._answer(copy_operation(dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:

@@ -87,17 +87,17 @@ class NumpyArrays(Scripted):
         return Statements(f"y = x.astype({target}{mode})\n")
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``astype``."""
+        """Return ``bits`` cast by one ``astype``, without warnings."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return super().cast(case, bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``view``, which scales the last dimension."""
+        """Return ``bits`` reinterpreted by one ``view``, which scales the last dimension."""
         return self.answer("bitcast", case, bits).copy()
 
     def road(self, case: Case) -> str:
-        """Return the pair, and the casting mode where it is not numpy's own default."""
+        """Return the pair of dtypes as text, and the casting mode unless it is numpy's default."""
         casting = self.casting(case)
         return super().road(case) + ("" if casting == UNSAFE else f", {casting}")
 

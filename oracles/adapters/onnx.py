@@ -112,7 +112,10 @@ class Onnx:
         self._evaluator_of = lru_cache(CACHED_MODELS)(self._create_evaluator)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with a model of one Cast."""
+        """Return ``bits`` cast by a model of one Cast.
+
+        Raises Unsupported where the evaluator has no such cast.
+        """
         require_plain(case, "ONNX's Cast")
         graph = cast_graph(case)
         evaluator = self._evaluator(graph, bits.ndim)
@@ -127,7 +130,10 @@ class Onnx:
             raise Unsupported(reason) from None
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Answer a case with a model of one QuantizeLinear, DequantizeLinear or the dynamic one."""
+        """Return, by name, the results of a model of one node that quantizes or dequantizes.
+
+        Raises Unsupported if the evaluator lacks the operator.
+        """
         node, tensors = quantize_node(case, tensors)
         shapes = without_lengths(node, shapes_of(node, tensors))
         evaluator = self._node_evaluator(node, shapes)
@@ -142,7 +148,7 @@ class Onnx:
         return {name: self._codes(dtype, y).copy() for (name, dtype), y in answers}
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer chains by one model, in which each has its own input and output."""
+        """Return the ends of chains by one model, in which each has its own input and output."""
         chains = company.chains
         for step in (step for chain in chains for step in chain.steps):
             require_plain(step, "ONNX's Cast")
@@ -160,17 +166,17 @@ class Onnx:
         return [self._codes(chain.target, end).copy() for chain, end in found]
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with a model of one BitCast, which keeps the shape."""
+        """Return ``bits`` reinterpreted by a model of one BitCast, which keeps the shape."""
         require_plain(case, "ONNX's BitCast")
         graph = bitcast_graph(case)
         return self._answer(self._evaluator(graph, bits.ndim), graph, bits).copy()
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
         return plain_road(case, "ONNX's BitCast")
 
     def road(self, case: Case) -> str:
-        """Return the opset, the dtypes and the parameters of the model of a case."""
+        """Return, as text, the opset, the dtypes and the parameters of the model of a case."""
         require_plain(case, "ONNX's Cast")
         return self._models.road(case)
 
@@ -182,7 +188,7 @@ class Onnx:
         return partial(self._run, self._evaluator(graph, bits.ndim), graph, x)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits through a model of one Identity."""
+        """Return the bits after a model of one Identity."""
         graph = Graph(LATEST, dtype, dtype, "Identity")
         try:
             evaluator = self._evaluator(graph, bits.ndim)

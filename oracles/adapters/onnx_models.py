@@ -201,7 +201,7 @@ class ModelBuilder:
         )
 
     def head(self, opset: int) -> str:
-        """Return the first line of a model's text."""
+        """Return the first line of a model's text, which names the IR version and the opset."""
         return f'<ir_version: {self._ir_version(opset)}, opset_import: ["": {opset}]>\n'
 
     def _constant_statement(self, graph: Graph) -> str:
@@ -269,13 +269,13 @@ class ModelBuilder:
         )
 
     def _oldest_ir_version(self, opset: int) -> int:
-        """Return the oldest IR version that models of an opset may have here."""
+        """Return the oldest IR version that an opset allows, from ``FIRST_FREE_INITIALIZER`` on."""
         opsets = [self._onnx.helper.make_opsetid("", opset)]
         oldest = int(self._onnx.helper.find_min_ir_version_for(opsets, ignore_unknown=True))
         return max(FIRST_FREE_INITIALIZER, oldest)
 
     def _attributes(self, graph: Graph) -> dict[str, int | str]:
-        """Return the node's attributes; Cast and BitCast have `to`."""
+        """Return the attributes of a graph's node, with `to` for Cast and BitCast."""
         if graph.operator not in ("Cast", "BitCast"):
             return graph.attributes
         is_numbered = graph.opset >= FIRST_NUMBERED

@@ -237,21 +237,21 @@ class OnnxOptimizer:
         self._optimized = lru_cache(CACHED_MODELS)(self._optimize_cast)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with the casts that the optimizer leaves of a model of one Cast."""
+        """Return ``bits`` after the casts that the optimizer leaves of a model of one Cast."""
         require_plain(case, "ONNX's Cast")
         return self._casts.run(self._optimized(cast_graph(case), bits.ndim), {"x": bits})["y"]
 
     def road(self, case: Case) -> str:
-        """Return the opset, the dtypes and the parameters of the model of a case."""
+        """Return, as text, the opset, the dtypes and the parameters of the model of a case."""
         require_plain(case, "ONNX's Cast")
         return self._models.road(case)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Copy the bits: the reference has no tensors to move them through."""
+        """Return a copy of the bits: the reference has no tensors to move them through."""
         return self._reference.identity(dtype, bits)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer chains with the casts that the optimizer leaves of one model of them all."""
+        """Return the ends of chains by the casts that the optimizer leaves of one model of them."""
         axes = axes_of(company)
         inputs = [bits[str(number)] for number in range(len(company.chains))]
         model = self._rewritten(self._models.chains(company, axes, inputs), axes["level"])

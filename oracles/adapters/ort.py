@@ -130,28 +130,31 @@ class Ort:
             self._session(Graph(LATEST, "float32", "float32", operator=None))
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with a model of one Cast."""
+        """Return ``bits`` cast by a model of one Cast; raise Unsupported without a kernel."""
         require_plain(case, "onnxruntime's Cast")
         with self._refusals(*MISSING_KERNELS):
             return self._answer(cast_graph(case), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with a model of one BitCast, which keeps the shape."""
+        """Return ``bits`` reinterpreted by a model of one BitCast, which keeps the shape."""
         require_plain(case, "onnxruntime's BitCast")
         with self._refusals(*MISSING_KERNELS, MISSING_TENSORS):
             return self._answer(bitcast_graph(case), bits)
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
         return plain_road(case, "onnxruntime's BitCast")
 
     def road(self, case: Case) -> str:
-        """Return the opset, the dtypes and the parameters of the model of a case."""
+        """Return, as text, the opset, the dtypes and the parameters of the model of a case."""
         require_plain(case, "onnxruntime's Cast")
         return self._models.road(case)
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Answer a case with a model of one QuantizeLinear, DequantizeLinear or the dynamic one."""
+        """Return, by name, the results of a model of one node that quantizes or dequantizes.
+
+        Raises Unsupported if onnxruntime lacks the kernel.
+        """
         with self._refusals(*MISSING_KERNELS):
             node, tensors = quantize_node(case, tensors)
             session = self._node_session(node, tensors)
@@ -168,7 +171,7 @@ class Ort:
             }
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer chains by one model, in which each has its own input and output."""
+        """Return the ends of chains by one model, in which each has its own input and output."""
         axes = axes_of(company)
         inputs = [bits[str(number)] for number in range(len(company.chains))]
         with self._refusals(*MISSING_KERNELS):
@@ -229,7 +232,7 @@ class Ort:
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits through a model whose input is its output."""
+        """Return the bits after a model whose input is its output."""
         try:
             return self._answer(Graph(LATEST, dtype, dtype, operator=None), bits)
         except (self._states.Fail, self._states.InvalidArgument) as error:
@@ -316,7 +319,7 @@ class Ort:
         )
 
     def _answer_in_numpy(self, graph: Graph, bits: Bits) -> Bits:
-        """Answer where numpy has both dtypes, in half the time that a binding takes.
+        """Answer a graph whose dtypes numpy has, in half the time that a binding takes.
 
         Texts as inputs go by a binding: it raises other errors, and some targets need one.
         """
@@ -494,7 +497,11 @@ def run(
     is_constant: bool,
     is_bitcast: bool = False,
 ) -> str:
-    """Return the statements that run the session and print its answers."""
+    """Return the statements that run the session and print its answers.
+
+    ``number`` is that of the source in ``TensorProto.DataType``, and ``outputs`` the expression of
+    the names of outputs.
+    """
     in_memory = is_raw(case.target)
     if is_constant:
         feed, is_numpy = "{}", not in_memory
@@ -562,5 +569,5 @@ def is_raw(dtype: str) -> bool:
 
 
 def _needs_packing(dtype: str, bits: Bits) -> bool:
-    """Whether several codes share a byte; a single one has its own."""
+    """Whether several codes of this array share a byte; a single one has its own."""
     return is_packed(format_named(dtype)) and bits.size != 1

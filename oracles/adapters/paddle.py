@@ -128,7 +128,7 @@ class PaddleCasts(Scripted):
         return None if self._variant is None else bits.ndim
 
     def _make(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Function:
-        """Compile the steps; raise Unsupported if paddle builds no program of them."""
+        """Compile the steps to a function of x; raise Unsupported if paddle cannot build them."""
         make = super()._make(operation, case, form)
         if self._variant == "static":
             static = self.prepared(self.steps(operation, case, form).once, form)["static"]
@@ -167,7 +167,7 @@ class PaddleCasts(Scripted):
             raise Unsupported(f"the Executor fetches no {case.target}") from None
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one cast."""
+        """Return a copy of ``bits`` cast by one cast of paddle."""
         # For the tensor's own dtype paddle returns the tensor itself: copy it.
         return self.answer("cast", case, bits).copy()
 
@@ -188,7 +188,10 @@ class Paddle(PaddleCasts):
         super().__init__(paddle, variant)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``view``, which scales the last dimension."""
+        """Return ``bits`` reinterpreted by one ``view``, which scales the last dimension.
+
+        Raises Unsupported if paddle has no kernel for a dtype.
+        """
         try:
             return self.answer("bitcast", case, bits).copy()
         except RuntimeError as error:

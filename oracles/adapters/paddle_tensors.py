@@ -48,7 +48,10 @@ def tensor_text(dtype: str) -> str:
 
 
 def patterns_text(dtype: str) -> str:
-    """Return the expression of the patterns in ``y``; paddle views no unsigned integers."""
+    """Return the expression of the patterns in ``y``.
+
+    It views y as signed integers where the storage is unsigned and wider than a byte.
+    """
     storage = format_named(dtype).storage
     carrier = dtype if dtype == storage else carrier_in("paddle", dtype)
     return f'np.from_dlpack(y{_viewed(dtype, carrier)}).view("{storage}")'

@@ -49,7 +49,7 @@ class Statements:
 
     @property
     def text(self) -> str:
-        """All statements, as a script has them."""
+        """All statements, as a script has them: those in ``once``, then those in ``each``."""
         return self.once + self.each
 
 
@@ -126,7 +126,7 @@ class Scripted(ABC):
         """Return the statements that do an operation to x, whose form ``form_of`` returned."""
 
     def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
-        """Return what the steps depend on besides the case: nothing, the rank or the shape."""
+        """Return what the steps depend on besides the case: None, or the rank or shape."""
         return None
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
@@ -140,11 +140,11 @@ class Scripted(ABC):
             self.require_dtype(operation, dtype)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one cast."""
+        """Return ``bits`` cast by the steps of a cast."""
         return self.answer("cast", case, bits)
 
     def answer(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one operation."""
+        """Return ``bits`` after the steps of an operation."""
         return self.run(self.made(operation, case, self.form_of(operation, case, bits)), case, bits)
 
     def run(self, make: Function, case: Case, bits: Bits) -> Bits:
@@ -152,12 +152,12 @@ class Scripted(ABC):
         return self.patterns(case.target, make(self.tensor(case.source, bits)))
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits through a tensor of the dtype."""
+        """Return the bits after a round trip through a tensor of the dtype."""
         self.require_dtype("copy", dtype)
         return self.patterns(dtype, self.tensor(dtype, bits)).copy()
 
     def tensor(self, dtype: str, bits: Bits) -> Any:
-        """Return a tensor of patterns."""
+        """Return the framework's tensor of these patterns."""
         return self.into(dtype)(bits)
 
     def patterns(self, dtype: str, tensor: Any) -> Bits:
@@ -165,12 +165,12 @@ class Scripted(ABC):
         return np.asarray(self.out_of(dtype)(tensor))
 
     def road(self, case: Case) -> str:
-        """Return the pair: a cast has no parameters that cases vary."""
+        """Return the pair of dtypes as text: a cast has no parameters that cases vary."""
         self.require("cast", case)
         return f"{case.source}->{case.target}"
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
         return plain_road(case, self.operations["bitcast"])
 
     def reproduce(self, case: Case, bits: Bits) -> str:
@@ -210,7 +210,7 @@ class Scripted(ABC):
         return names
 
     def _make(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Function:
-        """Compile the steps of a case to a function of x."""
+        """Compile the steps of a case to a function of x; raise Unsupported as ``require`` does."""
         self.require_parameters(operation, case)
         order = -1 if operation in self.target_first else 1
         for dtype in (case.source, case.target)[::order]:
@@ -226,7 +226,7 @@ class Scripted(ABC):
 
 
 class Chained(Scripted):
-    """Also makes chains of casts, all of a company in one function."""
+    """The base class of adapters that also make chains of casts, a company in one function."""
 
     chain_roads: tuple[str, ...]
 
@@ -239,7 +239,7 @@ class Chained(Scripted):
         """Return the steps that bind y to ``ends``, expressions in ``names``, on a road."""
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer chains with one cast after another, all in one function."""
+        """Return the ends of chains, each by one cast after another, all in one function."""
         pairs = [*zip(company.chains, bits.values(), strict=True)]
         tensors = [self.tensor(chain.source, own) for chain, own in pairs]
         names = [f"x{number}" for number in range(len(tensors))]

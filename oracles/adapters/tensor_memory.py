@@ -24,7 +24,7 @@ def ort_value_buffer(source: Format, bits: Bits) -> Bits:
 
 
 def tensor_content(entry: Format, bits: Bits) -> Bits:
-    """Return the memory of a tensor of these codes: packed, low bits first, if below a byte."""
+    """Return the memory of a tensor of these codes, packed from the low bits if below a byte."""
     return pack(bits, entry.bits) if is_packed(entry) else np.require(bits, requirements=["C", "A"])
 
 
@@ -60,6 +60,6 @@ def _size(target: Format, count: int) -> int:
 
 
 def patterns_in(memory: Bytes, target: Format, count: int) -> Bits:
-    """Return the patterns in a tensor's memory, one per element."""
+    """Return the patterns in a tensor's memory, one per element, as a row."""
     codes = unpack(memory, count, target.bits) if is_packed(target) else memory
     return codes.view(target.storage)

@@ -165,7 +165,7 @@ class TensorFlow(Chained):
         return None if self._variant is None else bits.shape
 
     def cast_text(self, case: Case, x: str) -> str:
-        """Return the ``tf.cast`` of an expression."""
+        """Return the expression of a ``tf.cast`` of the expression ``x``."""
         return f'tf.cast({x}, "{DTYPES[case.target]}")'
 
     def chain_steps(self, road: str, names: str, ends: str) -> Statements:
@@ -186,7 +186,7 @@ class TensorFlow(Chained):
         return function_of(self.names, "x", self.steps(operation, case, form).once, "folded")
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``tf.cast``; folded constants may be parts of the row."""
+        """Return ``bits`` cast by one ``tf.cast``; a long row may be folded in parts."""
         with self._refusals():
             make = self.made("cast", case, self.form_of("cast", case, bits))
             if not self._is_folded:
@@ -196,7 +196,7 @@ class TensorFlow(Chained):
             return np.concatenate(answers, axis=1).reshape(bits.shape)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``tf.bitcast``, which depends on the shape."""
+        """Return ``bits`` reinterpreted by one ``tf.bitcast``, which depends on the shape."""
         make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
         return self._answer(make, case, bits) if self._is_folded else self.run(make, case, bits)
 
@@ -206,7 +206,10 @@ class TensorFlow(Chained):
         return self.patterns(case.target, np.asarray(tensor.numpy()))
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer chains with one ``tf.cast`` after another, eager or in one ``tf.function``."""
+        """Return the ends of chains, each by one ``tf.cast`` after another.
+
+        All are made eagerly or in one ``tf.function``.
+        """
         with self._refusals():
             return super().chains(case, company, bits)
 
@@ -239,7 +242,7 @@ class TensorFlow(Chained):
         return partial(self.cast, case, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits through a tensor and ``tf.identity``, on the eager road in every variant."""
+        """Return the bits after a tensor and ``tf.identity``, which is eager in every variant."""
         self.dtype(dtype)
         text = f"np.asarray(tf.identity({TENSOR.format(DTYPES[dtype])}).numpy())"
         storage = format_named(dtype).storage

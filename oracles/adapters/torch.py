@@ -99,7 +99,7 @@ class Torch(Chained):
             self._dynamo = _compiler(self._torch)
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
-        """Raise Unsupported for a dtype that torch does not cast, or not view."""
+        """Raise Unsupported for a dtype that torch does not cast or, for other operations, view."""
         self._tensors.castable(dtype) if operation == "cast" else self._tensors.viewable(dtype)
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
@@ -151,7 +151,7 @@ class Torch(Chained):
         return case.source, kinds
 
     def tensor(self, dtype: str, bits: Bits) -> Any:
-        """Return a tensor of patterns in any memory layout."""
+        """Return a tensor of patterns that lie in any memory layout."""
         return self._tensors.tensor(dtype, bits)
 
     def patterns(self, dtype: str, tensor: Any) -> Bits:
@@ -159,7 +159,7 @@ class Torch(Chained):
         return self._tensors.bits(dtype, tensor)
 
     def answer(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``to`` or one ``view``."""
+        """Return ``bits`` after one ``to`` or ``view``; raise Unsupported without a kernel."""
         make = self.made(operation, case, self.form_of(operation, case, bits))
         return self._run(operation, make, case, self.tensor(case.source, bits))
 
@@ -197,7 +197,7 @@ class Torch(Chained):
                 self._dynamo.mark_dynamic(x, dimension)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer chains with one ``to`` after another, all in one function."""
+        """Return the ends of chains, each by one ``to`` after another, all in one function."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -206,16 +206,16 @@ class Torch(Chained):
                 raise Unsupported(first_line(error)) from None
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``view``, which scales the last dimension."""
+        """Return ``bits`` reinterpreted by one ``view``, which scales the last dimension."""
         return self.answer("bitcast", case, bits)
 
     def bitcast_in_storage(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``view`` of a tensor that has a storage offset."""
+        """Return ``bits`` after one ``view`` of a tensor that has their storage offset."""
         make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
         return self._run("bitcast", make, case, self._tensors.in_storage(case.source, bits))
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
-        """Whether the result of a ``view`` lies in its tensor's memory."""
+        """Return whether the result of a ``view`` lies in its tensor's memory."""
         make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
         x = self.tensor(case.source, bits)
         return shares_memory(x, self._quietly("bitcast", make, x))

@@ -98,7 +98,7 @@ class TorchCalls:
         return self._tensors.tensor(member.dtype, copied(bits))
 
     def _output(self, layer: Any, dtype: str) -> Tensor | str:
-        """Return a Linear's output for a row of ones."""
+        """Return a Linear's output for a row of ones, or its error in one line."""
         x = self._tensors.tensor(dtype, ones(dtype, (1, layer.in_features)))
         return layer_output(layer, x, lambda y: self._read(y.detach()))
 

@@ -108,7 +108,7 @@ class Quantizer:
         return found
 
     def _call(self, case: Case, parameters: Parameters) -> str:
-        """Return the call of an operation on x, with its scales and zero points."""
+        """Return the expression that calls an operation on ``x``, ``scale`` and ``zero``."""
         is_per_channel, quantizes = parameters.is_per_channel, parameters.operation == "quantize"
         dtype = parameters.codes if self._decomposed else QUANTIZED[parameters.codes]
         arguments = ["x, scale, zero", *([str(AXIS)] if is_per_channel else [])]
@@ -132,7 +132,7 @@ class Quantizer:
         return scales.float() if dict(case.modes)[FORM] == "axis" else scales.double().item()
 
     def _zeros(self, case: Case, given: Mapping[str, Bits]) -> Any:
-        """Return the zero point, which is 0 where none is given, or those along the axis."""
+        """Return the zero point, 0 if none is given, or a tensor of those along the axis."""
         codes = case.target if operation_of(case) == "quantize" else case.source
         zeros = np.zeros(given["scale"].size, np.int64)
         if "zero" in given:
@@ -141,7 +141,7 @@ class Quantizer:
         return self._torch.from_numpy(zeros.copy()) if is_per_channel else int(zeros[0])
 
     def statements(self, case: Case, given: Mapping[str, Bits]) -> str:
-        """Return the statements of a script that prints the answer."""
+        """Return the statements of a script, without its header, that prints the answer."""
         parameters = self._parameters(case)
         dtype, x = _input(case, parameters, given["x"])
         scale, zero = self._scales(case, given), self._zeros(case, given)
@@ -159,7 +159,7 @@ class Quantizer:
 
 
 def _input(case: Case, parameters: Parameters, bits: Bits) -> tuple[str, Bits]:
-    """Return the tensor that an operation takes: its dtype, and its patterns."""
+    """Return the dtype and the patterns of the tensor that an operation takes."""
     if parameters.operation == "quantize":
         return case.source, bits
     return parameters.codes, _widened(case.source, parameters.codes, bits)
@@ -172,7 +172,7 @@ def _limits(entry: Format) -> tuple[int, int]:
 
 
 def _integers(entry: Format, bits: Bits) -> Any:
-    """Return the values of integer codes."""
+    """Return the values of integer codes as 64-bit integers."""
     values = bits.astype(np.int64)
     return np.where(values > _limits(entry)[1], values - (1 << entry.bits), values)
 

@@ -61,25 +61,25 @@ class Tvm:
         self._kernel = lru_cache(256 if variant else None)(self._compile)
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
         return plain_road(case, "reinterpret")
 
     def road(self, case: Case) -> str:
-        """Return the pair: ``astype`` has no parameters."""
+        """Return the pair of dtypes as text: ``astype`` has no parameters."""
         require_plain(case, "astype")
         for dtype in (case.source, case.target):
             _name(dtype)
         return f"{case.source}->{case.target}"
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one loop of ``astype``."""
+        """Return ``bits`` cast by one loop of ``astype``, or (`folded`) by relax."""
         require_plain(case, "astype")
         if self._variant == "folded":
             return self._folded(case.source, case.target, bits)
         return self._answer("cast", (case.source, case.target), bits)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer each chain with one loop of an ``astype`` after another."""
+        """Return the ends of chains, each by one loop of an ``astype`` after another."""
         pairs = zip(company.chains, bits.values(), strict=True)
         return [self._answer("cast", self._path(chain), own) for chain, own in pairs]
 
@@ -89,7 +89,10 @@ class Tvm:
         return (chain.source, *(step.target for step in chain.steps))
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one loop of ``reinterpret``, which keeps the width and the shape."""
+        """Return ``bits`` after one loop of ``reinterpret``, which keeps the width and the shape.
+
+        Raises Unsupported in the variant `folded`.
+        """
         require_plain(case, "reinterpret")
         if self._variant == "folded":
             raise Unsupported("relax has no reinterpret that it could fold")
@@ -107,7 +110,7 @@ class Tvm:
         return self._bound("cast", (case.source, case.target), bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits through a loop that copies."""
+        """Return the bits after a compiled loop that copies them."""
         return self._answer("copy", (dtype, dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:

@@ -89,19 +89,19 @@ class Conversion:
 
     @property
     def road(self) -> str:
-        """The pair and the instruction."""
+        """The pair of dtypes and the instruction, as text."""
         return f"{self.source}->{self.target}, {self.name}"
 
     @property
     def type(self) -> str:
-        """The type of the value that the instruction takes."""
+        """The WebAssembly type of the value that the instruction takes."""
         if self.source in LOW_PARTS:
             return TYPES.get(self.target, "i32")
         return TYPES[self.source]
 
     @property
     def integer_type(self) -> str:
-        """The integer type that holds a pattern of the source."""
+        """The WebAssembly integer type that holds a pattern of the source."""
         return self.type.replace("f", "i")
 
     @property
@@ -114,7 +114,7 @@ class Conversion:
 
     @cached_property
     def binary(self) -> bytes:
-        """The module in the binary format."""
+        """The module with ``run`` and, for 32-bit sources, ``sweep``, in the binary format."""
         load = [f"{self.type}.load"]
         if self.source in LOW_PARTS:
             load = [f"{self.type}.load{LOW_PARTS[self.source]}_u"]
@@ -147,12 +147,12 @@ class Conversion:
 
     @property
     def source_size(self) -> int:
-        """The bytes of an input."""
+        """The number of bytes of an input."""
         return np.dtype(format_named(self.source).storage).itemsize
 
     @property
     def target_size(self) -> int:
-        """The bytes of an answer."""
+        """The number of bytes of an answer."""
         return np.dtype(format_named(self.target).storage).itemsize
 
     @property
@@ -237,7 +237,7 @@ def answers_begin(operation: Conversion, count: int) -> int:
 
 
 def copy_operation(dtype: str) -> Conversion:
-    """Return the operation that moves values of a dtype; raise Unsupported if it has no type."""
+    """Return the conversion that only moves values; raise Unsupported if the dtype has no type."""
     if dtype not in TYPES and dtype not in LOW_PARTS:
         raise Unsupported(f"WebAssembly has no values of {dtype}")
     return Conversion(dtype, dtype)

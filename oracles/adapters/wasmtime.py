@@ -74,14 +74,14 @@ class Wasmtime:
         self._compiled = lru_cache(None)(self._compile)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one instruction; raise TrapError if it traps on an input.
+        """Return ``bits`` cast by one instruction; raise TrapError if it traps on an input.
 
         Raises Unsupported if WebAssembly has no such instruction.
         """
         return self._answer(cast_operation(case, self._profiles), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``reinterpret``."""
+        """Return ``bits`` reinterpreted by one ``reinterpret`` instruction."""
         return self._answer(bitcast_operation(case), bits)
 
     def bitcast_road(self, case: Case) -> str:
@@ -103,7 +103,7 @@ class Wasmtime:
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Move bits through a loop that loads and stores."""
+        """Return the bits after a loop has loaded and stored them."""
         return self._answer(copy_operation(dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:

@@ -17,7 +17,7 @@ NAMES = {numpy_name: name for name, numpy_name in ML_DTYPES.items()}
 
 
 class Arrays:
-    """Makes arrays from patterns, and reads the patterns of arrays."""
+    """Makes numpy's arrays from patterns, and reads the patterns of arrays."""
 
     def __init__(self) -> None:
         self._adapter: NumpyArrays

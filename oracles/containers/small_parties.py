@@ -95,7 +95,7 @@ class TinygradParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return readers; its writers need a compiler."""
+        """Return how tinygrad reads three containers; its own writers need a compiler."""
         start = (
             "import os\nos.environ['DEV'] = 'PYTHON'\nimport tinygrad, tinygrad.nn.state as state\n"
         )

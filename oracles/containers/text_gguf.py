@@ -48,7 +48,7 @@ class BlockType:
 
     @property
     def halves(self) -> bool:
-        """Whether two codes share a byte."""
+        """Whether two codes share a byte: one in the low half, one in the high half."""
         return format_named(self.dtype).bits == 4
 
     @property

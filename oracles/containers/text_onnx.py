@@ -89,7 +89,7 @@ def write_tensor(dtype: str, bits: Bits, *, is_raw: bool) -> bytes:
 
 
 def raw_data(dtype: str, bits: Bits) -> bytes:
-    """Return the elements as `raw_data` holds them."""
+    """Return the elements as `raw_data` holds them; those of less than a byte are packed."""
     entry, row = format_named(dtype), np.ascontiguousarray(bits).reshape(-1)
     if is_packed(entry):
         return pack(row, entry.bits).tobytes()

@@ -86,7 +86,7 @@ class ProgramClient:
         self.log = StderrLog()
 
     def start(self) -> SupervisedProcess:
-        """Start the program within its resource limits."""
+        """Start the program within its resource limits, and return its process."""
         inherited = (self._memory.descriptor,) if self._memory else ()
         # Our interpreter sets the limits by a script and then becomes the program: -I and -S keep
         # our modules out of it, and the environment is passed on unchanged.
@@ -237,7 +237,7 @@ class ReplyDecoder:
 
     @property
     def storage(self) -> np.dtype[Any]:
-        """The numpy dtype that an element is stored in."""
+        """The numpy dtype in which an element is stored."""
         return _storage(self.dtype)
 
     def max_payload(self, elements: int) -> int:
