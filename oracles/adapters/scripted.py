@@ -126,7 +126,7 @@ class Scripted(ABC):
         """Return the statements that do an operation to x, whose form ``form_of`` returned."""
 
     def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
-        """Return what the steps depend on besides the case: None, or the rank or shape."""
+        """Return what the steps depend on besides the case, such as the rank or shape, or None."""
         return None
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
