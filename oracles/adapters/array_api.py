@@ -27,7 +27,10 @@ CASTS, CALLS = "array-api-astype", "array-api-astype-calls"
 
 
 def standard_claims(version: str) -> tuple[str, ...]:
-    """Return the claims of a library that declares a version of the array API standard."""
+    """Return the claims of a library that declares a version of the array API standard.
+
+    There are none if the standard's documents lack the version.
+    """
     known = document_named(CASTS).entry.versions
     return tuple(f"{document}:{version}" for document in (CASTS, CALLS)) if version in known else ()
 
@@ -54,7 +57,11 @@ class Namespace:
         require_dtype: Callable[[str], Any],
         context: AbstractContextManager[Any],
     ) -> Returned:
-        """Make a call of ``astype`` in a context; return its result and the array after it."""
+        """Make a call of ``astype`` within ``context``; return its result and the array after it.
+
+        The expressions find ``names``. ``require_dtype`` raises Unsupported for a dtype that the
+        library lacks, as this method does for any other call.
+        """
         self._require_astype(self.framework, call)
         [member] = call.members
         for argument in (*call.args, *(each for _, each in call.kwargs)):
@@ -75,7 +82,10 @@ class Namespace:
         )
 
     def call_script(self, version: str, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes a call and prints its result and whether memory is shared."""
+        """Return a script that makes a call and prints its result and whether memory is shared.
+
+        Raises Unsupported unless it is a call of ``astype`` of a tensor on the CPU.
+        """
         self._require_astype(self.name, call)
         [member] = call.members
         x_text, y_text = self._texts(call, member.dtype)

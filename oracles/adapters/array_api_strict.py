@@ -35,7 +35,7 @@ NAMESPACE = Namespace(
 
 
 class ArrayApiStrict(Scripted):
-    """A cast by the namespace's ``astype``; a call by the ``astype`` of its document's version."""
+    """Casts by array-api-strict's ``astype``, and calls it in the version that a case names."""
 
     name = "array_api_strict"
     header = HEADER
@@ -51,7 +51,7 @@ class ArrayApiStrict(Scripted):
         self._flags = Lock()
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
-        """Raise Unsupported for a dtype that the standard has not."""
+        """Raise Unsupported for a dtype that the array API standard lacks."""
         if dtype not in DTYPES:
             raise Unsupported(f"array-api-strict has no dtype {dtype}")
 
@@ -64,19 +64,19 @@ class ArrayApiStrict(Scripted):
         return f'np.from_dlpack(y).view("{format_named(dtype).storage}")'
 
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return one ``astype``."""
+        """Return the statement that binds ``y`` to one ``astype`` of ``x``."""
         return Statements(f"y = xp.astype(x, xp.{case.target})\n")
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``astype``."""
+        """Return ``bits`` cast by one ``astype``, without warnings."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return super().cast(case, bits)
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call in the version of the standard that the case is about, under a lock.
+        """Make a call, in the case's version of the standard if its document is about calls.
 
-        The flags that set the version are the whole process's.
+        The flags that set the version are the whole process's, so a lock protects them.
         """
         context: AbstractContextManager[Any]
         context = self._flags_of(case.version) if case.document == CALLS else nullcontext()
@@ -90,7 +90,7 @@ class ArrayApiStrict(Scripted):
                 yield
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that casts what ``bits`` holds at that moment."""
+        """Prepare a call that casts what ``bits`` holds at the moment of the call."""
         self.require("cast", case)
         return partial(self.cast, case, bits)
 
@@ -100,7 +100,7 @@ class ArrayApiStrict(Scripted):
         return self.patterns(dtype, self.tensor(dtype, bits.copy()))
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes a call, without this project."""
+        """Return a self-contained script that makes a call."""
         return NAMESPACE.call_script(self.version, case, call, bits)
 
     def _require_named(self, dtype: str) -> None:

@@ -36,7 +36,10 @@ QUOTIENT = "numbers.double().numpy() / divisor"
 
 
 class AutoRound(BlockLibrary):
-    """Blocks by the functions that AutoRound registers for its data types."""
+    """Quantizes blocks by the functions that AutoRound registers for its data types.
+
+    It decodes none.
+    """
 
     name = "auto_round"
     distribution = "auto-round"
@@ -50,7 +53,10 @@ class AutoRound(BlockLibrary):
         return True
 
     def lines(self, asked: BlockCase) -> list[str]:
-        """Return the lines that call a data type's function, and find the codes."""
+        """Return the lines that call a data type's function and find the codes.
+
+        Raises Unsupported if AutoRound has no such data type or rule, or the case decodes.
+        """
         if asked.is_decoding:
             raise self.declined(asked)
         x = tensor_line("x", asked.number)

@@ -31,7 +31,7 @@ MX, NVFP4 = "MX", "NVFP4"
 FAMILIES: Mapping[int, str] = {32: MX, 16: NVFP4}
 """The formats of blocks by the number of elements that share a scale."""
 SCALES: Mapping[str, str] = {MX: "float8e8m0", NVFP4: "float8e4m3fn"}
-"""The dtypes of their scales."""
+"""By format of blocks, the dtype of the scales."""
 NUMBERS = ("float32", "bfloat16", "float16")
 """The dtypes of numbers that blocks are made of."""
 
@@ -73,7 +73,7 @@ class BlockCase:
 
 
 def block_case(case: Case) -> BlockCase:
-    """Read a case of blocks; raise Unsupported if it is about anything else."""
+    """Return the parameters of a case of blocks; raise Unsupported for any other case."""
     size = int(case.mode.get("block", "0"))
     family = FAMILIES.get(size)
     is_decoding = case.target in NUMBERS
@@ -111,7 +111,7 @@ class BlockLibrary(ABC):
 
     @abstractmethod
     def lines(self, asked: BlockCase) -> list[str]:
-        """Return the lines that make the call; raise Unsupported if the library has none."""
+        """Return the lines that make a case's call; raise Unsupported if the library has none."""
 
     def takes_ragged(self, asked: BlockCase) -> bool:
         """Whether the last block of a row may be shorter than the others."""
@@ -122,7 +122,10 @@ class BlockLibrary(ABC):
         raise Unsupported(f"{self.distribution} makes blocks, and casts no tensor for itself")
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
-        """Quantize numbers to codes and scales, or decode these."""
+        """Return the codes ``y`` and the scales ``scale`` of the numbers ``x``, or ``y`` decoded.
+
+        Raises Unsupported for a case or a shape that the library does not take.
+        """
         asked = block_case(case)
         if tensors["x"].shape[-1] % asked.size and not self.takes_ragged(asked):
             raise Unsupported(f"{self.distribution} takes rows of whole blocks only")
@@ -139,7 +142,7 @@ class BlockLibrary(ABC):
         return {"y": codes, "scale": names["scale"].reshape(*shape[:-1], -1)}
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Return a script that makes the call, without this project."""
+        """Return a self-contained script that makes the call."""
         asked = block_case(case)
         dtypes = {"bits": case.source, "scale_bits": SCALES[asked.family], "global_bits": "float32"}
         bindings = [
@@ -153,7 +156,7 @@ class BlockLibrary(ABC):
         return "\n".join([*head, *bindings, *self.lines(asked), *printed]) + "\n"
 
     def declined(self, asked: BlockCase) -> Unsupported:
-        """Return the refusal of a case for which the library has no function."""
+        """Return the Unsupported error of a case for which the library has no function."""
         doing = "decodes no" if asked.is_decoding else "makes no"
         rule = f" by the rule {asked.rule}" if asked.rule else ""
         what = f"{asked.family} blocks of {asked.element}"
@@ -161,7 +164,7 @@ class BlockLibrary(ABC):
 
 
 def _inputs(asked: BlockCase, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-    """The arrays that the lines of a call read, by name; those of several elements as rows."""
+    """Return, by name, the arrays that a call's lines read, as rows but for a global scale."""
     x = tensors["x"]
     inputs: dict[str, Bits] = {"bits": x.reshape(-1, x.shape[-1])}
     if asked.is_decoding:
@@ -210,7 +213,11 @@ def torch_inputs(asked: BlockCase, data: str = "torch.uint8") -> list[str]:
 
 
 def torch_results(asked: BlockCase, named: tuple[str, str] = ("data", "scale")) -> list[str]:
-    """Return the lines that bind ``y`` and ``scale`` to the patterns of codes and scales."""
+    """Return the lines that bind ``y`` and ``scale`` to the patterns of codes and scales.
+
+    The pair ``named`` has the expressions of the torch tensors of codes and of scales. Codes of
+    four bits are unpacked.
+    """
     data, scale = named
     codes = "packed" if asked.is_packed else "y"
     lines = [

@@ -37,13 +37,13 @@ PLAIN_ARGUMENTS: ArgumentTexts = {
     "text": repr,
     "word": lambda word: repr(WORD_VALUES[word]),
 }
-"""The arguments that are no framework's own objects."""
+"""How every framework writes the arguments that are no objects of its own."""
 
 
 def arguments_text(call: Call, texts: ArgumentTexts, refusal: str) -> str:
-    """Return a call's arguments; raise Unsupported, with the kind in the refusal, if one is none.
+    """Return a call's arguments as Python text; raise Unsupported for a kind that ``texts`` lacks.
 
-    The refusal is a text with a place for the kind.
+    The message is ``refusal``, a text with a place for the kind.
     """
 
     def written(argument: Argument) -> str:
@@ -77,9 +77,10 @@ class CallSyntax:
         receiver: Any,
         require: Callable[[Argument], None],
     ) -> Any:
-        """Call a receiver's method.
+        """Call a receiver's method with the call's arguments, and return the result.
 
-        Raises Unsupported if it has none of the name, or as ``require`` does for an argument.
+        Raises Unsupported if the receiver has no such method or the framework no such argument, or
+        as ``require`` does for an argument.
         """
         if not hasattr(receiver, str(call.method)):
             raise Unsupported(f"{self.framework}'s {call.receiver} has no method {call.method}")
@@ -91,7 +92,11 @@ class CallSyntax:
     def layer(
         self, names: Mapping[str, Any], call: Call, tensors: Mapping[str, Any], module: str = ""
     ) -> Any:
-        """Return a layer with these tensors as members; of the class ``module``, if it is given."""
+        """Return a layer with these tensors as members.
+
+        The expression ``module`` makes the layer if it is given; without it the layer is empty at
+        first.
+        """
         texts = {name: f"tensors[{name!r}]" for name in tensors}
         statements = "\n".join(self._layer(call.members, texts, module or self.module))
         return function_of({**names}, "tensors", statements, "layer")(tensors)

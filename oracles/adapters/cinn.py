@@ -56,7 +56,7 @@ BUILDER_CLASSES: Mapping[ReceiverKind, str] = {
 
 
 class Cinn(PaddleCasts):
-    """A cast by a static program that CINN compiles; bitcasts and calls by CINN's own builders."""
+    """Casts by a static program that CINN compiles; bitcasts and calls by CINN's own builders."""
 
     name = "cinn"
     claims: tuple[str, ...] = (
@@ -84,16 +84,16 @@ class Cinn(PaddleCasts):
         super().__init__(paddle, "static")
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``bitcast_convert`` of CINN's builder."""
+        """Return ``bits`` reinterpreted by one ``bitcast_convert`` of CINN's builder."""
         self.require_parameters("bitcast", case)
         return Builders().bitcast(case.source, case.target, bits)
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call on one of CINN's builders."""
+        """Make a call on one of CINN's builders, and return its result."""
         return Builders().call(call, bits)
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Return a call of ``cast``."""
+        """Return a function that calls ``cast`` with these arguments."""
         return partial(self.cast, case, bits)
 
 
@@ -120,7 +120,10 @@ class Builders:
         return _patterns(target, self._run("NetBuilder", operator, source, bits))
 
     def call(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call on a builder; the receiver's tensor is the program's input."""
+        """Make a call on a builder; return its result, and the program's input as the receiver.
+
+        The input is the receiver's tensor. Raises Unsupported for what the builder lacks.
+        """
         name = BUILDER_CLASSES.get(call.receiver)
         if name is None:
             raise Unsupported(f"CINN has no {call.receiver}: its operators are a builder's methods")
@@ -181,7 +184,7 @@ class Builders:
 
 
 def _modules() -> tuple[Any, Any]:
-    """Return CINN's modules `frontend` and `common`."""
+    """Return CINN's modules `frontend` and `common`; raise Unsupported if there are none."""
     for package in PACKAGES:
         try:
             return (

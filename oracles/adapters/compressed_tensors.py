@@ -38,7 +38,7 @@ RECIPROCAL = "total = 1 / torch.tensor(global_bits.view(np.float32))  # it multi
 
 
 class CompressedTensors(BlockLibrary):
-    """Blocks by the compressors of ``compressed_tensors``."""
+    """Quantizes and decodes blocks by the compressors of ``compressed_tensors``."""
 
     name = "compressed_tensors"
     distribution = "compressed-tensors"
@@ -50,7 +50,10 @@ class CompressedTensors(BlockLibrary):
     )
 
     def lines(self, asked: BlockCase) -> list[str]:
-        """Return the lines that compute scales and compress, or that decompress."""
+        """Return the lines that compute scales and compress, or that decompress.
+
+        Raises Unsupported for a format, a rule or a decoded dtype that the package lacks.
+        """
         scheme, compressor, rule = SCHEMES.get((asked.family, asked.element), ("", "", ""))
         if not scheme or asked.rule not in ("", rule):
             raise self.declined(asked)

@@ -58,7 +58,7 @@ It is given by storage where it is another than the storage itself.
 
 
 def names_in(package: str) -> dict[str, str]:
-    """Return a package's names of the dtypes that it has, in the order of the formats."""
+    """Return, by dtype, a package's names of the dtypes that it has, in the table's order."""
     head, *rows = (line.split() for line in TABLE.strip().splitlines())
     column = head.index(package)
     found = ((row[0], row[1] if row[column] == "=" else row[column]) for row in rows)
@@ -66,6 +66,9 @@ def names_in(package: str) -> dict[str, str]:
 
 
 def carrier_in(package: str, dtype: str) -> str:
-    """Return the dtype by which numpy and a package exchange patterns of a dtype."""
+    """Return the dtype by which numpy and a package exchange patterns of a dtype.
+
+    The package is torch or paddle.
+    """
     storage = format_named(dtype).storage
     return CARRIERS[package].get(storage, storage)

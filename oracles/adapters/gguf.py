@@ -28,7 +28,7 @@ DECODE_NVFP4 = (
 
 
 class Gguf(BlockLibrary):
-    """Blocks by ``gguf.quants``, which only decodes NVFP4."""
+    """Quantizes and decodes MXFP4 blocks by ``gguf.quants``, and decodes NVFP4 blocks."""
 
     name = "gguf"
     distribution = "gguf"
@@ -36,7 +36,10 @@ class Gguf(BlockLibrary):
     imports = "import gguf\n"
 
     def lines(self, asked: BlockCase) -> list[str]:
-        """Return the lines that quantize to MXFP4 by its only rule, or that decode."""
+        """Return the lines that quantize to MXFP4 by its only rule, or that decode.
+
+        Raises Unsupported for every other case.
+        """
         if asked.element != "float4e2m1" or asked.number == "bfloat16" or asked.has_global:
             raise self.declined(asked)
         if not asked.is_decoding:

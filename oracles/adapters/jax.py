@@ -64,7 +64,7 @@ FOLDING_LIMITS = (1 << 16,)
 
 
 class Jax(Chained):
-    """A cast by ``convert_element_type``, or (`stablehlo`) by the operation to which it lowers.
+    """Casts by ``convert_element_type``, or (`stablehlo`) by the operation to which it lowers.
 
     `gpu` makes the same calls as no variant, on a GPU. Cases of the array API standard call
     ``jax.numpy.astype``, which lowers to the same conversion except for complex arrays.
@@ -119,18 +119,21 @@ class Jax(Chained):
         return found
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
-        """Raise Unsupported for a dtype that jax has not."""
+        """Raise Unsupported for a dtype that jax lacks."""
         self.dtype(dtype)
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
-        """Raise Unsupported for a case with other parameters than an operation has."""
+        """Raise Unsupported for parameters that jax's function lacks.
+
+        The variant `stablehlo` refuses the cases of ``jax.numpy.astype``, too.
+        """
         if operation == "bitcast" or precision_of(case) is None:
             super().require_parameters(operation, case)
         if self._asked(operation, case) == "astype" and self._variant == "stablehlo":
             raise Unsupported("jax:stablehlo has operations of XLA only, and no astype")
 
     def _asked(self, operation: ScriptedOperation, case: Case) -> str:
-        """Return which of jax's functions answers a case."""
+        """Return the key in ``FUNCTIONS`` of the function that answers a case."""
         if operation == "bitcast":
             return "bitcast_convert"
         if precision_of(case) is not None:
@@ -138,7 +141,7 @@ class Jax(Chained):
         return "astype" if case.document == CASTS else "convert"
 
     def tensor_text(self, dtype: str) -> str:
-        """Return the expression of a device array, in numpy's memory if that is aligned."""
+        """Return the expression of a device array of ``bits``, in their memory if it is aligned."""
         there = f', jax.devices("{self._backend}")[0]' if self._backend else ""
         return f"jax.device_put(bits.view(jnp.{DTYPES[dtype]}){there})"
 
@@ -147,7 +150,7 @@ class Jax(Chained):
         return f'np.asarray(y).view("{format_named(dtype).storage}"){mask_expression(dtype)}'
 
     def function_text(self, operation: ScriptedOperation, case: Case, x: str) -> str:
-        """Return the call of one of jax's functions on an expression."""
+        """Return the expression of what jax's function returns for the expression ``x``."""
         if operation == "copy":
             return x
         precision = precision_of(case) if operation == "cast" else None
@@ -157,7 +160,7 @@ class Jax(Chained):
         return f"jax.{FUNCTIONS[self._asked(operation, case)]}({x}, {arguments})"
 
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return one function: called, compiled, folded, or as a program of StableHLO."""
+        """Return the steps of one function: called, compiled, folded, or as a StableHLO program."""
         match self._variant:
             case "jit":
                 return call_steps(self.function_text(operation, case, "x"), "jax.jit")
@@ -182,16 +185,19 @@ class Jax(Chained):
         return program(names[operation], case.source, case.target, shape, precision_of(case))
 
     def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
-        """Return the shape, which an executable depends on."""
+        """Return the shape in the variants `jit` and `stablehlo`, whose steps depend on it."""
         return bits.shape if self._variant in ("jit", "stablehlo") else None
 
     def cast_text(self, case: Case, x: str) -> str:
-        """Return the conversion of an expression."""
+        """Return the expression that converts the expression ``x``.
+
+        Raises Unsupported if the case has parameters.
+        """
         require_plain(case, FUNCTIONS["convert"])
         return f"jax.{FUNCTIONS['convert']}({x}, jnp.{DTYPES[case.target]})"
 
     def chain_steps(self, road: str, names: str, ends: str) -> Statements:
-        """Return one conversion after another, eager or in one function that XLA compiles.
+        """Return the steps that compute ``ends``, eager or in one function that XLA compiles.
 
         XLA may keep more precision than a dtype on the way has, which an option forbids.
         """
@@ -204,19 +210,25 @@ class Jax(Chained):
         )
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one conversion, or with one reduction of the precision."""
+        """Return ``bits`` after one conversion, or after one reduction of the precision."""
         return self.answer("cast", case, bits).copy()
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one bitcast, in the shape that XLA gives it."""
+        """Return ``bits`` reinterpreted by one bitcast, in the shape that XLA gives it."""
         return self.answer("bitcast", case, bits).copy()
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits through an array of the dtype and, in a variant, a program that returns it."""
+        """Send bits through an array of the dtype and, unless jax is eager, a program.
+
+        The program returns the array unchanged.
+        """
         return self.answer("copy", Case("", "", dtype, dtype), bits).copy()
 
     def run(self, make: Function, case: Case, bits: Bits) -> Bits:
-        """Return the patterns in what a function makes of an array, if XLA folded it at all."""
+        """Return the patterns of what ``make`` returns for an array of ``bits``.
+
+        In the variant `folded` it raises Unsupported if XLA did not fold the program.
+        """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a complex source warns about its discarded part
             if self._variant != "folded":
@@ -229,7 +241,7 @@ class Jax(Chained):
         return self.patterns(case.target, y)
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call of the array API standard."""
+        """Make a call of the array API standard; raise Unsupported in every variant."""
         if self._variant is not None:
             raise Unsupported(f"jax:{self._variant} makes no calls")
         with warnings.catch_warnings():
@@ -252,7 +264,7 @@ class Jax(Chained):
         return partial(self.run, make, case, bits)
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes a call, without this project."""
+        """Return a self-contained script that makes a call."""
         return NAMESPACE.call_script(self.version, case, call, bits)
 
 
@@ -271,7 +283,7 @@ def _keep_executables(jax: Any) -> None:
 
 
 def _processor() -> str:
-    """A digest of the processor and its instructions: machines may share a home folder."""
+    """Return a digest of the processor and its instructions: machines may share a home folder."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -27,7 +27,7 @@ import numpy as np
 
 
 class MlDtypes(NumpyArrays):
-    """A cast by ``astype``, a bitcast by ``view``."""
+    """Casts by ``astype`` and bitcasts by ``view`` between dtypes of numpy and ml_dtypes."""
 
     name = "ml_dtypes"
     # No document describes what ``astype`` does between these dtypes.
@@ -41,14 +41,17 @@ class MlDtypes(NumpyArrays):
         self.version = f"{self._ml_dtypes.__version__}+numpy.{np.__version__}"
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``astype``; raise Unsupported where the two dtypes have none."""
+        """Return ``bits`` cast by one ``astype``; raise Unsupported if the dtypes have none."""
         try:
             return super().cast(case, bits)
         except TypeError as error:
             raise Unsupported(first_line(error)) from None
 
     def dtype(self, dtype: str) -> np.dtype[Any]:
-        """Return the dtype of numpy or ml_dtypes; raise Unsupported if both lack it."""
+        """Return the dtype of ml_dtypes, or numpy's if it is none of ml_dtypes.
+
+        Raises Unsupported if the installed ml_dtypes lacks it.
+        """
         if dtype == "string":
             return np.dtype(np.str_)
         if dtype not in ML_DTYPES:
@@ -61,7 +64,7 @@ class MlDtypes(NumpyArrays):
         return found
 
     def expression(self, dtype: str) -> str:
-        """Return how a script writes a dtype."""
+        """Return the expression by which a script names a dtype."""
         if dtype == "string":
             return "np.str_"
         return f"ml_dtypes.{ML_DTYPES[dtype]}" if dtype in ML_DTYPES else f"np.{dtype}"

@@ -34,7 +34,7 @@ FROM_LARGEST = "total = mx.array(global_bits.view(np.float32) * np.float32(448 *
 
 
 class Mlx(BlockLibrary):
-    """Blocks by ``mlx.core.quantize``."""
+    """Quantizes and decodes blocks by ``quantize`` and ``dequantize`` of ``mlx.core``."""
 
     name = "mlx"
     distribution = "mlx"
@@ -42,7 +42,10 @@ class Mlx(BlockLibrary):
     imports = "import mlx.core as mx\n"
 
     def lines(self, asked: BlockCase) -> list[str]:
-        """Return the lines that call ``quantize`` or ``dequantize`` in a mode."""
+        """Return the lines that call ``quantize`` or ``dequantize`` in a mode of mlx.
+
+        Raises Unsupported if mlx has no such mode or rule.
+        """
         mode, rule = MODES.get((asked.family, asked.element), ("", ""))
         if not mode or asked.rule not in ("", rule):
             raise self.declined(asked)

@@ -38,7 +38,7 @@ DEQUANTIZE: Mapping[str, str] = {
 
 
 class Modelopt(BlockLibrary):
-    """Blocks by the classes of ``modelopt.torch.quantization.qtensor``."""
+    """Quantizes and decodes blocks by the classes of ``modelopt.torch.quantization.qtensor``."""
 
     name = "modelopt"
     distribution = "nvidia-modelopt"
@@ -53,7 +53,10 @@ class Modelopt(BlockLibrary):
         return not asked.is_packed or (asked.family == NVFP4 and not asked.is_decoding)
 
     def lines(self, asked: BlockCase) -> list[str]:
-        """Return the lines that call a class's ``quantize`` or ``dequantize``."""
+        """Return the lines that call a class's ``quantize`` or ``dequantize``.
+
+        Raises Unsupported if modelopt has no such class or rule.
+        """
         tensor, rule = TENSORS.get((asked.family, asked.element), ("", ""))
         if not tensor or asked.rule not in ("", rule):
             raise self.declined(asked)

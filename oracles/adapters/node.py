@@ -105,7 +105,7 @@ subprocess.run(command + [*map(hex, bits)], check=True)
 
 
 class Node:
-    """A cast or a bitcast by a loop over the memory of a module, in a process of node."""
+    """Casts and bitcasts by a loop over the memory of a module, in a process of node."""
 
     name = "node"
     claims: tuple[str, ...] = ("wasm-convert", "wasm-reinterpret")
@@ -122,19 +122,22 @@ class Node:
         self._process = Process([node, *self._flags, "-e", RUNNER])
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one instruction; raise TrapError if it traps on an input."""
+        """Return ``bits`` cast by one instruction; raise TrapError if it traps on an input.
+
+        Raises Unsupported if WebAssembly has no such instruction.
+        """
         return self._answer(cast_operation(case, PROFILES), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``reinterpret``."""
+        """Return ``bits`` reinterpreted by one ``reinterpret`` instruction."""
         return self._answer(bitcast_operation(case), bits)
 
     def bitcast_road(self, case: Case) -> str:
-        """Name the pair and the instruction."""
+        """Return the pair and the instruction, as text."""
         return bitcast_operation(case).road
 
     def road(self, case: Case) -> str:
-        """Name the pair and the instruction."""
+        """Return the pair and the instruction, as text."""
         return cast_operation(case, PROFILES).road
 
     def bind(self, case: Case, bits: Bits) -> Bound:
@@ -149,7 +152,10 @@ class Node:
         return call
 
     def sweep(self, case: Case, lo: int, hi: int) -> Swept:
-        """Prepare a call in which the module generates the inputs, so that only answers travel."""
+        """Prepare a call in which the module generates the inputs, so that only answers travel.
+
+        Raises Unsupported for sources of other than 32 bits.
+        """
         operation = cast_operation(case, PROFILES)
         if operation.source_size != SWEPT_SIZE:
             raise Unsupported(f"modules make no patterns of {case.source} themselves")
@@ -165,15 +171,15 @@ class Node:
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Move bits through a loop that loads and stores."""
+        """Return the bits after a loop in node has loaded and stored them."""
         return self._answer(copy_operation(dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the instruction in node, without this project."""
+        """Return a self-contained script that runs the instruction in node."""
         return self._script(cast_operation(case, PROFILES), case, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs ``reinterpret`` in node, without this project."""
+        """Return a self-contained script that runs ``reinterpret`` in node."""
         return self._script(bitcast_operation(case), case, bits.reshape(-1))
 
     def _answer(self, operation: Conversion, bits: Bits) -> Bits:
@@ -210,7 +216,10 @@ class Process:
     def convert(
         self, operation: Conversion, answers: Bits, inputs: Bits | None = None, first: int = 0
     ) -> None:
-        """Fill ``answers`` for inputs, or for patterns from ``first`` on; raise TrapError."""
+        """Fill ``answers`` for ``inputs`` or, without them, for the patterns from ``first`` on.
+
+        Raises TrapError if the module traps, and RuntimeError if node has ended.
+        """
         if not answers.size:
             return
         code = operation.binary

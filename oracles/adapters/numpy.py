@@ -32,7 +32,7 @@ SAME_VALUE_SINCE = (2, 4)
 
 
 class Numpy(NumpyArrays):
-    """A cast by ``astype`` in the case's casting mode, and calls of numpy's ``astype``."""
+    """Casts by ``astype`` in the case's casting mode, and makes calls of numpy's ``astype``."""
 
     name = "numpy"
     header = HEADER
@@ -45,17 +45,20 @@ class Numpy(NumpyArrays):
         self.claims = (_own_document(), *standard_claims(np.__array_api_version__))
 
     def casting(self, case: Case) -> str:
-        """Return the casting mode that a case names, or numpy's own default."""
+        """Return the casting mode that a case names, or ``unsafe``, numpy's own default.
+
+        Raises Unsupported for another parameter.
+        """
         if set(case.mode) == {"casting"}:
             return case.mode["casting"]
         return super().casting(case)
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call of the array API standard."""
+        """Make a call of the array API standard by numpy's ``astype``, and return its result."""
         return NAMESPACE.make(self.names, call, bits, self.dtype, nullcontext())
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes a call, without this project."""
+        """Return a self-contained script that makes a call."""
         return NAMESPACE.call_script(self.version, case, call, bits)
 
     def dtype(self, dtype: str) -> np.dtype[Any]:
@@ -65,11 +68,14 @@ class Numpy(NumpyArrays):
         return np.dtype(dtype)
 
     def expression(self, dtype: str) -> str:
-        """Return how a script writes a dtype."""
+        """Return the expression by which a script names a dtype.
+
+        Raises Unsupported if numpy has no such dtype.
+        """
         return f"np.{self.dtype(dtype).name}"
 
 
 def _own_document() -> str:
-    """Return the version of numpy's document that describes the installed one."""
+    """Return the claim of the version of ``numpy-astype`` that describes the installed numpy."""
     installed = tuple(int(part) for part in np.__version__.split(".")[:2])
     return f"numpy-astype:{'2.4' if installed >= SAME_VALUE_SINCE else '2.3'}"

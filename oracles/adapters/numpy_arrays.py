@@ -32,23 +32,26 @@ class NumpyArrays(Scripted):
 
     @abstractmethod
     def dtype(self, dtype: str) -> np.dtype[Any]:
-        """Return numpy's dtype; raise Unsupported if the subclass lacks it."""
+        """Return numpy's dtype of this name of Castigate's; raise Unsupported if there is none."""
 
     @abstractmethod
     def expression(self, dtype: str) -> str:
-        """Return how a script writes a dtype."""
+        """Return the expression by which a script names a dtype."""
 
     def casting(self, case: Case) -> str:
-        """Return the casting mode of a case; raise Unsupported for another parameter."""
+        """Return a case's casting mode, here always ``unsafe``.
+
+        Raises Unsupported for another mode or parameter.
+        """
         require_plain(case, "astype")
         return UNSAFE
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
-        """Raise Unsupported for a dtype that there is not."""
+        """Raise Unsupported for a dtype that the subclass lacks."""
         self.dtype(dtype)
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
-        """Raise Unsupported for parameters besides the casting mode."""
+        """Raise Unsupported for parameters that ``astype`` or ``view`` does not take."""
         if operation == "cast":
             self.casting(case)
         else:
@@ -65,7 +68,10 @@ class NumpyArrays(Scripted):
         return f'y.view("{format_named(dtype).storage}"){mask_expression(dtype)}'
 
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return one ``astype``, in the casting mode of the case, or one ``view``."""
+        """Return one ``astype``, in the casting mode of the case, or one ``view``.
+
+        Raises Unsupported for a view of texts, or of codes of less than a byte as another width.
+        """
         target = self.expression(case.target)
         if operation == "bitcast":
             kept, read = format_named(case.source), format_named(case.target)
@@ -81,22 +87,25 @@ class NumpyArrays(Scripted):
         return Statements(f"y = x.astype({target}{mode})\n")
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``astype``."""
+        """Return ``bits`` cast by one ``astype``, without warnings."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return super().cast(case, bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``view``, which scales the last dimension."""
+        """Return ``bits`` reinterpreted by one ``view``, which scales the last dimension."""
         return self.answer("bitcast", case, bits).copy()
 
     def road(self, case: Case) -> str:
-        """Return the pair, and the casting mode where it is not numpy's own default."""
+        """Return the pair of dtypes as text, and the casting mode unless it is numpy's default."""
         casting = self.casting(case)
         return super().road(case) + ("" if casting == UNSAFE else f", {casting}")
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that casts ``bits`` into an array that calls reuse."""
+        """Prepare a call that casts ``bits`` into an array that calls reuse.
+
+        For texts, complex sources and other casting modes the call is the whole ``cast``.
+        """
         casting = self.casting(case)
         if casting == UNSAFE:
             self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason

@@ -94,7 +94,7 @@ def evaluator_run(
 
 
 class Onnx:
-    """Cast and BitCast by the evaluator, in a model of one node."""
+    """Casts, bitcasts and quantizes by ONNX's evaluator, in models of one node."""
 
     name = "onnx"
     claims: tuple[str, ...] = ("onnx-cast", "onnx-cast-like", "onnx-bitcast", *CLAIMS)
@@ -112,7 +112,10 @@ class Onnx:
         self._evaluator_of = lru_cache(CACHED_MODELS)(self._create_evaluator)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with a model of one Cast."""
+        """Return ``bits`` cast by a model of one Cast.
+
+        Raises Unsupported where the evaluator has no such cast.
+        """
         require_plain(case, "ONNX's Cast")
         graph = cast_graph(case)
         evaluator = self._evaluator(graph, bits.ndim)
@@ -127,7 +130,10 @@ class Onnx:
             raise Unsupported(reason) from None
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Answer a case with a model of one QuantizeLinear, DequantizeLinear or the dynamic one."""
+        """Return, by name, the results of a model of one node that quantizes or dequantizes.
+
+        Raises Unsupported if the evaluator lacks the operator.
+        """
         node, tensors = quantize_node(case, tensors)
         shapes = without_lengths(node, shapes_of(node, tensors))
         evaluator = self._node_evaluator(node, shapes)
@@ -142,7 +148,7 @@ class Onnx:
         return {name: self._codes(dtype, y).copy() for (name, dtype), y in answers}
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer chains by one model, in which each has its own input and output."""
+        """Return the ends of chains by one model, in which each has its own input and output."""
         chains = company.chains
         for step in (step for chain in chains for step in chain.steps):
             require_plain(step, "ONNX's Cast")
@@ -160,17 +166,17 @@ class Onnx:
         return [self._codes(chain.target, end).copy() for chain, end in found]
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with a model of one BitCast, which keeps the shape."""
+        """Return ``bits`` reinterpreted by a model of one BitCast, which keeps the shape."""
         require_plain(case, "ONNX's BitCast")
         graph = bitcast_graph(case)
         return self._answer(self._evaluator(graph, bits.ndim), graph, bits).copy()
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
         return plain_road(case, "ONNX's BitCast")
 
     def road(self, case: Case) -> str:
-        """Return the opset, the dtypes and the parameters of the model of a case."""
+        """Return, as text, the opset, the dtypes and the parameters of the model of a case."""
         require_plain(case, "ONNX's Cast")
         return self._models.road(case)
 
@@ -182,7 +188,7 @@ class Onnx:
         return partial(self._run, self._evaluator(graph, bits.ndim), graph, x)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits through a model of one Identity."""
+        """Return the bits after a model of one Identity."""
         graph = Graph(LATEST, dtype, dtype, "Identity")
         try:
             evaluator = self._evaluator(graph, bits.ndim)
@@ -191,15 +197,15 @@ class Onnx:
         return self._answer(evaluator, graph, bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on the evaluator, without this project."""
+        """Return a self-contained script that runs the case on the evaluator."""
         return self._script(case, cast_graph(case), bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs a bitcast on the evaluator, without this project."""
+        """Return a self-contained script that runs a bitcast on the evaluator."""
         return self._script(case, bitcast_graph(case), bits)
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes one chain on the evaluator, without this project."""
+        """Return a self-contained script that makes one chain on the evaluator."""
         [chain], [own] = company.chains, [*bits.values()]
         return (
             HEADER.format(version=self.version, case=chain.id)
@@ -210,7 +216,7 @@ class Onnx:
         )
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Return a script that runs one node on the evaluator, without this project."""
+        """Return a self-contained script that runs one node on the evaluator."""
         node, tensors = quantize_node(case, tensors)
         given = ", ".join(
             f'"{name}": {name}.view(dtype({self._models.element_type(dtype)}))'
@@ -240,14 +246,17 @@ class Onnx:
         )
 
     def _evaluator(self, graph: Graph, rank: int) -> Any:
-        """Return a graph's evaluator, or raise the error with which the checker refuses a rank."""
+        """Return a graph's evaluator; raise the checker's error if it refuses the model.
+
+        ``rank`` is that of the input: the checker needs a shape.
+        """
         refusal = self._refusal(graph, rank)
         if refusal is not None:
             raise refusal.with_traceback(None)
         return self._evaluator_of(graph)
 
     def _create_node_evaluator(self, node: OpsetNode, shapes: Shapes) -> Any:
-        """Return a node's evaluator, or the error with which it is refused."""
+        """Return a node's evaluator or, without raising it, the error with which it is refused."""
         model = self._nodes.model(node, shapes, {})
         try:
             self._onnx.checker.check_model(model, full_check=True)
@@ -256,7 +265,7 @@ class Onnx:
             return refusal
 
     def _check(self, graph: Graph, rank: int) -> Exception | None:
-        """Return the error with which the checker refuses a model."""
+        """Return the error with which the checker refuses a graph's model, or None."""
         try:
             # The checker needs a shape, so each rank has its own model.
             model = self._models.with_input(graph, rank)

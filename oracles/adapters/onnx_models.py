@@ -42,7 +42,11 @@ DTYPES = names_in("onnx")
 
 
 def typed(dtype: str, shape: str, name: str) -> str:
-    """Return a tensor in ONNX's text format; its shape is in brackets, which are empty for any."""
+    """Return a tensor in ONNX's text format.
+
+    ``shape`` is a text such as ``[2,n]``; ``[]`` stands for any shape, and an empty text for a
+    scalar.
+    """
     return f"{DTYPES.get(dtype, dtype)}{shape} {name}"
 
 
@@ -89,7 +93,10 @@ class Graph:
 
 
 def cast_graph(case: Case) -> Graph:
-    """Return the graph of a case: its opset, its dtypes, and the parameters that Cast has."""
+    """Return the graph of a case: its opset, its dtypes, and the parameters that Cast has.
+
+    Cases of documents other than ONNX's get the latest opset.
+    """
     operator = CAST_OPERATORS.get(case.document)
     opset = LATEST if operator is None else int(case.version)
     modes = tuple(item for item in case.modes if item[0] in ("saturate", "round_mode"))
@@ -102,7 +109,7 @@ def bitcast_graph(case: Case) -> Graph:
 
 
 def axes_of(company: Company) -> dict[str, str]:
-    """Return the axes of a company's road, each with its value."""
+    """Return the axes of a company's road by name: ``level:all,middle:output`` has two."""
     return dict(axis.split(":") for axis in company.road.split(","))
 
 
@@ -120,13 +127,16 @@ class ModelBuilder:
         self._ir_version = lru_cache(None)(self._oldest_ir_version)
 
     def road(self, case: Case) -> str:
-        """Return the road of a case, whose dtypes the onnx package must have."""
+        """Return the road of a case; raise Unsupported for a dtype that the onnx package lacks."""
         for dtype in (case.source, case.target):
             self.element_type(dtype)
         return cast_graph(case).road
 
     def element_type(self, dtype: str) -> int:
-        """Return the dtype's number in the enum TensorProto."""
+        """Return the dtype's number in ``TensorProto.DataType``.
+
+        Raises Unsupported if the onnx package has no such dtype.
+        """
         name = DTYPES.get(dtype, dtype).upper()
         try:
             return int(self._onnx.TensorProto.DataType.Value(name))
@@ -153,7 +163,7 @@ class ModelBuilder:
         return model
 
     def parsed(self, text: str) -> Any:
-        """Return a model of its own for a text."""
+        """Return a new copy of the model that onnx's parser makes of a text."""
         parsed = self._parsed(text)
         model = type(parsed)()
         model.CopyFrom(parsed)
@@ -191,7 +201,7 @@ class ModelBuilder:
         )
 
     def head(self, opset: int) -> str:
-        """Return the first line of a model's text."""
+        """Return the first line of a model's text, which names the IR version and the opset."""
         return f'<ir_version: {self._ir_version(opset)}, opset_import: ["": {opset}]>\n'
 
     def _constant_statement(self, graph: Graph) -> str:
@@ -259,13 +269,13 @@ class ModelBuilder:
         )
 
     def _oldest_ir_version(self, opset: int) -> int:
-        """Return the oldest IR version that models of an opset may have here."""
+        """Return the oldest IR version that an opset allows, from ``FIRST_FREE_INITIALIZER`` on."""
         opsets = [self._onnx.helper.make_opsetid("", opset)]
         oldest = int(self._onnx.helper.find_min_ir_version_for(opsets, ignore_unknown=True))
         return max(FIRST_FREE_INITIALIZER, oldest)
 
     def _attributes(self, graph: Graph) -> dict[str, int | str]:
-        """Return the node's attributes; Cast and BitCast have `to`."""
+        """Return the attributes of a graph's node, with `to` for Cast and BitCast."""
         if graph.operator not in ("Cast", "BitCast"):
             return graph.attributes
         is_numbered = graph.opset >= FIRST_NUMBERED
@@ -275,7 +285,7 @@ class ModelBuilder:
 
 
 def _content_of_like(graph: Graph) -> bytes | list[bytes]:
-    """Return an initializer's content: a zero of the target's dtype, or an empty text."""
+    """Return the content of CastLike's second input: a zero of the target, or an empty text."""
     entry = format_named(graph.target)
     is_text = entry.kind == "text"
     return initializer_content(

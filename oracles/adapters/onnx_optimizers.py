@@ -90,7 +90,10 @@ class GraphCasts:
         return {each.name: values[each.name] for each in model.graph.output}
 
     def _case(self, node: Any, version: str, source: str) -> Case:
-        """The case of a node; an attribute that it lacks has the value of the default mode."""
+        """Return the case of a Cast node.
+
+        An attribute that the node lacks has the value that the default mode of the case has.
+        """
         read = self._onnx.helper.get_attribute_value
         attributes = {each.name: read(each) for each in node.attribute}
         given = {name: _text(value) for name, value in attributes.items()}
@@ -108,7 +111,7 @@ class GraphCasts:
 
 
 def _version(model: Any) -> str:
-    """The newest version of the document that is not above a model's opset."""
+    """Return the newest version of the document that is not above a model's opset."""
     opset = next(each.version for each in model.opset_import if each.domain in ("", "ai.onnx"))
     versions = document_named(DOCUMENT).entry.versions
     return max((each for each in versions if int(each) <= opset), key=int)
@@ -216,7 +219,7 @@ REWRITERS = (
 
 
 class OnnxOptimizer:
-    """An optimizer in front of the reference."""
+    """Answers cases with the casts that an optimizer leaves, executed by the reference."""
 
     claims: tuple[str, ...] = ("onnx-cast",)
 
@@ -234,21 +237,21 @@ class OnnxOptimizer:
         self._optimized = lru_cache(CACHED_MODELS)(self._optimize_cast)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with the casts that the optimizer leaves of a model of one Cast."""
+        """Return ``bits`` after the casts that the optimizer leaves of a model of one Cast."""
         require_plain(case, "ONNX's Cast")
         return self._casts.run(self._optimized(cast_graph(case), bits.ndim), {"x": bits})["y"]
 
     def road(self, case: Case) -> str:
-        """Return the opset, the dtypes and the parameters of the model of a case."""
+        """Return, as text, the opset, the dtypes and the parameters of the model of a case."""
         require_plain(case, "ONNX's Cast")
         return self._models.road(case)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Copy the bits: the reference has no tensors to move them through."""
+        """Return a copy of the bits: the reference has no tensors to move them through."""
         return self._reference.identity(dtype, bits)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer chains with the casts that the optimizer leaves of one model of them all."""
+        """Return the ends of chains by the casts that the optimizer leaves of one model of them."""
         axes = axes_of(company)
         inputs = [bits[str(number)] for number in range(len(company.chains))]
         model = self._rewritten(self._models.chains(company, axes, inputs), axes["level"])

@@ -70,7 +70,11 @@ class OpsetNode:
 
 
 def quantize_node(case: Case, tensors: Mapping[str, Bits]) -> tuple[OpsetNode, Mapping[str, Bits]]:
-    """Return the node of a case, and its inputs as ONNX takes them."""
+    """Return the node of a case, and its tensors by name as ONNX takes them.
+
+    A zero point of zeros is added where only that sets the dtype of codes. Raises Unsupported for
+    what ONNX's operators cannot do.
+    """
     operator = OPERATORS.get(operation_of(case))
     if operator is None:
         raise Unsupported(f"ONNX has no operator for {case.document}")
@@ -139,7 +143,7 @@ def without_lengths(node: OpsetNode, shapes: Shapes) -> Shapes:
 
 
 class NodeModels:
-    """Builds the models of nodes, by the builder of casts."""
+    """Builds ONNX models of one node, by a ``ModelBuilder``."""
 
     def __init__(self, models: ModelBuilder) -> None:
         self._models = models
@@ -212,7 +216,10 @@ for name, dtype, dims, data in [{constants}]:
 def tensor_statements(
     node: OpsetNode, tensors: Mapping[str, Bits], memory: Callable[[Format, Bits], Bits]
 ) -> str:
-    """Return the statements that bind a node's inputs, by name, to the content of their memory."""
+    """Return the statements that bind a node's inputs, by name, to the content of their memory.
+
+    ``memory`` returns that content for a format and the patterns.
+    """
     lines = []
     for name, dtype in node.inputs:
         entry, bits = format_named(dtype), tensors[name]
@@ -224,7 +231,10 @@ def tensor_statements(
 def initializers(
     node: OpsetNode, tensors: Mapping[str, Bits], number_of: Callable[[str], int]
 ) -> str:
-    """Return the statements that make a node's inputs the initializers of ``model``."""
+    """Return the statements that make a node's inputs the initializers of ``model``.
+
+    ``number_of`` returns a dtype's number in ``TensorProto.DataType``.
+    """
     constants = (
         f'("{name}", {number_of(dtype)}, {tensors[name].shape}, {name})'
         for name, dtype in node.inputs

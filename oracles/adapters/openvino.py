@@ -39,7 +39,7 @@ CACHED_MODELS = 32
 
 
 class OpenVino:
-    """Convert by openvino's reference, or (`cpu` and so on) by its CPU plugin."""
+    """Casts and quantizes by openvino's reference, or (`cpu` and so on) by its CPU plugin."""
 
     name = "openvino"
     claims: tuple[str, ...] = ("openvino-convert", LIKE, *CLAIMS)
@@ -58,7 +58,7 @@ class OpenVino:
         self._compiled = lru_cache(CACHED_MODELS)(self._compile)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one Convert."""
+        """Return ``bits`` cast by one Convert; raise Unsupported where openvino has none."""
         require_plain(case, "openvino's Convert")
         target = format_named(case.target)
         x = self._tensors.of_patterns(case.source, bits)
@@ -76,11 +76,14 @@ class OpenVino:
         return OnnxNodes(self._openvino, self._tensors, self._plugin, self._variant)
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Answer a case with the model into which the ONNX front end translates one node."""
+        """Return, by name, the results of one ONNX node as openvino's front end translates it."""
         return self._nodes.quantize(*quantize_node(case, tensors))
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer chains with one Convert after another, all in one model."""
+        """Return the ends of chains, each by one Convert after another, all in one model.
+
+        On the road with ``middle:output`` the values between casts are outputs of the model, too.
+        """
         parameters, ends, middles, inputs = [], [], [], []
         for chain, own in zip(company.chains, bits.values(), strict=True):
             length = -1 if self._variant == "cpu-dynamic" else own.size
@@ -108,7 +111,7 @@ class OpenVino:
         return [patterns_in(own, format_named(chain.target), x.size) for chain, own, x in found]
 
     def road(self, case: Case) -> str:
-        """Return the pair, and the operation if it is ConvertLike: neither has parameters."""
+        """Return the pair of dtypes as text, after ConvertLike if that answers the case."""
         require_plain(case, "openvino's Convert")
         for dtype in (case.source, case.target):
             self._tensors.type(dtype)
@@ -116,7 +119,10 @@ class OpenVino:
         return f"ConvertLike, {pair}" if case.document == LIKE else pair
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that reads ``bits`` in place and writes into memory that calls reuse."""
+        """Prepare a call that reads ``bits`` in place and writes into memory that calls reuse.
+
+        For packed or strided sources and in `cpu-folded` the call is the whole ``cast``.
+        """
         self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
         source, target, count = format_named(case.source), format_named(case.target), bits.size
         is_read_in_place = bits.flags.c_contiguous and bits.flags.aligned
@@ -133,13 +139,13 @@ class OpenVino:
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Copy a tensor of the dtype into one in openvino's own memory, and that one back."""
+        """Return the bits after a copy into openvino's own memory and back."""
         copy = self._openvino.Tensor(self._tensors.type(dtype), list(bits.shape))
         self._tensors.of_patterns(dtype, bits).copy_to(copy)
         return self._tensors.patterns(dtype, copy)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on openvino, without this project."""
+        """Return a self-contained script that runs the case on openvino."""
         types = {
             "source": self._tensors.name(case.source),
             "target": self._tensors.name(case.target),
@@ -162,7 +168,7 @@ class OpenVino:
         return script + self._unpacked(case.target) + print_loop(case.source, case.target)
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes one chain on openvino's CPU plugin, without this project."""
+        """Return a self-contained script that makes one chain on openvino's CPU plugin."""
         [chain], [own] = company.chains, [*bits.values()]
         length = "-1" if self._variant == "cpu-dynamic" else "len(bits)"
         source = self._tensors.name(chain.source)
@@ -189,12 +195,12 @@ class OpenVino:
         )
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Return a script that gives openvino an ONNX model of one node, without this project."""
+        """Return a self-contained script that gives openvino an ONNX model of one node."""
         header = f"# openvino {self.version}: {case}\n"
         return header + self._nodes.script(*quantize_node(case, tensors))
 
     def _tensors_of(self, asked: str, source: str, target: str, bits: Bits) -> str:
-        """Return the beginning of a script, up to the tensors x and y."""
+        """Return the beginning of a script, up to the tensors x and y; ``asked`` names the case."""
         given, answer = format_named(source), format_named(target)
         return (
             HEADER.format(version=self.version, case=asked)

@@ -52,7 +52,10 @@ class OnnxNodes:
         self._compiled = lru_cache(CACHED_MODELS)(self._compile)
 
     def quantize(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Return a node's results."""
+        """Return the patterns of a node's results by name.
+
+        Raises Unsupported for a dtype or an operator that openvino lacks on this road.
+        """
         inputs = {
             name: self._tensors.of_patterns(dtype, tensors[name]) for name, dtype in node.inputs
         }
@@ -84,7 +87,7 @@ class OnnxNodes:
         return list(request.output_tensors)
 
     def _shapes(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> Shapes:
-        """Return the shapes that a model has.
+        """Return the shapes that a node's model declares; lengths are open in `cpu-dynamic` only.
 
         With unknown lengths the reference would write beyond its memory where tensors do not fit
         together. The front end needs to know how many scales there are.
@@ -98,7 +101,10 @@ class OnnxNodes:
     def _read(
         self, node: OpsetNode, shapes: Shapes, constants: Mapping[str, Bits] | None = None
     ) -> Any:
-        """Return the model into which the front end translates a node; inputs may be constants."""
+        """Return the model into which the front end translates a node; inputs may be constants.
+
+        Raises Unsupported if the front end lacks a dtype.
+        """
         model = self._nodes.model(node, shapes, constants or {})
         try:
             return self._plugin.core.read_model(model.SerializeToString())

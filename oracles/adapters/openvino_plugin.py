@@ -29,7 +29,7 @@ class Plugin:
         return self._or_unsupported(lambda: self.core.compile_model(model, "CPU", dict(SETTINGS)))
 
     def request_to_folded(self, model: Any) -> Any:
-        """Return a request to a model of constants; raise Unsupported if it was not folded."""
+        """Return a request to a compiled model of constants; raise Unsupported if not folded."""
         compiled = self.compile(model)
         layers = [
             (str(layer.get_rt_info()["layerType"].value), layer.get_output_element_type(0))

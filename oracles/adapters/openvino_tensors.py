@@ -22,7 +22,7 @@ class OpenvinoTensors:
         self._openvino = openvino
 
     def of_memory(self, dtype: str, memory: Bits, shape: tuple[int, ...]) -> Any:
-        """Return a tensor in this memory."""
+        """Return a tensor of a dtype and a shape in this memory, whose size is not checked."""
         # openvino uses this memory, and checks neither its size nor its alignment.
         return self._openvino.Tensor(memory, list(shape), self.type(dtype))
 
@@ -31,7 +31,7 @@ class OpenvinoTensors:
         return self.of_memory(dtype, tensor_content(format_named(dtype), bits), bits.shape)
 
     def patterns(self, dtype: str, tensor: Any) -> Bits:
-        """Copy the patterns out of a tensor, which must have the dtype."""
+        """Copy the patterns out of a tensor; raise TypeError if it has another dtype."""
         if tensor.element_type != self.type(dtype):
             raise TypeError(f"asked for {self.name(dtype)}, got {tensor.element_type}")
         entry, shape = format_named(dtype), tuple(tensor.shape)

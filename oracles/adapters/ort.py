@@ -100,7 +100,7 @@ them, so there the kernel is missing.
 
 
 class Ort:
-    """Cast and BitCast by onnxruntime's kernels, or (`folded`) by its constant folding at load.
+    """Casts, bitcasts and quantizes by onnxruntime, or (`folded`) by its folding at load.
 
     `threads` uses onnxruntime's default number of threads; the other variants use one.
     """
@@ -130,28 +130,31 @@ class Ort:
             self._session(Graph(LATEST, "float32", "float32", operator=None))
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with a model of one Cast."""
+        """Return ``bits`` cast by a model of one Cast; raise Unsupported without a kernel."""
         require_plain(case, "onnxruntime's Cast")
         with self._refusals(*MISSING_KERNELS):
             return self._answer(cast_graph(case), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with a model of one BitCast, which keeps the shape."""
+        """Return ``bits`` reinterpreted by a model of one BitCast, which keeps the shape."""
         require_plain(case, "onnxruntime's BitCast")
         with self._refusals(*MISSING_KERNELS, MISSING_TENSORS):
             return self._answer(bitcast_graph(case), bits)
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
         return plain_road(case, "onnxruntime's BitCast")
 
     def road(self, case: Case) -> str:
-        """Return the opset, the dtypes and the parameters of the model of a case."""
+        """Return, as text, the opset, the dtypes and the parameters of the model of a case."""
         require_plain(case, "onnxruntime's Cast")
         return self._models.road(case)
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Answer a case with a model of one QuantizeLinear, DequantizeLinear or the dynamic one."""
+        """Return, by name, the results of a model of one node that quantizes or dequantizes.
+
+        Raises Unsupported if onnxruntime lacks the kernel.
+        """
         with self._refusals(*MISSING_KERNELS):
             node, tensors = quantize_node(case, tensors)
             session = self._node_session(node, tensors)
@@ -168,7 +171,7 @@ class Ort:
             }
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer chains by one model, in which each has its own input and output."""
+        """Return the ends of chains by one model, in which each has its own input and output."""
         axes = axes_of(company)
         inputs = [bits[str(number)] for number in range(len(company.chains))]
         with self._refusals(*MISSING_KERNELS):
@@ -184,7 +187,7 @@ class Ort:
             return [patterns_of_ort_value(format_named(chain.target), end) for chain, end in ends]
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes one chain by onnxruntime, without this project."""
+        """Return a self-contained script that makes one chain by onnxruntime."""
         [chain], [own], axes = company.chains, [*bits.values()], axes_of(company)
         number, is_constant = self._models.element_type(chain.source), axes.get("input") is not None
         ends = replace(case, target=chain.target)
@@ -201,7 +204,10 @@ class Ort:
         )
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that reads ``bits`` in place and writes into memory that calls reuse."""
+        """Prepare a call that reads ``bits`` in place and writes into memory that calls reuse.
+
+        The call is the whole ``cast`` where that is impossible, as for texts or on a GPU.
+        """
         self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
         if not self._can_bind(case, bits):
             return partial(self.cast, case, bits)
@@ -226,22 +232,22 @@ class Ort:
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits through a model whose input is its output."""
+        """Return the bits after a model whose input is its output."""
         try:
             return self._answer(Graph(LATEST, dtype, dtype, operator=None), bits)
         except (self._states.Fail, self._states.InvalidArgument) as error:
             raise Unsupported(first_line(error)) from None
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on onnxruntime, without this project."""
+        """Return a self-contained script that runs the case on onnxruntime."""
         return self._script(case, cast_graph(case), bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs a bitcast on onnxruntime, without this project."""
+        """Return a self-contained script that runs a bitcast on onnxruntime."""
         return self._script(case, bitcast_graph(case), bits)
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Return a script that runs one node on onnxruntime, without this project."""
+        """Return a self-contained script that runs one node on onnxruntime."""
         node, tensors = quantize_node(case, tensors)
         number_of = self._models.element_type
         names = [name for name, _ in node.inputs] if self._folded else []
@@ -313,7 +319,7 @@ class Ort:
         )
 
     def _answer_in_numpy(self, graph: Graph, bits: Bits) -> Bits:
-        """Answer where numpy has both dtypes, in half the time that a binding takes.
+        """Answer a graph whose dtypes numpy has, in half the time that a binding takes.
 
         Texts as inputs go by a binding: it raises other errors, and some targets need one.
         """
@@ -342,7 +348,7 @@ class Ort:
             return refusal
 
     def _node_session(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> Any:
-        """Return the session of a node, in which its tensors are constants if they are folded."""
+        """Return the session of a node; in `folded` its tensors are constants of the model."""
         if self._folded:
             return self._open_folded(self._nodes.model(node, (), tensors), node.operator)
         found = self._session_of_node(node)
@@ -367,7 +373,7 @@ class Ort:
         return session
 
     def optimized(self, model: Any, level: str) -> Any:
-        """Return a model after optimization at a level."""
+        """Return a model after optimization at a level, which is a key of ``LEVELS``."""
         with self._refusals(*MISSING_KERNELS):
             return self._open_optimized(model, level)[1]
 
@@ -491,7 +497,11 @@ def run(
     is_constant: bool,
     is_bitcast: bool = False,
 ) -> str:
-    """Return the statements that run the session and print its answers."""
+    """Return the statements that run the session and print its answers.
+
+    ``number`` is that of the source in ``TensorProto.DataType``, and ``outputs`` the expression of
+    the names of outputs.
+    """
     in_memory = is_raw(case.target)
     if is_constant:
         feed, is_numpy = "{}", not in_memory
@@ -559,5 +569,5 @@ def is_raw(dtype: str) -> bool:
 
 
 def _needs_packing(dtype: str, bits: Bits) -> bool:
-    """Whether several codes share a byte; a single one has its own."""
+    """Whether several codes of this array share a byte; a single one has its own."""
     return is_packed(format_named(dtype)) and bits.size != 1

@@ -87,7 +87,7 @@ class PaddleCasts(Scripted):
         self._tensors = PaddleTensors(paddle)
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
-        """Raise Unsupported for a dtype that paddle has not."""
+        """Raise Unsupported for a dtype that paddle lacks."""
         self._tensors.dtype(dtype)
 
     def tensor_text(self, dtype: str) -> str:
@@ -107,7 +107,7 @@ class PaddleCasts(Scripted):
         return self._tensors.bits(dtype, tensor)
 
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return one ``astype``, or one ``view``, which scales the last dimension; or a program."""
+        """Return one ``astype`` or one ``view``, or the static program of it."""
         source, target = DTYPES[case.source], DTYPES[case.target]
         if self._variant is None:
             method = "astype" if operation == "cast" else "view"
@@ -124,11 +124,11 @@ class PaddleCasts(Scripted):
         return Statements(traced if self._variant == "static" else EXECUTE, once)
 
     def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
-        """Return the rank, which a program depends on."""
+        """Return the rank, on which a static program depends; None without a variant."""
         return None if self._variant is None else bits.ndim
 
     def _make(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Function:
-        """Compile the steps; raise Unsupported if paddle builds no program of them."""
+        """Compile the steps to a function of x; raise Unsupported if paddle cannot build them."""
         make = super()._make(operation, case, form)
         if self._variant == "static":
             static = self.prepared(self.steps(operation, case, form).once, form)["static"]
@@ -150,7 +150,10 @@ class PaddleCasts(Scripted):
         return names
 
     def run(self, make: Function, case: Case, bits: Bits) -> Bits:
-        """Return the patterns in what a function makes of a tensor."""
+        """Return the patterns of what ``make`` returns for a tensor of ``bits``.
+
+        Raises Unsupported if the Executor has no kernel to fetch the answer.
+        """
         if self._variant is None:
             return super().run(make, case, bits)
         try:
@@ -164,13 +167,13 @@ class PaddleCasts(Scripted):
             raise Unsupported(f"the Executor fetches no {case.target}") from None
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one cast."""
+        """Return a copy of ``bits`` cast by one cast of paddle."""
         # For the tensor's own dtype paddle returns the tensor itself: copy it.
         return self.answer("cast", case, bits).copy()
 
 
 class Paddle(PaddleCasts):
-    """A cast by ``astype``, or (`static`, `executor`) by a static program."""
+    """Casts by ``astype``, or (`static`, `executor`) by a static program; bitcasts by ``view``."""
 
     name = "paddle"
     operations: ClassVar[Mapping[ScriptedOperation, str]] = {
@@ -185,7 +188,10 @@ class Paddle(PaddleCasts):
         super().__init__(paddle, variant)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``view``, which scales the last dimension."""
+        """Return ``bits`` reinterpreted by one ``view``, which scales the last dimension.
+
+        Raises Unsupported if paddle has no kernel for a dtype.
+        """
         try:
             return self.answer("bitcast", case, bits).copy()
         except RuntimeError as error:
@@ -199,12 +205,18 @@ class Paddle(PaddleCasts):
         return shares_memory(x, x.view(self._tensors.dtype(case.target)))
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call on a tensor or a layer that holds these bits."""
+        """Make a call on a tensor or a layer that holds these bits, and return its result.
+
+        Raises Unsupported in the variants.
+        """
         self._require_calls()
         return PaddleCalls(self._paddle, self._tensors).make(call, bits)
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that casts a tensor in the memory of ``bits``."""
+        """Prepare a call that casts a tensor in the memory of ``bits``.
+
+        The call is the whole ``cast`` where its answer would share memory or ``bits`` be copied.
+        """
         self.cast(case, bits[:0])  # refuses what ``cast`` refuses, for the same reason
         is_shared = case.source == case.target or self._variant == "executor"
         if is_shared or not bits.flags.c_contiguous:
@@ -215,13 +227,13 @@ class Paddle(PaddleCasts):
         return partial(self.run, make, case, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a script that views a tensor as another dtype, without this project."""
+        """Return a self-contained script that views a tensor as another dtype."""
         if self._variant is not None:
             raise Unsupported(f"paddle:{self._variant} writes no scripts of bitcasts")
         return super().reproduce_bitcast(case, bits)
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes a call on paddle's tensors, without this project."""
+        """Return a self-contained script that makes a call on paddle's tensors."""
         self._require_calls()
         statements = SYNTAX.call_statements(case, call, bits)
         return self.header.format(version=self.version, case=case) + statements
@@ -232,6 +244,6 @@ class Paddle(PaddleCasts):
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason without the traced code before it and paddle's source file after it."""
+    """Return an error's reason without the traced code before it and paddle's file after it."""
     match = re.search(r"^ *\w+Error: (.*)$", str(error), re.MULTILINE)
     return (match[1] if match else first_line(error)).partition(" (at ")[0]

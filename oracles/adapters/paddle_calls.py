@@ -53,7 +53,10 @@ class PaddleCalls:
         self._names = {"paddle": paddle, "np": np}
 
     def make(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make the call, and return its result and the receiver's state after it."""
+        """Make the call, and return its result and the receiver's state after it.
+
+        Raises Unsupported if paddle lacks the receiver, the method or an argument.
+        """
         receiver = self._receiver(call, bits)
         result = receiver
         if call.method is not None:
@@ -87,7 +90,7 @@ class PaddleCalls:
         return self._tensors.tensor(member.dtype, bits[member.name].copy())
 
     def _layer(self, call: Call, bits: Mapping[str, Bits], module: str = "") -> Any:
-        """Build a layer of a call's members."""
+        """Build a layer of a call's members; raise Unsupported if paddle has no such parameter."""
         tensors = {member.name: self._tensor(member, bits) for member in call.members}
         try:
             return SYNTAX.layer(self._names, call, tensors, module)
@@ -141,7 +144,7 @@ class PaddleCalls:
         return self._tensors.bits(self._tensors.name(tensor), tensor.detach())
 
     def _output(self, layer: Any, dtype: str) -> Tensor | str:
-        """Return a Linear's output for a row of ones."""
+        """Return a Linear's output for a row of ones, or its error in one line."""
         features = int(layer.weight.shape[0])
         x = self._tensors.tensor(dtype, ones(dtype, (1, features)))
         return layer_output(layer, x, self._read)

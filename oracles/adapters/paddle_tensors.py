@@ -17,7 +17,7 @@ from oracles.protocol import Bits, Unsupported
 from specs.formats import format_named
 
 DTYPES: Mapping[str, str] = names_in("paddle")
-"""paddle's dtype objects. As strings some names mean another dtype: `uint16` is bfloat16."""
+"""The names of paddle's dtype objects. As strings some mean another dtype: `uint16` is bfloat16."""
 
 ONLY_FATAL = "3"
 
@@ -48,7 +48,10 @@ def tensor_text(dtype: str) -> str:
 
 
 def patterns_text(dtype: str) -> str:
-    """Return the expression of the patterns in ``y``; paddle views no unsigned integers."""
+    """Return the expression of the patterns in ``y``.
+
+    It views y as signed integers where the storage is unsigned and wider than a byte.
+    """
     storage = format_named(dtype).storage
     carrier = dtype if dtype == storage else carrier_in("paddle", dtype)
     return f'np.from_dlpack(y{_viewed(dtype, carrier)}).view("{storage}")'
@@ -79,11 +82,11 @@ class PaddleTensors:
             raise Unsupported(f"paddle has no dtype {dtype}") from None
 
     def name(self, tensor: Any) -> str:
-        """Return the project's name of a tensor's dtype, or paddle's if the project has none."""
+        """Return Castigate's name of a tensor's dtype, or paddle's if Castigate has none."""
         return self.named(tensor.dtype)
 
     def named(self, found: Any) -> str:
-        """Return the project's name of a dtype object, or paddle's if the project has none."""
+        """Return Castigate's name of a dtype object, or paddle's if Castigate has none."""
         names = {self.dtype(name): name for name in DTYPES}
         return names.get(found, str(found))
 

@@ -25,7 +25,7 @@ RULES: Mapping[str, str] = {"round-up": "ROUND_UP", "round-down": "ROUND_DOWN", 
 
 
 class Quark(BlockLibrary):
-    """Blocks by the torch functions of ``quark.torch.kernel.mx``."""
+    """Quantizes and decodes MX blocks by the torch functions of ``quark.torch.kernel.mx``."""
 
     name = "quark"
     distribution = "amd-quark"
@@ -41,7 +41,10 @@ class Quark(BlockLibrary):
         return not asked.is_packed
 
     def lines(self, asked: BlockCase) -> list[str]:
-        """Return the lines that call ``downcast_to_mxfp_torch`` or its counterpart."""
+        """Return the lines that call ``downcast_to_mxfp_torch`` or ``upcast_from_mxfp_torch``.
+
+        Raises Unsupported for a format, an element or a rule that Quark lacks.
+        """
         if asked.family != MX or asked.element not in ELEMENTS:
             raise self.declined(asked)
         element = ELEMENTS[asked.element]

@@ -34,24 +34,31 @@ ScriptedOperation = Literal["cast", "bitcast", "copy"]
 """What a function does to a tensor; a copy tells a broken adapter from a failing framework."""
 
 MODULE = "castigate_script"
-"""The name of the module that statements believe to be in."""
+"""The value of ``__name__`` that statements see."""
 
 
 @dataclass(frozen=True)
 class Statements:
-    """The statements that bind y to what is made of x, after those that are executed ``once``."""
+    """The statements that bind y to what is made of x.
+
+    Those in ``once`` are executed first and a single time, those in ``each`` for every x.
+    """
 
     each: str
     once: str = ""
 
     @property
     def text(self) -> str:
-        """All statements, as a script has them."""
+        """All statements, as a script has them: those in ``once``, then those in ``each``."""
         return self.once + self.each
 
 
 def call_steps(expression: str, maker: str = "", options: str = "", names: str = "x") -> Statements:
-    """Return the steps of an expression in x; a framework's ``maker`` compiles it to a function."""
+    """Return the statements that bind y to an expression in ``names``.
+
+    With a ``maker``, such as ``jax.jit``, they compile the expression once to a function.
+    ``options`` are further arguments of the maker.
+    """
     if not maker:
         return Statements(f"y = {expression}\n")
     arguments = f"lambda {names}: {expression}" + (f", {options}" if options else "")
@@ -62,7 +69,10 @@ def call_steps(expression: str, maker: str = "", options: str = "", names: str =
 
 
 def function_of(names: dict[str, Any], takes: str, statements: str, gives: str) -> Function:
-    """Compile statements to a function of the names that they take, in a namespace of its own."""
+    """Return a function of the names ``takes`` that executes statements and returns ``gives``.
+
+    Its statements find all other names in ``names``.
+    """
     tree = ast.parse(f"def function({takes}):\n    return {gives}")
     [definition] = tree.body
     assert isinstance(definition, ast.FunctionDef)
@@ -80,7 +90,7 @@ class Scripted(ABC):
     header: str
     """The first lines of a script, with places for `version` and `case`."""
     results: str = "y"
-    """What a function of a tensor returns."""
+    """The expression that a compiled function of x returns."""
     operations: ClassVar[Mapping[ScriptedOperation, str]]
     """What refusals call each operation."""
     target_first: tuple[ScriptedOperation, ...] = ()
@@ -113,14 +123,14 @@ class Scripted(ABC):
 
     @abstractmethod
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return the steps of an operation on a tensor of this form."""
+        """Return the statements that do an operation to x, whose form ``form_of`` returned."""
 
     def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
-        """Return what the steps depend on besides the case: nothing, the rank or the shape."""
+        """Return what the steps depend on besides the case, such as the rank or shape, or None."""
         return None
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
-        """Raise Unsupported for a case with parameters that an operation has not."""
+        """Raise Unsupported for a case with parameters that an operation lacks."""
         require_plain(case, self.operations.get(operation, operation))
 
     def require(self, operation: ScriptedOperation, case: Case) -> None:
@@ -130,24 +140,24 @@ class Scripted(ABC):
             self.require_dtype(operation, dtype)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one cast."""
+        """Return ``bits`` cast by the steps of a cast."""
         return self.answer("cast", case, bits)
 
     def answer(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one operation."""
+        """Return ``bits`` after the steps of an operation."""
         return self.run(self.made(operation, case, self.form_of(operation, case, bits)), case, bits)
 
     def run(self, make: Function, case: Case, bits: Bits) -> Bits:
-        """Return the patterns in what a function makes of a tensor."""
+        """Return the patterns of what ``make`` returns for a tensor of ``bits``."""
         return self.patterns(case.target, make(self.tensor(case.source, bits)))
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits through a tensor of the dtype."""
+        """Return the bits after a round trip through a tensor of the dtype."""
         self.require_dtype("copy", dtype)
         return self.patterns(dtype, self.tensor(dtype, bits)).copy()
 
     def tensor(self, dtype: str, bits: Bits) -> Any:
-        """Return a tensor of patterns."""
+        """Return the framework's tensor of these patterns."""
         return self.into(dtype)(bits)
 
     def patterns(self, dtype: str, tensor: Any) -> Bits:
@@ -155,23 +165,23 @@ class Scripted(ABC):
         return np.asarray(self.out_of(dtype)(tensor))
 
     def road(self, case: Case) -> str:
-        """Return the pair: a cast has no parameters that cases vary."""
+        """Return the pair of dtypes as text: a cast has no parameters that cases vary."""
         self.require("cast", case)
         return f"{case.source}->{case.target}"
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
         return plain_road(case, self.operations["bitcast"])
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that casts, without this project."""
+        """Return a self-contained script that casts."""
         self.require("cast", case)
         steps = self.steps("cast", case, self.form_of("cast", case, bits))
         script = self.script(case, (case.source, case.target), steps, bits)
         return script + print_statement(case.source, case.target, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a script that reinterprets bits, without this project."""
+        """Return a self-contained script that reinterprets bits."""
         for dtype in (case.source, case.target):
             self.require_dtype("bitcast", dtype)
         steps = self.steps("bitcast", case, self.form_of("bitcast", case, bits))
@@ -180,7 +190,10 @@ class Scripted(ABC):
         )
 
     def script(self, asked: object, pair: tuple[str, str], steps: Statements, bits: Bits) -> str:
-        """Return a script up to the statement that binds ``answers``."""
+        """Return a script up to the statement that binds ``answers``.
+
+        Its first line names ``asked``, and ``pair`` has the dtypes of ``bits`` and of the answers.
+        """
         source, target = pair
         return (
             self.header.format(version=self.version, case=asked)
@@ -191,13 +204,13 @@ class Scripted(ABC):
         )
 
     def _prepare(self, once: str, form: Hashable) -> dict[str, Any]:
-        """Return the names that steps find, after the statements that are executed once."""
+        """Return the names that a case's steps find, after executing the statements ``once``."""
         names = dict(self.names)
         exec(once, names)
         return names
 
     def _make(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Function:
-        """Compile the steps of a case to a function of x."""
+        """Compile the steps of a case to a function of x; raise Unsupported as ``require`` does."""
         self.require_parameters(operation, case)
         order = -1 if operation in self.target_first else 1
         for dtype in (case.source, case.target)[::order]:
@@ -213,20 +226,20 @@ class Scripted(ABC):
 
 
 class Chained(Scripted):
-    """Also makes chains of casts, all of a company in one function."""
+    """The base class of adapters that also make chains of casts, a company in one function."""
 
     chain_roads: tuple[str, ...]
 
     @abstractmethod
     def cast_text(self, case: Case, x: str) -> str:
-        """Return the expression of a cast of an expression."""
+        """Return the expression that casts the expression ``x``."""
 
     @abstractmethod
     def chain_steps(self, road: str, names: str, ends: str) -> Statements:
-        """Return the steps that bind y to the ends, expressions in these names."""
+        """Return the steps that bind y to ``ends``, expressions in ``names``, on a road."""
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer chains with one cast after another, all in one function."""
+        """Return the ends of chains, each by one cast after another, all in one function."""
         pairs = [*zip(company.chains, bits.values(), strict=True)]
         tensors = [self.tensor(chain.source, own) for chain, own in pairs]
         names = [f"x{number}" for number in range(len(tensors))]
@@ -243,7 +256,7 @@ class Chained(Scripted):
         return name
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes one chain, without this project."""
+        """Return a self-contained script that makes one chain."""
         [chain], [own] = company.chains, [*bits.values()]
         steps = self.chain_steps(company.road, "x", self._end(chain, "x"))
         ends = (chain.source, chain.target)

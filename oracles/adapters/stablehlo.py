@@ -17,7 +17,7 @@ COMPUTED = re.compile(r" (convert|bitcast-convert|reduce-precision|compare|real|
 REDUCTION = "stablehlo-reduce-precision"
 """The document of the operation that reduces the precision, and returns the type that it takes."""
 PRECISION = "bits"
-"""Its parameter: a precision such as `e5m10`, as StableHLO's text form writes it, too."""
+"""The reduction's parameter: a precision such as `e5m10`, as StableHLO's text form writes it."""
 
 HloOperation = Literal["convert", "bitcast_convert", "reduce_precision"]
 
@@ -45,7 +45,7 @@ def program(
     shape: Shape,
     precision: str | None = None,
 ) -> str:
-    """Return a program of one operation; without an operation, it returns its argument."""
+    """Return the text of a program of one operation; without one, it returns its argument."""
     argument = tensor_type(source, shape)
     if operation is None:
         return UNCHANGED.format(source=argument)
@@ -91,5 +91,5 @@ def bitcast_shape(source: str, target: str, shape: Shape) -> Shape:
 
 
 def tensor_type(dtype: str, shape: Shape) -> str:
-    """Return the type of a tensor."""
+    """Return the type of a tensor as StableHLO's text form writes it."""
     return f"tensor<{''.join(f'{size}x' for size in shape)}{ELEMENTS[dtype]}>"

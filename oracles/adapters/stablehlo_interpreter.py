@@ -47,7 +47,7 @@ WHOLE, PACKED, COMPLEX = (
 
 
 class StableHlo:
-    """A cast, a bitcast or a reduction of precision, by interpreting one operation."""
+    """Casts, bitcasts and reduces precision by interpreting one operation of StableHLO."""
 
     name = "stablehlo"
     claims: tuple[str, ...] = ("stablehlo-convert", "stablehlo-bitcast-convert", REDUCTION)
@@ -64,44 +64,44 @@ class StableHlo:
         self._bytes = 0
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``convert`` or ``reduce_precision``."""
+        """Return ``bits`` after one ``convert`` or one ``reduce_precision``."""
         return self._answer(_program(case, bits.shape), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``bitcast_convert``."""
+        """Return ``bits`` reinterpreted by one ``bitcast_convert``."""
         require_plain(case, "stablehlo.bitcast_convert")
         return self._answer(
             HloProgram("bitcast_convert", case.source, case.target, bits.shape), bits
         )
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
         return plain_road(case, "stablehlo.bitcast_convert")
 
     def road(self, case: Case) -> str:
-        """Return the pair and, where it is reduced, the precision."""
+        """Return, as text, the pair of dtypes and the precision if that is reduced."""
         precision = _program(case, ()).precision
         for dtype in (case.source, case.target):
             _require_element(dtype)
         return f"{case.source}->{case.target}{f', {precision}' if precision else ''}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Return a call of ``cast``: the interpreter prepares nothing."""
+        """Return a function that calls ``cast``: the interpreter prepares nothing."""
         self.road(case)  # refuses what ``cast`` refuses, for the same reason
         return partial(self.cast, case, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits through a program that returns its argument."""
+        """Return the bits after a program that returns its argument."""
         return self._answer(HloProgram(None, dtype, dtype, bits.shape), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on the interpreter, without this project."""
+        """Return a self-contained script that runs the case on the interpreter."""
         self.road(case)
         program = _program(case, bits.shape)
         return self._script(program, case, bits) + print_statement(case.source, case.target, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a script that does a bitcast on the interpreter, without this project."""
+        """Return a self-contained script that does a bitcast on the interpreter."""
         for dtype in (case.source, case.target):
             _require_element(dtype)
         program = HloProgram("bitcast_convert", case.source, case.target, bits.shape)
@@ -154,7 +154,7 @@ def _program(case: Case, shape: Shape) -> HloProgram:
 
 
 def _codes_text(dtype: str) -> str:
-    """Return the expression of the patterns in ``parts``, the arrays that numpy reads."""
+    """Return the expression of the patterns in ``parts``, the list of arrays that numpy reads."""
     entry = format_named(dtype)
     codes = PACKED if is_packed(entry) else COMPLEX if entry.kind == "complex" else WHOLE
     return codes.format(storage=entry.storage)

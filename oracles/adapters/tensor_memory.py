@@ -24,7 +24,7 @@ def ort_value_buffer(source: Format, bits: Bits) -> Bits:
 
 
 def tensor_content(entry: Format, bits: Bits) -> Bits:
-    """Return the memory of a tensor of these codes: packed, low bits first, if below a byte."""
+    """Return the memory of a tensor of these codes, packed from the low bits if below a byte."""
     return pack(bits, entry.bits) if is_packed(entry) else np.require(bits, requirements=["C", "A"])
 
 
@@ -49,17 +49,17 @@ def patterns_of_ort_value(target: Format, value: Any) -> Bits:
 def tensor_memory(
     target: Format, count: int, allocate: Callable[[int, type[np.uint8]], Bytes] = np.empty
 ) -> Bytes:
-    """Allocate the memory of a tensor with ``count`` elements."""
+    """Return new memory for a tensor of ``count`` elements; ``allocate`` may leave it unset."""
     return allocate(_size(target, count), np.uint8)
 
 
 def _size(target: Format, count: int) -> int:
-    """The number of bytes of a tensor with ``count`` elements."""
+    """Return the number of bytes of a tensor with ``count`` elements."""
     bits = target.bits if is_packed(target) else 8 * np.dtype(target.storage).itemsize
     return -(-count * bits // 8)
 
 
 def patterns_in(memory: Bytes, target: Format, count: int) -> Bits:
-    """Return the patterns in a tensor's memory, one per element."""
+    """Return the patterns in a tensor's memory, one per element, as a row."""
     codes = unpack(memory, count, target.bits) if is_packed(target) else memory
     return codes.view(target.storage)

@@ -72,7 +72,10 @@ FOLDED_OPERATIONS = {"Const", "Identity", "NoOp", "_Retval"}
 
 
 class TensorFlow(Chained):
-    """A cast by ``tf.cast``, eager or in a ``tf.function`` of a tensor or a constant."""
+    """Casts by ``tf.cast``, eager or in a ``tf.function`` of a tensor or a constant.
+
+    It bitcasts by ``tf.bitcast`` in the same ways.
+    """
 
     name = "tensorflow"
     operations: ClassVar[Mapping[ScriptedOperation, str]] = {
@@ -114,7 +117,7 @@ class TensorFlow(Chained):
             raise Unsupported(f"TensorFlow has no dtype castable as {dtype}") from None
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
-        """Raise Unsupported for a dtype that TensorFlow has not."""
+        """Raise Unsupported for a dtype that TensorFlow lacks."""
         self.dtype(dtype)
 
     def tensor_text(self, dtype: str) -> str:
@@ -158,19 +161,23 @@ class TensorFlow(Chained):
         return ("tf.function", OPTIONS[self._variant]) if self._variant else ("", "")
 
     def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
-        """Return the shape, for which TensorFlow traces a function."""
+        """Return the shape, for which TensorFlow traces a function; None where it traces none."""
         return None if self._variant is None else bits.shape
 
     def cast_text(self, case: Case, x: str) -> str:
-        """Return the ``tf.cast`` of an expression."""
+        """Return the expression of a ``tf.cast`` of the expression ``x``."""
         return f'tf.cast({x}, "{DTYPES[case.target]}")'
 
     def chain_steps(self, road: str, names: str, ends: str) -> Statements:
-        """Return one ``tf.cast`` after another, all in one function."""
+        """Return one ``tf.cast`` after another, eager or in one ``tf.function``."""
         return call_steps(ends, *self._maker(), names=names)
 
     def _make(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Function:
-        """Compile the steps; those of a constant to a function that returns the folded function."""
+        """Compile the steps to a function of x.
+
+        In the folded variants it returns the ``tf.function`` of the constant x, which is not called
+        yet.
+        """
         if not self._is_folded:
             return super()._make(operation, case, form)
         self.require_parameters(operation, case)
@@ -179,7 +186,7 @@ class TensorFlow(Chained):
         return function_of(self.names, "x", self.steps(operation, case, form).once, "folded")
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``tf.cast``."""
+        """Return ``bits`` cast by one ``tf.cast``; a long row may be folded in parts."""
         with self._refusals():
             make = self.made("cast", case, self.form_of("cast", case, bits))
             if not self._is_folded:
@@ -189,17 +196,20 @@ class TensorFlow(Chained):
             return np.concatenate(answers, axis=1).reshape(bits.shape)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``tf.bitcast``, which depends on the shape."""
+        """Return ``bits`` reinterpreted by one ``tf.bitcast``, which depends on the shape."""
         make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
         return self._answer(make, case, bits) if self._is_folded else self.run(make, case, bits)
 
     def _answer(self, make: Function, case: Case, bits: Bits) -> Bits:
-        """Return the patterns into which a constant is folded."""
+        """Return the patterns into which a constant is folded; raise Unsupported if it is not."""
         tensor = self._folding.answer(make(bits))
         return self.patterns(case.target, np.asarray(tensor.numpy()))
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer chains with one ``tf.cast`` after another, all in one function."""
+        """Return the ends of chains, each by one ``tf.cast`` after another.
+
+        All are made eagerly or in one ``tf.function``.
+        """
         with self._refusals():
             return super().chains(case, company, bits)
 
@@ -215,7 +225,10 @@ class TensorFlow(Chained):
             raise Unsupported(missing[0]) from None
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
-        """Whether the result of a ``tf.bitcast`` begins at its input's address."""
+        """Return whether the result of a ``tf.bitcast`` begins at its input's address.
+
+        Raises Unsupported in the folded variants, in which the input is a constant.
+        """
         if self._is_folded:
             raise Unsupported("a constant of a graph is no tensor whose memory could be shared")
         make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
@@ -224,12 +237,12 @@ class TensorFlow(Chained):
         return _address(x) == _address(y)
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Return a call of ``cast``, which caches the only thing to prepare, the function."""
+        """Return a function that calls ``cast``, which itself keeps the traced function."""
         self.road(case)  # refuses what ``cast`` refuses, for the same reason
         return partial(self.cast, case, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits through a tensor and ``tf.identity``, on the eager road in every variant."""
+        """Return the bits after a tensor and ``tf.identity``, which is eager in every variant."""
         self.dtype(dtype)
         text = f"np.asarray(tf.identity({TENSOR.format(DTYPES[dtype])}).numpy())"
         storage = format_named(dtype).storage
@@ -258,7 +271,10 @@ class Folding:
         return [row[:, start : start + count] for start in range(0, max(row.size, 1), count)]
 
     def answer(self, function: Any) -> Any:
-        """Return the tensor into which a function of a constant is folded."""
+        """Return the tensor into which a function of a constant is folded.
+
+        Raises Unsupported if operations are left in the function.
+        """
         return self._compiled(function) if self._is_xla else self._optimized(function)
 
     def _optimized(self, function: Any) -> Any:
@@ -287,7 +303,7 @@ class Folding:
 
 
 def _address(tensor: Any) -> int:
-    """Return the address of a tensor that has elements."""
+    """Return the address of the memory of a tensor that has elements."""
     return int(np.frombuffer(tensor, np.uint8).ctypes.data)
 
 

@@ -60,7 +60,7 @@ HALF = 1 << 31
 
 
 class Torch(Chained):
-    """A cast by ``to``, a bitcast by ``view``; `compile` compiles both, `view` has only bitcasts.
+    """Casts by ``to`` and bitcasts by ``view``; `compile` compiles both, `view` only bitcasts.
 
     `decomposed` quantizes alone, by the operations that exported graphs have.
 
@@ -99,11 +99,11 @@ class Torch(Chained):
             self._dynamo = _compiler(self._torch)
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
-        """Raise Unsupported for a dtype that torch does not cast, or not view."""
+        """Raise Unsupported for a dtype that torch does not cast or, for other operations, view."""
         self._tensors.castable(dtype) if operation == "cast" else self._tensors.viewable(dtype)
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
-        """Raise Unsupported also for an operation that the variant lacks."""
+        """Raise Unsupported for parameters, and for an operation that the variant lacks."""
         super().require_parameters(operation, case)
         if self._variant in ALONE and (operation, self._variant) != ("bitcast", "view"):
             raise Unsupported(f"torch:{self._variant} offers {ALONE[self._variant]}; torch casts")
@@ -122,13 +122,13 @@ class Torch(Chained):
         return patterns_text(dtype, self._device)
 
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return one ``to``, or one ``view``, which scales the last dimension."""
+        """Return one ``to``, or one ``view``, which scales the last dimension; perhaps compiled."""
         method, target = "to" if operation == "cast" else "view", VIEWED[case.target]
         maker = "torch.compile" if self.compiles_shapes else ""
         return call_steps(f"x.{method}(torch.{target})", maker, OPTIONS)
 
     def cast_text(self, case: Case, x: str) -> str:
-        """Return the expression of a ``to`` of an expression."""
+        """Return the expression of a ``to`` of the expression ``x``."""
         return f"{x}.to(torch.{DTYPES[case.target]})"
 
     def chain_steps(self, road: str, names: str, ends: str) -> Statements:
@@ -140,6 +140,7 @@ class Torch(Chained):
         """Return what a compiled function serves: a dtype, and a rank or kinds of lengths.
 
         A view depends on whether a length divides, so torch must know lengths when it compiles.
+        Without compilation it is None.
         """
         if not self.compiles_shapes:
             return None
@@ -150,15 +151,15 @@ class Torch(Chained):
         return case.source, kinds
 
     def tensor(self, dtype: str, bits: Bits) -> Any:
-        """Return a tensor of patterns in any memory layout."""
+        """Return a tensor of patterns that lie in any memory layout."""
         return self._tensors.tensor(dtype, bits)
 
     def patterns(self, dtype: str, tensor: Any) -> Bits:
-        """Return the patterns in a tensor, one per byte."""
+        """Return the patterns in a tensor; two codes that share a byte become two patterns."""
         return self._tensors.bits(dtype, tensor)
 
     def answer(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``to`` or one ``view``."""
+        """Return ``bits`` after one ``to`` or ``view``; raise Unsupported without a kernel."""
         make = self.made(operation, case, self.form_of(operation, case, bits))
         return self._run(operation, make, case, self.tensor(case.source, bits))
 
@@ -196,7 +197,7 @@ class Torch(Chained):
                 self._dynamo.mark_dynamic(x, dimension)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer chains with one ``to`` after another, all in one function."""
+        """Return the ends of chains, each by one ``to`` after another, all in one function."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -205,22 +206,22 @@ class Torch(Chained):
                 raise Unsupported(first_line(error)) from None
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``view``, which scales the last dimension."""
+        """Return ``bits`` reinterpreted by one ``view``, which scales the last dimension."""
         return self.answer("bitcast", case, bits)
 
     def bitcast_in_storage(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``view`` of a tensor that has a storage offset."""
+        """Return ``bits`` after one ``view`` of a tensor that has their storage offset."""
         make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
         return self._run("bitcast", make, case, self._tensors.in_storage(case.source, bits))
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
-        """Whether the result of a ``view`` lies in its tensor's memory."""
+        """Return whether the result of a ``view`` lies in its tensor's memory."""
         make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
         x = self.tensor(case.source, bits)
         return shares_memory(x, self._quietly("bitcast", make, x))
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call on a tensor, a sharded tensor or a module."""
+        """Make a call on a tensor, a sharded tensor or a module; raise Unsupported in a variant."""
         if self._variant is not None:
             raise Unsupported(f"torch:{self._variant} makes no calls; torch does")
         with warnings.catch_warnings():
@@ -228,11 +229,14 @@ class Torch(Chained):
             return TorchCalls(self._torch, self._tensors).make(call, bits)
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Quantize by `quantize_per_tensor` or `quantize_per_channel`."""
+        """Quantize per tensor or per channel; `decomposed` also dequantizes.
+
+        The result is ``y``. Raises Unsupported in other variants than `threads` and `decomposed`.
+        """
         return self._quantizer.quantize(case, tensors)
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Return a script that quantizes by torch, without this project."""
+        """Return a self-contained script that quantizes by torch."""
         header = self.header.format(version=self.version, case=case).rstrip() + "\n"
         return header + self._quantizer.statements(case, tensors)
 
@@ -243,9 +247,10 @@ class Torch(Chained):
         return Quantizer(self._torch, self._tensors, decomposed=self._variant == "decomposed")
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that casts ``bits`` into a tensor that calls reuse; not if compiled.
+        """Prepare a call that casts ``bits`` into a tensor that calls reuse.
 
-        On a device it is the whole cast: each call must copy the inputs there anyway.
+        A compiled function returns a new tensor instead. On a device the call is the whole cast: it
+        must copy the inputs there anyway.
         """
         self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
         if self._device is not None:
@@ -267,7 +272,11 @@ class Torch(Chained):
         return call
 
     def device_sweep(self, case: Case, most: int) -> DeviceSwept:
-        """Prepare a call that makes inputs on the device and leaves the answers there."""
+        """Prepare a call that makes inputs on the device and leaves the answers there.
+
+        Raises Unsupported on the CPU, for a source of other than 32 bits, and for a target of more
+        than 64.
+        """
         self.require("cast", case)
         if self._device is None:
             raise Unsupported("the tensors are on the CPU")
@@ -282,7 +291,10 @@ class Torch(Chained):
         return back[: bits.size].reshape(bits.shape) if dtype in PAIRED else back
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a script that views a tensor as another dtype, without this project."""
+        """Return a self-contained script that views a tensor as another dtype.
+
+        Raises Unsupported in some variants, and for dtypes that pack two codes in a byte.
+        """
         if self._variant not in (None, "view", "threads"):
             raise Unsupported(f"torch:{self._variant} writes no scripts of bitcasts")
         for dtype in (case.source, case.target):
@@ -292,7 +304,7 @@ class Torch(Chained):
         return super().reproduce_bitcast(case, bits)
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes a call on torch's tensors, without this project."""
+        """Return a self-contained script that makes a call on torch's tensors."""
         if self._variant is not None:
             raise Unsupported(f"torch:{self._variant} makes no calls; torch does")
         statements = SYNTAX.call_statements(case, call, bits)

@@ -56,7 +56,10 @@ class TorchCalls:
         self._names = {"torch": torch}
 
     def make(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make the call, and return its result and the receiver's state after it."""
+        """Make the call, and return its result and the receiver's state after it.
+
+        Raises Unsupported if torch lacks the receiver, the method or an argument.
+        """
         if call.device != "cpu":
             raise Unsupported(f"torch's receivers are made on the CPU, not on the {call.device}")
         members = {member.name: self._tensor(member, bits[member.name]) for member in call.members}
@@ -95,7 +98,7 @@ class TorchCalls:
         return self._tensors.tensor(member.dtype, copied(bits))
 
     def _output(self, layer: Any, dtype: str) -> Tensor | str:
-        """Return a Linear's output for a row of ones."""
+        """Return a Linear's output for a row of ones, or its error in one line."""
         x = self._tensors.tensor(dtype, ones(dtype, (1, layer.in_features)))
         return layer_output(layer, x, lambda y: self._read(y.detach()))
 

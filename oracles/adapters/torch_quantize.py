@@ -62,7 +62,10 @@ class Quantizer:
             importlib.import_module(DECOMPOSED)
 
     def quantize(self, case: Case, given: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Return the codes or values of a case."""
+        """Return, as ``y``, the codes or values of a case.
+
+        Raises Unsupported for a dtype, a form or a parameter that torch's quantization lacks.
+        """
         parameters = self._parameters(case)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -105,7 +108,7 @@ class Quantizer:
         return found
 
     def _call(self, case: Case, parameters: Parameters) -> str:
-        """Return the call of an operation on x, with its scales and zero points."""
+        """Return the expression that calls an operation on ``x``, ``scale`` and ``zero``."""
         is_per_channel, quantizes = parameters.is_per_channel, parameters.operation == "quantize"
         dtype = parameters.codes if self._decomposed else QUANTIZED[parameters.codes]
         arguments = ["x, scale, zero", *([str(AXIS)] if is_per_channel else [])]
@@ -129,7 +132,7 @@ class Quantizer:
         return scales.float() if dict(case.modes)[FORM] == "axis" else scales.double().item()
 
     def _zeros(self, case: Case, given: Mapping[str, Bits]) -> Any:
-        """Return the zero point, which is 0 where none is given, or those along the axis."""
+        """Return the zero point, 0 if none is given, or a tensor of those along the axis."""
         codes = case.target if operation_of(case) == "quantize" else case.source
         zeros = np.zeros(given["scale"].size, np.int64)
         if "zero" in given:
@@ -138,7 +141,7 @@ class Quantizer:
         return self._torch.from_numpy(zeros.copy()) if is_per_channel else int(zeros[0])
 
     def statements(self, case: Case, given: Mapping[str, Bits]) -> str:
-        """Return the statements of a script that prints the answer."""
+        """Return the statements of a script, without its header, that prints the answer."""
         parameters = self._parameters(case)
         dtype, x = _input(case, parameters, given["x"])
         scale, zero = self._scales(case, given), self._zeros(case, given)
@@ -156,20 +159,20 @@ class Quantizer:
 
 
 def _input(case: Case, parameters: Parameters, bits: Bits) -> tuple[str, Bits]:
-    """Return the tensor that an operation takes: its dtype, and its patterns."""
+    """Return the dtype and the patterns of the tensor that an operation takes."""
     if parameters.operation == "quantize":
         return case.source, bits
     return parameters.codes, _widened(case.source, parameters.codes, bits)
 
 
 def _limits(entry: Format) -> tuple[int, int]:
-    """Return the ends of an integer format."""
+    """Return the lowest and the highest value of an integer format."""
     low = -(1 << (entry.bits - 1)) if entry.is_signed else 0
     return low, low + entry.mask
 
 
 def _integers(entry: Format, bits: Bits) -> Any:
-    """Return the values of integer codes."""
+    """Return the values of integer codes as 64-bit integers."""
     values = bits.astype(np.int64)
     return np.where(values > _limits(entry)[1], values - (1 << entry.bits), values)
 

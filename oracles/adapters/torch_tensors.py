@@ -60,7 +60,10 @@ class TorchTensors:
         return found
 
     def viewable(self, dtype: str) -> Any:
-        """Return the torch dtype for ``view``; raise Unsupported if torch has none of that size."""
+        """Return the torch dtype for ``view``.
+
+        Raises Unsupported if torch lacks it, or stores each code of less than a byte in a byte.
+        """
         if dtype in BYTE_PER_CODE:
             raise Unsupported(f"torch stores every {dtype} in a byte of its own")
         found = getattr(self._torch, VIEWED.get(dtype, ""), None)
@@ -69,7 +72,7 @@ class TorchTensors:
         return found
 
     def name(self, torch_dtype: Any) -> str:
-        """Return the project's name of a torch dtype, or torch's own if the project has none."""
+        """Return Castigate's name of a torch dtype, or torch's own if Castigate has none."""
         name = str(torch_dtype).removeprefix("torch.")
         return NAMES.get(name, name)
 
@@ -92,7 +95,7 @@ class TorchTensors:
             return into(bits)
 
     def in_storage(self, dtype: str, bits: Bits) -> Any:
-        """Return a contiguous tensor with the storage offset of the patterns."""
+        """Return a contiguous tensor with the storage offset that the array of patterns has."""
         offset, carrier = storage_offset(bits), getattr(self._torch, carrier_in("torch", dtype))
         elements = self.tensor(dtype, bits).view(carrier)
         storage = self._torch.zeros(
@@ -113,7 +116,10 @@ class TorchTensors:
         return self._into(dtype)(memory).as_strided(bits.shape, steps)
 
     def bits(self, dtype: str, tensor: Any) -> Bits:
-        """Return the patterns in a tensor, in its memory if that is the host's, one per byte."""
+        """Return the patterns in a tensor, in its own memory if that is the host's.
+
+        Two codes that share a byte become two patterns, in new memory.
+        """
         codes: Bits = self._out_of(dtype)(tensor)
         entry = format_named(dtype)
         if not is_packed(entry):
@@ -140,7 +146,7 @@ def shares_memory(x: Any, y: Any) -> bool:
 
 
 def _pairs(dtype: str, bits: Bits) -> Bits:
-    """Pack two codes per byte along the last dimension."""
+    """Pack two codes per byte along the last dimension; raise Unsupported if one is left over."""
     if not bits.ndim or bits.shape[-1] % 2:
         raise Unsupported(f"torch's {PAIRED[dtype]} holds pairs along the last dimension")
     packed = pack(bits, format_named(dtype).bits)

@@ -25,7 +25,7 @@ ENVIRONMENT: Mapping[str, str] = {"PJRT_DEVICE": "CPU", "NPROC": "1"}
 
 
 class TorchXla:
-    """A cast by ``to``, a bitcast by XLA's ``BitcastConvert``, each in a program of its own."""
+    """Casts by ``to`` and bitcasts by XLA's ``BitcastConvert``, each in a program of its own."""
 
     name = "torch_xla"
     claims: tuple[str, ...] = ("cinn-cast:torch-xla",)
@@ -43,7 +43,7 @@ class TorchXla:
         self._bitcast: Any = register("bitcast", lambda x, to_type: x.bitcast(to_type))
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``to`` on the device."""
+        """Return ``bits`` cast by one ``to`` on the device; raise TypeError for another dtype."""
         self._require_cast(case)
         target = self._tensors.castable(case.target)
         y = self._to_device(case.source, bits).to(target)
@@ -52,7 +52,7 @@ class TorchXla:
         return self._from_device(case.target, y)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``bitcast``, which adds or removes a last dimension."""
+        """Return ``bits`` after one ``bitcast``, which adds or removes a last dimension."""
         require_plain(case, "torch_xla's bitcast")
         for dtype in (case.source, case.target):
             _require_dtype(dtype)
@@ -60,25 +60,25 @@ class TorchXla:
         return self._from_device(case.target, self._bitcast(x, to_type=TYPES[case.target]))
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
         return plain_road(case, "torch_xla's bitcast")
 
     def road(self, case: Case) -> str:
-        """Return the pair: ``to`` has no parameters that cases vary."""
+        """Return the pair of dtypes as text: ``to`` has no parameters that cases vary."""
         self._require_cast(case)
         return f"{case.source}->{case.target}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Return a call of ``cast``; XLA caches the program of each length."""
+        """Return a function that calls ``cast``; XLA caches the program of each length."""
         return partial(self.cast, case, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits to a tensor of the dtype on the device, and back."""
+        """Return the bits after a copy to a tensor of the dtype on the device, and back."""
         _require_dtype(dtype)
         return self._from_device(dtype, self._to_device(dtype, bits))
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on torch_xla, without this project."""
+        """Return a self-contained script that runs the case on torch_xla."""
         self._require_cast(case)
         environment = str(dict(ENVIRONMENT))
         return (
@@ -138,7 +138,7 @@ def _require_dtype(dtype: str) -> None:
 
 
 def _carrier(dtype: str) -> str:
-    """Return the integer dtype of this size, which goes to the device and back unchanged."""
+    """Return the integer dtype of a dtype's size, which goes to the device and back unchanged."""
     return f"int{format_named(dtype).bits}"
 
 

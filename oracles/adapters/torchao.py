@@ -29,7 +29,7 @@ NVFP4_RULE = "nearest-even"
 
 
 class Torchao(BlockLibrary):
-    """Blocks by ``torchao.prototype.mx_formats``."""
+    """Quantizes and decodes blocks by ``torchao.prototype.mx_formats``."""
 
     name = "torchao"
     distribution = "torchao"
@@ -41,7 +41,10 @@ class Torchao(BlockLibrary):
     )
 
     def lines(self, asked: BlockCase) -> list[str]:
-        """Return the lines that call ``to_mx`` or ``nvfp4_quantize``, or that decode."""
+        """Return the lines that call ``to_mx`` or ``nvfp4_quantize``, or that decode.
+
+        Raises Unsupported for an element, a rule or a dtype of numbers that torchao lacks.
+        """
         offered = ELEMENTS if asked.family == MX else {"float4e2m1"}
         if asked.element not in offered or asked.number == "float16":
             raise self.declined(asked)

@@ -40,7 +40,10 @@ MISSING_CAST = "to.MatchesCode(DLDataTypeCode::kDLFloat)"
 
 
 class Tvm:
-    """A cast by ``astype``, a bitcast by ``reinterpret``, in a compiled loop over the elements."""
+    """Casts by ``astype`` and bitcasts by ``reinterpret``, in a compiled loop over the elements.
+
+    The variant `folded` has relax fold a cast of a constant instead.
+    """
 
     name = "tvm"
     claims: tuple[str, ...] = ("cinn-cast:tvm",)
@@ -58,25 +61,25 @@ class Tvm:
         self._kernel = lru_cache(256 if variant else None)(self._compile)
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
         return plain_road(case, "reinterpret")
 
     def road(self, case: Case) -> str:
-        """Return the pair: ``astype`` has no parameters."""
+        """Return the pair of dtypes as text: ``astype`` has no parameters."""
         require_plain(case, "astype")
         for dtype in (case.source, case.target):
             _name(dtype)
         return f"{case.source}->{case.target}"
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one loop of ``astype``."""
+        """Return ``bits`` cast by one loop of ``astype``, or (`folded`) by relax."""
         require_plain(case, "astype")
         if self._variant == "folded":
             return self._folded(case.source, case.target, bits)
         return self._answer("cast", (case.source, case.target), bits)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Answer each chain with one loop of an ``astype`` after another."""
+        """Return the ends of chains, each by one loop of an ``astype`` after another."""
         pairs = zip(company.chains, bits.values(), strict=True)
         return [self._answer("cast", self._path(chain), own) for chain, own in pairs]
 
@@ -86,14 +89,20 @@ class Tvm:
         return (chain.source, *(step.target for step in chain.steps))
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one loop of ``reinterpret``, which keeps the width and the shape."""
+        """Return ``bits`` after one loop of ``reinterpret``, which keeps the width and the shape.
+
+        Raises Unsupported in the variant `folded`.
+        """
         require_plain(case, "reinterpret")
         if self._variant == "folded":
             raise Unsupported("relax has no reinterpret that it could fold")
         return self._answer("bitcast", (case.source, case.target), bits)
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that copies ``bits`` into one tensor and casts it into another."""
+        """Prepare a call that copies ``bits`` into one tensor and casts it into another.
+
+        In the variant `folded` the call is the whole ``cast``.
+        """
         require_plain(case, "astype")
         if self._variant == "folded":
             self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
@@ -101,23 +110,26 @@ class Tvm:
         return self._bound("cast", (case.source, case.target), bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits through a loop that copies."""
+        """Return the bits after a compiled loop that copies them."""
         return self._answer("copy", (dtype, dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on TVM, without this project."""
+        """Return a self-contained script that runs the case on TVM."""
         self.road(case)
         pair = (case.source, case.target)
         return self._script("cast", pair, case, bits) + print_loop(*pair)
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a script that makes one chain on TVM, without this project."""
+        """Return a self-contained script that makes one chain on TVM."""
         [chain], [own] = company.chains, [*bits.values()]
         script = self._script("cast", self._path(chain), f"{chain.id} on {company.road}", own)
         return script + print_loop(chain.source, chain.target)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a script that does a bitcast of a row on TVM, without this project."""
+        """Return a self-contained script that does a bitcast of a row on TVM.
+
+        Raises Unsupported for other shapes and in the variants.
+        """
         if self._variant is not None or bits.ndim != 1:
             raise Unsupported("scripts of tvm do bitcasts of rows alone, in a loop of open length")
         script = self._script("bitcast", (case.source, case.target), case, bits)
@@ -185,7 +197,7 @@ class Tvm:
         return codes.copy()
 
     def _tensor(self, dtype: str, shape: Shape) -> tuple[Any, Bits]:
-        """Return a tensor and the array of its patterns.
+        """Return a tensor, and the array of its patterns in the same memory.
 
         TVM's tensors pack codes of less than a byte, but its compiled code reads a byte per code,
         beyond the tensor's end. So allocate a byte per code.

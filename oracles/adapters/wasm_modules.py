@@ -89,19 +89,19 @@ class Conversion:
 
     @property
     def road(self) -> str:
-        """The pair and the instruction."""
+        """The pair of dtypes and the instruction, as text."""
         return f"{self.source}->{self.target}, {self.name}"
 
     @property
     def type(self) -> str:
-        """The type of the value that the instruction takes."""
+        """The WebAssembly type of the value that the instruction takes."""
         if self.source in LOW_PARTS:
             return TYPES.get(self.target, "i32")
         return TYPES[self.source]
 
     @property
     def integer_type(self) -> str:
-        """The integer type that holds a pattern of the source."""
+        """The WebAssembly integer type that holds a pattern of the source."""
         return self.type.replace("f", "i")
 
     @property
@@ -114,7 +114,7 @@ class Conversion:
 
     @cached_property
     def binary(self) -> bytes:
-        """The module in the binary format."""
+        """The module with ``run`` and, for 32-bit sources, ``sweep``, in the binary format."""
         load = [f"{self.type}.load"]
         if self.source in LOW_PARTS:
             load = [f"{self.type}.load{LOW_PARTS[self.source]}_u"]
@@ -147,12 +147,12 @@ class Conversion:
 
     @property
     def source_size(self) -> int:
-        """The bytes of an input."""
+        """The number of bytes of an input."""
         return np.dtype(format_named(self.source).storage).itemsize
 
     @property
     def target_size(self) -> int:
-        """The bytes of an answer."""
+        """The number of bytes of an answer."""
         return np.dtype(format_named(self.target).storage).itemsize
 
     @property
@@ -187,7 +187,10 @@ def cast_operation(case: Case, profiles: Iterable[str]) -> Conversion:
 
 
 def _instruction(source: str, target: str, operator: str) -> str:
-    """Return the name that an instruction from source to target has, if there is one."""
+    """Return the name that an instruction from source to target has, if there is one.
+
+    Raises Unsupported if WebAssembly has no values of a dtype.
+    """
     for dtype in (source, target):
         if dtype not in TYPES and (dtype == target or dtype not in LOW_PARTS):
             raise Unsupported(f"WebAssembly has no values of {dtype}")
@@ -234,14 +237,17 @@ def answers_begin(operation: Conversion, count: int) -> int:
 
 
 def copy_operation(dtype: str) -> Conversion:
-    """Return the operation that moves values of a dtype; raise Unsupported if it has no type."""
+    """Return the conversion that only moves values; raise Unsupported if the dtype has no type."""
     if dtype not in TYPES and dtype not in LOW_PARTS:
         raise Unsupported(f"WebAssembly has no values of {dtype}")
     return Conversion(dtype, dtype)
 
 
 def _loop(operation: Conversion, load: bytes, step: int) -> bytes:
-    """The body of a function that loads or generates inputs, converts and stores them."""
+    """Return the body of a function that loads or generates inputs, converts and stores them.
+
+    ``load`` has the instructions that get an input; ``step`` is added to ``FROM`` after each.
+    """
     store = _encoded((*operation.instructions, operation.store))
     # FROM is an address to load from in ``run``, and the pattern itself in ``sweep``.
     element = bytes([GET, TO, GET, FROM]) + load + store
@@ -255,7 +261,7 @@ def _loop(operation: Conversion, load: bytes, step: int) -> bytes:
 
 
 def _encoded(instructions: Iterable[str]) -> bytes:
-    """Instructions in the binary format; loads and stores have no offset."""
+    """Return instructions in the binary format; loads and stores have no offset."""
     return b"".join(map(_instruction_bytes, instructions))
 
 
@@ -270,7 +276,7 @@ def _instruction_bytes(text: str) -> bytes:
 def _module(
     bodies: Mapping[str, bytes], parameters: Types, results: Types, *, has_memory: bool
 ) -> bytes:
-    """A module with functions of one type, and perhaps a memory, all exported by name."""
+    """Return a module with functions of one type, and perhaps a memory, all exported by name."""
     codes = [bytes(TYPE_CODES[each] for each in types) for types in (parameters, results)]
     function_type = bytes([FUNCTION]) + b"".join(_unsigned(len(each)) + each for each in codes)
     exports = [_name(name) + bytes([0, at]) for at, name in enumerate(bodies)]
@@ -297,7 +303,7 @@ def _name(text: str) -> bytes:
 
 
 def _unsigned(number: int) -> bytes:
-    """A number in LEB128: seven bits a byte, the lowest first."""
+    """Return a number in LEB128: seven bits a byte, the lowest first."""
     found = []
     while number >= 0x80:
         found.append(number & 0x7F | 0x80)
@@ -306,7 +312,7 @@ def _unsigned(number: int) -> bytes:
 
 
 def _signed(number: int) -> bytes:
-    """A number in signed LEB128: the last byte's bit 6 is the sign."""
+    """Return a number in signed LEB128: the last byte's bit 6 is the sign."""
     found = []
     while not -0x40 <= number < 0x40:
         found.append(number & 0x7F | 0x80)

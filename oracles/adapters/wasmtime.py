@@ -56,7 +56,7 @@ store = Store(Engine(config))"""
 
 
 class Wasmtime:
-    """A cast or a bitcast by a loop over memory, in a module of its own."""
+    """Casts and bitcasts by a loop over memory, in a module of its own."""
 
     name = "wasmtime"
     claims: tuple[str, ...] = ("wasm-convert", "wasm-reinterpret")
@@ -74,19 +74,22 @@ class Wasmtime:
         self._compiled = lru_cache(None)(self._compile)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one instruction; raise TrapError if it traps on an input."""
+        """Return ``bits`` cast by one instruction; raise TrapError if it traps on an input.
+
+        Raises Unsupported if WebAssembly has no such instruction.
+        """
         return self._answer(cast_operation(case, self._profiles), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case with one ``reinterpret``."""
+        """Return ``bits`` reinterpreted by one ``reinterpret`` instruction."""
         return self._answer(bitcast_operation(case), bits)
 
     def bitcast_road(self, case: Case) -> str:
-        """Name the pair and the instruction."""
+        """Return the pair and the instruction, as text."""
         return bitcast_operation(case).road
 
     def road(self, case: Case) -> str:
-        """Name the pair and the instruction."""
+        """Return the pair and the instruction, as text."""
         return cast_operation(case, self._profiles).road
 
     def bind(self, case: Case, bits: Bits) -> Bound:
@@ -100,15 +103,15 @@ class Wasmtime:
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Move bits through a loop that loads and stores."""
+        """Return the bits after a loop has loaded and stored them."""
         return self._answer(copy_operation(dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the instruction on wasmtime, without this project."""
+        """Return a self-contained script that runs the instruction on wasmtime."""
         return self._script(cast_operation(case, self._profiles), case, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs ``reinterpret`` on wasmtime, without this project."""
+        """Return a self-contained script that runs ``reinterpret`` on wasmtime."""
         return self._script(bitcast_operation(case), case, bits.reshape(-1))
 
     def _answer(self, operation: Conversion, bits: Bits) -> Bits:

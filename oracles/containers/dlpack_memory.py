@@ -45,7 +45,7 @@ CODES: Mapping[str, tuple[int, int]] = {
     "float6e3m2": (16, 6),
     "float4e2m1": (17, 4),
 }
-"""The type code and bits of a dtype."""
+"""By dtype: its type code in `dlpack.h`, and the bits of an element."""
 NAMES = {code: name for name, code in CODES.items()}
 
 
@@ -113,10 +113,11 @@ class DlpackTensor:
 
 
 def described(dtype: str, bits: Bits) -> bytes:
-    """Serialize a tensor of these patterns, in their memory layout, as `dlpack.h` defines it.
+    """Serialize a tensor of these patterns as `dlpack.h` defines it.
 
     The pointer points to the start of the memory, from which the offset leads to the first element.
-    Elements of less than a byte are packed, which needs neighbors in memory.
+    The memory layout of ``bits`` is kept, except that elements of less than a byte are packed row
+    by row. Raises Unsupported if `dlpack.h` has no such type.
     """
     try:
         code, width = CODES[dtype]
@@ -141,7 +142,10 @@ def described(dtype: str, bits: Bits) -> bytes:
 
 
 def exported(owner: Any) -> bytes:
-    """Serialize the capsule that a framework's array exports; a versioned one if it knows them."""
+    """Serialize the tensor that an array exports by DLPack, by a versioned capsule if it has one.
+
+    Raises Unsupported if the tensor is not in the host's memory.
+    """
     try:
         capsule = owner.__dlpack__(max_version=(1, 0))
     except TypeError:
@@ -150,7 +154,7 @@ def exported(owner: Any) -> bytes:
 
 
 def of_capsule(capsule: Any) -> bytes:
-    """Serialize the tensor in a capsule; raise Unsupported if it is not in the host's memory."""
+    """Serialize the tensor in a DLPack capsule; raise Unsupported if it lies on another device."""
     flags = 0
     if _IS_VALID(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(_POINTER(capsule, b"dltensor_versioned"))
@@ -175,7 +179,10 @@ def of_capsule(capsule: Any) -> bytes:
 
 
 def read_described(content: bytes) -> Tensor:
-    """Return the tensor that serialized bytes hold, by the definitions of `dlpack.h`."""
+    """Return the tensor that serialized bytes hold, by the definitions of `dlpack.h`.
+
+    Raises ValueError for an unknown type, and Unsupported for vectors that are not in rows.
+    """
     tensor_of, memory = _decoded(content)
     dtype = NAMES.get((tensor_of.code, tensor_of.bits))
     if dtype is None:
@@ -203,7 +210,10 @@ def read_described(content: bytes) -> Tensor:
 
 
 def capsule_statements(content: bytes) -> str:
-    """Return the statements that export a serialized tensor, as ``DlpackExporter`` does."""
+    """Return statements that bind ``content`` to an object that exports a serialized tensor.
+
+    Unlike ``DlpackExporter`` it exports an unversioned capsule only, which cannot state padding.
+    """
     held, memory = _decoded(content)
     rank, lists = (
         len(held.shape),
@@ -227,7 +237,7 @@ def capsule_statements(content: bytes) -> str:
 
 
 class DlpackExporter:
-    """Exports a serialized tensor by DLPack; it must outlive the tensor that imports it."""
+    """Exports a serialized tensor by DLPack; it must outlive every tensor imported from it."""
 
     def __init__(self, content: bytes) -> None:
         self._described, memory = _decoded(content)
@@ -246,7 +256,10 @@ class DlpackExporter:
         return CPU, 0
 
     def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **rest: Any) -> Any:
-        """Return a capsule; a versioned one to a consumer that knows them."""
+        """Return a capsule of the tensor, versioned if the importer takes version 1 or later.
+
+        Raises BufferError if elements are padded and the capsule would be unversioned.
+        """
         found = self._described
         fields = (self._address, CPU, 0, len(found.shape), found.code, found.bits, found.lanes)
         held = _DlTensor(*fields, self._shape, self._strides, found.byte_offset)

@@ -25,7 +25,7 @@ NO_ORDER = "{} has no tensors of the other byte order"
 
 
 class TensorFlowParty(Party):
-    """Eager tensors on the CPU."""
+    """Writes and reads containers by TensorFlow's eager tensors on the CPU."""
 
     name = "tensorflow"
 
@@ -37,7 +37,7 @@ class TensorFlowParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return safetensors and DLPack."""
+        """Return how TensorFlow writes and reads ``safetensors`` and ``dlpack``."""
         return {
             "safetensors": safetensors_road(
                 "tensorflow", self._made, self._read, TF_MAKE, "y = y.numpy()\n"
@@ -52,7 +52,7 @@ class TensorFlowParty(Party):
         }
 
     def dtype_expression(self, dtype: str) -> str:
-        """Return how a script writes a dtype."""
+        """Return the numpy or ml_dtypes expression by which a script names a dtype."""
         return self._arrays.expression(dtype)
 
     def _made(self, case: Case, bits: Bits) -> Any:
@@ -76,7 +76,7 @@ class TensorFlowParty(Party):
 
 
 class PaddleParty(Party):
-    """Dynamic tensors on the CPU."""
+    """Writes and reads containers by paddle's dynamic tensors on the CPU."""
 
     name = "paddle"
 
@@ -87,7 +87,7 @@ class PaddleParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return safetensors and DLPack."""
+        """Return how paddle writes and reads ``safetensors`` and ``dlpack``."""
         return {
             "safetensors": safetensors_road(
                 "paddle", self._made, self._read, PADDLE_MAKE, "y = y.numpy()\n"
@@ -101,7 +101,7 @@ class PaddleParty(Party):
         }
 
     def dtype_expression(self, dtype: str) -> str:
-        """Return how a script writes a dtype."""
+        """Return the numpy or ml_dtypes expression by which a script names a dtype."""
         return f"np.{dtype}" if dtype != "bfloat16" else "ml_dtypes.bfloat16"
 
     def _made(self, case: Case, bits: Bits) -> Any:

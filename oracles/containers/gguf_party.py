@@ -20,7 +20,7 @@ from specs.formats import format_named
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
 """The magnitudes of float4e2m1 by code."""
 LARGEST = {"gguf-q4_0": -8.0, "gguf-q8_0": 127.0, "gguf-mxfp4": 6.0}
-"""The value that every block must hold, so that the package chooses the scale one."""
+"""By container: the value that every block must hold, so that the package chooses the scale one."""
 
 BF16 = 30
 """The number of the type bfloat16."""
@@ -40,7 +40,11 @@ READ = (
 
 
 class GgufParty(Party):
-    """Plain types as arrays; bfloat16 and blocks by `gguf.quants`, as converters write them."""
+    """Writes and reads GGUF files by the package gguf.
+
+    Plain types are written as arrays; bfloat16 and blocks by `gguf.quants`, as converters write
+    them.
+    """
 
     name = "gguf"
 
@@ -51,7 +55,7 @@ class GgufParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return files with a plain type, or with a type of blocks."""
+        """Return how gguf writes and reads files of a plain type, and those of a block type."""
         blocks = ContainerRoad(self._write_blocks, self._read_blocks, "", READ)
         return {
             "gguf": ContainerRoad(self._write, self._read, "", READ),
@@ -59,7 +63,10 @@ class GgufParty(Party):
         }
 
     def reproduce_write(self, case: Case) -> str:
-        """Return the statements that write ``bits``, as floats if the package quantizes them."""
+        """Return the statements that bind ``content`` to a GGUF file of ``bits``.
+
+        Bfloat16 and blocks are first converted to floats, which the package then quantizes.
+        """
         kind, values, options = None, f'bits.view("{case.source}")', ""
         if case.version in BLOCK_TYPES:
             kind, values = BLOCK_TYPES[case.version].number, VALUES[case.version]
@@ -148,7 +155,7 @@ class GgufParty(Party):
 
 
 def _values(container: str, codes: Bits) -> Any:
-    """Return the values that codes stand for in a block of the scale one."""
+    """Return the float32 values that a container's codes stand for in blocks of the scale one."""
     match container:
         case "gguf-q4_0":
             return codes.astype(np.float32) - 8
@@ -158,7 +165,7 @@ def _values(container: str, codes: Bits) -> Any:
 
 
 def _codes(container: str, values: Any) -> Bits:
-    """Return the codes of values; raise ValueError for a value that no code has."""
+    """Return a container's codes of these values; raise ValueError for a value that no code has."""
     every = np.arange(1 << format_named(BLOCK_TYPES[container].dtype).bits, dtype=np.uint8)
     known = {float(value).hex(): code for code, value in enumerate(_values(container, every))}
     try:

@@ -28,7 +28,7 @@ START = 'import jax, jax.numpy as jnp\njax.config.update("jax_enable_x64", True)
 
 
 class JaxParty(Party):
-    """jax's own arrays on the CPU."""
+    """Writes and reads containers by jax's arrays on the CPU."""
 
     name = "jax"
 
@@ -43,7 +43,7 @@ class JaxParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return files of numpy, safetensors, DLPack and packed rows."""
+        """Return how jax writes and reads numpy's files, safetensors, DLPack and packed rows."""
         write = "import io\nfile = io.BytesIO()\njnp.{call}\ncontent = file.getvalue()\n"
         return {
             "npy": ContainerRoad(
@@ -71,7 +71,7 @@ class JaxParty(Party):
         }
 
     def dtype_expression(self, dtype: str) -> str:
-        """Return how a script writes a dtype."""
+        """Return the numpy or ml_dtypes expression by which a script names a dtype."""
         return self._arrays.expression(dtype)
 
     def _made(self, case: Case, bits: Bits) -> Any:
@@ -109,7 +109,10 @@ class JaxParty(Party):
         return self._arrays.read(np.array(self._numpy.from_dlpack(exporter)))
 
     def _pack(self, case: Case, bits: Bits) -> bytes:
-        """Bitcast groups of elements to bytes, after the row's length."""
+        """Return the number of elements in 8 bytes, then the row's elements bitcast to bytes.
+
+        Raises Unsupported unless the elements share bytes and fill all of them.
+        """
         entry = format_named(case.source)
         count = 8 // entry.bits if is_packed(entry) else 0
         if bits.ndim != 1 or count * entry.bits != 8 or len(bits) % count:

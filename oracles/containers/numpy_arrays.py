@@ -17,7 +17,7 @@ NAMES = {numpy_name: name for name, numpy_name in ML_DTYPES.items()}
 
 
 class Arrays:
-    """Makes arrays from patterns, and reads the patterns of arrays."""
+    """Makes numpy's arrays from patterns, and reads the patterns of arrays."""
 
     def __init__(self) -> None:
         self._adapter: NumpyArrays
@@ -28,7 +28,7 @@ class Arrays:
         self.version = self._adapter.version
 
     def array(self, case: Case, bits: Bits) -> Bits:
-        """Return an array of the case's dtype and byte order, in the memory layout of the bits."""
+        """Return an array of the case's dtype in the memory of ``bits``, or a big-endian copy."""
         dtype = self._adapter.dtype(case.source)
         if BIG in case.modes:
             return big_endian(bits, dtype)
@@ -42,11 +42,11 @@ class Arrays:
         return tensor(self.name(found.dtype), found)
 
     def name(self, dtype: np.dtype[Any]) -> str:
-        """Return the project's name of a dtype, or numpy's own if the project has none."""
+        """Return Castigate's name of a numpy dtype, or numpy's own if Castigate has none."""
         if dtype.kind == "V" and dtype.name not in NAMES:
             return dtype.str[1:]
         return NAMES.get(dtype.name, dtype.name)
 
     def expression(self, dtype: str) -> str:
-        """Return how a script writes a dtype."""
+        """Return the numpy or ml_dtypes expression by which a script names a dtype."""
         return self._adapter.expression(dtype)

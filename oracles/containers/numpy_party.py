@@ -19,7 +19,7 @@ MAKE = "import ml_dtypes\nx = bits.view({dtype})\n"
 
 
 class NumpyParty(Party):
-    """Files by `numpy.save` and `numpy.savez`, safetensors by its module for numpy."""
+    """Writes and reads numpy's files, safetensors and DLPack by numpy's arrays."""
 
     name = "numpy"
 
@@ -29,7 +29,7 @@ class NumpyParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return files of numpy, safetensors and DLPack."""
+        """Return how numpy writes and reads ``npy``, ``npz``, ``safetensors`` and ``dlpack``."""
         return {
             "npy": ContainerRoad(
                 self._save,
@@ -54,7 +54,7 @@ class NumpyParty(Party):
         }
 
     def dtype_expression(self, dtype: str) -> str:
-        """Return how a script writes a dtype."""
+        """Return the numpy or ml_dtypes expression by which a script names a dtype."""
         return self._arrays.expression(dtype)
 
     def _save(self, case: Case, bits: Bits) -> bytes:

@@ -34,7 +34,7 @@ OPENVINO_NAMES = {word: name for name, word in OPENVINO_DTYPES.items()}
 
 
 class OnnxParty(Party):
-    """`numpy_helper.from_array` and `to_array`; the typed field by `helper.make_tensor`."""
+    """Writes a TensorProto by `from_array` or `helper.make_tensor`, and reads it by `to_array`."""
 
     name = "onnx"
 
@@ -47,7 +47,7 @@ class OnnxParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return both fields of a TensorProto."""
+        """Return how onnx writes and reads a TensorProto with `raw_data` or its dtype's field."""
         raw = MAKE + 'made = onnx.numpy_helper.from_array(x, "x")\n' + SERIALIZE
         typed = (
             MAKE
@@ -61,7 +61,7 @@ class OnnxParty(Party):
         }
 
     def dtype_expression(self, dtype: str) -> str:
-        """Return how a script writes a dtype."""
+        """Return the numpy or ml_dtypes expression by which a script names a dtype."""
         return self._arrays.expression(dtype)
 
     def _from_array(self, case: Case, bits: Bits) -> bytes:
@@ -83,7 +83,10 @@ class OnnxParty(Party):
 
 
 class OnnxIrParty(Party):
-    """`onnx_ir.tensor` serialized, and `onnx_ir.from_proto(…).numpy()`."""
+    """Writes a TensorProto by serializing `onnx_ir.tensor`, and reads one by `onnx_ir.from_proto`.
+
+    The serialized tensor has `raw_data`.
+    """
 
     name = "onnx_ir"
 
@@ -95,7 +98,10 @@ class OnnxIrParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return both fields of a TensorProto; onnx-ir writes raw data only."""
+        """Return how onnx-ir reads a TensorProto with `raw_data` or its dtype's field.
+
+        It writes `raw_data` only.
+        """
         read = (
             "import onnx, onnx_ir\n"
             "y = onnx_ir.from_proto(onnx.TensorProto.FromString(content)).numpy()\n"
@@ -110,7 +116,7 @@ class OnnxIrParty(Party):
         }
 
     def dtype_expression(self, dtype: str) -> str:
-        """Return how a script writes a dtype."""
+        """Return the numpy or ml_dtypes expression by which a script names a dtype."""
         return self._arrays.expression(dtype)
 
     def _write(self, case: Case, bits: Bits) -> bytes:
@@ -125,7 +131,10 @@ class OnnxIrParty(Party):
 
 
 class OrtParty(Party):
-    """An initializer that is a model's output; it is written with the optimized model."""
+    """Reads a TensorProto as an initializer that a model outputs.
+
+    It writes a TensorProto by saving the optimized model with the initializer that `text` wrote.
+    """
 
     name = "ort"
 
@@ -138,7 +147,10 @@ class OrtParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return both fields of a TensorProto; onnxruntime writes raw data only."""
+        """Return how onnxruntime reads a TensorProto with `raw_data` or its dtype's field.
+
+        It writes `raw_data` only.
+        """
         read = (
             "import onnx.helper, onnxruntime\n"
             "x = onnx.TensorProto.FromString(content)\n"
@@ -207,7 +219,7 @@ class OrtParty(Party):
 
 
 class OpenVinoParty(Party):
-    """The constant that openvino's ONNX front end makes of an initializer."""
+    """Reads a TensorProto as the constant that openvino's ONNX front end makes of it."""
 
     name = "openvino"
 
@@ -220,7 +232,7 @@ class OpenVinoParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return readers of both fields of a TensorProto."""
+        """Return how openvino reads a TensorProto with `raw_data` or its dtype's field."""
         read = (
             "import onnx.helper, openvino\n"
             "x = onnx.TensorProto.FromString(content)\n"
@@ -253,5 +265,5 @@ class OpenVinoParty(Party):
 
 
 def last_line(error: Exception) -> str:
-    """Return the last line of an error: the first ones name files."""
+    """Return the last line of an error that is not blank; openvino's first lines name files."""
     return next(line for line in reversed(str(error).splitlines()) if line.strip())

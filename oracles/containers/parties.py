@@ -17,7 +17,7 @@ TEXT = "text"
 
 @dataclass(frozen=True)
 class BuiltinParty:
-    """The module and the class of a party, and the package that it drives."""
+    """The module and the class of a party, and the package that it drives: none if it is empty."""
 
     module: str
     attribute: str
@@ -30,7 +30,7 @@ class BuiltinParty:
 
     @property
     def path(self) -> str:
-        """The name under which the class is loaded."""
+        """The class as ``module:Class``, by which ``load_isolated`` finds it."""
         return f"oracles.containers.{self.module}:{self.attribute}"
 
 
@@ -52,12 +52,15 @@ PARTIES: Mapping[str, BuiltinParty] = {
 
 
 def installed_parties() -> Iterator[str]:
-    """Yield the parties whose package is installed."""
+    """Yield the names of the parties whose package is installed, or that need none."""
     return (name for name, party in PARTIES.items() if party.is_installed)
 
 
 def known_parties(names: Iterable[str]) -> list[str]:
-    """Return the names, each once; raise CastigateError for one that names no party."""
+    """Return the names, each once; raise CastigateError for an unknown one.
+
+    A name with a colon stands for ``path/to/file.py:Class``, and is not checked here.
+    """
     found = list(dict.fromkeys(names))
     for name in found:
         if name not in PARTIES and ":" not in name:

@@ -25,16 +25,17 @@ BIG = ("order", "big")
 
 
 def container_case(container: str, dtype: str, *, is_big: bool = False) -> Case:
-    """Return the case of a container and a dtype, whose array may have the other byte order."""
+    """Return the case of a container and a dtype, with a big-endian array if ``is_big``."""
     return Case(DOCUMENT, container, dtype, dtype, (BIG,) if is_big else ())
 
 
 @dataclass(frozen=True)
 class ContainerRoad:
-    """How a party writes a container, and how it reads one; either may be missing.
+    """How a party writes a container, and how it reads one: functions that may be None.
 
-    The scripts are statements: one binds ``content`` to the container that holds ``bits``, the
-    other binds ``y`` to the tensor read from it, as a numpy array.
+    The scripts are templates of statements, in which ``{dtype}`` stands for the dtype. One binds
+    ``content`` to the container that holds ``bits``; the other binds ``y`` to the tensor read from
+    ``content``, as a numpy array.
     """
 
     write: Callable[[Case, Bits], bytes] | None = None
@@ -54,7 +55,7 @@ class Party:
         self._roads = self.roads()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return the containers that this party writes or reads."""
+        """Return, by container, how this party writes and reads it."""
         raise NotImplementedError
 
     def cast(self, case: Case, bits: Bits) -> Bits:
@@ -62,29 +63,35 @@ class Party:
         raise Unsupported(f"{self.name} casts nothing: it writes and reads containers")
 
     def write_container(self, case: Case, bits: Bits) -> Bits:
-        """Return the bytes that the party writes for these patterns, in their memory layout."""
+        """Return the bytes that the party writes for these patterns, in their memory layout.
+
+        Raises Unsupported if the party does not write the container.
+        """
         write = self._road(case).write
         if write is None:
             raise Unsupported(f"{self.name} writes no {case.version}")
         return np.frombuffer(bytes(write(case, bits)), np.uint8)
 
     def read_container(self, case: Case, content: Bits) -> Tensor:
-        """Return the tensor that the party reads, with the dtype that the party gives it."""
+        """Return the tensor that the party reads, with the dtype that the party gives it.
+
+        Raises Unsupported if the party does not read the container.
+        """
         read = self._road(case).read
         if read is None:
             raise Unsupported(f"{self.name} reads no {case.version}")
         return read(case, content.tobytes())
 
     def reproduce_write(self, case: Case) -> str:
-        """Return the statements that write ``bits``; empty if there are none."""
+        """Return statements that bind ``content`` to the container of ``bits``; empty for none."""
         return self._script(case, self._road(case).write_script)
 
     def reproduce_read(self, case: Case) -> str:
-        """Return the statements that read ``content``; empty if there are none."""
+        """Return statements that bind ``y`` to the tensor in ``content``; empty for none."""
         return self._script(case, self._road(case).read_script)
 
     def dtype_expression(self, dtype: str) -> str:
-        """Return how a script of this party writes a dtype."""
+        """Return the text that replaces ``{dtype}`` in this party's scripts."""
         return dtype
 
     def _script(self, case: Case, script: str) -> str:
@@ -101,7 +108,10 @@ class Party:
 
 
 def tensor(dtype: str, bits: Any) -> Tensor:
-    """Return an array as a tensor: patterns in their storage, or raw bits if no format is known."""
+    """Return an array as a tensor: the patterns of a format, or unsigned integers if it is unknown.
+
+    Patterns of less than a byte lose the bits above their own.
+    """
     array = np.asarray(bits)
     entry = formats().get(dtype)
     storage = f"uint{8 * array.dtype.itemsize}" if entry is None else entry.storage
@@ -113,7 +123,7 @@ def tensor(dtype: str, bits: Any) -> Tensor:
 
 
 def big_endian(bits: Bits, dtype: np.dtype[Any]) -> Bits:
-    """Return a big-endian array of the same patterns; raise Unsupported if the dtype has none."""
+    """Return a big-endian copy with the same patterns; raise Unsupported if the dtype has none."""
     if dtype.itemsize == 1:
         raise Unsupported("an element of one byte has no byte order")
     swapped = dtype.newbyteorder(">")
@@ -126,5 +136,5 @@ def big_endian(bits: Bits, dtype: np.dtype[Any]) -> Bits:
 
 
 def _halves(bits: Bits, parts: str) -> Bits:
-    """Return the real and imaginary parts side by side."""
+    """Return complex patterns with a last axis of two: the real and the imaginary part."""
     return np.ascontiguousarray(bits).reshape(*bits.shape, 1).view(parts)

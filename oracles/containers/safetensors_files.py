@@ -21,7 +21,11 @@ def safetensors_road(
     make_script: str,
     read_script: str = "",
 ) -> ContainerRoad:
-    """Return the road by `save` and `load` of a framework's module."""
+    """Return how the module ``safetensors.<framework>`` writes and reads a tensor.
+
+    ``make`` returns the framework's tensor of a case's patterns, and ``read`` what such a tensor
+    holds. ``make_script`` binds ``x`` to the tensor; ``read_script`` makes a numpy array of ``y``.
+    """
     module = f"safetensors.{framework}"
     return ContainerRoad(
         partial(_save, module, make),

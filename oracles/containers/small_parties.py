@@ -33,11 +33,11 @@ TINYGRAD: Mapping[str, str] = {
     "uint8": "uint8",
     "bool": "bool",
 }
-"""tinygrad's dtypes."""
+"""tinygrad's name of each dtype."""
 
 
 class TorchaoParty(Party):
-    """`pack_uint4` and `unpack_uint4` of MX formats: the first element in the low half."""
+    """Packs and unpacks rows of 4-bit elements by torchao's `pack_uint4` and `unpack_uint4`."""
 
     name = "torchao"
 
@@ -48,7 +48,7 @@ class TorchaoParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return packed rows."""
+        """Return how torchao writes and reads ``packed-low-first``."""
         start = "import torch, torchao.prototype.mx_formats.kernels as kernels\n"
         count = 'count = int.from_bytes(content[:8], "little")\n'
         return {
@@ -81,7 +81,7 @@ class TorchaoParty(Party):
 
 
 class TinygradParty(Party):
-    """tinygrad's own readers of safetensors, of torch's files and of gguf."""
+    """Reads safetensors, torch's files and GGUF by tinygrad's own readers."""
 
     name = "tinygrad"
 
@@ -95,7 +95,7 @@ class TinygradParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return readers; its writers need a compiler."""
+        """Return how tinygrad reads three containers; its own writers need a compiler."""
         start = (
             "import os\nos.environ['DEV'] = 'PYTHON'\nimport tinygrad, tinygrad.nn.state as state\n"
         )

@@ -40,7 +40,7 @@ SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 
 @dataclass(frozen=True)
 class BlockType:
-    """A type of blocks: its number, the dtype of its codes, and the scale one as bytes."""
+    """A type of blocks: its number, the dtype of its codes, and the bytes of a scale of 1."""
 
     number: int
     dtype: str
@@ -48,12 +48,12 @@ class BlockType:
 
     @property
     def halves(self) -> bool:
-        """Whether two codes share a byte."""
+        """Whether two codes share a byte: one in the low half, one in the high half."""
         return format_named(self.dtype).bits == 4
 
     @property
     def block_bytes(self) -> int:
-        """The bytes of a block."""
+        """The number of bytes of a block: its scale and its codes."""
         return len(self.one) + BLOCK // (2 if self.halves else 1)
 
 
@@ -62,11 +62,15 @@ BLOCK_TYPES: Mapping[str, BlockType] = {
     "gguf-q8_0": BlockType(8, "int8", b"\x00\x3c"),
     "gguf-mxfp4": BlockType(39, "float4e2m1", b"\x7f"),
 }
-"""The containers of block types. A code of Q4_0 stands for 8 less."""
+"""By container: its type of blocks. A code of Q4_0 stands for the code less 8."""
 
 
 def require_blocks(container: str, dtype: str, shape: tuple[int, ...]) -> BlockType:
-    """Return the type of a container's blocks; raise Unsupported if a tensor does not fill them."""
+    """Return the type of a container's blocks.
+
+    Raises Unsupported if its codes are not of ``dtype``, or a tensor of ``shape`` does not fill
+    whole blocks.
+    """
     kind = BLOCK_TYPES[container]
     if dtype != kind.dtype:
         raise Unsupported(f"the codes of {container} are {kind.dtype}")
@@ -76,7 +80,7 @@ def require_blocks(container: str, dtype: str, shape: tuple[int, ...]) -> BlockT
 
 
 def write_gguf(container: str, dtype: str, bits: Bits) -> bytes:
-    """Return a file with one tensor."""
+    """Return a GGUF file with one tensor; raise Unsupported if the container cannot hold it."""
     if container in BLOCK_TYPES:
         kind = require_blocks(container, dtype, bits.shape)
         number, content = kind.number, _blocks(kind, bits)
@@ -95,7 +99,10 @@ def write_gguf(container: str, dtype: str, bits: Bits) -> bytes:
 
 
 def read_gguf(container: str, content: bytes) -> Tensor:
-    """Return the only tensor of a file; of a block type its codes."""
+    """Return the first tensor of a file, or its codes if the container is of a block type.
+
+    Raises ValueError if the file is not GGUF, or its blocks are of another type or scale.
+    """
     if content[:4] != b"GGUF":
         raise ValueError("the file does not begin with GGUF")
     _, _, pairs = struct.unpack_from("<IQQ", content, 4)
@@ -141,7 +148,7 @@ def _read_blocks(kind: BlockType, number: int, shape: tuple[int, ...], content: 
 
 
 def _after_value(content: bytes, at: int, kind: int) -> int:
-    """Return where the next field begins after a metadata value."""
+    """Return the position after the metadata value of type ``kind`` that begins at ``at``."""
     if kind == STRING:
         return _text(content, at)[1]
     if kind == ARRAY:

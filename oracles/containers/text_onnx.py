@@ -46,7 +46,7 @@ NUMBERS: Mapping[str, int] = {
     "float6e2m3": 27,
     "float6e3m2": 28,
 }
-"""The enum DataType."""
+"""By dtype: its number in the enum DataType of onnx.proto."""
 NAMES = {number: name for name, number in NUMBERS.items()}
 
 DIMS, DATA_TYPE, FLOATS, INT32S, INT64S, NAME, RAW, DOUBLES, UINT64S = 1, 2, 4, 5, 7, 8, 9, 10, 11
@@ -59,14 +59,14 @@ FIELDS: Mapping[str, int] = {
     "uint32": UINT64S,
     "uint64": UINT64S,
 }
-"""The field of a dtype; all others are in `int32_data`."""
+"""By dtype: the field that holds its elements; those of all other dtypes are in `int32_data`."""
 VARINT, LENGTH, WORD64, WORD32 = 0, 2, 1, 5
 SIX = 6
 """Bits of the elements that are packed only in `raw_data`."""
 
 
 def number_of(dtype: str) -> int:
-    """Return the dtype's number in the enum; raise Unsupported if it has none."""
+    """Return the dtype's number in DataType; raise Unsupported if it has none."""
     try:
         return NUMBERS[dtype]
     except KeyError:
@@ -74,7 +74,10 @@ def number_of(dtype: str) -> int:
 
 
 def write_tensor(dtype: str, bits: Bits, *, is_raw: bool) -> bytes:
-    """Return a serialized TensorProto named `x`."""
+    """Return a serialized TensorProto named `x`, with `raw_data` or the field of its dtype.
+
+    Raises Unsupported if onnx.proto lacks the dtype.
+    """
     message = b"".join(_varint(DIMS << 3 | VARINT) + _varint(length) for length in bits.shape)
     message += _varint(DATA_TYPE << 3 | VARINT) + _varint(number_of(dtype))
     if is_raw:
@@ -86,7 +89,7 @@ def write_tensor(dtype: str, bits: Bits, *, is_raw: bool) -> bytes:
 
 
 def raw_data(dtype: str, bits: Bits) -> bytes:
-    """Return the elements as `raw_data` holds them."""
+    """Return the elements as `raw_data` holds them; those of less than a byte are packed."""
     entry, row = format_named(dtype), np.ascontiguousarray(bits).reshape(-1)
     if is_packed(entry):
         return pack(row, entry.bits).tobytes()
@@ -151,7 +154,10 @@ def _codes(dtype: str, held: bytes | list[int], count: int) -> Bits:
 
 
 def fields_of(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the fields of a message: a varint as its number, everything else as bytes."""
+    """Yield each field's number and value: an integer of a varint, and bytes of all else.
+
+    Raises ValueError for a wire type that it cannot skip.
+    """
     at = 0
     while at < len(message):
         key, at = _read_varint(message, at)

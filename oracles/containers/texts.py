@@ -28,13 +28,13 @@ PACKED = {"packed-low-first": False, "packed-high-first": True}
 
 
 class Texts(Party):
-    """Knows no framework: its answers are what a format's text fixes."""
+    """Writes and reads containers by what their formats' texts fix, without any framework."""
 
     name = "text"
     version = VERSION
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return all containers that a text fixes."""
+        """Return how to write and read all containers whose bytes a text fixes."""
         return {
             "onnx-raw": ContainerRoad(partial(_onnx, True), lambda case, given: read_tensor(given)),
             "onnx-typed": ContainerRoad(
@@ -56,7 +56,10 @@ class Texts(Party):
 
 
 def _little(case: Case, bits: Bits) -> Bits:
-    """Return the patterns, as the format has one byte order; refuse elements that have none."""
+    """Return ``bits`` unchanged: the container has one byte order, whatever the array's was.
+
+    Raises Unsupported for a big-endian array of one-byte elements, which does not exist.
+    """
     if BIG in case.modes and format_named(case.source).bits <= 8:
         raise Unsupported("an element of one byte has no byte order")
     return bits
@@ -92,7 +95,10 @@ def _read_gguf(case: Case, content: bytes) -> Tensor:
 
 
 def _packed(case: Case, bits: Bits) -> bytes:
-    """Return the elements of a row packed, after the number of elements in 8 bytes."""
+    """Return the number of elements in 8 bytes, then the row's elements packed.
+
+    Raises Unsupported unless it is a row of elements of less than a byte.
+    """
     entry = format_named(case.source)
     if not is_packed(entry) or bits.ndim != 1 or BIG in case.modes:
         raise Unsupported("rows of elements of less than a byte are packed")
@@ -145,7 +151,10 @@ NAMES_BY_DESCRIPTION = {description: name for name, description in DESCRIPTIONS.
 
 
 def write_npy(dtype: str, bits: Bits, *, is_big: bool) -> bytes:
-    """Return a file of version 1.0; arrays that are contiguous in Fortran order keep it."""
+    """Return an npy file of version 1.0; arrays that are contiguous in Fortran order keep it.
+
+    Raises Unsupported if the format lacks the dtype, or a big-endian element is one byte.
+    """
     try:
         description = DESCRIPTIONS[dtype]
     except KeyError:
@@ -165,7 +174,7 @@ def write_npy(dtype: str, bits: Bits, *, is_big: bool) -> bytes:
 
 
 def read_npy(content: bytes) -> Tensor:
-    """Return the tensor of a file; an unknown dtype keeps the name that the file gives it."""
+    """Return the tensor of an npy file; an unknown dtype keeps the name that the file gives it."""
     if content[: len(MAGIC)] != MAGIC:
         raise ValueError("the file does not begin with the magic of npy")
     size = 2 if content[6] == 1 else 4
@@ -184,7 +193,7 @@ def read_npy(content: bytes) -> Tensor:
 
 
 def _swapped(dtype: str, elements: bytes) -> bytes:
-    """Return the elements with the bytes of each number reversed; a complex one is two numbers."""
+    """Return the elements with each number's bytes reversed; a complex element is two numbers."""
     entry = format_named(dtype)
     width = entry.bits // 8 // (2 if entry.kind == "complex" else 1)
     return np.frombuffer(elements, f"uint{8 * width}").byteswap().tobytes()
@@ -217,7 +226,10 @@ NAMES_BY_WORD = {word: name for name, word in DTYPES.items()}
 
 
 def write_safetensors(dtype: str, bits: Bits) -> bytes:
-    """Return a file with one tensor; its header is padded with spaces to a multiple of 8 bytes."""
+    """Return a safetensors file with one tensor; raise Unsupported if its page lacks the dtype.
+
+    The header is padded with spaces to a multiple of 8 bytes.
+    """
     if dtype not in DTYPES:
         raise Unsupported(f"the page of safetensors names no packing of {dtype}")
     entry = {"dtype": DTYPES[dtype], "shape": list(bits.shape), "data_offsets": [0, bits.nbytes]}
@@ -227,7 +239,7 @@ def write_safetensors(dtype: str, bits: Bits) -> bytes:
 
 
 def read_safetensors(content: bytes) -> Tensor:
-    """Return the only tensor of a file."""
+    """Return the only tensor of a safetensors file; raise Unsupported for another dtype."""
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length])
     [entry] = [entry for key, entry in header.items() if key != "__metadata__"]

@@ -22,7 +22,7 @@ SHOW = "print(y.dtype, tuple(y.shape))\ny = y.contiguous().view(-1).view(torch.u
 
 
 class TorchParty(Party):
-    """torch's own tensors on the CPU."""
+    """Writes and reads containers by torch's tensors on the CPU."""
 
     name = "torch"
 
@@ -33,7 +33,7 @@ class TorchParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return safetensors, torch's own files, DLPack and packed rows."""
+        """Return how torch writes and reads safetensors, its own files, DLPack and packed rows."""
         return {
             "safetensors": safetensors_road("torch", self._made, self._read, MAKE, SHOW),
             "torch-save": ContainerRoad(
@@ -54,7 +54,7 @@ class TorchParty(Party):
         }
 
     def dtype_expression(self, dtype: str) -> str:
-        """Return torch's name of a dtype."""
+        """Return torch's name of a dtype, without the module."""
         return VIEWED.get(dtype, dtype)
 
     def _made(self, case: Case, bits: Bits) -> Any:
@@ -89,7 +89,10 @@ class TorchParty(Party):
         return self._read(self._torch.from_dlpack(exporter).clone())
 
     def _pack(self, case: Case, bits: Bits) -> bytes:
-        """Return the bytes of the only packed dtype that torch has, after the row's length."""
+        """Return the number of elements in 8 bytes, then torch's packed bytes of the row.
+
+        Raises Unsupported unless it is a row of float4e2m1, the only dtype that torch packs.
+        """
         if case.source not in PAIRED or bits.ndim != 1:
             raise Unsupported("torch packs rows of float4e2m1 only")
         pairs: Bits = self._made(case, bits).view(self._torch.uint8).numpy()

@@ -70,7 +70,11 @@ GOODBYE_NUMBER = 1 << 40
 
 
 class ProgramClient:
-    """Starts a program, and speaks with it through its stdin and stdout."""
+    """Starts the program of an ``exec:`` backend, and encodes the requests to its stdin.
+
+    With ``offers_memory`` its hello offers shared memory for the answers to sweeps, where the
+    system has such memory.
+    """
 
     def __init__(self, backend: str, config: LaunchConfig, offers_memory: bool = True) -> None:
         self._backend = backend
@@ -82,7 +86,7 @@ class ProgramClient:
         self.log = StderrLog()
 
     def start(self) -> SupervisedProcess:
-        """Start the program within its resource limits."""
+        """Start the program within its resource limits, and return its process."""
         inherited = (self._memory.descriptor,) if self._memory else ()
         # Our interpreter sets the limits by a script and then becomes the program: -I and -S keep
         # our modules out of it, and the environment is passed on unchanged.
@@ -91,7 +95,10 @@ class ProgramClient:
         return SupervisedProcess(command, os.environ, self.log.append, inherited)
 
     def handshake(self, process: SupervisedProcess) -> Hello:
-        """Exchange hellos with the program; raise CastigateError if its answer cannot be used."""
+        """Return the program's hello; raise CastigateError if the program's answer cannot be used.
+
+        Raises ProcessFailed or ProcessTimeout if no answer comes.
+        """
         offer = None
         if self._memory is not None:
             offer = MemoryOffer(descriptor=self._memory.descriptor, bytes=self._memory.size)
@@ -124,7 +131,7 @@ class ProgramClient:
     def encode(
         self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]
     ) -> EncodedRequest:
-        """Encode a request as a frame."""
+        """Return a request as a frame, with the decoder and the greatest size of its reply."""
         if request["ask"] in TENSOR_REQUESTS:
             return _encode_tensors(number, request, arrays)
         case = wire_case(request["case"])
@@ -155,7 +162,7 @@ class ProgramClient:
             process.wait_for_exit(GOODBYE_SECONDS)
 
     def _sweep_decoder(self, dtype: str, number: int) -> ReplyDecoder:
-        """Decode a sweep's answers from shared memory, if the program uses it."""
+        """Return the decoder of a sweep's reply, with a slot if the program uses shared memory."""
         if self._memory is None or not self._uses_memory:
             return ReplyDecoder(dtype)
         offset, size = self._memory.slot(number)
@@ -168,7 +175,7 @@ class ProgramClient:
 def _encode_tensors(
     number: int, request: Mapping[str, Any], tensors: Mapping[str, Bits]
 ) -> EncodedRequest:
-    """Encode the operation of a case on named tensors as a frame."""
+    """Return a request for a case's operation on named tensors, with the decoder of its reply."""
     case: Case = request["case"]
     dtypes, results = tensor_dtypes(case)
     header = TENSOR_REQUESTS[request["ask"]](
@@ -188,7 +195,10 @@ def _encode_tensors(
 
 
 def parse_command(backend: str) -> list[str]:
-    """Split the command of an ``exec:`` backend as a shell would; no shell ever runs it."""
+    """Split the command of an ``exec:`` backend as a shell would; no shell ever runs it.
+
+    Raises CastigateError if the command is empty, badly quoted, or names no executable file.
+    """
     try:
         command = shlex.split(backend.removeprefix(EXEC))
     except ValueError as error:
@@ -203,7 +213,7 @@ def parse_command(backend: str) -> list[str]:
 
 
 def wire_case(case: Case) -> WireCase:
-    """Describe a case as a header does."""
+    """Return a case in the form in which request headers carry it."""
     return WireCase(
         id=case.id,
         document=case.document,
@@ -219,7 +229,7 @@ MAX_TEXT_BYTES = 1 << 26
 
 @dataclass(frozen=True)
 class ReplyDecoder:
-    """Decodes replies whose elements are of a dtype, in the payload or in a slot of the memory."""
+    """Decodes replies with elements of ``dtype``, in the payload or in ``slot`` of ``memory``."""
 
     dtype: str
     memory: SharedMemory | None = None
@@ -227,19 +237,19 @@ class ReplyDecoder:
 
     @property
     def storage(self) -> np.dtype[Any]:
-        """The numpy dtype that an element is stored in."""
+        """The numpy dtype in which an element is stored."""
         return _storage(self.dtype)
 
     def max_payload(self, elements: int) -> int:
-        """Return the most bytes that a reply may have."""
+        """Return the most payload bytes of the reply to a request for ``elements`` elements."""
         if STORAGES[self.storage] == TEXT:
             return MAX_TEXT_BYTES
         return _with_room(elements * self.storage.itemsize)
 
     def decode(self, reply: Frame) -> Bits | BaseException:
-        """Return the elements, or the exception that the reply stands for.
+        """Return the elements, or the exception that an answer without elements stands for.
 
-        Raises FrameError if the reply is malformed or not an answer with elements.
+        Raises FrameError if the reply is malformed, or is no answer to a request with elements.
         """
         match schema.parse_answer(reply.header):
             case schema.Values(shape=shape, in_memory=True):
@@ -268,20 +278,21 @@ class ReplyDecoder:
 
 @dataclass(frozen=True)
 class TensorsDecoder:
-    """Decodes replies with named tensors; ``dtypes`` are those that the request names."""
+    """Decodes replies with named tensors; ``dtypes`` has the dtype of each tensor requested."""
 
     dtypes: Mapping[str, str]
 
     def max_payload(self, elements: int) -> int:
-        """Return the most bytes that a reply may have, at ``elements`` elements per tensor."""
+        """Return the most payload bytes of a reply whose tensors have ``elements`` elements."""
         return _with_room(
             elements * sum(_storage(dtype).itemsize for dtype in self.dtypes.values())
         )
 
     def decode(self, reply: Frame) -> dict[str, Bits] | BaseException:
-        """Return the tensors by name, or the exception that the reply stands for.
+        """Return the tensors by name, or the exception that an answer without tensors stands for.
 
-        Raises FrameError if the reply is malformed or has a tensor that was not asked for.
+        Raises FrameError if the reply is malformed, is no answer to a request with tensors, or has
+        a tensor that the request does not name.
         """
         match schema.parse_answer(reply.header):
             case schema.Tensors(tensors=tensors):
@@ -311,12 +322,15 @@ def _storage(dtype: str) -> np.dtype[Any]:
 
 
 def _with_room(size: int) -> int:
-    """Return more bytes than a right answer has, because one of a wrong shape is read, too."""
+    """Return a limit above the size of a right answer: one of a wrong shape is read, too."""
     return max(READ_CHUNK, 2 * size)
 
 
 def _refusal(answer: schema.Answer, payload: bytearray) -> BaseException:
-    """Return the exception that an answer without elements stands for."""
+    """Return the exception that an ``unsupported`` or ``error`` answer stands for.
+
+    Raises FrameError for any other answer, and for one with a payload.
+    """
     match answer:
         case schema.Unsupported(reason=reason):
             refusal: BaseException = Unsupported(plain_line(reason, MAX_TEXT))

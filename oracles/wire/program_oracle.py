@@ -25,9 +25,9 @@ class ProgramOracle:
     """Sends requests to a program, and to a new process of it when one crashes.
 
     Beside ``cast`` and ``road`` it has the methods for the operations that the program offers.
-    ``on_reply`` is called after every reply, to show progress in long exchanges. With the
-    ``description`` that another process of the program has given, the first request starts it.
-    Without ``offers_memory`` all answers come in payloads, as on a system without shared memory.
+    ``on_reply`` is called after every exchange, to show progress. Given the ``description`` of
+    another process of the program, the constructor starts none: the first request does. Without
+    ``offers_memory`` all answers come in payloads, as on a system without shared memory.
     """
 
     claims: tuple[str, ...]
@@ -61,12 +61,12 @@ class ProgramOracle:
 
     @property
     def waited(self) -> float:
-        """The seconds spent on waiting for the process's replies."""
+        """The seconds spent so far on sending requests and waiting for their replies."""
         return self._supervisor.waited
 
     @property
     def deaths(self) -> list[str]:
-        """How each process of the backend ended that failed in an exchange so far."""
+        """For each process of the program that failed in an exchange, a text of how it ended."""
         return self._supervisor.deaths
 
     def close(self) -> None:
@@ -74,14 +74,21 @@ class ProgramOracle:
         self._supervisor.close()
 
     def road(self, case: Case) -> str:
-        """Name both dtypes and whatever else the program's answers depend on."""
+        """Return a text with both dtypes and the values of what the program's hello ``depends_on``.
+
+        Raises Unsupported if the program offers no casts or lacks one of the dtypes.
+        """
         self._check_offered("cast", case)
         values = {"document": case.document, "version": case.version, "mode": case.modes}
         parts = [f"{name} {values[name]}" for name in values if name in self._depends_on]
         return ", ".join([f"{case.source}->{case.target}", *parts])
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return the answer; raise the program's error, or ProcessDied with the guilty inputs."""
+        """Return the casts of ``bits``; raise the program's error, or ProcessDied with inputs.
+
+        The inputs are the fewest found to end the process. Raises Unsupported if the program offers
+        no casts or lacks one of the dtypes.
+        """
         self._check_offered("cast", case)
         answer: Bits = self._bisector.ask(partial(self._ask, "cast", case), bits)
         return answer

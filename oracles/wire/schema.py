@@ -21,7 +21,7 @@ from specs.plain_text import plain_line
 PROTOCOL: Literal[1] = 1
 MAX_NAME = 100
 MAX_PROBLEM = 200
-"""Characters of the description of what is wrong with a header."""
+"""The most characters of the text that says what is wrong with a header."""
 
 Operation = Literal["cast", "sweep", "bitcast", "quantize"]
 Dependence = Literal["document", "version", "mode"]
@@ -35,12 +35,12 @@ KIND = "^[A-Za-z_][A-Za-z0-9_]{0,99}$"
 
 
 def _cut(text: Any) -> Any:
-    """Cut a text to the greatest length that is kept."""
+    """Return a text cut to ``MAX_TEXT`` characters, and any other value unchanged."""
     return text[:MAX_TEXT] if isinstance(text, str) else text
 
 
 def _plain_kind(kind: Any) -> Any:
-    """Return the name of an error's class, or ``Error`` for a text that is no name."""
+    """Return an error's ``kind``, with a text that cannot be a class name replaced by ``Error``."""
     return "Error" if isinstance(kind, str) and not re.fullmatch(KIND, kind) else kind
 
 
@@ -48,7 +48,7 @@ Text = Annotated[str, Field(max_length=MAX_TEXT), BeforeValidator(_cut)]
 
 
 class Header(StrictModel):
-    """A JSON object with these members and no others."""
+    """A JSON object with the members that a subclass declares, and no others."""
 
 
 class WireCase(Header):
@@ -70,14 +70,14 @@ class MemoryOffer(Header):
 
 
 class MemorySlot(Header):
-    """The part of the shared memory that the answer to this question may be written to."""
+    """The part of the shared memory to which the program may write the answer to a sweep."""
 
     offset: Annotated[int, Field(ge=0)]
     bytes: Annotated[int, Field(ge=1)]
 
 
 class AskHello(Header):
-    """The first question: the program's name and what it offers."""
+    """The first question: asks for the program's name and what it offers, and may offer memory."""
 
     ask: Literal["hello"] = "hello"
     number: Number
@@ -124,7 +124,7 @@ class NamedTensor(Header):
 
 
 class NamedResult(Header):
-    """A tensor that the answer must have."""
+    """A tensor that the answer must have, with the dtype that it must be of."""
 
     name: Word
     dtype: str
@@ -146,9 +146,9 @@ ELEMENT_REQUESTS: Mapping[str, tuple[type[AskCast | AskBitcast], int]] = {
     "cast": (AskCast, 1),
     "bitcast": (AskBitcast, MAX_GROWTH),
 }
-"""The requests that carry elements, and how many answers there may be for each element."""
+"""By operation: the header of a request with elements, and the most answers per element."""
 TENSOR_REQUESTS: Mapping[str, type[AskQuantize]] = {"quantize": AskQuantize}
-"""The requests that carry tensors by name."""
+"""By operation: the header of a request with named tensors."""
 
 
 class AskBye(Header):
@@ -182,7 +182,10 @@ class Hello(Header):
 
 
 class Values(Header):
-    """The answer: its elements are in the payload, or in the memory that the question names."""
+    """The answer to ``cast``, ``bitcast`` or ``sweep``: its elements are in the payload.
+
+    Those of a sweep may be in the memory that the question names instead.
+    """
 
     answer: Literal["values"]
     number: Number
@@ -191,7 +194,7 @@ class Values(Header):
 
 
 class ResultShape(Header):
-    """A result in the payload; the question has its dtype."""
+    """A tensor in the payload of the answer; the question names its dtype."""
 
     name: Word
     shape: Shape
@@ -206,7 +209,7 @@ class Tensors(Header):
 
 
 class Unsupported(Header):
-    """The program does not offer this, which is neither a pass nor a failure."""
+    """The program does not offer what the question needs, which is neither a pass nor a failure."""
 
     answer: Literal["unsupported"]
     number: Number
@@ -223,7 +226,7 @@ class Error(Header):
 
 
 class Bye(Header):
-    """The last answer."""
+    """The last answer, after which the program exits."""
 
     answer: Literal["bye"]
     number: Number
@@ -243,7 +246,7 @@ PROBLEMS = {
     "extra_forbidden": "the protocol has no such member",
     "union_tag_not_found": "the member `answer` is missing",
 }
-"""Messages about a header that replace those of pydantic, which speak of its models."""
+"""By type of a pydantic error: the message that replaces pydantic's, which speaks of models."""
 
 
 def parse_answer(header: dict[str, Any]) -> Answer:
@@ -260,7 +263,7 @@ def parse_answer(header: dict[str, Any]) -> Answer:
 
 
 def encode_request(request: Header) -> dict[str, Any]:
-    """Encode a request as a header."""
+    """Return a request's header as a dictionary, without the members that are None."""
     return request.model_dump(exclude_none=True)
 
 
