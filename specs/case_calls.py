@@ -56,7 +56,7 @@ def call_of(case: Case) -> Call:
 
 
 def case_of_member(case: Case, name: str, dtype: str) -> Case:
-    """Return the case of the same call for another member, whose dtype before it is given.
+    """Return the case of the same call for the member ``name``, of ``dtype`` before the call.
 
     Not every document lists such a case, but its rules take it.
     """
@@ -81,7 +81,7 @@ def mixed_call(case: Case) -> Call:
 
 
 def linear_call(case: Case, dtype: str, method: str | None) -> Call:
-    """A case's call on a Linear layer of a dtype, which then runs on inputs of both dtypes.
+    """A case's call on a Linear layer of ``dtype``, which then runs on inputs of both case dtypes.
 
     If ``method`` is None, nothing is called and the layer runs on an input of its own dtype.
     """

@@ -27,7 +27,7 @@ from specs.ruling import ruling
 from specs.selection import cases_of_pair
 
 FEWEST_DTYPES, MOST_DTYPES = 3, 4
-"""Dtypes on a path."""
+"""The fewest and the most dtypes of a chain."""
 PATHS_KEPT = 4
 
 
@@ -128,7 +128,11 @@ def chain_named(text: str) -> Chain:
 
 
 def chain_if_any(text: str) -> Chain | MissingStep:
-    """The chain of an id, or the first step that the newest version of the document lacks."""
+    """The chain of an id, or the first step that its document lacks in the version named.
+
+    Without a version, the newest that has the chain; the missing step is one of the newest. Raise
+    CastigateError if the text is no chain.
+    """
     document, *parts = text.split("/")
     known, version = document_and_version(document[:100], takes_yardsticks=True)
     name, versions = known.name, [version] if version else [*reversed(known.entry.versions)]
@@ -165,7 +169,7 @@ def _steps(
 def _step(
     document: str, version: str, source: str, target: str, modes: Sequence[str]
 ) -> Case | None:
-    """The first case of a pair that has these modes and may stand in a chain."""
+    """The first case of a pair that has these modes and may stand in a chain; None without one."""
     for case in cases_of_pair(document, version, source, target):
         if set(modes) <= set(case.id.split("/")[3:]) and _may_stand(case):
             return case

@@ -28,7 +28,7 @@ from specs.operations import of_family
 from specs.pair_conditions import is_exact, rounds
 
 SHAPE_CONDITIONS = ("width", "rank", "last", "last-by-bits", "elements")
-"""The conditions of rules on the shape of a tensor, which only a case that has one meets."""
+"""The keys of conditions on a tensor's shape; only a case that has a shape meets them."""
 
 
 @dataclass(frozen=True, eq=False)

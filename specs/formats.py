@@ -98,7 +98,10 @@ class Format:
 
     @cached_property
     def storage(self) -> str:
-        """The name of the numpy dtype for patterns: the smallest unsigned one, or raw bytes."""
+        """The name of the numpy dtype of patterns: the smallest unsigned one, raw bytes or objects.
+
+        Raw bytes hold patterns of more than 64 bits, and objects hold texts.
+        """
         if self.entry.kind == "text":
             return "O"
         if self.bits > 64:

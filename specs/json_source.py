@@ -35,7 +35,7 @@ def refuse_constant(word: str) -> Any:
 
 
 def load_json(text: str) -> Any:
-    """Parse JSON as ``json.loads`` does; raise JsonError for what only Python accepts."""
+    """Parse JSON as ``json.loads`` does; raise JsonError for NaN, infinities and repeated keys."""
     return json.loads(text, object_pairs_hook=unique_members, parse_constant=refuse_constant)
 
 

@@ -22,7 +22,7 @@ class TensorDtypes(NamedTuple):
 
 
 def of_family(operation: str, purpose: str) -> Any:
-    """What the family of an operation has for a purpose, a field of its record; None if nothing."""
+    """What the record of an operation's family names in the field ``purpose``; None if nothing."""
     return import_module(FAMILIES).member_of(operation, purpose)
 
 

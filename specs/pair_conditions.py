@@ -24,7 +24,10 @@ def value_of(target: Format, code: int) -> Fraction:
 
 @cache
 def is_exact(source: Format, target: Format) -> bool:
-    """Whether the target holds every finite value of the source."""
+    """Whether the target holds every finite value of the source.
+
+    A format that is not numeric holds only itself.
+    """
     if not (source.is_numeric and target.is_numeric):
         return source == target
     return (

@@ -50,7 +50,7 @@ OPEN: StepWord = "unspecified"
 SCALES: tuple[Situation, ...] = ("positive", "negative", "zero", "infinite", "nan")
 SPECIALS: tuple[Situation, ...] = ("finite", "infinite", "nan")
 ZERO_POINTS: tuple[Situation, ...] = ("none", "zero", "exact", "other")
-"""An exact zero point is not 0, and the precision has it, the other operand and the result."""
+"""`exact`: it is not 0, and the precision holds it, the other operand and the result exactly."""
 
 SITUATIONS: Mapping[FormulaStep, tuple[Situation, ...]] = {
     "scale": SCALES,
