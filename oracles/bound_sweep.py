@@ -74,8 +74,9 @@ class BoundSweep:
     ) -> int:
         """Ask call after call up to number ``stop``, as long as a check finds the answers right.
 
-        The check advances the inputs. Return the number of the first input after these calls, one
-        call before the end of the sequence at the latest. If the call from there on was made
+        The check ``is_right`` gets the number of the first input, the answers, the inputs and their
+        count, and it advances the inputs. Return the number of the first input after these calls,
+        one call before the end of the sequence at the latest. If the call from there on was made
         already, its answers or its error are returned when that call is asked for.
         """
         call, known, inputs, size = self._call, self._last, self.inputs, self._size

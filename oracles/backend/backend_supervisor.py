@@ -198,7 +198,7 @@ class BackendSupervisor(Generic[Info]):
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Measure the time of an exchange."""
+        """Add the seconds that the block takes to ``waited``."""
         begun = monotonic()
         try:
             yield

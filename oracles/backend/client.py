@@ -96,9 +96,10 @@ class Client:
         return id(request)
 
     def _value(self, request: Request, known: Any) -> Any:
-        """Return the checked answer to a request, which is sent unless it is known already.
+        """Return the checked answer to a request, which is sent only if ``known`` is None.
 
-        Raises what the backend raised, or ``Unanswered`` if the answer is malformed.
+        Else ``known`` is its answer or its exception, from a message of several requests. Raises
+        what the backend raised, or ``Unanswered`` if the answer is malformed.
         """
         if isinstance(known, BaseException):
             raise known

@@ -203,7 +203,7 @@ def class_name(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """An error's text, or the error that a backend's class raises instead of giving it."""
+    """An error's text, or a line which names the error that its ``__str__`` raises."""
     try:
         return str(error)
     except Exception as worse:

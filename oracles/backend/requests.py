@@ -51,7 +51,7 @@ class MethodRequest:
 
     @property
     def made(self) -> Call | Company | None:
-        """The call that the method makes, or the chains."""
+        """The call that the method makes, or the chains; None if it makes neither."""
         return None
 
     def checked(self, answer: Any) -> Any:
@@ -67,7 +67,7 @@ class AboutTensor(MethodRequest):
 
     @property
     def tensors(self) -> Mapping[str, Bits]:
-        """The tensor."""
+        """The tensor, without a name."""
         return {"": self.bits}
 
 

@@ -120,7 +120,7 @@ class Server:
             for method, road in ROADS.items()
             if shares_answers and isinstance(oracle, CAPABILITIES[road])
         }
-        """By method, what names the road of its cases; they share answers."""
+        """By method, the oracle's method that names the road of a case: one road shares answers."""
 
     def reply_to(self, request: Frame) -> Pieces:
         """Return the reply frame, which encodes the answer or the exception that was raised."""
@@ -324,9 +324,10 @@ class Server:
 
 @contextmanager
 def _unchanged(*inputs: Bits) -> Iterator[None]:
-    """Raise ``InputsChanged`` if the inputs of a conversion are others after it.
+    """Raise ``InputsChanged`` if the block changes the bytes of an input.
 
-    A user still has them. A call is not watched: its document says what becomes of a receiver.
+    A user still has these inputs after a conversion. A call is not watched: its document says what
+    becomes of a receiver.
     """
     before = [each.tobytes() for each in inputs]
     yield
@@ -444,7 +445,11 @@ LONGEST_WAIT = 1e-3
 def cast_at_once(
     oracle: Oracle, cases: tuple[Case, Case], tensors: Mapping[str, Bits]
 ) -> dict[str, Bits]:
-    """Return the answers to tensors by name; a second thread casts every other one as its case."""
+    """Return the answers to tensors by name, cast in two threads at the same time.
+
+    The first thread casts every second tensor, from the first one on, as the first case. The second
+    thread casts the others as the second case.
+    """
     names = list(tensors)
     halves = names[::2], names[1::2]
     both, callers = Barrier(2), _Caller.two(_folder_of(oracle))

@@ -42,7 +42,7 @@ BUILDERS: tuple[ReceiverKind, ...] = ("net-builder", "base-builder")
 
 
 class RejectedError(ValueError):
-    """The document requires an error for this case."""
+    """The document requires an error for this case, or for one of its inputs."""
 
 
 class _Table(NamedTuple):
