@@ -66,7 +66,7 @@ class Oracle(Protocol):
     version: str
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case: the same shape, in the target format's storage."""
+        """Return the answers to a case's inputs, in their shape and the target format's storage."""
         ...
 
 

@@ -151,7 +151,7 @@ class Behavior(StrictModel):
 
     @property
     def silent_about(self) -> frozenset[str]:
-        """Which of `nan` and `infinity` reach a step that is defined for numbers only."""
+        """Which of the inputs `nan` and `infinity` the behavior gives no answer to."""
         if any(isinstance(step, Into | ConstantAnswer) for step in self.steps):
             return frozenset()
         silent = {"low-bits": {"nan", "infinity"}, "saturate": {"nan"}}

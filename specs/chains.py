@@ -52,7 +52,7 @@ class Chain:
 
     @property
     def edition(self) -> str:
-        """The document and its version."""
+        """The document and its version, as ``DOCUMENT:VERSION``."""
         return f"{self.steps[0].document}:{self.steps[0].version}"
 
     @property
@@ -77,7 +77,7 @@ class Chain:
 
     @cached_property
     def direct(self) -> Case:
-        """The cast from the beginning to the end, in the modes of the last step."""
+        """The cast from the first dtype to the last, in the modes of the last step that it has."""
         listed = cases_of_pair(
             self.steps[0].document, self.steps[0].version, self.source, self.target
         )
@@ -183,9 +183,9 @@ def _may_stand(case: Case) -> bool:
 
 
 def has_chains(document: str) -> bool:
-    """Whether a document is about casts, whose results can be cast again.
+    """Whether a document has chains: it is about casts, and none of its versions follows another.
 
-    The chains of an operation that only follows another one would repeat those of the other.
+    The chains of a version that follows another document would repeat those of that document.
     """
     entry = document_named(document).entry
     return entry.operation == "cast" and not any(each.follows for each in entry.versions.values())

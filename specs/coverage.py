@@ -75,7 +75,7 @@ class Encoder:
 
     @property
     def rule(self) -> str:
-        """The name under which verdicts report it as a broken rule."""
+        """The name under which verdicts report this part as a broken rule."""
         return f"{FORM}:{self.name}" if self.kind == "call form" else self.name
 
     @property
@@ -85,7 +85,7 @@ class Encoder:
 
     @property
     def label(self) -> str:
-        """Its kind and name, for messages."""
+        """The kind and the name of this part, for messages."""
         return f"{self.kind} {self.name}"
 
     def error(self, message: str) -> DocumentError:

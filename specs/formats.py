@@ -256,7 +256,7 @@ def dtype_spelled(word: str) -> str:
 
 
 def refuse_rounded_operands(word: str) -> None:
-    """Raise an error if a word means a format of operands, which tensors do not have."""
+    """Raise CastigateError if a word is a spelling of TF32, which no tensor holds."""
     if _plain(word[:LONGEST]) in ROUNDED_OPERANDS:
         raise CastigateError(
             f"`{word[:LONGEST]}` is no dtype of a tensor: matrix units round float32 operands to"

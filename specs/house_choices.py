@@ -17,7 +17,10 @@ from specs.totality import can_have, partition_atoms, possible_atoms
 
 
 def choice_for(rules: HouseRules, source: Format, target: Format) -> tuple[str, ChoiceEntry] | None:
-    """The choice that speaks of a pair, with its name; raise DocumentError if two do."""
+    """The choice that speaks of a pair, after its name; None if none does.
+
+    Raise DocumentError if several do.
+    """
     found = [
         (name, choice)
         for name, choice in rules.entry.choices.items()

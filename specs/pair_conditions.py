@@ -50,7 +50,7 @@ def rounds(source: Format, target: Format) -> bool:
 
 
 def _quantum(fmt: Format) -> int:
-    """The exponent of the smallest distance between two values."""
+    """The power of two, as its exponent, that is the smallest distance between two values."""
     return 0 if fmt.is_integral else fmt.lowest_exponent - fmt.entry.mantissa
 
 
@@ -60,5 +60,5 @@ def _significant_bits(fmt: Format) -> int:
 
 
 def _capacity(fmt: Format) -> float:
-    """The number of significant bits that a value in range can have."""
+    """The number of significant bits that a value in range can have: for integers, any number."""
     return float("inf") if fmt.is_integral else fmt.precision

@@ -89,7 +89,7 @@ def house_rules_for(word: str) -> HouseRules:
 
 
 def decided_by(cases: Iterable[Case], words: Sequence[str]) -> Iterator[Case]:
-    """Yield each case again with house rules, if these speak of its document and pair."""
+    """Yield each case again with each of the house rules in ``words`` that speak of its pair."""
     for word in words:
         rules = house_rules_for(word)
         for case in cases:

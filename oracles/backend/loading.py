@@ -50,7 +50,7 @@ def load_isolated(
 
 
 def drives_framework(name: str) -> bool:
-    """Return whether a backend may do harm to its process, and so has one of its own."""
+    """Return whether a backend is not the reference, so that it has a process of its own."""
     return name.partition(":")[0] not in IN_PROCESS
 
 

@@ -153,7 +153,7 @@ class WriteContainer(AboutTensor):
     lacks = "writes no containers"
 
     def checked(self, answer: Any) -> Bits:
-        """Require bytes."""
+        """Require a row of bytes."""
         if not isinstance(answer, np.ndarray) or answer.dtype != np.uint8 or answer.ndim != 1:
             raise malformed("the answer is no row of bytes")
         return answer
@@ -188,7 +188,10 @@ class ReadStatements(MethodRequest):
 
 @dataclass(frozen=True, eq=False)
 class Script:
-    """Write a script that shows the answer to another request; the text is empty if it cannot."""
+    """Write a script that shows the answer to another request.
+
+    The text is empty if the backend has no method for such scripts.
+    """
 
     shown: MethodRequest
     lacks: ClassVar[str] = "writes no script of this"
@@ -215,7 +218,7 @@ class Script:
 
 
 class Road(MethodRequest):
-    """Name the road of a case; empty if the backend fails to."""
+    """Name the road of a case; the name is empty, or declined, if the backend declines the case."""
 
     method = "road"
 

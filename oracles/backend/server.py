@@ -404,7 +404,11 @@ ENCODERS: Mapping[str, Callable[[Any], Packed]] = {
 
 
 def main(backend_name: str, memory: int, shares_answers: int, requests: int, replies: int) -> None:
-    """Serve a backend until the pipe of requests is closed."""
+    """Serve a backend until the pipe ``requests`` is closed.
+
+    ``memory`` is the most bytes that this process may use; ``requests`` and ``replies`` are file
+    descriptors.
+    """
     die_with_parent()
     disable_core_dumps()
     limit_memory(memory)

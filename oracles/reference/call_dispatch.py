@@ -107,7 +107,7 @@ def _value(argument: Argument | None) -> str | None:
 
 
 def _role(argument: Argument, devices: Mapping[str, str] = DEVICES) -> str:
-    """The parameter that an argument fits."""
+    """The role of an argument: `dtype`, `device`, `other` or `input`; else raise RefusedError."""
     match argument:
         case Argument("dtype-name", value) if value in DTYPE_NAMES:
             return "dtype"

@@ -62,7 +62,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Block:
-    """The same ``offsets`` in each of ``periods`` periods of ``2**shift`` patterns."""
+    """The same ``offsets`` in each of ``periods`` periods of patterns, from ``start`` on.
+
+    A period has ``2**shift`` patterns.
+    """
 
     start: int
     shift: int
