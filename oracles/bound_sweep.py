@@ -112,7 +112,7 @@ class BoundSweep:
         """Return the buffer, and the number to add to each input to get the next ones.
 
         The caller must add it, in the same pass in which it reads the call's answers. Returns the
-        buffer once per call, and only if the next inputs are made by adding; else None.
+        buffer once per call, and only if the next inputs are made by adding; else None and 0.
         """
         is_next = self._first == self._asked and self._asked + self._size < self._hi
         if not (is_next and self._is_dense):

@@ -100,7 +100,7 @@ class Into(StrictModel):
 
 
 class NanAnswer(StrictModel):
-    """The answer for a NaN input, in place of that of the other steps."""
+    """The answer for a NaN input, which replaces what the other steps give."""
 
     nan: Constant
 

@@ -35,7 +35,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class AnswerDue:
-    """A rule that requires an answer to a case, whatever its value."""
+    """A rule that requires some answer to a case, of whatever value: an error breaks it."""
 
     rule: str
     clause: str
@@ -126,7 +126,7 @@ class Ruling:
 
     @cached_property
     def on_the_way(self) -> tuple[Format, ...]:
-        """The formats that its behaviors go through."""
+        """The formats that values go through before the target, by the outcomes' behaviors."""
         names: dict[str, None] = {}
         for branch in self.branches:
             outcome = branch.outcome

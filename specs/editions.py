@@ -264,7 +264,7 @@ def _rule_of_class(document: str, version: str, rank: str, elements: str) -> Ten
 
 
 def prove_tensors(document: Document) -> None:
-    """Raise DocumentError unless every tensor is taken by exactly one rule, and no rule is idle."""
+    """Raise DocumentError unless one rule alone takes each tensor, and each rule takes a tensor."""
     used = set()
     versions = document.entry.versions
     for version, rank, elements, tile_rank in product(versions, RANKS, ELEMENTS, TILE_RANKS):

@@ -34,7 +34,11 @@ def choice_for(rules: HouseRules, source: Format, target: Format) -> tuple[str, 
 
 
 def decided(rules: HouseRules, case: Case, ruling: Ruling) -> Ruling:
-    """The ruling of a case with its open branches decided by the choice that speaks of the pair."""
+    """The ruling of a case, whose open branches a choice of the house rules decides.
+
+    It is ``ruling`` itself if no choice speaks of the pair, or no branch is open. Raise
+    DocumentError if a choice does not give each open input one possible answer.
+    """
     source, target = format_named(case.source), format_named(case.target)
     found = choice_for(rules, source, target)
     if found is None or not ruling.open_branches or ruling.partition is None:

@@ -48,6 +48,6 @@ def takes_named_tensors(case: Case) -> bool:
 
 
 def tensor_dtypes(case: Case) -> TensorDtypes:
-    """The tensors of a case that takes and returns them by name; some may be left out."""
+    """The tensors that a case may take and those it returns, where it names its tensors."""
     dtypes: TensorDtypes = of_family(operation_of(case), "dtypes")(case)
     return dtypes

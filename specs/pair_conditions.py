@@ -55,7 +55,7 @@ def _quantum(fmt: Format) -> int:
 
 
 def _significant_bits(fmt: Format) -> int:
-    """The largest number of significant bits of a value; an integer's lowest has only one."""
+    """The largest number of significant bits of a value: for integers, all but a sign bit."""
     return fmt.bits - fmt.is_signed if fmt.is_integral else fmt.precision
 
 

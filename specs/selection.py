@@ -114,7 +114,10 @@ def case_named(case_id: str) -> Case:
 
 
 def _hint(case_id: str) -> str:
-    """Suggest a known id, or nothing; part by part, because `judge` may read many wrong ids."""
+    """Return ``did you mean `ID`? `` with a similar known id, or an empty text.
+
+    The parts of an id are compared one after another, because `judge` may read many wrong ids.
+    """
     parts = [*case_id.split("/"), "", ""]
     document, _, version = parts[0].partition(":")
     known_document = closest(document, documents())

@@ -133,7 +133,7 @@ class Client:
         return method(case, own.get("", own)) if own else method(case)
 
     def _method(self, request: Request) -> Callable[..., Any] | None:
-        """Return the oracle's method that a request names; one that is None does not count."""
+        """Return the oracle's method that a request names; None if the oracle has none."""
         return getattr(self._oracle, request.method, None)
 
     def _batch(self, case: Case, batch: TensorBatch, known: BatchAnswers | None) -> BatchReply:

@@ -43,7 +43,8 @@ class Declined:
 class Raised:
     """The backend raised an error.
 
-    ``inputs`` names those on which it does, and ``smallest`` is one of them, where that is known.
+    ``inputs`` says in words on which inputs it does, and ``smallest`` is one of them, where that is
+    known.
     """
 
     error: Exception

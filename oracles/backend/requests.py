@@ -31,8 +31,8 @@ class MethodRequest:
     """A call of one method of an adapter for a case.
 
     The method gets the case, then the call if there is one, then the tensors: a single one without
-    a name as it is, others by name. A backend without the ``method`` declines, and ``lacks`` says
-    so. The method ``script`` writes a script that shows the answer.
+    a name as it is, others by name. A backend without the ``method`` declines with the text
+    ``lacks``. ``script`` names the method that writes a script which shows the answer.
     """
 
     case: Case
@@ -61,7 +61,7 @@ class MethodRequest:
 
 @dataclass(frozen=True, eq=False)
 class AboutTensor(MethodRequest):
-    """A request about one tensor."""
+    """A request about one tensor, ``bits``."""
 
     bits: Bits
 
@@ -160,7 +160,7 @@ class WriteContainer(AboutTensor):
 
 
 class ReadContainer(AboutTensor):
-    """Read the tensor in a container's bytes. The reply holds it with its dtype."""
+    """Read the tensor in a container's bytes. The reply holds a ``Tensor``."""
 
     method = "read_container"
     lacks = "reads no containers"

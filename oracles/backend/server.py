@@ -81,14 +81,14 @@ Packed = tuple[dict[str, Any], dict[str, Bits]]
 
 
 class _Distinct:
-    """Collects copies of arrays under their places, one copy for all arrays with the same bytes."""
+    """Collects copies of arrays by number; all arrays with the same bytes share one copy."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, Bits] = {}
         self._places: dict[Hashable, str] = {}
 
     def place_of(self, array: Bits) -> str:
-        """Return the place of a copy of this array; equal arrays share one."""
+        """Return the number, as a text, of a copy of this array; equal arrays share one."""
         place = str(len(self.arrays))
         if array.dtype != object:
             key = array.dtype, array.shape, array.tobytes()
