@@ -74,8 +74,9 @@ class BoundSweep:
     ) -> int:
         """Ask call after call up to number ``stop``, as long as a check finds the answers right.
 
-        The check advances the inputs. Return the number of the first input after these calls, one
-        call before the end of the sequence at the latest. If the call from there on was made
+        The check ``is_right`` gets the number of the first input, the answers, the inputs and their
+        count, and it advances the inputs. Return the number of the first input after these calls,
+        one call before the end of the sequence at the latest. If the call from there on was made
         already, its answers or its error are returned when that call is asked for.
         """
         call, known, inputs, size = self._call, self._last, self.inputs, self._size
@@ -111,7 +112,7 @@ class BoundSweep:
         """Return the buffer, and the number to add to each input to get the next ones.
 
         The caller must add it, in the same pass in which it reads the call's answers. Returns the
-        buffer once per call, and only if the next inputs are made by adding; else None.
+        buffer once per call, and only if the next inputs are made by adding; else None and 0.
         """
         is_next = self._first == self._asked and self._asked + self._size < self._hi
         if not (is_next and self._is_dense):

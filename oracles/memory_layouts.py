@@ -63,7 +63,10 @@ def copied(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def layout_of(array: NDArray[Any]) -> Layout | None:
-    """Return the array's layout, or None if a fresh array of the same shape would lie the same."""
+    """Return the array's layout, or None if a fresh array of the same shape would lie the same.
+
+    It is also None for texts, for an empty array, and for one that is misaligned for its own dtype.
+    """
     size = array.dtype.itemsize
     if array.dtype == object or not array.size:
         return None
@@ -106,7 +109,8 @@ HUGE_PAGE = 1 << 21
 def in_huge_pages(count: int, dtype: DTypeLike) -> NDArray[Any]:
     """Return an array of zeros that begins at a huge page; memory around it is never touched.
 
-    It has a mapping of its own: memory that was freed before may keep its small pages.
+    It has a mapping of its own: memory that was freed before may keep its small pages. An array of
+    less than ``SMALL`` bytes lies anywhere.
     """
     size = count * np.dtype(dtype).itemsize
     if size < SMALL:
@@ -181,8 +185,9 @@ def elements(fmt: Format, codes: list[int]) -> NDArray[Any]:
 class TensorBatch:
     """Holds the elements of many tensors in one row, and ``layouts`` that are not a fresh array's.
 
-    If it ``is_rewritten``, a process holds each tensor in the memory of the one before, as far as
-    that has the same shape and layout: as a program that fills one buffer again and again.
+    The keys of ``layouts`` are the indices of tensors. If the batch ``is_rewritten``, a process
+    holds each tensor in the memory of the one before, as far as that has the same shape and layout:
+    as a program that fills one buffer again and again.
     """
 
     elements: NDArray[Any]

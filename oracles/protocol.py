@@ -66,7 +66,7 @@ class Oracle(Protocol):
     version: str
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case: the same shape, in the target format's storage."""
+        """Return the answers to a case's inputs, in their shape and the target format's storage."""
         ...
 
 
@@ -79,7 +79,10 @@ else:
 
 
 class Capability(_ProtocolMeta):
-    """The class of protocols; Python 3.11's own would list their members at every check."""
+    """The metaclass of optional protocols: ``isinstance`` tests whether an oracle has the members.
+
+    That of Python 3.11 would list the members of a protocol at every test.
+    """
 
     def __instancecheck__(cls, instance: Any) -> bool:
         """Whether an oracle has every member; a method that is None does not count."""
@@ -241,8 +244,10 @@ class Tensor:
 class Returned:
     """Holds the return value of a call, and the state of its receiver afterwards.
 
-    Tensors are keyed by their members' names. ``outputs`` is what a layer computes afterwards for
-    each dtype of the call's ``inputs``: a tensor, or the layer's error in one line.
+    ``is_receiver`` says that the call returned its receiver itself, and ``shares_memory`` that the
+    result lies in the receiver's memory. Tensors are keyed by their members' names. ``outputs`` is
+    what a layer computes afterwards for each dtype of the call's ``inputs``: a tensor, or the
+    layer's error in one line.
     """
 
     is_receiver: bool

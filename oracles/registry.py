@@ -60,9 +60,9 @@ def forkable_package(name: str) -> str:
 
 
 def first_variant(names: Iterable[str], name: str) -> str:
-    """Return the first backend of the same framework, with which another is compared.
+    """Return the first of ``names`` that has the same framework as ``name``.
 
-    It is empty for that first one itself.
+    It is empty if ``name`` is that first one itself, with which the others are compared.
     """
     first = next(each for each in names if framework_of(each) == framework_of(name))
     return "" if first == name else first
@@ -261,7 +261,10 @@ def _module_from(path: Path) -> ModuleType:
 
 
 def _module_named(name: str) -> ModuleType:
-    """Return a module; its packages are imported in any case, because they may set a path."""
+    """Return a module by its name, executed from its source unless it is loaded already.
+
+    The packages around it are imported in any case, because they may set a path.
+    """
     spec = importlib.util.find_spec(name)
     if spec is None or name in sys.modules or not isinstance(spec.loader, SourceLoader):
         return importlib.import_module(name)
@@ -312,7 +315,11 @@ def available_backends() -> str:
 
 
 def installed() -> Iterator[str]:
-    """Yield the backends whose framework is installed, without loading any."""
+    """Yield the backends whose framework is installed, without loading any.
+
+    Built-in ones that are not on a package index are left out; those of other packages are all
+    yielded.
+    """
     for name, builtin in BUILTINS.items():
         if _is_installed(builtin) and (builtin.extra or builtin.package is None):
             yield name

@@ -15,7 +15,7 @@ TEXTS = ("3.14", "", "NaN", "é ∞")
 
 
 def smoke(backend: Backend) -> dict[str, str]:
-    """Return a fault message for each dtype whose bits the adapter changes or loses."""
+    """Return, by dtype, what goes wrong where the adapter fails, or changes or loses bits."""
     return {dtype: fault for dtype, fault in check_dtypes(backend) if fault}
 
 
@@ -38,7 +38,10 @@ def check_dtypes(backend: Backend) -> Iterator[tuple[str, str]]:
 
 
 def sample_patterns(entry: Format) -> Bits:
-    """Return all patterns up to 16 bits; beyond, the ends, single bits and the ends of the NaNs."""
+    """Return all patterns up to 16 bits; beyond, the ends, single bits and the ends of the NaNs.
+
+    Of texts, and of patterns of more than 64 bits, it returns a few fixed ones.
+    """
     if entry.kind == "text":
         return np.array(TEXTS, object)
     if entry.bits > 64:

@@ -100,7 +100,7 @@ class Into(StrictModel):
 
 
 class NanAnswer(StrictModel):
-    """The answer for a NaN input, in place of that of the other steps."""
+    """The answer for a NaN input, which replaces what the other steps give."""
 
     nan: Constant
 
@@ -151,7 +151,7 @@ class Behavior(StrictModel):
 
     @property
     def silent_about(self) -> frozenset[str]:
-        """Which of `nan` and `infinity` reach a step that is defined for numbers only."""
+        """Which of the inputs `nan` and `infinity` the behavior gives no answer to."""
         if any(isinstance(step, Into | ConstantAnswer) for step in self.steps):
             return frozenset()
         silent = {"low-bits": {"nan", "infinity"}, "saturate": {"nan"}}
@@ -161,7 +161,7 @@ class Behavior(StrictModel):
 
     @property
     def on_the_way(self) -> tuple[str, ...]:
-        """The formats that a value goes through before the target."""
+        """The names of the formats that a value goes through before the target."""
         ways = ((step.into, step.up_to) for step in self.steps if isinstance(step, Into))
         floats = (step.via for step in self.steps if isinstance(step, Via))
         return (*(name for pair in ways for name in pair if name is not None), *floats)
@@ -180,9 +180,9 @@ def behaviors() -> dict[str, Behavior]:
 
 @cache
 def reductions() -> dict[str, Behavior]:
-    """The behaviors of a reduced precision: through a format of IEEE 754's kind, and back.
+    """The behaviors that round to a format of IEEE 754's kind on the way, by their names.
 
-    Each such format has two: one keeps subnormals, the other flushes them.
+    Each such format has two: ``via-FORMAT`` keeps subnormals, ``via-FORMAT-flushed`` flushes them.
     """
     result: dict[str, Behavior] = {}
     for name, fmt in formats().items():
@@ -202,7 +202,7 @@ def reductions() -> dict[str, Behavior]:
 
 
 def behavior_named(name: str) -> Behavior:
-    """Return the shipped behavior of a name, or the reduction that has it."""
+    """Return the shipped behavior or the reduction of a name; raise KeyError if there is none."""
     return behaviors().get(name) or reductions()[name]
 
 

@@ -35,7 +35,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class AnswerDue:
-    """A rule that requires an answer to a case, whatever its value."""
+    """A rule that requires some answer to a case, of whatever value: an error breaks it."""
 
     rule: str
     clause: str
@@ -43,7 +43,7 @@ class AnswerDue:
 
 
 class Meaning(tuple[Hashable, ...]):
-    """A key that caches its hash: computing it takes as long as many of the lookups by it."""
+    """A key of caches that keeps its hash, because to compute it takes as long as many lookups."""
 
     @cached_property
     def _hash(self) -> int:
@@ -126,7 +126,7 @@ class Ruling:
 
     @cached_property
     def on_the_way(self) -> tuple[Format, ...]:
-        """The formats that its behaviors go through."""
+        """The formats that values go through before the target, by the outcomes' behaviors."""
         names: dict[str, None] = {}
         for branch in self.branches:
             outcome = branch.outcome
@@ -137,7 +137,10 @@ class Ruling:
 
     @cached_property
     def meaning(self) -> Hashable:
-        """A key without rule names and clauses: rulings with equal keys judge answers alike."""
+        """A key of what is allowed: it leaves out rule names, clauses and ``answer_due``.
+
+        Rulings with equal keys judge the values of answers alike.
+        """
         branches = tuple(
             (branch.input_class, branch.outcome, branch.level, branch.recommended)
             for branch in self.branches
@@ -153,7 +156,10 @@ class Ruling:
 
 
 def rounded_otherwise(rules: Ruling, rounding: Rounding) -> Ruling:
-    """Return a ruling with another rounding: what a backend does that confuses two roundings."""
+    """Return a ruling with another rounding: what a backend does that confuses two roundings.
+
+    An outcome with options, one of them a rounding, becomes the other rounding alone.
+    """
 
     def other(outcome: Outcome) -> Outcome:
         match outcome:

@@ -32,7 +32,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Member:
-    """One tensor of a receiver by its dotted name; empty if the receiver is a tensor."""
+    """One tensor of a receiver by its dotted name, which is empty if the receiver is a tensor."""
 
     name: str
     kind: MemberKind

@@ -42,7 +42,7 @@ def member_of(case: Case) -> str:
 
 @lru_cache(maxsize=1024)
 def call_of(case: Case) -> Call:
-    """The call of a case, with the case's own dtypes as arguments."""
+    """The call that a case stands for, with the case's dtypes for `source` and `target`."""
     receiver, form = receiver_of(case.document), form_of(case)
     assert receiver is not None
     return Call(
@@ -56,7 +56,7 @@ def call_of(case: Case) -> Call:
 
 
 def case_of_member(case: Case, name: str, dtype: str) -> Case:
-    """Return the case of the same call for another member, whose dtype before it is given.
+    """Return the case of the same call for the member ``name``, of ``dtype`` before the call.
 
     Not every document lists such a case, but its rules take it.
     """
@@ -68,7 +68,8 @@ def case_of_member(case: Case, name: str, dtype: str) -> Case:
 def mixed_call(case: Case) -> Call:
     """A case's call on a layer whose other members have two dtypes, one of them the target's.
 
-    A target that is no float is replaced by another one: frameworks lack parameters of such dtypes.
+    If the target is no float, these are float32 and float64: frameworks lack parameters of other
+    dtypes.
     """
     call, usual = call_of(case), (OTHER_MEMBER_DTYPE, FURTHER_DTYPE)
     own = (case.target,) if format_named(case.target).kind == "float" else ()
@@ -81,7 +82,7 @@ def mixed_call(case: Case) -> Call:
 
 
 def linear_call(case: Case, dtype: str, method: str | None) -> Call:
-    """A case's call on a Linear layer of a dtype, which then runs on inputs of both dtypes.
+    """A case's call on a Linear layer of ``dtype``, which then runs on inputs of both case dtypes.
 
     If ``method`` is None, nothing is called and the layer runs on an input of its own dtype.
     """

@@ -40,7 +40,10 @@ class MatchingRules:
 
 
 def case_rules(document: Document, case: Case) -> Iterator[CaseRule]:
-    """Yield the rules of a case; raise DocumentError if they leave a gap or overlap."""
+    """Yield each rule of a case, once for each class of inputs that it takes.
+
+    Raise DocumentError if the rules leave a gap or overlap.
+    """
     rules_of = of_family(document.entry.operation, "rules")
     yield from _of_inputs(rule_case(document, case)) if not rules_of else rules_of(document, case)
 

@@ -21,7 +21,7 @@ JOINT = "+"
 
 @dataclass(frozen=True)
 class Case:
-    """One question to an oracle; ``mode`` has the parameters that affect the pair."""
+    """One question to an oracle: a pair in a version of a document, in a mode or as an example."""
 
     document: str
     version: str
@@ -32,7 +32,7 @@ class Case:
 
     @property
     def mode(self) -> dict[str, str]:
-        """The values of the parameters by name."""
+        """The values of all modes by name: of parameters, and of a form, a member or a shape."""
         return dict(self.modes)
 
     @cached_property

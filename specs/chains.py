@@ -27,7 +27,7 @@ from specs.ruling import ruling
 from specs.selection import cases_of_pair
 
 FEWEST_DTYPES, MOST_DTYPES = 3, 4
-"""Dtypes on a path."""
+"""The fewest and the most dtypes of a chain."""
 PATHS_KEPT = 4
 
 
@@ -52,7 +52,7 @@ class Chain:
 
     @property
     def edition(self) -> str:
-        """The document and its version."""
+        """The document and its version, as ``DOCUMENT:VERSION``."""
         return f"{self.steps[0].document}:{self.steps[0].version}"
 
     @property
@@ -77,7 +77,7 @@ class Chain:
 
     @cached_property
     def direct(self) -> Case:
-        """The cast from the beginning to the end, in the modes of the last step."""
+        """The cast from the first dtype to the last, in the modes of the last step that it has."""
         listed = cases_of_pair(
             self.steps[0].document, self.steps[0].version, self.source, self.target
         )
@@ -128,7 +128,11 @@ def chain_named(text: str) -> Chain:
 
 
 def chain_if_any(text: str) -> Chain | MissingStep:
-    """The chain of an id, or the first step that the newest version of the document lacks."""
+    """The chain of an id, or the first step that its document lacks in the version named.
+
+    Without a version, the newest that has the chain; the missing step is one of the newest. Raise
+    CastigateError if the text is no chain.
+    """
     document, *parts = text.split("/")
     known, version = document_and_version(document[:100], takes_yardsticks=True)
     name, versions = known.name, [version] if version else [*reversed(known.entry.versions)]
@@ -165,7 +169,7 @@ def _steps(
 def _step(
     document: str, version: str, source: str, target: str, modes: Sequence[str]
 ) -> Case | None:
-    """The first case of a pair that has these modes and may stand in a chain."""
+    """The first case of a pair that has these modes and may stand in a chain; None without one."""
     for case in cases_of_pair(document, version, source, target):
         if set(modes) <= set(case.id.split("/")[3:]) and _may_stand(case):
             return case
@@ -179,9 +183,9 @@ def _may_stand(case: Case) -> bool:
 
 
 def has_chains(document: str) -> bool:
-    """Whether a document is about casts, whose results can be cast again.
+    """Whether a document has chains: it is about casts, and none of its versions follows another.
 
-    The chains of an operation that only follows another one would repeat those of the other.
+    The chains of a version that follows another document would repeat those of that document.
     """
     entry = document_named(document).entry
     return entry.operation == "cast" and not any(each.follows for each in entry.versions.values())

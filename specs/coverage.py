@@ -53,7 +53,7 @@ KINDS: dict[str, PartKind] = {
     "parameters": "parameter",
     "versions": "version",
 }
-"""The kind of part that a top-level key of a document contains; others are sections as a whole."""
+"""The kind of part under each top-level key of a document; under other keys it is `section`."""
 
 
 @dataclass(frozen=True)
@@ -75,21 +75,21 @@ class Encoder:
 
     @property
     def rule(self) -> str:
-        """The name under which verdicts report it as a broken rule."""
+        """The name under which verdicts report this part as a broken rule."""
         return f"{FORM}:{self.name}" if self.kind == "call form" else self.name
 
     @property
     def has_clause(self) -> bool:
-        """Whether it is a rule or part of one; other parts describe what rules are about."""
+        """Whether the part has a clause of its own, or is a rule or part of one."""
         return self.clause is not None or self.location[0] == "rules"
 
     @property
     def label(self) -> str:
-        """Its kind and name, for messages."""
+        """The kind and the name of this part, for messages."""
         return f"{self.kind} {self.name}"
 
     def error(self, message: str) -> DocumentError:
-        """Create an error about its lines."""
+        """Create an error about the lines of this part, which names the part."""
         if self.location[0] != "rules" or self.kind != "rule":  # else the location adds the rule
             message = f"{self.label}: {message}"
         return self.document.source.error((*self.location, "lines"), message)
@@ -179,7 +179,7 @@ def _parts(part: object, location: Location = ()) -> Iterator[tuple[Location, Po
 
 
 def _versions(document: Document, section: str, name: str) -> tuple[str, ...]:
-    """The versions that a named part of a section applies to."""
+    """The versions that the part ``name`` under the top-level key ``section`` applies to."""
     entry, all_versions = document.entry, tuple(document.entry.versions)
     match section:
         case "rules":
@@ -229,7 +229,7 @@ def by_kind(
 
 @cache
 def lines_of_rules(document: Document) -> dict[str, dict[str, tuple[LineSpan, ...]]]:
-    """The lines of each clause of each rule, by the name under which verdicts report the rule."""
+    """Map each name that verdicts report to the clauses of its rule, and each clause to lines."""
     lines: dict[str, dict[str, tuple[LineSpan, ...]]] = {}
     for encoder in encoders(document):
         if encoder.clause is not None:
@@ -254,7 +254,7 @@ def documents_of_page(document: Document) -> tuple[Document, ...]:
 
 
 def has_pointers(document: Document) -> bool:
-    """Whether any document of the page points at its lines."""
+    """Whether a document, or another one of the same page, has any `lines`, even `none`."""
     return any(
         encoder.spans is not None
         for each in documents_of_page(document)
@@ -306,7 +306,10 @@ def coverage(document: Document) -> Coverage | None:
 def _add_repeated(
     found: Coverage, encoder: Encoder, line: int, section: LineSpan, other: LineSpan
 ) -> None:
-    """Record an encoder of a line for the line of another section that repeats it, if any."""
+    """Record an encoder of a line for the line of another section that repeats it, if any.
+
+    If a line of that section replaces it instead, record the replacement.
+    """
     if section == other:
         return
     alignment = _align_sections(found.page, section, other)
@@ -323,7 +326,7 @@ def _align_sections(page: PageDigests, old: LineSpan, new: LineSpan) -> Alignmen
 
 
 def sections_of(document: Document) -> dict[str, LineSpan]:
-    """The section of each version that has one."""
+    """Map each version that has a section of the page to the section's range of lines."""
     return {
         name: version.section
         for name, version in document.entry.versions.items()
@@ -334,9 +337,10 @@ def sections_of(document: Document) -> dict[str, LineSpan]:
 def page_sections(
     document: Document, page: PageDigests, version: str | None = None
 ) -> list[tuple[str, LineSpan]]:
-    """The parts of a page with their titles, in page order; if given, of one version only.
+    """The parts of a page as pairs of title and range, in page order.
 
-    Parts are the sections of versions and, without a title, the ranges between them.
+    Parts are the sections of versions and, with an empty title, the ranges between them that have
+    text. With ``version``, only its section is listed, unless the page has no sections at all.
     """
     sections = sorted((span, name) for name, span in sections_of(document).items())
     if version is not None and sections:
@@ -354,5 +358,5 @@ def _title(version: str, span: LineSpan) -> str:
 
 
 def version_at(sections: dict[str, LineSpan], line: int) -> str | None:
-    """The version whose section contains a line."""
+    """The version whose section contains a line; None if no section does."""
     return next((name for name, (first, last) in sections.items() if first <= line <= last), None)

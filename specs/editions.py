@@ -28,7 +28,7 @@ from specs.operations import of_family
 from specs.pair_conditions import is_exact, rounds
 
 SHAPE_CONDITIONS = ("width", "rank", "last", "last-by-bits", "elements")
-"""The conditions of rules on the shape of a tensor, which only a case that has one meets."""
+"""The keys of conditions on a tensor's shape; only a case that has a shape meets them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +264,7 @@ def _rule_of_class(document: str, version: str, rank: str, elements: str) -> Ten
 
 
 def prove_tensors(document: Document) -> None:
-    """Raise DocumentError unless every tensor is taken by exactly one rule, and no rule is idle."""
+    """Raise DocumentError unless one rule alone takes each tensor, and each rule takes a tensor."""
     used = set()
     versions = document.entry.versions
     for version, rank, elements, tile_rank in product(versions, RANKS, ELEMENTS, TILE_RANKS):

@@ -18,7 +18,7 @@ class CastigateError(Exception):
 
 
 class DocumentError(CastigateError):
-    """A document's YAML is invalid."""
+    """A document, or another YAML file or file of digests that Castigate reads, is invalid."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -98,7 +98,10 @@ class Format:
 
     @cached_property
     def storage(self) -> str:
-        """The name of the numpy dtype for patterns: the smallest unsigned one, or raw bytes."""
+        """The name of the numpy dtype of patterns: the smallest unsigned one, raw bytes or objects.
+
+        Raw bytes hold patterns of more than 64 bits, and objects hold texts.
+        """
         if self.entry.kind == "text":
             return "O"
         if self.bits > 64:
@@ -253,7 +256,7 @@ def dtype_spelled(word: str) -> str:
 
 
 def refuse_rounded_operands(word: str) -> None:
-    """Raise an error if a word means a format of operands, which tensors do not have."""
+    """Raise CastigateError if a word is a spelling of TF32, which no tensor holds."""
     if _plain(word[:LONGEST]) in ROUNDED_OPERANDS:
         raise CastigateError(
             f"`{word[:LONGEST]}` is no dtype of a tensor: matrix units round float32 operands to"

@@ -17,7 +17,10 @@ from specs.totality import can_have, partition_atoms, possible_atoms
 
 
 def choice_for(rules: HouseRules, source: Format, target: Format) -> tuple[str, ChoiceEntry] | None:
-    """The choice that speaks of a pair, with its name; raise DocumentError if two do."""
+    """The choice that speaks of a pair, after its name; None if none does.
+
+    Raise DocumentError if several do.
+    """
     found = [
         (name, choice)
         for name, choice in rules.entry.choices.items()
@@ -31,7 +34,11 @@ def choice_for(rules: HouseRules, source: Format, target: Format) -> tuple[str, 
 
 
 def decided(rules: HouseRules, case: Case, ruling: Ruling) -> Ruling:
-    """The ruling of a case with its open branches decided by the choice that speaks of the pair."""
+    """The ruling of a case, whose open branches a choice of the house rules decides.
+
+    It is ``ruling`` itself if no choice speaks of the pair, or no branch is open. Raise
+    DocumentError if a choice does not give each open input one possible answer.
+    """
     source, target = format_named(case.source), format_named(case.target)
     found = choice_for(rules, source, target)
     if found is None or not ruling.open_branches or ruling.partition is None:
@@ -94,7 +101,10 @@ def _atoms_by_branch(ruling: Ruling) -> list[frozenset[Atom]]:
 def _answered(
     rules: HouseRules, name: str, choice: ChoiceEntry, ruling: Ruling, taken: frozenset[Atom]
 ) -> Iterator[tuple[str, frozenset[Atom]]]:
-    """The answers for the atoms of an open branch, each with its atoms."""
+    """Yield the words of a choice that answer atoms of an open branch, each with these atoms.
+
+    Raise DocumentError if an atom has no answer.
+    """
     left = set(taken)
     for input_class, word in choice.answers.items():
         if input_class == OTHERWISE:
@@ -117,7 +127,11 @@ def _answered(
 def _class_of(
     ruling: Ruling, branch: Branch, taken: frozenset[Atom], parts: frozenset[Atom]
 ) -> str | None:
-    """An input class that takes exactly these atoms of the pair."""
+    """An input class that takes, of the pair's atoms, exactly ``parts``; None if there is none.
+
+    That is the branch's own class if ``parts`` are all that it takes, or if it is `otherwise` and
+    no other class fits.
+    """
     if parts == taken:
         return branch.input_class
     possible = possible_atoms(ruling.source, ruling.target)
@@ -130,7 +144,10 @@ def _class_of(
 def answer_outcome(
     rules: HouseRules, name: str, word: str, source: Format, target: Format
 ) -> Outcome:
-    """Return the outcome that a choice's word means; it may be a behavior for integral targets."""
+    """Return the outcome of a choice's word, which may be a behavior if the target is integral.
+
+    Raise DocumentError if the word is no answer for this pair.
+    """
     if target.is_integral and word in behaviors() and word not in CODE_WORDS:
         behavior = behaviors()[word]
         if source.kind not in behavior.from_ or target.kind not in behavior.to:
@@ -148,7 +165,7 @@ def answer_outcome(
 
 
 def says_of(outcome: Outcome, atom: Atom, ruling: Ruling) -> bool:
-    """Whether an outcome gives an answer to inputs of a kind."""
+    """Whether an outcome gives an answer to inputs of an atom, in the pair of a ruling."""
     return can_have(outcome, atom, ruling.source, ruling.target)
 
 

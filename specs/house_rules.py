@@ -89,7 +89,7 @@ def _names(words: list[str], fmt: Format) -> bool:
 
 
 class HouseRulesEntry(StrictModel):
-    """A file of house rules."""
+    """The content of a file of house rules: the documents they are for, and their choices."""
 
     rules: Identifier
     title: Text

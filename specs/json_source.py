@@ -16,11 +16,11 @@ SHOWN = 40
 
 
 class JsonError(Exception):
-    """The text is not JSON, too large or too deep; the message is a predicate of the file."""
+    """The text is not JSON, too large or too deep; the message goes on after the file's name."""
 
 
 def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of its members; raise JsonError if two have one key: readers differ on it."""
+    """Make a dict of the members of a JSON object; raise JsonError if two of them have one key."""
     members = dict(pairs)
     if len(members) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -35,7 +35,7 @@ def refuse_constant(word: str) -> Any:
 
 
 def load_json(text: str) -> Any:
-    """Parse JSON as ``json.loads`` does; raise JsonError for what only Python accepts."""
+    """Parse JSON as ``json.loads`` does; raise JsonError for NaN, infinities and repeated keys."""
     return json.loads(text, object_pairs_hook=unique_members, parse_constant=refuse_constant)
 
 

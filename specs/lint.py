@@ -36,11 +36,15 @@ class Proof:
     cases: int
     rules: int
     lines: int | None
-    """The page's lines with text, all of them covered; None if it points at none."""
+    """The number of the page's lines with text, all covered; None if no document points at them."""
 
 
 def prove(document: Document) -> Proof:
-    """Resolve every case of a document; raise DocumentError with file, line and rule."""
+    """Count what a document has, after proving it total and unambiguous.
+
+    Raise DocumentError with file, line and rule if it is not, or if a line of its page is not
+    covered.
+    """
     used: set[str] = set()
     modes: set[tuple[str, str]] = set()
     cases = 0

@@ -60,7 +60,7 @@ class Document:
 class Documents(Mapping[str, Document]):
     """The documents of a folder by name, each loaded on first access.
 
-    Most processes need one or two of them.
+    The name of a document with house rules finds it too, but an iteration leaves it out.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -108,7 +108,7 @@ class Documents(Mapping[str, Document]):
 
 
 def with_house_rules(page: Document, rules: HouseRules) -> Document:
-    """A document whose open answers are decided by house rules, under a name of its own."""
+    """Return a copy of a document, named ``PAGE+RULES``, whose open answers house rules decide."""
     changed = {
         "document": f"{page.name}{JOINT}{rules.name}",
         "title": f"{page.entry.title}, with the house rules {rules.name}",
@@ -130,7 +130,7 @@ def documents() -> Documents:
 
 @cache
 def yardsticks() -> Documents:
-    """The rules without a page."""
+    """The shipped yardsticks, which are rules without a page."""
     return Documents(YARDSTICKS)
 
 
@@ -167,7 +167,8 @@ def document_and_version(
 ) -> tuple[Document, str | None]:
     """The shipped document that ``name`` or ``name:version`` means, and the version if named.
 
-    Raises CastigateError with a suggestion if there is no such document or version.
+    Raises CastigateError if there is no such document or version, or if it is a yardstick, unless
+    ``takes_yardsticks``.
     """
     name, colon, version = word.partition(":")
     if name in yardsticks() and not takes_yardsticks:

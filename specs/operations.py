@@ -22,7 +22,7 @@ class TensorDtypes(NamedTuple):
 
 
 def of_family(operation: str, purpose: str) -> Any:
-    """What the family of an operation has for a purpose, a field of its record; None if nothing."""
+    """What the record of an operation's family names in the field ``purpose``; None if nothing."""
     return import_module(FAMILIES).member_of(operation, purpose)
 
 
@@ -48,6 +48,6 @@ def takes_named_tensors(case: Case) -> bool:
 
 
 def tensor_dtypes(case: Case) -> TensorDtypes:
-    """The tensors of a case that takes and returns them by name; some may be left out."""
+    """The tensors that a case may take and those it returns, where it names its tensors."""
     dtypes: TensorDtypes = of_family(operation_of(case), "dtypes")(case)
     return dtypes

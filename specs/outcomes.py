@@ -79,12 +79,12 @@ class PlainText:
 
 @dataclass(frozen=True)
 class ParsesTo:
-    """A text that reads back as the input when rounded to the source, or its special literal."""
+    """A text that reads back as the input, rounded to the source; NaN and infinities by name."""
 
 
 @dataclass(frozen=True)
 class Rejected:
-    """An error instead of an answer, of a class if the document names one."""
+    """An error instead of an answer, of the class ``error_class`` if the document names one."""
 
     error_class: str | None = None
 

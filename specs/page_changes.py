@@ -13,7 +13,7 @@ from specs.model.yaml_source import Location
 
 @dataclass(frozen=True)
 class MovedRange:
-    """A range whose lines have other numbers in a page's new edition.
+    """A document's range of lines that a new edition of the page moves or changes.
 
     ``now`` is None if the text of the range changed.
     """

@@ -24,7 +24,10 @@ def value_of(target: Format, code: int) -> Fraction:
 
 @cache
 def is_exact(source: Format, target: Format) -> bool:
-    """Whether the target holds every finite value of the source."""
+    """Whether the target holds every finite value of the source.
+
+    A format that is not numeric holds only itself.
+    """
     if not (source.is_numeric and target.is_numeric):
         return source == target
     return (
@@ -47,15 +50,15 @@ def rounds(source: Format, target: Format) -> bool:
 
 
 def _quantum(fmt: Format) -> int:
-    """The exponent of the smallest distance between two values."""
+    """The power of two, as its exponent, that is the smallest distance between two values."""
     return 0 if fmt.is_integral else fmt.lowest_exponent - fmt.entry.mantissa
 
 
 def _significant_bits(fmt: Format) -> int:
-    """The largest number of significant bits of a value; an integer's lowest has only one."""
+    """The largest number of significant bits of a value: for integers, all but a sign bit."""
     return fmt.bits - fmt.is_signed if fmt.is_integral else fmt.precision
 
 
 def _capacity(fmt: Format) -> float:
-    """The number of significant bits that a value in range can have."""
+    """The number of significant bits that a value in range can have: for integers, any number."""
     return float("inf") if fmt.is_integral else fmt.precision

@@ -28,7 +28,7 @@ from specs.selection import case_named, cases_of_pair
 
 SHAPE_TEXT = re.compile(r"scalar|\d{1,9}(x\d{1,9}){0,63}", re.ASCII)
 MOST_ELEMENTS = 1 << 24
-"""Elements of a tensor that is given on a command line or in a file."""
+"""The most elements of a tensor that is given on a command line or in a file."""
 
 
 TO = "to"
@@ -38,7 +38,8 @@ TO = "to"
 class Question(NamedTuple):
     """The cases that are asked about, and the words after them.
 
-    ``is_open`` says that several documents answer.
+    ``is_open`` says that the question names no single document, so that each case is of another
+    one.
     """
 
     cases: list[Case]
@@ -68,9 +69,9 @@ def read_question(words: Sequence[str]) -> Question:
 
 
 def worked_case(case: Case, code: int) -> Case:
-    """The case of a page's example that has an input which the case itself leaves open.
+    """The page's example, as a case, that has an input which ``case`` leaves open with all others.
 
-    The case itself if no example has it.
+    Return ``case`` itself if it does not leave all inputs open, or if no example has the input.
     """
     if case.example is None and ruling(case).is_open:
         for each in cases_of_pair(case.document, case.version, case.source, case.target):
@@ -82,6 +83,8 @@ def worked_case(case: Case, code: int) -> Case:
 
 def documents_called(word: str) -> list[str]:
     """The documents whose name begins with a word or has it among its parts.
+
+    With `:VERSION` behind the word, only documents that have this version.
 
     >>> documents_called("wasm")
     ['wasm-convert', 'wasm-reinterpret']
@@ -96,7 +99,7 @@ def documents_called(word: str) -> list[str]:
 
 
 class Parts(NamedTuple):
-    """The document of a question, if one is named, its dtypes with their modes, and its inputs."""
+    """A question's document (empty if none is named), its dtypes with modes, and its inputs."""
 
     document: str
     path: list[str]
@@ -104,7 +107,11 @@ class Parts(NamedTuple):
 
 
 def parts_of(words: Sequence[str]) -> Parts:
-    """Split a question; a path with slashes is all of it, else dtypes are words of their own."""
+    """Split a question, whose dtypes are in a path with slashes or are words of their own.
+
+    Raise CastigateError for a format that no tensor has, and for an unknown word among three or
+    more dtypes.
+    """
     first, *rest = words
     head, *path = first.split("/")
     name = head.partition(":")[0]
@@ -131,8 +138,8 @@ def parts_of(words: Sequence[str]) -> Parts:
 def _dtypes_first(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split words into the dtypes at their beginning, with or without `to` between, and the rest.
 
-    The second word is always one, and what follows is one if it can be: no number is a dtype. Texts
-    can be, and have no place among more dtypes.
+    The second word is always a dtype. A later one is a dtype if it spells one or follows a `to`.
+    After `string`, no later one is: inputs that are texts may spell dtypes.
     """
     path, rest = list(words[:1]), list(words[1:])
     is_text = dtypes_spelled("".join(path)) == ["string"]
@@ -181,7 +188,11 @@ def is_document(word: str) -> bool:
 
 
 def case_meant(document: str, parts: Sequence[str]) -> Case:
-    """The case of a document that a question means; the id itself, if it is one."""
+    """Return the case of a document that dtypes and modes mean, or the case whose id they are.
+
+    Without a version, it is the newest that lists the pair. Raise CastigateError if there is no
+    case.
+    """
     asked = "/".join([document, *parts])
     name, _, version = document.partition(":")
     if len(parts) < 2 or not is_document(document):
@@ -213,7 +224,10 @@ def case_meant(document: str, parts: Sequence[str]) -> Case:
 
 
 def _of_documents_called(word: str, path: Sequence[str]) -> list[Case]:
-    """The cases of a pair in documents that a word means: casts, or else the only case there is."""
+    """The casts of a pair in documents that a word means, or else the only case that they list.
+
+    Raise CastigateError if they list no case of the pair, or several that are not all casts.
+    """
     names, version = documents_called(word), word.partition(":")[2]
     casts = _casts(path, names, version)
     listed = [case for name in names if (case := _case_if_any(name, version, path)) is not None]
@@ -254,8 +268,8 @@ def _of_all_documents(path: Sequence[str], names: Iterable[str]) -> list[Case]:
 def _casts(path: Sequence[str], names: Iterable[str], only_version: str = "") -> list[Case]:
     """The case of a pair in each document of casts that lists it and speaks of values.
 
-    If these only refuse the pair, documents that leave its values open have their cases too. A
-    document that only follows another one adds nothing to it.
+    If these only refuse the pair, documents that leave its values open have their cases too.
+    Versions that follow another document have none.
     """
     source, target = map(dtype_spelled, path[:2])
     found = []
@@ -277,7 +291,7 @@ def _casts(path: Sequence[str], names: Iterable[str], only_version: str = "") ->
 
 
 def _tells_values(case: Case) -> bool:
-    """Whether a document fixes the answer to any input; some pages of calls fix none."""
+    """Whether a case has an input whose answer is fixed; cases of some pages of calls have none."""
     return any(not isinstance(each.outcome, Anything) for each in ruling(case).branches)
 
 

@@ -38,7 +38,10 @@ TextList = Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type
 
 
 class RelationRow(StrictModel):
-    """One of the ways in which a relation of a rule holds between two dtypes."""
+    """One way in which a relation of a rewrite holds for two dtypes: all fields given hold.
+
+    ``width`` names another relation that must hold, too.
+    """
 
     from_: TextList = Field([], alias="from")
     to: TextList = Field([])
@@ -99,7 +102,7 @@ class Rewrites(StrictModel):
         return self
 
     def applies(self, rule: Rewrite, chain: Chain) -> bool:
-        """Whether a rule rewrites a chain; all are rules of two casts."""
+        """Whether a rule rewrites a chain; false for a chain of more than two casts."""
         if len(chain.steps) != len(PLACES) - 1:
             return False
         dtypes = dict(zip(PLACES, chain.dtypes, strict=True))

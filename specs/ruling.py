@@ -53,7 +53,7 @@ ANSWER = "answer"
 
 Renamed = TypeVar("Renamed", Branch, AnswerDue)
 RULINGS_KEPT = 512
-"""Rulings that are remembered: cases come pair by pair, and each is asked for many times."""
+"""How many rulings are remembered: cases come pair by pair, each is asked for many times."""
 
 
 @lru_cache(RULINGS_KEPT)
@@ -63,7 +63,10 @@ def ruling(case: Case) -> Ruling:
 
 
 def rule_case(document: Document, case: Case) -> Ruling:
-    """Resolve a case; raise DocumentError if its rules leave a gap, overlap, or are impossible."""
+    """Resolve a case; raise DocumentError if its rules leave a gap, overlap, or are impossible.
+
+    Raise CastigateError if the case is neither a cast nor a call.
+    """
     match document.entry.operation:
         case "cast" | "call":
             pass
@@ -94,7 +97,10 @@ def rule_case(document: Document, case: Case) -> Ruling:
 
 
 def _followed(document: Document, case: Case, rules: list[tuple[str, RuleEntry]]) -> Ruling:
-    """The ruling of the same cast in the document that a version follows, under one rule here."""
+    """The ruling of the same cast in the document that a version follows, by the only rule here.
+
+    Raise DocumentError if several rules of this version apply to the case.
+    """
     if len(rules) > 1:
         names = " and ".join(name for name, _ in rules)
         raise document.source.error(("rules", rules[1][0]), f"overlap: {case.id}: {names}")
@@ -198,7 +204,7 @@ def _branch(
 
 
 def _can_recommend(recommended: Outcome, outcome: Outcome) -> bool:
-    """Whether a recommendation narrows an outcome in one of the ways that answers are graded by."""
+    """Whether a recommendation narrows an outcome: to a text, a NaN's sign or the first pattern."""
     match recommended, outcome:
         case ParsesTo(), PlainText():
             return True
@@ -276,7 +282,7 @@ def _rounding(outcome: Outcome) -> Rounding | None:
 
 
 def _may_refuse_some(document: Document, source: Format, target: Format) -> bool:
-    """Whether single inputs of a pair can be refused: each is asked alone, as a number."""
+    """Whether a document may refuse single inputs of a pair: only in casts between numbers."""
     is_cast = document.entry.operation == "cast"
     return is_cast and source.is_numeric and target.is_numeric
 

@@ -47,9 +47,10 @@ def _editions(names: Sequence[str]) -> Iterator[Edition]:
 
 
 def with_house_rules(named: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
-    """Return the named documents, and each again with the house rules that names or paths mean.
+    """Return the named documents, and each again with the house rules that ``words`` name.
 
     If no document is named, return only documents with house rules: all that the rules are for.
+    Raise CastigateError if the rules are for none of the named documents.
     """
     found = list(named)
     for word in words:
@@ -68,7 +69,11 @@ def with_house_rules(named: Sequence[str], words: Sequence[str]) -> tuple[str, .
 
 
 def house_rules_for(word: str) -> HouseRules:
-    """The house rules that a name or a path means, whose documents all exist."""
+    """The house rules of a name or path.
+
+    Raise CastigateError if there are none, or if they are for a document that does not exist or is
+    not of casts.
+    """
     rules = rules_named(word)
     for index, name in enumerate(rules.entry.documents):
         if name not in documents() or JOINT in name:
@@ -84,7 +89,7 @@ def house_rules_for(word: str) -> HouseRules:
 
 
 def decided_by(cases: Iterable[Case], words: Sequence[str]) -> Iterator[Case]:
-    """Yield each case again with house rules, if these speak of its document and pair."""
+    """Yield each case again with each of the house rules in ``words`` that speak of its pair."""
     for word in words:
         rules = house_rules_for(word)
         for case in cases:
@@ -109,7 +114,10 @@ def case_named(case_id: str) -> Case:
 
 
 def _hint(case_id: str) -> str:
-    """Suggest a known id, or nothing; part by part, because `judge` may read many wrong ids."""
+    """Return ``did you mean `ID`? `` with a similar known id, or an empty text.
+
+    The parts of an id are compared one after another, because `judge` may read many wrong ids.
+    """
     parts = [*case_id.split("/"), "", ""]
     document, _, version = parts[0].partition(":")
     known_document = closest(document, documents())

@@ -120,13 +120,17 @@ class BackendSupervisor(Generic[Info]):
         return self._info
 
     def close(self) -> None:
-        """End the process politely; the next request starts a new one."""
+        """Say goodbye to the process and end it; the next request starts a new one."""
         if self._process is not None:
             self._client.say_goodbye(self._process)
             self._kill()
 
     def ask(self, request: dict[str, Any], arrays: Mapping[str, Bits], seconds: float) -> Any:
-        """Return the backend's answer; raise its exception, or ProcessDied."""
+        """Return the backend's answer; raise its exception, or ProcessDied.
+
+        If the process has hardly any memory left, it is ended. Unless this was its first request, a
+        new process is asked and gives the answer.
+        """
         answer, memory_is_full = self._ask_once(request, arrays, seconds)
         if memory_is_full:
             # Earlier requests may have used up the memory: only a new process can tell.
@@ -198,7 +202,7 @@ class BackendSupervisor(Generic[Info]):
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Measure the time of an exchange."""
+        """Add the seconds that the block takes to ``waited``."""
         begun = monotonic()
         try:
             yield

@@ -96,9 +96,10 @@ class Client:
         return id(request)
 
     def _value(self, request: Request, known: Any) -> Any:
-        """Return the checked answer to a request, which is sent unless it is known already.
+        """Return the checked answer to a request, which is sent only if ``known`` is None.
 
-        Raises what the backend raised, or ``Unanswered`` if the answer is malformed.
+        Else ``known`` is its answer or its exception, from a message of several requests. Raises
+        what the backend raised, or ``Unanswered`` if the answer is malformed.
         """
         if isinstance(known, BaseException):
             raise known
@@ -132,7 +133,7 @@ class Client:
         return method(case, own.get("", own)) if own else method(case)
 
     def _method(self, request: Request) -> Callable[..., Any] | None:
-        """Return the oracle's method that a request names; one that is None does not count."""
+        """Return the oracle's method that a request names; None if the oracle has none."""
         return getattr(self._oracle, request.method, None)
 
     def _batch(self, case: Case, batch: TensorBatch, known: BatchAnswers | None) -> BatchReply:

@@ -79,8 +79,9 @@ class CrashBisector:
 def smallest_crash(inputs: Bits, probe: Repeat, confirm: Repeat) -> ProcessDied | None:
     """Return the crash on as few of the inputs as can be found, or None if no part crashes.
 
-    The process has just crashed on all of them. ``probe`` may use a process that has answered
-    before, and a shorter timeout; ``confirm`` checks the result in a new process.
+    For a single input it is None, too. The process has just crashed on all of them. ``probe`` may
+    use a process that has answered before, and a shorter timeout; ``confirm`` checks the result in
+    a new process.
     """
     inputs = inputs.reshape(-1)
     if inputs.size < 2:

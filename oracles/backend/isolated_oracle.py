@@ -248,9 +248,10 @@ COMPARED_BYTES = 1 << 16
 
 @dataclass
 class RoundMessage:
-    """One message: the entries, and the places of the requests that they answer.
+    """One message of a round: its entries, and the places in the round of the requests they answer.
 
-    ``offers`` names the optional methods that the oracle has.
+    An entry asks one method of several cases about the same tensors. ``offers`` names the optional
+    methods that the oracle has.
     """
 
     offers: Collection[str]
@@ -379,7 +380,7 @@ class PythonClient:
     def encode(
         self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]
     ) -> EncodedRequest:
-        """Encode a request as a frame."""
+        """Encode a request as a frame, with the function that decodes its reply."""
         if request["ask"] == "sweep" and self._memory is not None:
             return self._encode_sweep(number, request, self._memory)
         fields, payload = pack_arrays(arrays)
@@ -391,7 +392,7 @@ class PythonClient:
     def _encode_sweep(
         self, number: int, request: Mapping[str, Any], memory: SharedMemory
     ) -> EncodedRequest:
-        """Offer a slot of the shared memory for the answers to consecutive patterns."""
+        """Encode a request of a sweep, which offers a slot of shared memory for the answers."""
         offset, size = memory.slot(number)
         slot = {"descriptor": memory.descriptor, "offset": offset, "bytes": size}
         header = {"number": number, **request, "memory": slot}

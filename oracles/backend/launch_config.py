@@ -118,7 +118,7 @@ def _names(backend: str) -> tuple[str, str]:
 
 
 def _interpreter(option: str, path: str) -> str:
-    """Return the absolute path of an interpreter.
+    """Return the absolute path of an interpreter; raise CastigateError if it cannot be executed.
 
     Links are not followed: a virtual environment is recognized by its own link to Python.
     """

@@ -34,8 +34,9 @@ def load_isolated(
 ) -> Backend:
     """Load a backend in a process of its own; raise CastigateError if that fails.
 
-    ``on_reply`` is called after every reply, to show progress in long exchanges. With
-    the ``description`` of a backend that is loaded elsewhere, the first task starts the process.
+    One that drives no framework is loaded in this process. ``on_reply`` is called after every
+    reply, to show progress in long exchanges. With the ``description`` of a backend that is loaded
+    elsewhere, the first task starts the process.
     """
     if not drives_framework(name):
         return load_backend(name)
@@ -49,7 +50,7 @@ def load_isolated(
 
 
 def drives_framework(name: str) -> bool:
-    """Return whether a backend may do harm to its process, and so has one of its own."""
+    """Return whether a backend is not the reference, so that it has a process of its own."""
     return name.partition(":")[0] not in IN_PROCESS
 
 

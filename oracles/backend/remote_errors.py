@@ -17,7 +17,7 @@ class ProcessDied(BaseException):
     """A backend's process died, timed out or sent an invalid reply.
 
     It is not an ``Exception``: an exception may be the right answer, a crash never is. ``inputs``
-    are the fewest inputs found that cause it, if the request was a cast; ``silent`` says that the
+    are the fewest inputs found that cause it, if these were searched for; ``silent`` says that the
     process timed out.
     """
 

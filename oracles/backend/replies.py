@@ -43,7 +43,8 @@ class Declined:
 class Raised:
     """The backend raised an error.
 
-    ``inputs`` names those on which it does, and ``smallest`` is one of them, where that is known.
+    ``inputs`` says in words on which inputs it does, and ``smallest`` is one of them, where that is
+    known.
     """
 
     error: Exception
@@ -203,7 +204,7 @@ def class_name(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """An error's text, or the error that a backend's class raises instead of giving it."""
+    """An error's text, or a line which names the error that its ``__str__`` raises."""
     try:
         return str(error)
     except Exception as worse:

@@ -31,8 +31,8 @@ class MethodRequest:
     """A call of one method of an adapter for a case.
 
     The method gets the case, then the call if there is one, then the tensors: a single one without
-    a name as it is, others by name. A backend without the ``method`` declines, and ``lacks`` says
-    so. The method ``script`` writes a script that shows the answer.
+    a name as it is, others by name. A backend without the ``method`` declines with the text
+    ``lacks``. ``script`` names the method that writes a script which shows the answer.
     """
 
     case: Case
@@ -51,7 +51,7 @@ class MethodRequest:
 
     @property
     def made(self) -> Call | Company | None:
-        """The call that the method makes, or the chains."""
+        """The call that the method makes, or the chains; None if it makes neither."""
         return None
 
     def checked(self, answer: Any) -> Any:
@@ -61,13 +61,13 @@ class MethodRequest:
 
 @dataclass(frozen=True, eq=False)
 class AboutTensor(MethodRequest):
-    """A request about one tensor."""
+    """A request about one tensor, ``bits``."""
 
     bits: Bits
 
     @property
     def tensors(self) -> Mapping[str, Bits]:
-        """The tensor."""
+        """The tensor, without a name."""
         return {"": self.bits}
 
 
@@ -153,14 +153,14 @@ class WriteContainer(AboutTensor):
     lacks = "writes no containers"
 
     def checked(self, answer: Any) -> Bits:
-        """Require bytes."""
+        """Require a row of bytes."""
         if not isinstance(answer, np.ndarray) or answer.dtype != np.uint8 or answer.ndim != 1:
             raise malformed("the answer is no row of bytes")
         return answer
 
 
 class ReadContainer(AboutTensor):
-    """Read the tensor in a container's bytes. The reply holds it with its dtype."""
+    """Read the tensor in a container's bytes. The reply holds a ``Tensor``."""
 
     method = "read_container"
     lacks = "reads no containers"
@@ -188,7 +188,10 @@ class ReadStatements(MethodRequest):
 
 @dataclass(frozen=True, eq=False)
 class Script:
-    """Write a script that shows the answer to another request; the text is empty if it cannot."""
+    """Write a script that shows the answer to another request.
+
+    The text is empty if the backend has no method for such scripts.
+    """
 
     shown: MethodRequest
     lacks: ClassVar[str] = "writes no script of this"
@@ -215,7 +218,7 @@ class Script:
 
 
 class Road(MethodRequest):
-    """Name the road of a case; empty if the backend fails to."""
+    """Name the road of a case; the name is empty, or declined, if the backend declines the case."""
 
     method = "road"
 

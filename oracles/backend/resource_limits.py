@@ -31,7 +31,10 @@ GC_THRESHOLDS = (50_000, 20, 100)
 
 
 def memory_share(processes: int) -> int:
-    """Return the bytes each process may use so that all together leave a quarter of the memory."""
+    """Return the bytes each process may use so that all together leave a quarter of the memory.
+
+    It is never less than ``MIN_MEMORY``.
+    """
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in CGROUP_LIMITS:
         with suppress(OSError, ValueError):  # the file holds `max` if there is no limit
@@ -63,7 +66,10 @@ def is_memory_nearly_full() -> bool:
 
 @cache
 def _memory_statistics() -> int:
-    """Open the file once: it is read after every error of a backend, and opening takes long."""
+    """Return a descriptor of ``/proc/self/statm``.
+
+    It is opened once: the file is read after every error of a backend, and opening takes long.
+    """
     return os.open("/proc/self/statm", os.O_RDONLY)
 
 
@@ -80,10 +86,10 @@ def keep_freed_memory() -> None:
 
 
 def collect_garbage_rarely() -> None:
-    """Have Python search for garbage a hundred times less often.
+    """Have Python search for garbage far less often than by its own thresholds.
 
-    Judgements and rows live until a run or a report ends, and are hardly ever garbage: with
-    Python's own thresholds the searches through them take up to an eighth of the time.
+    Judgements and rows live until a run or a report ends, and are hardly ever garbage: otherwise
+    the searches through them take up to an eighth of the time.
     """
     gc.set_threshold(*GC_THRESHOLDS)
 

@@ -81,14 +81,14 @@ Packed = tuple[dict[str, Any], dict[str, Bits]]
 
 
 class _Distinct:
-    """Collects copies of arrays under their places, one copy for all arrays with the same bytes."""
+    """Collects copies of arrays by number; all arrays with the same bytes share one copy."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, Bits] = {}
         self._places: dict[Hashable, str] = {}
 
     def place_of(self, array: Bits) -> str:
-        """Return the place of a copy of this array; equal arrays share one."""
+        """Return the number, as a text, of a copy of this array; equal arrays share one."""
         place = str(len(self.arrays))
         if array.dtype != object:
             key = array.dtype, array.shape, array.tobytes()
@@ -120,7 +120,7 @@ class Server:
             for method, road in ROADS.items()
             if shares_answers and isinstance(oracle, CAPABILITIES[road])
         }
-        """By method, what names the road of its cases; they share answers."""
+        """By method, the oracle's method that names the road of a case: one road shares answers."""
 
     def reply_to(self, request: Frame) -> Pieces:
         """Return the reply frame, which encodes the answer or the exception that was raised."""
@@ -324,9 +324,10 @@ class Server:
 
 @contextmanager
 def _unchanged(*inputs: Bits) -> Iterator[None]:
-    """Raise ``InputsChanged`` if the inputs of a conversion are others after it.
+    """Raise ``InputsChanged`` if the block changes the bytes of an input.
 
-    A user still has them. A call is not watched: its document says what becomes of a receiver.
+    A user still has these inputs after a conversion. A call is not watched: its document says what
+    becomes of a receiver.
     """
     before = [each.tobytes() for each in inputs]
     yield
@@ -403,7 +404,11 @@ ENCODERS: Mapping[str, Callable[[Any], Packed]] = {
 
 
 def main(backend_name: str, memory: int, shares_answers: int, requests: int, replies: int) -> None:
-    """Serve a backend until the pipe of requests is closed."""
+    """Serve a backend until the pipe ``requests`` is closed.
+
+    ``memory`` is the most bytes that this process may use; ``requests`` and ``replies`` are file
+    descriptors.
+    """
     die_with_parent()
     disable_core_dumps()
     limit_memory(memory)
@@ -444,7 +449,11 @@ LONGEST_WAIT = 1e-3
 def cast_at_once(
     oracle: Oracle, cases: tuple[Case, Case], tensors: Mapping[str, Bits]
 ) -> dict[str, Bits]:
-    """Return the answers to tensors by name; a second thread casts every other one as its case."""
+    """Return the answers to tensors by name, cast in two threads at the same time.
+
+    The first thread casts every second tensor, from the first one on, as the first case. The second
+    thread casts the others as the second case.
+    """
     names = list(tensors)
     halves = names[::2], names[1::2]
     both, callers = Barrier(2), _Caller.two(_folder_of(oracle))

@@ -227,7 +227,7 @@ class SupervisedProcess:
         self._unread = b""
         self._timeout = self._remaining = self._last_poll = 0.0
         self.kill = weakref.finalize(self, _kill, self._popen, parent_ends)
-        """Kills the process and all of its children that are still in its session."""
+        """Kills the process and all of its children that are still in its process group."""
 
     @property
     def is_alive(self) -> bool:
@@ -282,7 +282,7 @@ class SupervisedProcess:
         return frame
 
     def _failure(self, if_alive: str) -> ProcessFailed:
-        """Describe how the process ended or, if it does not exit soon, what it did instead."""
+        """Return an error on how the process ended or, if it does not exit soon, ``if_alive``."""
         self.wait_for_exit(SECONDS_TO_EXIT)
         code = self._popen.poll()
         how = if_alive if code is None else describe_exit(code)

@@ -65,7 +65,7 @@ def ties(source: Format, target: Format, target_codes: Any) -> Words:
 
 
 def _halfway(target: Format, values: Unpacked) -> Unpacked:
-    """The midpoints after values; a value that fills its word stays, as no source has one."""
+    """The midpoints after values; a value of 64 bits stays, as no source has its midpoint."""
     places = _lowest_places(target, values)
     halves = np.where(places > 0, np.uint64(1) << (places - np.uint64(1)), np.uint64(0))
     return _plus(values, halves)

@@ -67,7 +67,7 @@ def _torch_to(args: Arguments, kwargs: Keywords) -> Decision:
 def _to(
     signatures: Signatures, devices: Mapping[str, str], args: Arguments, kwargs: Keywords
 ) -> Decision:
-    """Bind the arguments to the signature that the first of them selects."""
+    """Decide by the signature that the first argument selects; raise RefusedError if none fits."""
     if not args:
         # `device` is tried first: its signature has a `dtype` too.
         first = next((role for role in ("device", "dtype", "other") if role in kwargs), "device")
@@ -90,7 +90,7 @@ def _to(
 def _bind(
     method: str, parameters: tuple[str, ...], args: Arguments, kwargs: Keywords
 ) -> dict[str, Argument]:
-    """Bind arguments to parameter names, as Python does."""
+    """Bind arguments to parameter names, as Python does; raise RefusedError if they do not fit."""
     if len(args) > len(parameters):
         raise RefusedError(f"{method}() takes at most {len(parameters)} arguments of this form")
     bound = dict(zip(parameters, args, strict=False))
@@ -107,7 +107,7 @@ def _value(argument: Argument | None) -> str | None:
 
 
 def _role(argument: Argument, devices: Mapping[str, str] = DEVICES) -> str:
-    """The parameter that an argument fits."""
+    """The role of an argument: `dtype`, `device`, `other` or `input`; else raise RefusedError."""
     match argument:
         case Argument("dtype-name", value) if value in DTYPE_NAMES:
             return "dtype"
@@ -188,7 +188,10 @@ def _cinn_bitcast_convert(args: Arguments, kwargs: Keywords) -> Decision:
 def _builder_call(
     method: str, parameters: tuple[str, ...], args: Arguments, kwargs: Keywords
 ) -> Decision:
-    """Bind a builder's operator, whose first two parameters are the tensor and the dtype."""
+    """Decide a builder's operator, whose first two parameters are the tensor and the dtype.
+
+    Raise RefusedError if one of the two is missing or is of another kind.
+    """
     bound = _bind(method, parameters, args, kwargs)
     tensor, dtype, *_ = parameters
     for name, role in ((tensor, "input"), (dtype, "dtype")):

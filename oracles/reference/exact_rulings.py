@@ -128,7 +128,10 @@ def _flushed(source: Format, datum: Datum) -> Datum:
 
 
 def is_multiple_of_normal(source: Format, number: Number) -> bool:
-    """Whether a value is not a subnormal of its float format."""
+    """Whether a value is at least as large as the smallest normal one of its float format.
+
+    For an integer format it is always true.
+    """
     if source.is_integral:
         return True
     smallest_normal = limits(source)[3]

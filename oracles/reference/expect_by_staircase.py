@@ -32,7 +32,7 @@ def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
 
 
 def branch_indices_of(stairs: Staircase, inputs: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return the index of the branch that applies to each input."""
+    """Return the index of the branch that applies to each input; inputs must rise."""
     return stairs.column("branch_index")[locate_steps(stairs, inputs)[0]]
 
 
@@ -84,7 +84,10 @@ def _count_in_periods(length: int, shift: int, begin: int, end: int) -> int:
 def locate_steps(
     stairs: Staircase, inputs: NDArray[Any]
 ) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
-    """Return the index of each input's step, and the number of its period in the stretch."""
+    """Return the index of each input's step, and the number of its period in the stretch.
+
+    The inputs must rise.
+    """
     patterns = inputs.astype(np.uint64)
     stretches = stairs.stretches
     if not patterns.size:

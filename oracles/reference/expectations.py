@@ -25,7 +25,7 @@ class Allowed(NamedTuple):
 
 
 def has_branch(branch_indices: NDArray[np.uint8], some: Sequence[int]) -> NDArray[np.bool_]:
-    """Which inputs are taken by one of some branches."""
+    """Which inputs are taken by a branch whose index is in ``some``."""
     found = np.zeros(branch_indices.shape, bool)
     for index in some:
         found |= branch_indices == index

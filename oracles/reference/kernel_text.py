@@ -139,7 +139,10 @@ def read_number(
 
 
 def answer_text(ruling: Ruling, text: str) -> int | str:
-    """Return a conforming answer to a text; 0 where the document leaves the input open."""
+    """Return a pattern that is allowed for a text; 0 where the document leaves the input open.
+
+    If the target is not numeric, return the text itself.
+    """
     if not ruling.target.is_numeric:
         return text
     # Some letters beyond ASCII have an ASCII upper case: "ı".upper() is "I".
@@ -183,7 +186,10 @@ def _number_classes(target: Format, number: Scanned, converted: Converted) -> It
 
 @lru_cache(maxsize=1 << 18)
 def shortest_text(source: Format, code: int) -> str:
-    """Write a pattern's value in plain notation, with the fewest digits that read back."""
+    """Write a pattern's value in plain notation, with the fewest digits that read back.
+
+    A NaN is written ``NaN``, an infinity ``INF`` or ``-INF``, and any zero ``0``.
+    """
     parts = unpack(source, Word(code), select_words)
     if parts.nan:
         return "NaN"

@@ -63,7 +63,7 @@ class Converted:
 
 
 def unpack(source: Format, pattern: Any, select: Select) -> Unpacked:
-    """Decode source patterns."""
+    """Decode patterns of a numeric source."""
     if source.is_integral:
         return _unpack_integer(source, pattern, select)
     entry = source.entry

@@ -42,7 +42,7 @@ BUILDERS: tuple[ReceiverKind, ...] = ("net-builder", "base-builder")
 
 
 class RejectedError(ValueError):
-    """The document requires an error for this case."""
+    """The document requires an error for this case, or for one of its inputs."""
 
 
 class _Table(NamedTuple):
@@ -121,7 +121,7 @@ class Casts:
         return np.array([known[each] for each in given], storage)
 
     def _answers(self, rules: Ruling, bits: Bits) -> tuple[Bits, NDArray[np.bool_]]:
-        """The answers to a row of inputs, and which inputs are open; both may be changed.
+        """The answers to a row of inputs, and which inputs are open; the caller may change both.
 
         They are looked up if all of them are cached.
         """
@@ -208,7 +208,10 @@ class Casts:
         return f"{rules.source.name}->{rules.target.name}, {rules.rounding}, {outcomes}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Bind the compiled kernels to one array of inputs; without numba, a plain cast."""
+        """Return a call that answers what ``bits`` holds at each call, by compiled kernels.
+
+        Without numba, it is a plain ``cast``.
+        """
         rules = ruling(case)
         if find_spec("numba") is None:
             return partial(self.cast, case, bits)
@@ -245,7 +248,10 @@ Cached = TypeVar("Cached")
 def _kept(
     kept: dict[Hashable, Cached], most: int, key: Hashable, make: Callable[[], Cached]
 ) -> Cached:
-    """Return the cached value of a key, or make it and evict the least recently used one."""
+    """Return the cached value of a key, or make it.
+
+    If ``most`` values are kept already, evict the least recently used one.
+    """
     found = kept.pop(key, None)
     if found is None:
         if len(kept) >= most:

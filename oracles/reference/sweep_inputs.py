@@ -62,7 +62,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Block:
-    """The same ``offsets`` in each of ``periods`` periods of ``2**shift`` patterns."""
+    """The same ``offsets`` in each of ``periods`` periods of patterns, from ``start`` on.
+
+    A period has ``2**shift`` patterns.
+    """
 
     start: int
     shift: int
@@ -76,7 +79,10 @@ class Block:
 
 
 class StepPatterns:
-    """The first two patterns and the last of every step of any of several staircases."""
+    """The first two patterns and the last of every step of any of several staircases.
+
+    Of a stretch with very many periods, only the steps of the periods at both ends are taken.
+    """
 
     def __init__(self, rulings: Iterable[Ruling]) -> None:
         self._blocks = list(_blocks(rulings))
@@ -132,7 +138,10 @@ def _last_step_continues(steps: NDArray[np.void], mask: int) -> bool:
 def _blocks_of_stretch(
     first: int, last: int, shift: int, offsets: list[int], most: int
 ) -> Iterator[Block]:
-    """Yield whole periods (all, or those at both ends), and the last one if it is cut short."""
+    """Yield whole periods (all, or those at both ends), and the last one if it is cut short.
+
+    All are taken if there are at most ``most``, or few enough for both ends to meet.
+    """
     whole, remainder = divmod(last - first + 1, 1 << shift)
     points = _points([*offsets, 1 << shift])
     if whole <= max(most, 2 * END_PERIODS):

@@ -55,7 +55,7 @@ OF_CODES = ("nan-code", "infinity-code")
 
 
 def questions(element: Format, *, is_decoding: bool) -> list[BlockQuestion]:
-    """The questions that a document must answer about blocks of an element dtype."""
+    """The questions on blocks of an element dtype for rules of decoding, or else of encoding."""
     arises = {
         "element-lowest": element.is_integral,
         "element-negative-zero": not element.is_integral,
@@ -105,6 +105,6 @@ def _check_scale(name: str) -> str:
 
 
 class BlocksEntry(PointedEntry):
-    """The dtype of a document's scales."""
+    """The section `blocks` of a document: the dtype of its scales."""
 
     scale: Annotated[str, AfterValidator(_check_scale)]

@@ -35,7 +35,10 @@ class CacheEntry:
 
 
 def cache_entry(kind: str, *inputs: bytes) -> CacheEntry:
-    """The entry of the result that is computed from these inputs, in the user's cache folder."""
+    """The cache entry for the result of a kind that is computed from exactly these inputs.
+
+    It is in the user's cache folder.
+    """
     digest = sha256()
     for each in inputs:
         digest.update(len(each).to_bytes(8, "little") + each)

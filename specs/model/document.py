@@ -50,7 +50,7 @@ SHAPE_WORDS = (
     f"drop-last{BY_BITS}",
 )
 FOLLOWED = "followed"
-"""The outcome word of a rule by which another document decides."""
+"""The outcome word of a rule that gives the same case's answer in the document under `follows`."""
 PLAIN_WORDS = (
     "value",
     "wrap",
@@ -85,7 +85,7 @@ ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def _one_of(known: tuple[str, ...], noun: str) -> AfterValidator:
-    """A validator that accepts the known words only."""
+    """Return a validator that accepts the words in ``known`` and raises ValueError for others."""
 
     def check(word: str) -> str:
         if word not in known:
@@ -111,10 +111,10 @@ def _check_dtype(word: str) -> str:
 
 
 def operations() -> tuple[str, ...]:
-    """All operations of documents, in the order in which people see them.
+    """The operations that a document can have, in the order in which people see them.
 
-    They are those of the families, which lie in a layer above: so their table is found by its name,
-    as backends are.
+    Their table belongs to the families, a layer above this package. So the module is imported by
+    its name.
     """
     found: tuple[str, ...] = import_module(FAMILIES).OPERATIONS
     return found
@@ -201,7 +201,7 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class OutcomeEntry(PointedEntry):
-    """An outcome that needs more than a word: its own level or clause, or a choice of two."""
+    """An outcome with more than a word: a choice of two, a level, a clause or an error class."""
 
     is_: OutcomeWord | None = Field(None, alias="is")
     either: Annotated[list[OutcomeWord], Field(min_length=2, max_length=2)] | None = None
@@ -225,7 +225,7 @@ TableCell = OutcomeWord | OutcomeEntry
 
 
 def outcome_entry(cell: TableCell) -> OutcomeEntry:
-    """The outcome that a cell gives, also where it is only a word."""
+    """Return a table cell as an entry; a plain word becomes an entry with that word as ``is``."""
     return cell if isinstance(cell, OutcomeEntry) else _entry_of_word(cell)
 
 
@@ -266,14 +266,17 @@ class TableEntry(StrictModel):
 
 
 class ChangedCellsEntry(StrictModel):
-    """The cells of a table, by row, that differ from the table of the rule it replaces."""
+    """The cells, as columns by row, that differ from those in the table of the rule ``from``."""
 
     from_: Text = Field(alias="from")
     cells: dict[Text, list[WordText]]
 
 
 class RuleEntry(PointedEntry):
-    """One rule about values: where it applies, its outcomes, its clause and its level."""
+    """One rule: where it applies, what must come out, its clause and its level.
+
+    What must come out is in exactly one of ``then``, ``table``, ``gives`` and ``blocks``.
+    """
 
     clause: Text
     level: Level
@@ -306,7 +309,10 @@ class TensorConditions(StrictModel):
 
 
 class TensorRuleEntry(PointedEntry):
-    """One rule about a tensor as a whole: its rank, number of elements, and tile rank."""
+    """A rule on whether a tensor of some rank, number of elements and tile rank keeps its shape.
+
+    The tile rank of a tensor is the same as its output's, or differs.
+    """
 
     clause: Text
     level: Level
@@ -391,7 +397,7 @@ class FormEntry(PointedEntry):
 
 
 class ShapesEntry(StrictModel):
-    """Pairs, and the shapes in which they are cases."""
+    """Pairs, as lists of targets by source, and the shapes in which each pair is a case."""
 
     pairs: dict[Dtype, list[Dtype]]
     shapes: Annotated[list[ShapeText], Field(min_length=1)]
@@ -427,8 +433,9 @@ class BitcastEntry(PointedEntry):
 class Section(NamedTuple):
     """A section that the documents of some operations have, and no others.
 
-    ``conditions`` are those that their rules can have besides, with the words of each. ``mismatch``
-    is the error of a document that has only the operation or only the section.
+    ``conditions`` are the keys that their rules can have in ``when`` besides the usual ones, with
+    the words of each. ``mismatch`` is the error of a document that has only the operation or only
+    the section.
     """
 
     name: str
@@ -478,7 +485,7 @@ class ParameterEntry(PointedEntry):
     since: Identifier | None = None
     affects: dict[str, WordList]
     only: dict[Identifier, dict[str, WordList]] = Field({})
-    """The pairs that have a value, if these are not all that the parameter affects."""
+    """For each value that not all affected pairs have, conditions of the pairs that have it."""
 
     @property
     def default_first(self) -> list[str]:
@@ -490,8 +497,8 @@ class VersionEntry(PointedEntry):
     """A version: its pairs and rules, or what it changes in the version that it extends.
 
     ``section`` is the range of the page about this version, if the page has one per version;
-    ``lines`` are those of its lists of types and attributes. ``follows`` is the version of another
-    document, `NAME:VERSION`, whose rules apply here by the outcome `followed`.
+    ``lines`` are where the page lists the version's types and attributes. ``follows`` is the
+    version of another document, `NAME:VERSION`, whose rules apply here by the outcome `followed`.
     """
 
     section: LineRange | None = None
@@ -529,7 +536,7 @@ class NotEncodedEntry(StrictModel):
 
 
 class DocumentEntry(StrictModel):
-    """A whole document."""
+    """The content of one document's file: its operation, versions, rules, forms and examples."""
 
     document: Identifier
     title: Text
@@ -563,12 +570,15 @@ class DocumentEntry(StrictModel):
         return {name: promise for name, promise in promises.items() if promise is not None}
 
     def further_pairs(self) -> Iterator[tuple[Location, str, str]]:
-        """The pairs that are cases in more shapes than others, with the locations that say so."""
+        """Yield location, source and target of each pair to which ``bitcast.more`` adds shapes."""
         for source, targets in self.bitcast.more.pairs.items() if self.bitcast is not None else ():
             yield from ((("bitcast", "more", "pairs", source), source, each) for each in targets)
 
     def conflicts(self) -> Iterator[tuple[str, str, ConflictEntry]]:
-        """Each conflict, with the name and clause of its rule, promise or form (`form:NAME`)."""
+        """Each conflict of a rule, promise or form (`form:NAME`), after its name and clause.
+
+        Conflicts of versions are not among them.
+        """
         owners: dict[str, RuleEntry | PromiseEntry | FormEntry] = {
             **self.rules,
             **self.promises(),
@@ -578,7 +588,7 @@ class DocumentEntry(StrictModel):
             yield from ((name, entry.clause, conflict) for conflict in entry.conflict)
 
     def breakable(self) -> set[str]:
-        """The names under which a verdict can say that something is broken."""
+        """Names that a verdict can report: of rules, promises, forms, tensor rules, examples."""
         forms = (f"{FORM}:{name}" for name in self.forms)
         return {*self.rules, *self.promises(), *forms, *self.tensors, *self.examples}
 

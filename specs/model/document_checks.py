@@ -148,7 +148,7 @@ def _operation_errors(entry: DocumentEntry) -> Errors:
 
 
 def _step_errors(entry: DocumentEntry) -> Errors:
-    """Rules about steps in a document of another operation, or of a step that it does not have."""
+    """Errors of rules that lack a required step, or have one that their operation does not have."""
     steps = STEPS.get(entry.operation, ())
     for name, rule in entry.rules.items():
         if rule.step is None and steps:
@@ -354,7 +354,7 @@ def _version_errors(
 
 
 def _inherited(entry: DocumentEntry, version: str | None) -> set[str] | None:
-    """The rules that a version passes on; None if it or one that it extends is unknown."""
+    """The rules of a version; None if it is None or unknown, or extends an unknown version."""
     if version is None or version not in entry.versions:
         return None
     changes = entry.versions[version]

@@ -98,7 +98,7 @@ class PageDigests:
         return [line for line in line_numbers(spans) if self.has_text(line)]
 
     def spans(self, lines: Iterable[int]) -> list[LineSpan]:
-        """Group lines into ranges; blank lines between two of them do not end a range."""
+        """Group lines with text into ranges; blank lines between two of them do not end a range."""
         ordered = sorted(set(lines))
         index = {line: at for at, line in enumerate(self.texts(self.whole))}
         # Neighbors in both lists have the same difference between their two indices.
@@ -109,7 +109,7 @@ class PageDigests:
 
 
 def line_digests(text: str) -> tuple[str, ...]:
-    """The digest of each line of a page's text."""
+    """The digest of each line of a page's text; that of a blank line is empty."""
     lines = text.removesuffix("\n").split("\n")
     return tuple(
         sha256(line.rstrip().encode()).hexdigest()[:12] if line.strip() else "" for line in lines
@@ -117,7 +117,10 @@ def line_digests(text: str) -> tuple[str, ...]:
 
 
 def page_beside(document: Path, seed: str) -> PageDigests | None:
-    """Read the digests beside a document's file; None if there is no such file."""
+    """Read the digests beside a document's file; None if there is no such file.
+
+    Raise DocumentError if it cannot be read, or a line of it is no digest.
+    """
     path = document.parent / f"{seed}.sha256"
     if not path.is_file():
         return None
@@ -135,7 +138,7 @@ def page_beside(document: Path, seed: str) -> PageDigests | None:
 
 
 def read_page(path: Path) -> str:
-    """Read the text of the user's own copy of a page."""
+    """Read the user's own copy of a page; raise CastigateError if it is not readable UTF-8 text."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -153,7 +156,7 @@ class Alignment:
 def align(
     old: Sequence[str], new: Sequence[str], old_lines: Sequence[int], new_lines: Sequence[int]
 ) -> Alignment:
-    """Align some lines of two pages by their digests; both lists are without blank lines."""
+    """Align lines of two pages, given by number, by digests; none of these lines may be blank."""
     before = [old[line - 1] for line in old_lines]
     after = [new[line - 1] for line in new_lines]
     repeated: dict[int, int] = {}

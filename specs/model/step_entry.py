@@ -50,7 +50,7 @@ OPEN: StepWord = "unspecified"
 SCALES: tuple[Situation, ...] = ("positive", "negative", "zero", "infinite", "nan")
 SPECIALS: tuple[Situation, ...] = ("finite", "infinite", "nan")
 ZERO_POINTS: tuple[Situation, ...] = ("none", "zero", "exact", "other")
-"""An exact zero point is not 0, and the precision has it, the other operand and the result."""
+"""`exact`: it is not 0, and the precision holds it, the other operand and the result exactly."""
 
 SITUATIONS: Mapping[FormulaStep, tuple[Situation, ...]] = {
     "scale": SCALES,
@@ -164,9 +164,9 @@ VersionWord = Annotated[str, BeforeValidator(str, json_schema_input_type=str | i
 class CombinationEntry(StrictModel):
     """A set of cases: pairs of dtypes, combined with every value of the other modes.
 
-    A scale is a dtype, or `same` for the dtype of the pair's floats. A precision is a dtype, or
-    `scale` where none is given, so that the scale's is used. An empty list means that the cases
-    have no such mode.
+    The versions from ``since`` to ``until``, both included, have them. A scale is a dtype, or
+    `same` for the dtype of the pair's floats. A precision is a dtype, or `scale` where none is
+    given, so that the scale's is used. An empty list means that the cases have no such mode.
     """
 
     since: VersionWord | None = None

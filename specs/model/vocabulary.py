@@ -162,7 +162,10 @@ def _atoms(source: Format) -> Iterator[Atom]:
 
 
 def _zeros(signs: tuple[Sign, ...]) -> Iterator[Atom]:
-    """The zeros; float8e8m0 has no zero, so even a positive one may not be representable."""
+    """Yield the zeros of each sign; one that is not negative is representable, or it is not.
+
+    It is not if the target has no zero, such as float8e8m0.
+    """
     for sign in signs:
         for representable in (False,) if sign == "-" else (False, True):
             yield Atom("zero", sign, representable=representable)

@@ -23,7 +23,7 @@ Location = tuple[str | int, ...]
 """The path of keys and indices from the top of a file to one part of it."""
 CONSTANTS = {"true": True, "false": False, "null": None, "~": None, "": None}
 PACKAGES = Path(__file__).parents[2]
-"""Castigate's own files, which are parsed once per machine: every process reads some of them."""
+"""The folder of Castigate's packages: a file in it is parsed once per machine, and then cached."""
 MAX_BYTES, MAX_NODES, MAX_DEPTH = 1 << 21, 100_000, 50
 """Limits of a file. A node is a key, a value, a list or a mapping, and counts each time that an
 alias repeats it; the largest file that ships has 34 kB and 2,600 nodes."""
@@ -98,7 +98,7 @@ def _cache_entry(content: bytes) -> CacheEntry:
 
 
 def parse_yaml(path: Path, text: str) -> YamlFile:
-    """Parse a text; errors name it by a path."""
+    """Parse a YAML text; raise DocumentError with this path and the line if it is not accepted."""
     try:
         yaml = YAML(typ="safe", pure=True)
         yaml.Composer = _LimitedComposer
@@ -236,7 +236,10 @@ def _error_at(path: Path, line: int, location: Location, message: str) -> Docume
 
 
 def most_helpful_error(error: ValidationError) -> ErrorDetails:
-    """The one of pydantic's errors to show: our own validators' first, then the deepest."""
+    """The one of pydantic's errors to show: limits' first, then unknown keys, then the deepest.
+
+    Limits are our own validators and lengths of lists and texts.
+    """
 
     def rank(detail: ErrorDetails) -> tuple[int, int]:
         ranks = {"value_error": 2, "too_short": 2, "too_long": 2, "extra_forbidden": 1}
