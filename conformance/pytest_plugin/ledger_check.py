@@ -74,7 +74,11 @@ class Ledgers:
         """The ledgers that were written with the same options, so that counts are comparable."""
 
     def _require_whole_run(self, config: pytest.Config) -> None:
-        """Raise if cases are left out, or asked otherwise than the ledger says."""
+        """Raise CastigateError unless --update-ledger may rewrite all ledgers.
+
+        It may not if options leave cases out or differ from a ledger's, or a backend can have no
+        ledger.
+        """
         selecting = [
             option for name, option in SELECTING_OPTIONS.items() if config.getoption(name, None)
         ]

@@ -10,7 +10,10 @@ from lab.page_model.numbers import Answer
 
 
 class Verdict(NamedTuple):
-    """What Castigate allows for one element, without patterns if it allows all."""
+    """The patterns that Castigate allows for one element, None if all, and the strongest of them.
+
+    The ``strong`` patterns exclude those that the document allows at a weaker level only.
+    """
 
     allowed: frozenset[int] | None
     strong: frozenset[int]

@@ -134,7 +134,10 @@ class _Question:
         )
 
     def _strictness(self, weakened: int | NoAnswer) -> dict[str, Any]:
-        """The fields about what is required, which the definition must confirm."""
+        """Return the fields about what is required; AssertionError if the definition disagrees.
+
+        ``weakened`` is an input of which less is required, or why there is none.
+        """
         if not isinstance(weakened, int):
             return {"strictness": "kept" if weakened == "none" else "unknown"}
         other = ends(self.rulings, weakened).level if self.rulings else "required"

@@ -55,7 +55,10 @@ def compare_texts(target: Format, random: int) -> dict[Key, Counts]:
 
 
 def _numbers(target: Format, chance: np.random.Generator, count: int) -> Iterator[str]:
-    """Yield the numbers of the tier quick repeatedly, with other ties and other random ones."""
+    """Yield distinct texts of numbers, drawn repeatedly as the quick tier draws them.
+
+    Drawing ends when ``count`` different texts have been seen.
+    """
     seen: set[str] = set()
     while len(seen) < count:
         fresh = [text for text in texts(target, chance, count) if text not in seen]
