@@ -78,7 +78,7 @@ def fields(source: str, words: NDArray[Any]) -> tuple[Ints, Ints, NDArray[np.boo
 
 
 def power_of(rule: str, element: str, m: Ints, e: Ints) -> Ints:
-    """The exponent of the scale for the largest magnitude of a block."""
+    """Return the exponents of blocks' scales by a rule; ``m * 2**e`` are the largest magnitudes."""
     at, emax = LARGEST[element]
     is_below = m < at
     match rule:

@@ -68,7 +68,7 @@ class Nights:
     def _complete(self, warn: Warn) -> Iterator[str]:
         """Yield the folders of the complete runs, the oldest first; warn about each other run.
 
-        Runs that are still being written are left out without a warning.
+        Files whose names mark them as unfinished are left out without a warning.
         """
         complete = []
         for name in self.folder.names("runs"):

@@ -190,7 +190,7 @@ class ProcessPool:
         listener: Listener,
         is_over: Callable[[], bool] = lambda: False,
     ) -> Iterator[tuple[Task, TaskDone]]:
-        """Yield tasks as they are done, until all are or ``is_over`` returns true."""
+        """Yield each finished task and its result, until all are done or ``is_over`` is true."""
         self.begin(tasks, listener)
         while self.is_busy and not is_over():
             yield from self.poll(SECONDS_BETWEEN_SILENCE_CHECKS)

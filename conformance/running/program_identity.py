@@ -45,8 +45,8 @@ def file_digests(name: str) -> dict[str, str]:
     """Return the sha256 of each file that a backend's name stands for, by a label without folders.
 
     Of a command these are the executable and the arguments that are files. Of a Python adapter it
-    is the module's file and, for each package that it is known to drive, the package's list of
-    installed files (`RECORD`).
+    is the module's file. For each package that the adapter is known to drive, it is also the
+    package's list of installed files (`RECORD`).
     """
     return {label: _digest(path) for label, path in _files(name) if path.is_file()}
 

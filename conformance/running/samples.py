@@ -28,8 +28,8 @@ def sample_cases(
 ) -> dict[str, list[Case]]:
     """Return an operation's cases by their dtypes, as ``float32 to int8``.
 
-    The cases are of versions that the backend claims, one for each two dtypes, and all their
-    tensors have dtypes among ``dtypes``.
+    The cases are of versions that the backend claims, one of each version for each two dtypes. All
+    their tensors have dtypes among ``dtypes``.
     """
     claimed = [
         (name, version)

@@ -401,7 +401,10 @@ def _without_answer(check: str, subject: str, form: Format, missing: NoAnswer) -
 
 
 def _rate(ask: Callable[[], int]) -> str:
-    """Ask repeatedly for a while; return how many elements were answered per second."""
+    """Call ``ask``, which returns a count, for half a second; return the count per second.
+
+    The figure is in words, such as ``1.5 million``.
+    """
     begun = perf_counter()
     count = ask()
     if perf_counter() - begun < SECONDS_OF_A_FIGURE:

@@ -157,7 +157,7 @@ def measure_worst(wanted: Namespace, fast: bool) -> dict[str, Any]:
 
 
 def show_all(results: list[Result], worst: dict[str, Any] | None, fast: bool) -> None:
-    """Print the tables."""
+    """Print tables of the sweeps, of the checker alone, and of the worst case unless it is None."""
     form = NAMES[fast]
     columns = ["", "alone s", f"{form} s", "ratio", "of CPU"]
     with_numpy = bool(results) and fast and NAMES[False] in results[0].seconds

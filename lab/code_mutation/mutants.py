@@ -162,7 +162,7 @@ def _own(module: Any) -> list[type]:
 
 @cache
 def _operators_by_type() -> dict[str, list[tuple[str, str, Any]]]:
-    """The operators that can change a syntax node, by its type."""
+    """Return the triples of ``_operators`` by the type of syntax node that they can change."""
     found: dict[str, list[tuple[str, str, Any]]] = {}
     for family, name, operator in _operators():
         for node_type in FAMILIES[family]:

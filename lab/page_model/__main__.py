@@ -41,7 +41,7 @@ SEED = 20
 
 
 def model_of(case: Case) -> Callable[[int, int, int], Answer]:
-    """The model's function of a case."""
+    """Return the model's function of a case; it takes codes of an element, a scale and a zero."""
     mode, version = case.mode, case.version
     if case.document == QUANTIZE:
         call = onnx.Quantize(

@@ -161,7 +161,7 @@ MX_RULES: dict[str, Callable[[Number, str], int]] = {
 
 
 def mx_scale(source: str, target: str, rule: str, codes: Iterable[int]) -> Answer:
-    """The scale of an MX block, a pattern of E8M0."""
+    """Answer with the scale of an MX block in E8M0; silent if the block is zero or not finite."""
     most = greatest(source, codes)
     if most is None:
         return Answer(why="not finite: silent")

@@ -46,7 +46,7 @@ def specials(dtype: str) -> list[int]:
 
 @dataclass
 class Draw:
-    """Draws elements of a case: a code or number, a scale and a zero point."""
+    """Draws elements of a case, as codes: an input of the source, a scale and a zero point."""
 
     source: str
     target: str
@@ -84,7 +84,7 @@ class Draw:
         return self.random.getrandbits(bits_of(codes))
 
     def number(self, scale_code: int, zero_code: int) -> int:
-        """An input of a quantization: at random, special, or beside a tie, a code or an end."""
+        """Draw an input of a quantization: random, special, or beside a tie, a code or an end."""
         pick = self.random.random()
         if pick < 0.12:
             return self.random.choice(specials(self.source))

@@ -10,9 +10,10 @@ from lab.page_model.numbers import Answer
 
 
 class Verdict(NamedTuple):
-    """The patterns that Castigate allows for one element, None if all, and the strongest of them.
+    """The patterns that Castigate allows for one element; None if it allows all.
 
-    The ``strong`` patterns exclude those that the document allows at a weaker level only.
+    The ``strong`` ones break no recommendation. If ``is_recommended``, all other patterns break no
+    more than one.
     """
 
     allowed: frozenset[int] | None

@@ -67,7 +67,10 @@ def binade(fmt: Format) -> tuple[NDArray[np.int64], int]:
 def first_not_odd(
     quotients: Any, exact: Any, significands: Any, powers: Any, divisor: Any, divisor_power: Any
 ) -> Any:
-    """The index of the first float64 that is not its quotient rounded to odd; if none, the size."""
+    """Return the index of the first quotient not rounded to odd, or wrongly called exact.
+
+    If there is none, return the number of quotients. ``quotients`` has the bits of float64.
+    """
     for index in range(quotients.size):
         bits = quotients[index]
         is_negative = bits < 0

@@ -84,10 +84,10 @@ def ends_of(fmt: Format) -> tuple[float, float]:
 def bounded(question: Question, rounded: NDArray[np.float64], infinite: Mask) -> Answers:
     """Encode values that were rounded as if the exponent had no end.
 
-    ``infinite`` selects the infinite inputs. Unknown are NaNs, as numbers do not tell their signs,
-    infinite inputs where a NaN stands in for infinity, and overflow in formats without infinity and
-    NaN. In a format without zero, values are unknown that are not positive or, unless values
-    saturate, below the smallest one.
+    ``infinite`` selects the infinite inputs. Unknown are NaNs, as numbers do not tell their signs.
+    So are infinite inputs where a NaN stands in for infinity, and overflow in formats without
+    infinity and NaN. In a format without zero, values are unknown that are not positive or, unless
+    values saturate, below the smallest one.
     """
     target = question.target
     largest, lowest = ends_of(target)
