@@ -203,7 +203,7 @@ def ending_the_run(config: pytest.Config) -> Iterator[None]:
 
 
 def _raise(ending: Ending) -> Any:
-    """Tell pytest by an exception how an item ends."""
+    """Raise the exception by which pytest learns how an item ends; nothing if it passed."""
     match ending:
         case Ending("skipped", reason):
             pytest.skip(reason)

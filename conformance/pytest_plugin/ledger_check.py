@@ -131,7 +131,10 @@ class Ledgers:
 def compared_with_ledger(
     item: pytest.Item, backend: JudgedBackend, case: Case, judgement: Judgement
 ) -> LedgerComparison | None:
-    """Compare how an item fails with its backend's ledger, and record it for the controller."""
+    """Compare how an item fails with its ledger, and record that for the controller.
+
+    The result is None if the item has no ledger in use, or there is nothing to compare.
+    """
     ledgers = item.config.stash[LEDGERS]
     ledger = ledger_of(backend.name, item.name)
     known = ledgers.names if ledgers.updating else ledgers.used

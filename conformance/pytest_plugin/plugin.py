@@ -349,7 +349,10 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 
 
 def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
-    """Run an item of the suite without a test's phases, unless it has marks or --pdb is given."""
+    """Run an item of the suite without a test's phases, and return True.
+
+    An item with marks, any item under --pdb, and other tests are left to pytest by None.
+    """
     if not isinstance(item, JudgedItem) or item.own_markers or item.config.getoption("usepdb"):
         return None
     item.run()
@@ -359,7 +362,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> pytest.TestReport | None:
-    """Report an item of the suite that did not fail; pytest itself reports all others."""
+    """Report an item of the suite that did not fail; None leaves all others to pytest."""
     return item.report_of(call) if isinstance(item, JudgedItem) else None
 
 

@@ -65,7 +65,7 @@ class ForkServer:
         self._has_ended = False
 
     def start(self, work: Callable[..., None], *arguments: Any) -> tuple[ChildProcess, Connection]:
-        """Start a process that calls ``work(link, *arguments)``; return it and our link to it."""
+        """Start a process that calls ``work(link, *arguments)``; return it and the link to it."""
         here, there = Pipe()
         self._number += 1
         try:

@@ -87,9 +87,9 @@ class Gate:
     def run(
         self, baseline: RunStore | None, key: Any, jobs: int, reporter: ProgressReporter
     ) -> tuple[PolicyVerdict, dict[str, Any] | None]:
-        """Run, judge, and write all files; return the result and the certificate.
+        """Run, judge, and write all files; return the verdict and the certificate.
 
-        The certificate is None if nothing ran; a ``key`` signs it.
+        The certificate is None if nothing ran; a ``key`` signs it unless it is None.
         """
         where = str(self.folder / RUN)
         program = program_identity(self.backend, self.pythons, self.seconds)

@@ -281,7 +281,7 @@ class ProcessPool:
         self._bury(worker)
 
     def _start(self, for_sweep: bool = False) -> BackendWorker:
-        """Start a worker, with the framework imported if it is for a sweep."""
+        """Start a worker; one for a sweep has the framework imported, if that is safe."""
         framework = self._framework_server if for_sweep else None
         server = framework or self._server
         named = (self.backend, self.config)

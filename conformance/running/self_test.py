@@ -315,7 +315,10 @@ class SelfTest:
 
 
 def identity_case(backend: Backend, operation: str, form: Format, inputs: Bits) -> Case | None:
-    """Find a case in which a document lets every input come back unchanged, claimed ones first."""
+    """Find a case whose document lets every input come back unchanged; None if there is none.
+
+    Documents that the backend claims are searched first.
+    """
     known = [
         (name, version)
         for name, document in documents().items()
@@ -340,7 +343,7 @@ def _own_casts(document: str, version: str) -> dict[str, list[Case]]:
 
 
 def _comes_back(case: Case, inputs: Bits) -> bool:
-    """Return whether the case's document wants all inputs back unchanged; of NaNs, any NaN."""
+    """Return whether the case's document wants all inputs back; a cast may change NaNs."""
     shaped = tensor_of(case)
     if shaped is not None:
         return shaped.comes_back(case, inputs)

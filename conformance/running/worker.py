@@ -131,7 +131,7 @@ def work(
     settings: Settings,
     known: Ready | None = None,
 ) -> None:
-    """Load a backend and do what the link asks for, until the other end closes it.
+    """Load a backend, then answer the link's requests and tasks until its other end closes it.
 
     ``first`` is the first variant of its framework, with which it is compared. If another worker
     has loaded the backend before, ``known`` is what that one has sent.

@@ -160,9 +160,10 @@ def prepared(backend: str, source: str, target: str, asked: str | None = None) -
 
 
 def _candidates(judge: BackendJudge, source: str, target: str) -> tuple[list[Case], list[Case]]:
-    """A case of every ruling of a pair: those of the road that most rulings share, and all others.
+    """Return a case per ruling of a pair: those of one road, and all others.
 
-    The others include rulings of roads that the backend lacks: its answers may conform to them.
+    The road is the one that most rulings share. The others include rulings of roads that the
+    backend lacks: its answers may conform to them.
     """
     rulings: dict[Ruling, Case] = {}
     roads: dict[str, dict[Ruling, Case]] = {}

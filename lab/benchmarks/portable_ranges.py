@@ -177,7 +177,7 @@ def place_of(pattern: int, source: Any) -> int:
 
 
 def floats_at(places: Any, source: Any) -> Any:
-    """The floats at some places."""
+    """Return the floats at some places in the order of values, as ``place_of`` counts them."""
     sign = 1 << (8 * source.itemsize - 1)
     negative = (-1 - places).astype(np.uint64) | np.uint64(sign)
     bits = np.where(places < 0, negative, places.astype(np.uint64))

@@ -141,7 +141,7 @@ def _tables(form: str, tables: int) -> str:
 
 
 def measure_worst(wanted: Namespace, fast: bool) -> dict[str, Any]:
-    """Sweep answers that are all wrong, once."""
+    """Sweep answers that are all wrong, once; return the figures as plain data for JSON."""
     make = partial(prepared, NOISE, "float32", "float16", NOISE_CASE)
     with Crew(wanted.jobs, make) as crew:
         timed = crew.timed(partial(_swept, fast, 1), parts(0, wanted.range, wanted.jobs))

@@ -143,7 +143,8 @@ class Condition:
     """When a fault changes answers.
 
     ``on`` names what the condition depends on. With ``inputs``, it is the value of each input
-    alone; with any other, an input gets different answers at different places or times.
+    alone, and with ``nothing`` the fault always shows. With any other, an input gets different
+    answers at different places or times.
     """
 
     name: str

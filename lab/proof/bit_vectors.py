@@ -18,7 +18,7 @@ class Solving:
         self.manager: Any = self.api.TermManager()
 
     def make(self, kind: str, *terms: Any, indices: tuple[int, ...] = ()) -> Any:
-        """Make a term of the solver, by the name of its kind."""
+        """Make a term from other terms, by the name of its kind in the solver."""
         return self.manager.mk_term(getattr(self.api.Kind, kind), list(terms), list(indices))
 
     def unknown(self, name: str, width: int) -> Vector:

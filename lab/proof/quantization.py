@@ -170,7 +170,7 @@ def _of_blocks() -> Iterator[Exhaustion | Question]:
 
 
 def _block_rulings() -> Iterator[tuple[str, BlockRuling]]:
-    """The cases of blocks without a global scale."""
+    """Yield the rulings of blocks without a global scale, each with the id of its case."""
     for document in documents().values():
         if document.entry.blocks is not None:
             for edition in editions(document):

@@ -43,7 +43,7 @@ Fields = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @cache
 def fields_of(fmt: Format) -> tuple[NDArray[np.int64], Fields]:
-    """All finite patterns of a format of at most 16 bits, with their significands and powers."""
+    """Return all finite patterns of a format of at most 16 bits, their significands and powers."""
     data = [(code, decode(fmt, code)) for code in range(fmt.mask + 1)]
     finite = [(code, datum) for code, datum in data if isinstance(datum, Number)]
     signed = [(-one.significand if one.sign else one.significand) for _, one in finite]

@@ -280,7 +280,7 @@ def _lifted(trace: Tracing, value: Any, kind: Kind) -> Array:
 
 
 def _common(*values: Any) -> tuple[Kind, list[Array]]:
-    """Values converted to their common kind."""
+    """Return the common kind of some values, and the values converted to it."""
     trace = next(value.trace for value in values if isinstance(value, Array))
     kinds = [_kind_of(value) for value in values]
     kind = next(each for each in WIDEST_FIRST if each in kinds)

@@ -64,7 +64,7 @@ class Changes:
 
 
 def _tellingness(found: RemovableCast) -> tuple[bool, bool, int]:
-    """Sort required contradictions first, then those with an answer instead, then short chains."""
+    """A sort key: required contradictions, then those with an answer instead, then short chains."""
     assert found.counterexample is not None
     has_answer = "anything" not in found.counterexample.instead
     return found.level != "required", not has_answer, len(found.chain)

@@ -140,10 +140,10 @@ _KEPT: list[Any] = []
 
 @cache
 def _loops() -> dict[Any, Any]:
-    """Compile loops over arrays, by name: one to integers, two for each way to set a number.
+    """Compile loops over arrays: ``to_integer``, and two for each way to set a number.
 
-    Of the two, ``round`` rounds in a mode of MPFR, and ``away`` to nearest with ties away from
-    zero.
+    The keys of these are pairs, such as ``("round", "set_d")``: ``round`` rounds in a mode of MPFR,
+    and ``away`` to nearest with ties away from zero.
     """
     numba: Any = importlib.import_module("numba")
     library = _library()

@@ -102,9 +102,10 @@ def count(
     allowed: Sequence[Allowed],
     values: NDArray[np.float64],
 ) -> Counts:
-    """Count the values that a ruling allows; those out of range must be open, and no others.
+    """Count the values read from texts that a ruling allows; a value that it forbids is a failure.
 
-    For a format without zero, the page leaves further values open.
+    A value out of the target's range must be open, and no other one may be. For a format without
+    zero, the page leaves further values open.
     """
     target = rules.target
     largest, lowest = ends_of(target)
