@@ -78,7 +78,7 @@ def fields(source: str, words: NDArray[Any]) -> tuple[Ints, Ints, NDArray[np.boo
 
 
 def power_of(rule: str, element: str, m: Ints, e: Ints) -> Ints:
-    """The exponent of the scale for the largest magnitude of a block."""
+    """Return the exponents of blocks' scales by a rule; ``m * 2**e`` are the largest magnitudes."""
     at, emax = LARGEST[element]
     is_below = m < at
     match rule:
@@ -126,7 +126,7 @@ def rounded(m: Ints, e: Ints, d: Any, de: Any, to: Coded, mode: str) -> Ints:
 
 
 def top_of(source: str, words: NDArray[Any]) -> tuple[Ints, Ints]:
-    """The largest magnitude of each row."""
+    """Return the 24 bits and the exponent of the largest magnitude of each row."""
     m, e, _ = fields(source, words)
     at = np.argmax(np.where(m > 0, (e + 200 << 24) + m, 0), axis=-1)
     rows = np.arange(len(words))
@@ -136,10 +136,10 @@ def top_of(source: str, words: NDArray[Any]) -> tuple[Ints, Ints]:
 def scales(
     source: str, element: str, rule: str, words: NDArray[Any], whole: int | None = None
 ) -> Ints:
-    """The scale of each row: a power of two, or a number of NVFP4 if there is a global scale.
+    """Return the code of each row's scale: a power of two, or with ``whole`` a number of NVFP4.
 
-    ``whole`` is the word of that scale, a float32. Rows without finite numbers besides zeros get
-    arbitrary scales.
+    ``whole`` is the word of the global scale, a float32. Rows without finite numbers besides zeros
+    get arbitrary scales.
     """
     m, e = top_of(source, words)
     if whole is None:

@@ -133,7 +133,10 @@ def main(
 def check_backend(
     backend: str, documents: Sequence[str], pairs: Sequence[str] | None, out: Path, jobs: int
 ) -> BackendCheck:
-    """Compare a backend's quick run with sweeps of ``pairs`` (None: all), and those in ``out``."""
+    """Compare a backend's quick run with sweeps of ``pairs``; None means all.
+
+    Pairs that have a run in ``out`` already are compared too.
+    """
     folder = out / quote(backend, safe="")
     selection = Selection(documents=tuple(documents))
     request = RunRequest((backend,), selection)
@@ -262,7 +265,7 @@ def _complete_run(request: RunRequest, folder: Path, jobs: int) -> RunStore:
 
 
 def _findings(store: RunStore, replaced: Cells) -> Findings:
-    """The findings of a run in which other cells replace some."""
+    """Find the findings of a run, with ``replaced`` cells in place of its own of the same cases."""
     cells = (replaced.get(cell.case, cell) for cell in read_cells(store, FAILING))
     return find_findings(chain(cells, read_checks(store, FAILING)), RunAnswers(store).values)
 

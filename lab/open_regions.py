@@ -83,7 +83,7 @@ def main(
 
 
 def region_of(name: str, target: str) -> Region:
-    """Ask a backend all open inputs to a target."""
+    """Ask a backend all open inputs of the cast from float32 to a target; describe its answers."""
     backend, case = load_backend(name), case_named(f"onnx-cast:25/float32/{target}")
     try:
         found = whole(backend.oracle, case)
@@ -93,7 +93,10 @@ def region_of(name: str, target: str) -> Region:
 
 
 def whole(oracle: Any, case: Case) -> Tally:
-    """Tally all open inputs of a case by the behaviors that explain the quick tier's."""
+    """Tally the answers to all open inputs of a case, by the behaviors that explain them.
+
+    Behaviors are dropped that fail on the quick tier's inputs, unless one of these is needed.
+    """
     rules = ruling(case)
     every = behavior_search(rules.source, rules.target, rules.rounding)
     few = np.concatenate([*_quick_open_inputs(rules, case)])
@@ -116,7 +119,7 @@ def _all(oracle: Any, case: Case, asked: BehaviorSearch) -> Tally:
 
 
 def _quick_open_inputs(rules: Ruling, case: Case) -> Iterator[Bits]:
-    """The open inputs of the quick tier."""
+    """Yield the quick tier's inputs in each open range of a ruling."""
     inputs = quick_inputs(case.source, case.target, 0, 1000)
     for first, end in _open_ranges(rules):
         yield inputs[(inputs >= first) & (inputs < end)]
@@ -130,7 +133,7 @@ def _open_ranges(rules: Ruling) -> list[tuple[int, int]]:
 
 
 def _answers(oracle: Any, case: Case, inputs: Bits) -> Bits:
-    """The answers to a row that is padded to whole vectors."""
+    """Ask the inputs in a row that is padded to whole vectors; return the answers to them alone."""
     row = np.concatenate([inputs, np.resize(inputs[-1:], -inputs.size % VECTOR)])
     answers: Bits = oracle.cast(case, row)
     return answers[: inputs.size]

@@ -25,7 +25,7 @@ WIDTH = 96
 
 @dataclass(frozen=True)
 class BackendDescription:
-    """A backend as it was loaded, or without a version and with the reason if it was not.
+    """What a loaded backend supports; if loading failed, the version is None and there is a reason.
 
     The fields are the keys of ``castigate backends --json``.
     """
@@ -88,7 +88,10 @@ def backends_command(
 
 
 def operations_of(oracle: Oracle) -> tuple[str, ...]:
-    """Return what an oracle offers; every adapter can be swept, so that only programs list it."""
+    """Return the names of the operations that an oracle offers.
+
+    Every adapter can be swept, so that ``sweep`` is listed for programs alone.
+    """
     is_adapter = isinstance(oracle, IsolatedOracle)
     return tuple(
         each

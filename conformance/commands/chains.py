@@ -60,7 +60,10 @@ def chains_command(
 
 
 def _document(name: str, json_file: Path | None, page_file: Path | None) -> None:
-    """Show all chains of two casts of a document."""
+    """Print a summary of all chains of two casts of a document; write the files that are named.
+
+    CastigateError is raised if the document is not about casts.
+    """
     document, version = document_and_version(name, takes_yardsticks=True)
     if not has_chains(document.name):
         raise CastigateError(f"{document.name} is not about casts, so that it has no chains")

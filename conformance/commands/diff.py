@@ -41,7 +41,10 @@ class Side:
 
 @dataclass
 class SharedDifference:
-    """A difference, the first case that shows it, and how many others show the same."""
+    """A difference, the first case that shows it, and how many others show the same.
+
+    ``inputs`` is how many inputs of that case were compared.
+    """
 
     case: Case
     inputs: int
@@ -220,7 +223,7 @@ def _json_lines(comparison: Comparison) -> Iterator[dict[str, Any]]:
 
 
 def _fields(shared: SharedDifference, show: Callable[[Format, ShownDatum], str]) -> dict[str, Any]:
-    """The fields of a difference, in which a function shows patterns and texts."""
+    """Return a difference as it is printed; ``show`` spells a pattern or text of a format."""
     difference = shared.difference
     source, target = format_named(shared.case.source), format_named(shared.case.target)
     return {

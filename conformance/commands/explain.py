@@ -32,10 +32,13 @@ ShowLines = Callable[[dict[str, Any]], Iterator[str]]
 
 
 class ExplainCommand(TyperCommand):
-    """Takes a value such as -inf for an input; an unknown option begins with two hyphens."""
+    """A command that takes -inf for an input; an unknown option begins with two hyphens."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Sort arguments, among which the parser takes every unknown option for an input."""
+        """Parse arguments; raise CastigateError at an unknown option that begins with two hyphens.
+
+        Every other unknown option is an input.
+        """
         known = {"--help", *(name for each in self.params for name in each.opts)}
         for argument in takewhile(lambda each: each != "--", args):
             name = argument.partition("=")[0]
@@ -143,7 +146,7 @@ def _loaded(stack: ExitStack, configs: Mapping[str, LaunchConfig]) -> list[Backe
 def _explained(
     case: Case, question: WrittenQuestion, backends: Sequence[Backend]
 ) -> tuple[dict[str, Any], ShowLines]:
-    """Explain a question about a case with each backend's answer, and return what draws it."""
+    """Return the answers to a question with their explanation, and the function that draws them."""
     explained = explain_of(case)(case, question)
     answers = {each.name: _answer(explained.ask(), each) for each in backends}
     return {**explained.told, "answers": answers}, explained.lines

@@ -70,7 +70,7 @@ def options(
 
 
 def build_app(names: Iterable[str]) -> typer.Typer:
-    """Import some commands, and assemble them."""
+    """Import the commands of some names, and return the application that has them."""
     app = typer.Typer(
         name="castigate",
         help="Tells, bit for bit, whether a framework converts numbers the way its documents say.",
@@ -92,7 +92,7 @@ def build_app(names: Iterable[str]) -> typer.Typer:
 
 
 def commands_for(arguments: Sequence[str]) -> Iterable[str]:
-    """The command that the arguments name; all commands if they name none, as for ``--help``.
+    """Return the name of the command to import; all names if the arguments begin with none.
 
     Importing all of them takes longer than most commands.
     """

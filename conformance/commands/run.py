@@ -183,7 +183,7 @@ def _print_and_exit(
 
 
 def print_screens(screens: Sequence[BackendScreen], totals: Totals, verbose: bool) -> None:
-    """Print what fits a screen; or all findings, and all verdicts as tables."""
+    """Print as many findings as fit a screen, or with ``verbose`` all, and tables of verdicts."""
     for line in last_screen(screens, None if verbose else ROWS):
         typer.echo(line)
     if not verbose:

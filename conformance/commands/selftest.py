@@ -106,7 +106,7 @@ def _speeds(tested: SelfTest, backend: Backend, config: LaunchConfig) -> Iterato
 
 
 def _lines(results: Iterable[CheckResult]) -> Iterator[str]:
-    """Lines for a terminal; subjects with one result share a line, but for speeds.
+    """Yield lines for a terminal; subjects with equal results share a line, except speeds.
 
     Two speeds that are equal are so by chance.
     """

@@ -59,7 +59,7 @@ class Durations:
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Show the seconds."""
+        """Show the seconds of the run, of each backend, and of the pairs that took longest."""
         terminalreporter.section("where the time went")
         for line in self._lines():
             terminalreporter.write_line(line)

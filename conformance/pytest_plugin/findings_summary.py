@@ -80,7 +80,7 @@ class FindingsSummary:
                 yield from last_screen(list(findings_screens(found, self._versions)))
 
     def _known_lines(self) -> Iterator[str]:
-        """The findings by the ledgers' own words: a heading per ledger, two lines per finding."""
+        """Yield the findings in the ledgers' own words, under a heading per ledger."""
         for ledger, cases in self._known.items():
             counts = Counter(name for names in cases for name in names)
             known = self._ledgers.used[ledger].findings

@@ -82,7 +82,7 @@ class JudgedItem(pytest.Item):
 
     @cached_property
     def location(self) -> tuple[str, int | None, str]:
-        """The suite's file, whose path is made once, and the item's name."""
+        """The suite's file as a relative path, no line, and the backend's and the item's names."""
         assert isinstance(self.parent, BackendNode)
         return self.parent.relative_path, None, f"{self.parent.name} {self.name}"
 
@@ -91,7 +91,7 @@ class JudgedItem(pytest.Item):
         _raise(self.judged())
 
     def judged(self) -> Ending:
-        """Judge, record the judgement, and compare it with the ledger."""
+        """Judge the item, record the judgement, and return how the item ends, given its ledger."""
         with ending_the_run(self.config):
             case, judgement = self.config.stash[JUDGING].judgement((self.backend.name, self.name))
         self.config.stash[FAILURES].add(judgement)
@@ -143,9 +143,9 @@ class JudgedItem(pytest.Item):
         hook.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
 
     def report_of(self, call: pytest.CallInfo[Any]) -> pytest.TestReport | None:
-        """Report a call that ended without an exception.
+        """Return the report of a call that ended without an exception; None for any other.
 
-        Only a failure raises one: pytest formats the traceback of each, a skip's too.
+        Only a failure raises an exception, because pytest formats the traceback of each one.
         """
         match None if call.excinfo else call.result:
             case Ending("passed"):
@@ -203,7 +203,7 @@ def ending_the_run(config: pytest.Config) -> Iterator[None]:
 
 
 def _raise(ending: Ending) -> Any:
-    """Tell pytest by an exception how an item ends."""
+    """Raise the exception by which pytest learns how an item ends; nothing if it passed."""
     match ending:
         case Ending("skipped", reason):
             pytest.skip(reason)

@@ -61,7 +61,7 @@ class JudgedBackend:
 
 @dataclass
 class _Pair:
-    """A pair that is judged: its task, the tasks that are not done, and the results of others."""
+    """A pair that is judged: its task, the names of tasks not done, the results of those done."""
 
     task: Task
     missing: set[str]
@@ -69,7 +69,7 @@ class _Pair:
 
 
 class PooledJudging:
-    """The pools of a run's backends, and the judgements that pytest has not asked for yet."""
+    """The pools of a run's backends, and all judgements that they have made so far."""
 
     def __init__(
         self,
@@ -114,14 +114,14 @@ class PooledJudging:
         return [JudgedBackend(each.backend, each.version, each.claimed) for each in self._pools]
 
     def tasks(self, backend: str) -> Iterator[Task]:
-        """Yield all pairs of a backend, with the names of their cases and checks."""
+        """Yield the tasks of a backend's pairs, with their cases and checks; poll before each."""
         [pool] = (each for each in self._pools if each.backend == backend)
         for task in self._tasks(pool):
             self.poll(0)
             yield task
 
     def _tasks(self, pool: ProcessPool) -> Iterator[Task]:
-        """Yield all pairs of a pool, and those of its chains if these are asked."""
+        """Yield the tasks of a pool's pairs, and those of its chains if chains are to be judged."""
         yield from quick_tasks(pool.backend, self._names, self._cases)
         if self._has_chains and pool.has_chains:
             from conformance.families.chains.asked import chain_editions
@@ -152,7 +152,7 @@ class PooledJudging:
             self._judge(*self._waiting.popleft())
 
     def judgement(self, key: CaseKey) -> JudgedPair:
-        """Return a judgement, and wait for it if its pair is not done."""
+        """Return a case and its judgement, or that of a check; wait until its pair is done."""
         self._items += 1
         if self._items % ITEMS_BETWEEN_POLLS == 0:
             self.poll(0)
@@ -228,5 +228,8 @@ def _chosen(backend: str, task: Task, names: set[CaseKey] | None) -> Task:
 
 
 def documents_asked_for(config: pytest.Config) -> tuple[str, ...]:
-    """The documents that options name, those with house rules too."""
+    """Return the documents of --document, and those with the house rules of --rules.
+
+    With --rules alone there are only documents with house rules.
+    """
     return with_house_rules(config.getoption("--document"), config.getoption("--rules"))

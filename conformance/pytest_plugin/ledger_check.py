@@ -74,7 +74,11 @@ class Ledgers:
         """The ledgers that were written with the same options, so that counts are comparable."""
 
     def _require_whole_run(self, config: pytest.Config) -> None:
-        """Raise if cases are left out, or asked otherwise than the ledger says."""
+        """Raise CastigateError unless --update-ledger may rewrite all ledgers.
+
+        It may not if options leave cases out or differ from a ledger's, or a backend can have no
+        ledger.
+        """
         selecting = [
             option for name, option in SELECTING_OPTIONS.items() if config.getoption(name, None)
         ]
@@ -127,7 +131,10 @@ class Ledgers:
 def compared_with_ledger(
     item: pytest.Item, backend: JudgedBackend, case: Case, judgement: Judgement
 ) -> LedgerComparison | None:
-    """Compare how an item fails with its backend's ledger, and record it for the controller."""
+    """Compare how an item fails with its ledger, and record that for the controller.
+
+    The result is None if the item has no ledger in use, or there is nothing to compare.
+    """
     ledgers = item.config.stash[LEDGERS]
     ledger = ledger_of(backend.name, item.name)
     known = ledgers.names if ledgers.updating else ledgers.used

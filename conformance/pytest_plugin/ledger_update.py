@@ -21,7 +21,10 @@ from specs.errors import CastigateError
 
 
 class LedgerUpdate:
-    """A pytest plugin that collects what items record for the ledger, also in xdist's workers."""
+    """A pytest plugin that collects what items record for ledgers, shows it, and rewrites ledgers.
+
+    Under xdist it collects in the controller what the items of all workers record.
+    """
 
     def __init__(
         self,

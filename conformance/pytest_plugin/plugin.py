@@ -265,7 +265,7 @@ def _selects(config: pytest.Config) -> bool:
 
 
 def _stopwatch(config: pytest.Config, jobs: int) -> Stopwatch | None:
-    """Register the plugin that shows where the time went, and return its stopwatch."""
+    """Register the plugin that shows durations and return its stopwatch; None if not wanted."""
     slowest = config.getoption("--durations-castigate")
     if slowest is None:
         return None
@@ -281,7 +281,7 @@ def _failures_folder(config: pytest.Config) -> Path:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the processes of the backends."""
+    """End the backends' processes, and remove the temporary folder of this process."""
     # pytest collects garbage five times at its end; what a whole run keeps need not be searched.
     gc.freeze()
     if JUDGING in config.stash:
@@ -328,7 +328,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | None:
-    """Collect the suite at the file of its items."""
+    """Return the suite for the file of its items; None for another file, or without backends."""
     config = parent.config
     backends = config.stash[BACKENDS]
     if file_path != SUITE or not backends:
@@ -349,7 +349,10 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 
 
 def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
-    """Run an item of the suite without a test's phases, unless it has marks or --pdb is given."""
+    """Run an item of the suite without a test's phases, and return True.
+
+    An item with marks, any item under --pdb, and other tests are left to pytest by None.
+    """
     if not isinstance(item, JudgedItem) or item.own_markers or item.config.getoption("usepdb"):
         return None
     item.run()
@@ -359,7 +362,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> pytest.TestReport | None:
-    """Report an item of the suite that did not fail; pytest itself reports all others."""
+    """Report an item of the suite that did not fail; None leaves all others to pytest."""
     return item.report_of(call) if isinstance(item, JudgedItem) else None
 
 

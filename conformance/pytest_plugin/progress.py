@@ -39,7 +39,10 @@ class SuiteProgress:
         self._total = len(list(ids))
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Have pytest write no letter for an item of the suite; its summary has the usual words."""
+        """Return an outcome without a letter for an item of the suite; None for others.
+
+        When the run is over, None has pytest use its usual words in the summary.
+        """
         if self._is_over or not any(
             name in (RECORD, INVARIANCE) for name, _ in report.user_properties
         ):

@@ -38,7 +38,7 @@ def report_error(config: pytest.Config, error: str) -> None:
 
 
 def failures_folder(config: pytest.Config) -> Path | None:
-    """In a worker: the folder of failures that the controller named."""
+    """In a worker: the folder of failures that the controller named; elsewhere None."""
     named = getattr(config, "workerinput", {}).get(FAILURES_KEY)
     return Path(named) if named is not None else None
 

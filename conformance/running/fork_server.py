@@ -33,7 +33,10 @@ OWN_PACKAGES = {"numpy"}
 
 @dataclass(frozen=True)
 class _Fork:
-    """Asks for a process that calls ``work(link, *arguments)``; the link's descriptor follows."""
+    """Asks the server to fork process ``number``, which calls ``work(link, *arguments)``.
+
+    The descriptor of the process's end of the link follows this message.
+    """
 
     number: int
     work: Callable[..., None]
@@ -42,15 +45,16 @@ class _Fork:
 
 @dataclass(frozen=True)
 class _Kill:
-    """Asks to kill a process, if it still runs."""
+    """Asks the server to kill process ``number``, if it still runs."""
 
     number: int
 
 
 class ForkServer:
-    """The connection to a process that forks workers; ``start`` starts the process itself.
+    """A process that forks worker processes, and the connection to it.
 
-    It imports ``package`` first. If it has ended, ``fallback`` starts the workers.
+    The argument ``start`` starts the server process, which first imports ``package`` if one is
+    named. Once the server has ended, ``fallback`` starts the workers in its place.
     """
 
     def __init__(self, start: Start, fallback: Start, package: str = "") -> None:
@@ -61,7 +65,7 @@ class ForkServer:
         self._has_ended = False
 
     def start(self, work: Callable[..., None], *arguments: Any) -> tuple[ChildProcess, Connection]:
-        """Start a process that calls ``work(link, *arguments)``; return it and our link."""
+        """Start a process that calls ``work(link, *arguments)``; return it and the link to it."""
         here, there = Pipe()
         self._number += 1
         try:
@@ -74,12 +78,15 @@ class ForkServer:
         return ForkedProcess(self, self._number), here
 
     def kill(self, number: int) -> None:
-        """Kill one of the processes; without the server none of them runs any more."""
+        """Kill the process of this number; if the server has ended, its processes have too."""
         with suppress(OSError):
             self._send(_Kill(number))
 
     def exit_code_of(self, number: int) -> int:
-        """Wait for the end of one of the processes, and return its exit code."""
+        """Wait until the process of this number ends; return its exit code.
+
+        If the server ends first, so does the process, and the code is that of SIGKILL.
+        """
         while number not in self._exit_codes and not self._has_ended:
             try:
                 ended, code = self._link.recv()
@@ -123,7 +130,7 @@ class ForkedProcess:
 
 @contextmanager
 def fork_server() -> Iterator[ForkServer | None]:
-    """Fork a server off this process for as long as the context lasts; None if that is not safe."""
+    """Yield a server forked off this process, and end it after the block; None if not safe."""
     if not _can_fork():
         yield None
         return
@@ -146,7 +153,10 @@ def fork_or_spawn(work: Callable[..., None], *arguments: Any) -> tuple[ChildProc
 
 
 def _can_fork() -> bool:
-    """Return whether no other thread of this process may hold a lock that a fork would need."""
+    """Return whether a fork is safe: on Linux, with one Python thread and no framework imported.
+
+    Another thread may hold a lock that the fork would wait for.
+    """
     frameworks = {builtin.package for builtin in BUILTINS.values()} - OWN_PACKAGES
     return (
         sys.platform == "linux"
@@ -196,7 +206,11 @@ def _work_in_fork(
 
 
 def _serve(link: Connection, package: str) -> None:
-    """Import a package, and fork a process for each order, until the other end closes the link."""
+    """Import ``package``, then fork and kill processes as messages say, until the link is closed.
+
+    A process that has ended is reported as ``(number, exit code)``. If the import starts threads,
+    the server ends at once.
+    """
     die_with_parent()  # also where it was spawned
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A daemonic process may start no others, which would outlive it; these do not.
@@ -233,9 +247,10 @@ def _obey(link: Connection, children: dict[int, tuple[int, ForkProcess]]) -> Non
 
 
 def _receive_fd(link: Connection) -> int:
-    """Receive the end of a pipe; not by multiprocessing, which from Python 3.14 on acknowledges it.
+    """Receive a descriptor over the link and return it; raise EOFError if none comes.
 
-    The acknowledgement would mix with the server's messages about processes that end.
+    multiprocessing's own function acknowledges it from Python 3.14 on. The acknowledgement would
+    mix with the server's messages about processes that end.
     """
     with _socket_of(link) as channel:
         _, received, _, _ = recv_fds(channel, 1, 1)
@@ -245,7 +260,7 @@ def _receive_fd(link: Connection) -> int:
 
 
 def _socket_of(link: Connection) -> socket:
-    """The socket of a link, with a descriptor of its own."""
+    """Return a socket on a copy of the link's descriptor; to close it leaves the link open."""
     return socket(fileno=os.dup(link.fileno()))
 
 

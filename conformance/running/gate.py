@@ -59,8 +59,9 @@ class Gate:
     def request(self, baseline: RunStore | None, claims: tuple[str, ...]) -> RunRequest:
         """Return the run that the policy demands of the backend.
 
-        If the policy names no seed, one is drawn, so that no backend can know the inputs; it
-        differs from that of the earlier run with which the policy compares.
+        If the policy names no seed, one is drawn that the ``baseline`` run does not have, so that
+        no backend can know the inputs. CastigateError is raised if the policy takes the documents
+        that the backend claims, and it claims none.
         """
         entry = self.policy.entry
         names = claims if entry.documents == CLAIMED else tuple(entry.documents)
@@ -86,9 +87,9 @@ class Gate:
     def run(
         self, baseline: RunStore | None, key: Any, jobs: int, reporter: ProgressReporter
     ) -> tuple[PolicyVerdict, dict[str, Any] | None]:
-        """Run, judge, and write all files; return the result and the certificate.
+        """Run, judge, and write all files; return the verdict and the certificate.
 
-        The certificate is None if nothing ran; a ``key`` signs it.
+        The certificate is None if nothing ran; a ``key`` signs it unless it is None.
         """
         where = str(self.folder / RUN)
         program = program_identity(self.backend, self.pythons, self.seconds)
@@ -132,7 +133,10 @@ class Gate:
 
 
 def load_baseline(policy: Policy, location: str | None) -> RunStore | None:
-    """Return the earlier run that a policy compares with; None if the policy compares with none."""
+    """Return the earlier run that a policy compares with; None if the policy compares with none.
+
+    CastigateError is raised if the policy needs a ``location`` that is None, or uses none.
+    """
     if location is None:
         if policy.entry.only_new:
             raise CastigateError(f"policy {policy.name} needs an earlier run; add --baseline RUN")

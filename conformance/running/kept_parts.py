@@ -28,18 +28,21 @@ KEY = "key"
 
 @dataclass(frozen=True)
 class KeptParts:
-    """The parts of the reference's tasks, in a file that serves many runs."""
+    """A file with the parts of the reference's tasks, which later runs take over."""
 
     folder: Folder
 
     def restore(self, store: RunStore) -> None:
-        """Write all parts that belong to a run of these options into its folder."""
+        """Write the kept parts into a run's folder, if they are of a run with equal options.
+
+        A run without the reference gets none.
+        """
         if BACKEND in (each.name for each in store.record.backends):
             for name, part in self._parts(key_of(store.record)).items():
                 store.write_part(name, part)
 
     def keep(self, store: RunStore) -> None:
-        """Keep the parts of a run whose tasks are all done, if the file lacks them."""
+        """Store the reference's parts of a finished run, unless the file has the same tasks."""
         key, stream = key_of(store.record), BytesIO()
         names = [each for each in sorted(store.finished()) if each.startswith(f"{BACKEND}/")]
         if set(names) == set(self._parts(key)):
@@ -52,9 +55,10 @@ class KeptParts:
         self.folder.write(FILE, stream.getvalue())
 
     def _parts(self, key: str) -> dict[str, bytes]:
-        """The kept parts by the names of their tasks; none where the file is of other runs.
+        """Return the kept parts by the names of their tasks; none if the file has another key.
 
-        What cannot be read counts as lacking: it is computed again, and then replaced.
+        A file that cannot be read counts as lacking: its parts are computed again, and then
+        replaced.
         """
         data = self.folder.read(FILE)
         if data is None:

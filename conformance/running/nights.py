@@ -35,16 +35,16 @@ class Nights:
 
     @property
     def runs(self) -> str:
-        """The folder of the runs."""
+        """The path or URL of the folder of the runs."""
         return self.folder.display_path("runs")
 
     @property
     def report(self) -> str:
-        """The folder of the HTML report."""
+        """The path or URL of the folder of the HTML report."""
         return self.folder.display_path("report")
 
     def next_run(self, now: datetime) -> str:
-        """Return the folder of a run that starts now; one of that second gets a number."""
+        """Return the folder of a run that starts ``now``: the time, with a number if taken."""
         name = f"{now:%Y%m%d-%H%M%S}"
         taken = set(self.folder.names("runs"))
         numbered = (f"{name}-{number:02}" for number in count(2))
@@ -52,9 +52,10 @@ class Nights:
         return f"{self.runs}/{free}"
 
     def render(self, warn: Warn, addons: Collection[Addon] = ()) -> Report:
-        """Write the report of the last runs in all formats; warn about runs that are left out.
+        """Write the report of the last complete runs in all formats, and return it.
 
-        It has the pages of some extras.
+        The report has the pages of the ``addons``. ``warn`` gets a line about each run that is left
+        out. CastigateError is raised if no run is complete.
         """
         runs = list(self._complete(warn))[-PAST:]
         if not runs:
@@ -65,7 +66,10 @@ class Nights:
         return report
 
     def _complete(self, warn: Warn) -> Iterator[str]:
-        """Yield the complete runs, the oldest first."""
+        """Yield the folders of the complete runs, the oldest first; warn about each other run.
+
+        Files whose names mark them as unfinished are left out without a warning.
+        """
         complete = []
         for name in self.folder.names("runs"):
             if is_unfinished(name):

@@ -67,7 +67,7 @@ def quick_tasks(backend: str, backends: Iterable[str], cases: Iterable[Case]) ->
 
 
 def chain_tasks(backend: str, cases: Iterable[Case], editions: Collection[str]) -> Iterator[Task]:
-    """Yield one task per pair of dtypes with all chains between them that lose something."""
+    """Yield one task per pair of dtypes with the chains of ``editions`` that lose values of it."""
     if editions:
         from conformance.families.chains.asked import chains_by_pair  # Few runs ask chains.
 
@@ -93,9 +93,10 @@ def assembled(
     tier: Tier,
     chained: Collection[str] = (),
 ) -> Iterator[tuple[Case, Judgement]]:
-    """Every case with its judgement, in the order of the cases; after each pair its checks.
+    """Yield every case with its judgement, in the order of the cases; after each pair its checks.
 
-    At the end come the chains of the ``chained`` editions.
+    ``read`` returns the judgements of a task. At the end come the chains of the ``chained``
+    editions.
     """
     for task in [*quick_tasks(backend, backends, cases), *chain_tasks(backend, cases, chained)]:
         yield from assembled_pair(read, backend, task, tier)
@@ -104,7 +105,10 @@ def assembled(
 def assembled_pair(
     read: ReadTask, backend: str, task: Task, tier: Tier
 ) -> Iterator[tuple[Case, Judgement]]:
-    """Every case of a pair with its judgement, and then the checks of the pair."""
+    """Yield every case of a pair with its judgement, and then the checks of the pair.
+
+    At the full tier, the judgements of sweeps are joined with those of the cases that are swept.
+    """
     stored = read(task.name)
     quick, checks = stored[: len(task.cases)], stored[len(task.cases) :]
     swept: dict[tuple[str, Ruling], Judgement] = {}
@@ -125,7 +129,7 @@ def assembled_pair(
 
 
 def _joined(read: ReadTask, backend: str, sweep: Sweep) -> list[Judgement]:
-    """The parts of a sweep as one judgement per ruling."""
+    """Return the judgements of a sweep's cases, each joined from all parts of the sweep."""
     parts = (read(task.name) for task in sweep_tasks(backend, sweep))
     return reduce(
         lambda before, part: [joined(*pair) for pair in zip(before, part, strict=True)], parts

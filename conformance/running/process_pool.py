@@ -57,7 +57,7 @@ SECONDS_OF_SILENCE = 300.0
 
 @dataclass(eq=False)
 class BackendWorker(Worker[Task]):
-    """A worker of a backend."""
+    """A worker of a backend, which can say that an answer or a message took too long."""
 
     timeout: float = math.inf
     """Seconds that one answer of the backend may take."""
@@ -179,7 +179,7 @@ class ProcessPool:
         listener: Listener,
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Do all tasks, or as many as can be done in time."""
+        """Do tasks until all are done or ``is_over`` returns true; ``keep`` gets their parts."""
         for task, done in self.results(tasks, listener, is_over):
             keep(task.name, done.part)
             listener.finish_task(task)
@@ -190,7 +190,7 @@ class ProcessPool:
         listener: Listener,
         is_over: Callable[[], bool] = lambda: False,
     ) -> Iterator[tuple[Task, TaskDone]]:
-        """Yield each task when it is done, as long as there is time."""
+        """Yield each finished task and its result, until all are done or ``is_over`` is true."""
         self.begin(tasks, listener)
         while self.is_busy and not is_over():
             yield from self.poll(SECONDS_BETWEEN_SILENCE_CHECKS)
@@ -209,7 +209,10 @@ class ProcessPool:
         return is_waiting or any(each.tasks for each in self._workers)
 
     def poll(self, seconds: float) -> list[tuple[Task, TaskDone]]:
-        """Return the tasks that have been done; wait up to ``seconds`` if there are none."""
+        """Return tasks done since the last call; wait up to ``seconds`` if there are none.
+
+        CastigateError is raised if an earlier call found that no worker can go on.
+        """
         if self._failure is not None:
             raise CastigateError(self._failure.message)
         self._feed_all()
@@ -239,7 +242,10 @@ class ProcessPool:
         return found
 
     def _do_without(self, worker: BackendWorker, failure: WorkerFailure) -> None:
-        """Leave a worker's tasks to the others if it alone cannot load the backend."""
+        """Remove a worker that could not load the backend, and leave its tasks to the others.
+
+        If it failed otherwise, or is the only one, note why the pool cannot go on.
+        """
         if not failure.is_of_loading or len(self._workers) == 1:
             self._failure = failure
             return
@@ -275,7 +281,7 @@ class ProcessPool:
         self._bury(worker)
 
     def _start(self, for_sweep: bool = False) -> BackendWorker:
-        """Start a worker, with the framework imported if it is for a sweep."""
+        """Start a worker; one for a sweep has the framework imported, if that is safe."""
         framework = self._framework_server if for_sweep else None
         server = framework or self._server
         named = (self.backend, self.config)
@@ -291,7 +297,7 @@ class ProcessPool:
         )
 
     def _exchange_for_sweep(self, worker: BackendWorker) -> bool:
-        """Replace an idle worker by one that has imported the framework, if there can be one."""
+        """Replace an idle worker by one with the framework imported; return whether it was."""
         if worker.has_framework or self._framework_server is None:
             return False
         worker.end()
@@ -317,7 +323,7 @@ class ProcessPool:
         return worker
 
     def admit(self, worker: BackendWorker, ready: Ready) -> None:
-        """Note that a worker can be given tasks."""
+        """Mark a worker as ready for tasks, and keep the first worker's report on the backend."""
         self._known = self._known or ready
         worker.is_ready = True
 

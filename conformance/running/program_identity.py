@@ -20,7 +20,11 @@ BLOCK = 1 << 20
 
 
 def program_identity(name: str, pythons: tuple[str, ...], seconds: float) -> dict[str, Any]:
-    """Start a backend, and return its hello and the digests of its files."""
+    """Load a backend; return its statements as ``hello``, and as ``files`` its ``file_digests``.
+
+    The statements are its name, version and claims, and what shapes and rows it takes. If the
+    backend runs in another Python, ``files`` is empty.
+    """
     [config] = launch_configs([name], pythons, seconds).values()
     backend = load_isolated(name, config)
     try:
@@ -38,17 +42,17 @@ def program_identity(name: str, pythons: tuple[str, ...], seconds: float) -> dic
 
 
 def file_digests(name: str) -> dict[str, str]:
-    """Return the sha256 of each file that a backend's name stands for, without its folder.
+    """Return the sha256 of each file that a backend's name stands for, by a label without folders.
 
     Of a command these are the executable and the arguments that are files. Of a Python adapter it
-    is the module's file and, for each package that it is known to drive, the package's list of
-    installed files (`RECORD`).
+    is the module's file. For each package that the adapter is known to drive, it is also the
+    package's list of installed files (`RECORD`).
     """
     return {label: _digest(path) for label, path in _files(name) if path.is_file()}
 
 
 def identity_differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each part of a backend's identity that has changed."""
+    """Yield a line for each statement and file that differs between two program identities."""
     for part in ("hello", "files"):
         one, other = before[part], now[part]
         # Earlier versions did not record all of a hello.

@@ -58,7 +58,7 @@ class BackendProgress:
         )
 
     def _time(self, spent: float) -> str:
-        """How long it took, or may still take once enough is done to tell."""
+        """Say how long the tasks took, or how much time is left once that can be estimated."""
         if self.tasks_done == self.tasks:
             return f"done in {_duration(spent)}"
         if spent < SECONDS_BEFORE_ESTIMATE or self.share < SHARE_BEFORE_ESTIMATE:
@@ -67,7 +67,7 @@ class BackendProgress:
 
 
 def _amount(number: float) -> str:
-    """A count in the unit in which it has at most three digits before the point."""
+    """Format a count in G, M, k or ones: the unit with at most three digits before the point."""
     for unit, size in UNITS.items():
         if number >= size:
             return f"{number / size:.2f} {unit}"
@@ -93,7 +93,10 @@ class ProgressReporter:
         self._current = BackendProgress("", [])
 
     def begin_phase(self, words: str) -> None:
-        """Show what is done besides asking backends; of a short run only on a terminal."""
+        """Show what is done now besides asking backends; with empty ``words`` show nothing.
+
+        Off a terminal it is shown only ``SECONDS_BETWEEN_LINES`` after the line before.
+        """
         if self._bars is not None:
             if self._phase is not None:
                 self._bars.remove_task(self._phase)
@@ -139,7 +142,10 @@ class ProgressReporter:
 
 
 class _StderrConsole(Console):
-    """Leaves a closed stderr to the command; rich would exit with 1, as for a broken rule."""
+    """A console on stderr that raises BrokenPipeError when stderr is closed.
+
+    rich itself would exit with 1, the code of a broken rule.
+    """
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

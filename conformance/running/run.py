@@ -97,7 +97,11 @@ class RunRequest:
 
 
 def request_of(record: RunRecord) -> RunRequest:
-    """Return the request by which a run was started."""
+    """Return the request that a run's record describes.
+
+    A record holds no Pythons, time limits or cluster, so that the request has the defaults of
+    these.
+    """
     return RunRequest(
         tuple(backend.name for backend in record.backends),
         record.selection,
@@ -147,10 +151,11 @@ def run(
     checks_pairs: bool = True,
     kept: KeptParts | None = None,
 ) -> RunStore:
-    """Do all tasks that are not done yet and store their part files, of all cases or ``only`` some.
+    """Do the tasks of a run that are not done yet, store their parts in ``out``; return the store.
 
-    With ``checks_pairs`` the invariances of their pairs are checked too. Tasks of the reference
-    that an earlier run has done are taken from the ``kept`` parts.
+    With ``resumes`` the run in ``out`` is continued. ``only`` are cases to judge in place of all
+    selected ones. With ``checks_pairs`` the invariances of their pairs are checked too. Tasks of
+    the reference that an earlier run has done are taken from the ``kept`` parts.
     """
     cases = only or selected_cases(request.selection)
     with _pools(request, cases, jobs, reporter) as pools:
@@ -207,7 +212,7 @@ def finish_run(
     ledgers: RunLedgers | None = None,
     finds_causes: bool = True,
 ) -> Totals:
-    """Complete a run whose tasks are all done, or a shard; count verdicts.
+    """Complete a run or shard whose tasks are all done, and return the counts of its verdicts.
 
     For a whole run, write the tables and, with ``finds_causes``, the causes of what fails.
     """

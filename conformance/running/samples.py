@@ -26,9 +26,10 @@ class KnownCase:
 def sample_cases(
     backend: Backend, operation: str, dtypes: Collection[str]
 ) -> dict[str, list[Case]]:
-    """The cases of an operation by both dtypes in words, of the versions that a backend claims.
+    """Return an operation's cases by their dtypes, as ``float32 to int8``.
 
-    All their tensors are of the ``dtypes``.
+    The cases are of versions that the backend claims, one of each version for each two dtypes. All
+    their tensors have dtypes among ``dtypes``.
     """
     claimed = [
         (name, version)
@@ -48,14 +49,14 @@ def sample_cases(
 
 
 def sample(case: Case) -> KnownCase:
-    """The tensors of a case, with the results that the reference gives."""
+    """Return sample tensors for a case, with the results that the reference gives for them."""
     brings = tensors_of(case)
     tensors = brings.sample(case)
     return KnownCase(case, tensors, dict(brings.answer(case, tensors)))
 
 
 def _plain_cases(document: str, version: str) -> Iterator[Case]:
-    """The first case of each two dtypes of a version, which has the plainest modes."""
+    """Yield the first case of each two dtypes of a version; the first has the plainest modes."""
     found: dict[tuple[str, str], Case] = {}
     for case in edition(document_named(document), version).cases():
         found.setdefault((case.source, case.target), case)

@@ -108,7 +108,10 @@ class SelfTest:
 
     @cached_property
     def probe(self) -> SampleCast | None:
-        """The cast to test limits and speeds with, from the widest dtype that can be swept."""
+        """The answered cast with which limits and speeds are tested; None if no cast is answered.
+
+        Its source is the widest answered one of up to 32 bits, because wider ones cannot be swept.
+        """
         known = self._answered
         if not known and not self._is_silent:
             known = list(islice(self._answered_casts(), 1))
@@ -120,7 +123,7 @@ class SelfTest:
         return self.probe is not None or self._has_results
 
     def identities(self) -> Iterator[CheckResult]:
-        """Ask for every dtype as itself, by each operation that the backend offers."""
+        """Yield, per dtype and operation that is offered, whether bits come back unchanged."""
         asks: dict[str, Callable[[Case, Bits], Bits]] = {"cast": self._cast}
         for operation in SHAPED_TENSORS:
             if offers(self._oracle, operation):
@@ -135,7 +138,10 @@ class SelfTest:
                     yield self._identity(check, form, ask)
 
     def named_tensors(self) -> Iterator[CheckResult]:
-        """Ask for results that are known of named tensors, of all dtypes that it claims."""
+        """Yield whether operations on named tensors give the results that the reference gives.
+
+        Each operation has a result for each two dtypes of the cases that the backend claims.
+        """
         method = AboutTensors.method
         if not offers(self._oracle, method):
             return
@@ -150,7 +156,7 @@ class SelfTest:
                     yield self._sample(operation, subject, each[:MOST_SAMPLES])
 
     def values(self) -> Iterator[CheckResult]:
-        """Yield a line if no identity was answered: then nothing tells whether any bit is right."""
+        """Yield that values are unchecked, if casts are answered but none of a dtype to itself."""
         if self.probe is not None and not self._compares_values:
             pair = f"{self.probe.case.source} to {self.probe.case.target}"
             text = f"unchecked, as is the order of bytes: only casts like {pair} are answered"
@@ -221,7 +227,7 @@ class SelfTest:
         return CheckResult(check, form.name, OTHER_NANS if changed.any() else UNCHANGED)
 
     def _sample(self, check: str, subject: str, cases: Sequence[Case]) -> CheckResult:
-        """Ask for the first case that the backend does not decline."""
+        """Send cases until one is not declined; compare its answer with the reference's."""
         for case in cases:
             asked = sample(case)
             [reply] = self._client.send([AboutTensors(case, asked.tensors)])
@@ -309,7 +315,10 @@ class SelfTest:
 
 
 def identity_case(backend: Backend, operation: str, form: Format, inputs: Bits) -> Case | None:
-    """Find a case in which a document lets every input come back unchanged, claimed ones first."""
+    """Find a case whose document lets every input come back unchanged; None if there is none.
+
+    Documents that the backend claims are searched first.
+    """
     known = [
         (name, version)
         for name, document in documents().items()
@@ -334,7 +343,7 @@ def _own_casts(document: str, version: str) -> dict[str, list[Case]]:
 
 
 def _comes_back(case: Case, inputs: Bits) -> bool:
-    """Whether a document wants all inputs back; of a cast, NaNs may be any NaNs."""
+    """Return whether the case's document wants all inputs back; a cast may change NaNs."""
     shaped = tensor_of(case)
     if shaped is not None:
         return shaped.comes_back(case, inputs)
@@ -346,7 +355,7 @@ def _comes_back(case: Case, inputs: Bits) -> bool:
 
 
 def _is_nan(form: Format, bits: Bits) -> NDArray[np.bool_]:
-    """Which patterns are NaNs."""
+    """Return a mask of the patterns that are NaNs; a format without numbers has none."""
     found = np.zeros(bits.shape, np.bool_)
     for codes in form.nan_codes if form.is_numeric else ():
         found |= (bits >= codes.start) & (bits <= codes.stop - 1)
@@ -362,7 +371,7 @@ def _spelled(form: Format, element: Any) -> str:
 
 
 def _wrong_result(form: Format, got: Bits, wanted: Bits) -> str:
-    """Say what is wrong with a result; empty if nothing is. One value may have any shape."""
+    """Say how a result differs from the wanted one; empty if it does not. Shapes may differ."""
     if got.size != wanted.size:
         return f"has {got.size:,} elements, not {wanted.size:,}"
     pairs = zip(got.reshape(-1).tolist(), wanted.reshape(-1).tolist(), strict=True)
@@ -375,13 +384,13 @@ def _wrong_result(form: Format, got: Bits, wanted: Bits) -> str:
 
 
 def _usefulness(case: Case) -> int:
-    """Prefer sources of 32 bits, which are swept in full, then the next narrower ones."""
+    """Return the rank of a case as a probe: its source's bits, or 0 if that cannot be swept."""
     form = format_named(case.source)
     return form.bits if form.is_numeric and form.bits <= 32 else 0
 
 
 def _without_answer(check: str, subject: str, form: Format, missing: NoAnswer) -> CheckResult:
-    """Describe a missing answer; only the answer `unsupported` is always allowed."""
+    """Make the result of a check that got no answer; it is broken unless the backend declined."""
     match missing:
         case Declined(text):
             return CheckResult(check, subject, f"unsupported: {text}")
@@ -395,7 +404,10 @@ def _without_answer(check: str, subject: str, form: Format, missing: NoAnswer) -
 
 
 def _rate(ask: Callable[[], int]) -> str:
-    """Ask repeatedly for a while; return how many elements were answered per second."""
+    """Call ``ask``, which returns a count, for half a second; return the count per second.
+
+    The figure is in words, such as ``1.5 million``.
+    """
     begun = perf_counter()
     count = ask()
     if perf_counter() - begun < SECONDS_OF_A_FIGURE:

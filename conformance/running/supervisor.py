@@ -117,7 +117,7 @@ class Worker(Generic[Sent]):
             raise WorkerDiedError from None
 
     def check_silence(self) -> None:
-        """Kill a busy process that has sent nothing for too long."""
+        """Kill the process if it has sent nothing for ``silence_limit`` seconds."""
         if monotonic() - self.last_heard > self.silence_limit:
             self.kill_as_silent()
 
@@ -147,7 +147,8 @@ def spawn(work: Callable[..., None], *arguments: Any) -> tuple[SpawnProcess, Con
 def _start(process: SpawnProcess) -> None:
     """Start a process, and again if it is killed before it has read what it is to do.
 
-    Only Python 3.14 and later raise an error here then, that of a closed pipe.
+    Only Python 3.14 and later raise an error here then, that of a closed pipe. After
+    ``MOST_STARTS`` attempts CastigateError is raised.
     """
     for _ in range(MOST_STARTS):
         with suppress(BrokenPipeError):
@@ -175,7 +176,10 @@ def without_ctrl_c() -> Iterator[None]:
 
 
 def live_with_parent() -> None:
-    """In a worker's process: ignore Ctrl-C, and end when the parent ends."""
+    """Set up a worker's process: it ignores Ctrl-C, and ends when its parent ends.
+
+    It also keeps memory that it has freed, and collects garbage rarely.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
     keep_freed_memory()

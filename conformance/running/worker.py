@@ -59,9 +59,9 @@ SECONDS_BETWEEN_HEARTBEATS = 5.0
 
 @dataclass(frozen=True)
 class Ready:
-    """Sent when the backend is loaded: its version, its claims, and what its adapter breaks.
+    """Sent when the backend is loaded: its version, its claims, whether it makes chains of casts.
 
-    Besides, whether it makes chains of casts.
+    ``broken`` has the fault that the smoke check found in each dtype that comes back changed.
     """
 
     version: str
@@ -79,7 +79,7 @@ class RoadsRequest:
 
 @dataclass(frozen=True)
 class Roads:
-    """The answer: the road of each case, by its id."""
+    """The answer to a RoadsRequest: the road of each case, by the case's id."""
 
     roads: dict[str, str]
 
@@ -88,8 +88,9 @@ class Roads:
 class TaskOrder:
     """Asks to do a task.
 
-    If the task is known to end a process, ``crash`` says how. With ``is_asked_again`` a sweep is
-    repeated in the isolated process, where a crash harms nothing else, to find the input.
+    If the task is known to end a process, ``crash`` says how, and its cases get the verdict
+    `crashed`. Before that, with ``is_asked_again`` a sweep is repeated in the isolated process,
+    where a crash harms nothing else, to find the input.
     """
 
     task: Task
@@ -109,7 +110,8 @@ class Progress:
 class TaskDone:
     """Sent when a task is done: the bytes of its part, and what a program has printed on stderr.
 
-    The seconds are those of the task, and how many of them were spent on waiting for the backend.
+    ``seconds`` is the time that the task took, ``waited`` the part of it spent on waiting for the
+    backend.
     """
 
     part: bytes
@@ -129,7 +131,7 @@ def work(
     settings: Settings,
     known: Ready | None = None,
 ) -> None:
-    """Load a backend and do what the link asks for, until the other end closes it.
+    """Load a backend, then answer the link's requests and tasks until its other end closes it.
 
     ``first`` is the first variant of its framework, with which it is compared. If another worker
     has loaded the backend before, ``known`` is what that one has sent.
@@ -293,7 +295,7 @@ class TaskRunner:
         return log.drain() if log is not None else b""
 
     def _road(self, case: Case) -> str:
-        """The road of a case at the full tier; the quick tier needs none."""
+        """Return the road of a case at the full tier; at the quick tier an empty text."""
         return self.road(case) if self.settings.is_full(case) else ""
 
     def _judge_sweep(self, order: TaskOrder) -> list[Judgement]:
@@ -337,7 +339,10 @@ class _ProgressSender:
             self.send()
 
     def send_heartbeat(self) -> None:
-        """Show that the backend still answers, so that a slow task does not count as silence."""
+        """Send the counts, even of nothing, if nothing was sent for ``SECONDS_BETWEEN_HEARTBEATS``.
+
+        So a slow task does not count as silence.
+        """
         if monotonic() - self.last_sent >= SECONDS_BETWEEN_HEARTBEATS:
             self.send()
 

@@ -67,7 +67,7 @@ def on_device(name: str, device: str) -> Pair:
 
 
 def measure(name: str, device: str, inputs: int, repeat: int) -> dict[str, Any]:
-    """Time every task of one pair, in turns."""
+    """Time every task of one pair, in turns; return the figures as plain data for JSON."""
     pair = on_device(name, device)
     seconds: dict[str, list[float]] = {task: [] for task in TASKS}
     wrong = 0

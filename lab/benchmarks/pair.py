@@ -56,7 +56,11 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Checked:
-    """The processor time of the checker alone, on answers that are in the cache."""
+    """The processor time of the checker alone, on answers that are in the cache.
+
+    ``elements`` counts answers that were checked, ``refused`` chunks that are left out as some
+    answer is wrong.
+    """
 
     elements: int
     seconds: float
@@ -89,7 +93,11 @@ class Pair:
         return 0
 
     def swept(self, fast: bool, tables: int, lo: int, hi: int) -> int:
-        """Sweep a range of inputs; return how many answers the first ruling finds wrong."""
+        """Sweep a range of inputs; return how many answers the first ruling finds wrong.
+
+        The rulings of ``tables`` cases judge, for which the pair's cases are repeated. With
+        ``fast`` the compiled comparison is used.
+        """
         cases = list(islice(cycle(self.cases), tables))
         found = sweep(self.judge, cases, Dense(hi), lo, hi, chunk_comparison(fast), _not_told)
         if found[0].inputs != hi - lo:
@@ -152,9 +160,10 @@ def prepared(backend: str, source: str, target: str, asked: str | None = None) -
 
 
 def _candidates(judge: BackendJudge, source: str, target: str) -> tuple[list[Case], list[Case]]:
-    """A case of every ruling of a pair: those of the road that most rulings share, and all others.
+    """Return a case per ruling of a pair: those of one road, and all others.
 
-    The others include rulings of roads that the backend lacks: its answers may conform to them.
+    The road is the one that most rulings share. The others include rulings of roads that the
+    backend lacks: its answers may conform to them.
     """
     rulings: dict[Ruling, Case] = {}
     roads: dict[str, dict[Ruling, Case]] = {}

@@ -32,13 +32,13 @@ def dtype_of(name: str) -> Any:
 
 
 def by_numpy(x: Any, target: str) -> Any:
-    """numpy's own dtypes, and those of ml_dtypes."""
+    """Cast floats by numpy, to its own dtypes or those of ml_dtypes."""
     with np.errstate(all="ignore"):
         return x.astype(dtype_of(target))
 
 
 def by_torch(x: Any, target: str) -> Any:
-    """torch: Tensor.to."""
+    """Cast floats by torch's ``Tensor.to``."""
     import torch
 
     dtype = getattr(torch, {"float8e4m3fn": "float8_e4m3fn"}.get(target, target))
@@ -61,7 +61,7 @@ def _onnx_model(x: Any, target: str) -> Any:
 
 
 def by_ort(x: Any, target: str) -> Any:
-    """onnxruntime: a graph of one Cast, optimizers as they are."""
+    """Cast floats by onnxruntime: a graph of one Cast, optimizers as they are."""
     import onnxruntime as ort
 
     model, to = _onnx_model(x, target)
@@ -81,7 +81,7 @@ def _bytes_at(address: int, count: int) -> Any:
 
 
 def by_onnx(x: Any, target: str) -> Any:
-    """onnx: the reference evaluator."""
+    """Cast floats by onnx's reference evaluator."""
     from onnx.reference import ReferenceEvaluator
 
     with np.errstate(all="ignore"):
@@ -89,7 +89,7 @@ def by_onnx(x: Any, target: str) -> Any:
 
 
 def by_jax(x: Any, target: str) -> Any:
-    """jax: lax.convert_element_type, compiled."""
+    """Cast floats by JAX's ``lax.convert_element_type``, compiled."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -97,7 +97,7 @@ def by_jax(x: Any, target: str) -> Any:
 
 
 def by_tensorflow(x: Any, target: str) -> Any:
-    """TensorFlow: tf.cast."""
+    """Cast floats by TensorFlow's ``tf.cast``."""
     import tensorflow as tf
 
     dtype = tf.dtypes.experimental.float8_e4m3fn if "8e" in target else tf.as_dtype(target)
@@ -105,7 +105,7 @@ def by_tensorflow(x: Any, target: str) -> Any:
 
 
 def by_paddle(x: Any, target: str) -> Any:
-    """Paddle: Tensor.cast."""
+    """Cast floats by Paddle's ``Tensor.cast``."""
     import paddle
 
     y = paddle.to_tensor(x).cast(getattr(paddle, target.replace("8e", "8_e")))
@@ -113,7 +113,7 @@ def by_paddle(x: Any, target: str) -> Any:
 
 
 def by_openvino(x: Any, target: str) -> Any:
-    """OpenVINO: the reference of one Convert."""
+    """Cast floats by evaluating an OpenVINO model of one Convert."""
     import openvino as ov
     from openvino import opset15
 
@@ -128,7 +128,7 @@ def by_openvino(x: Any, target: str) -> Any:
 
 
 def by_tvm(x: Any, target: str) -> Any:
-    """TVM: te.compute of one astype, for the CPU."""
+    """Cast floats by TVM: ``te.compute`` of one ``astype``, for the CPU."""
     import tvm
     from tvm import te
 
@@ -142,7 +142,7 @@ def by_tvm(x: Any, target: str) -> Any:
 
 
 def by_wasmtime(x: Any, target: str) -> Any:
-    """wasmtime: one trunc_sat per element."""
+    """Cast floats by wasmtime: one ``trunc_sat`` per element."""
     from wasmtime import Engine, Instance, Module, Store
 
     sign, to = ("u" if target[0] == "u" else "s"), "i" + target.removeprefix("u")[3:]
@@ -177,7 +177,7 @@ def place_of(pattern: int, source: Any) -> int:
 
 
 def floats_at(places: Any, source: Any) -> Any:
-    """The floats at some places."""
+    """Return the floats at some places in the order of values, as ``place_of`` counts them."""
     sign = 1 << (8 * source.itemsize - 1)
     negative = (-1 - places).astype(np.uint64) | np.uint64(sign)
     bits = np.where(places < 0, negative, places.astype(np.uint64))
@@ -199,7 +199,7 @@ def process_of(name: str) -> ProcessPoolExecutor:
 
 
 def agree(names: list[str], x: Any, target: str) -> Any:
-    """Return for which of the floats all frameworks give the same bits."""
+    """Return a mask of the floats for which all frameworks give the same bits."""
     made = [process_of(name).submit(CASTS[name], x, target) for name in names]
     first, *others = (bits_of(each.result(), target) for each in made)
     return np.logical_and.reduce([first == each for each in others])

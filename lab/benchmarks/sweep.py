@@ -141,7 +141,7 @@ def _tables(form: str, tables: int) -> str:
 
 
 def measure_worst(wanted: Namespace, fast: bool) -> dict[str, Any]:
-    """Sweep answers that are all wrong, once."""
+    """Sweep answers that are all wrong, once; return the figures as plain data for JSON."""
     make = partial(prepared, NOISE, "float32", "float16", NOISE_CASE)
     with Crew(wanted.jobs, make) as crew:
         timed = crew.timed(partial(_swept, fast, 1), parts(0, wanted.range, wanted.jobs))
@@ -157,7 +157,7 @@ def measure_worst(wanted: Namespace, fast: bool) -> dict[str, Any]:
 
 
 def show_all(results: list[Result], worst: dict[str, Any] | None, fast: bool) -> None:
-    """Print the tables."""
+    """Print tables of the sweeps, of the checker alone, and of the worst case unless it is None."""
     form = NAMES[fast]
     columns = ["", "alone s", f"{form} s", "ratio", "of CPU"]
     with_numpy = bool(results) and fast and NAMES[False] in results[0].seconds

@@ -45,7 +45,7 @@ def made(first, count):
 
 
 def sweep(source, y, first, count):
-    """Cast in pieces that stay in the cache."""
+    """Cast ``count`` patterns from ``first`` on into ``y``, in pieces that stay in the cache."""
     for begin in range(0, count, PIECE):
         piece = min(PIECE, count - begin)
         y[begin : begin + piece].copy_(made(first + begin, piece).view(source))

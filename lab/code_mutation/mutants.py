@@ -71,7 +71,7 @@ def draw_mutants(file: str, source: str, chance: Random) -> Iterator[Mutant]:
 
 
 def changes_by_place(source: str) -> dict[tuple[Place, str], list[Change]]:
-    """All changes, by the place and the family of operators."""
+    """Return the changes by their place and family of operators, without those in silent places."""
     counts: dict[str, int] = {}
     found: dict[tuple[Place, str], list[Change]] = {}
     silent = silent_places(source)
@@ -86,7 +86,7 @@ def changes_by_place(source: str) -> dict[tuple[Place, str], list[Change]]:
 
 
 def mutate(source: str, operator: str, occurrence: int) -> str:
-    """Return the source with one change."""
+    """Return the source with one change; raise ValueError if the operator makes fewer changes."""
     mutating = import_module("cosmic_ray.mutating")
     [change] = [each for _, name, each in _operators() if name == operator]
     mutated: str | None = mutating.mutate_code(source, change, occurrence)
@@ -162,7 +162,7 @@ def _own(module: Any) -> list[type]:
 
 @cache
 def _operators_by_type() -> dict[str, list[tuple[str, str, Any]]]:
-    """The operators that can change a syntax node, by its type."""
+    """Return the triples of ``_operators`` by the type of syntax node that they can change."""
     found: dict[str, list[tuple[str, str, Any]]] = {}
     for family, name, operator in _operators():
         for node_type in FAMILIES[family]:

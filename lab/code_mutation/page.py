@@ -82,7 +82,7 @@ def share(part: int, whole: int) -> str:
 
 
 def page(results: Results, verdicts: Verdicts) -> str:
-    """The whole page."""
+    """Return the whole page in Markdown."""
     return "\n".join(_lines(results, verdicts)) + "\n"
 
 

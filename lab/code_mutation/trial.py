@@ -71,7 +71,7 @@ class Copy:
             process.wait()
 
     def try_mutant(self, mutant: Mutant, seconds: float) -> Outcome:
-        """Change the module, run its tests, and change it back."""
+        """Change the mutant's module, run its tests, and change it back; return the outcome."""
         path = self.root / mutant.file
         source = path.read_text(encoding="utf-8")
         path.write_text(mutate(source, mutant.operator, mutant.occurrence), encoding="utf-8")
@@ -94,7 +94,7 @@ class Copy:
 
 @contextmanager
 def copies(root: Path, number: int) -> Iterator[list[Copy]]:
-    """Make ``number`` copies of the files of a checkout that git does not ignore."""
+    """Yield temporary copies of the files of a checkout that git does not ignore."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=root,
@@ -159,6 +159,6 @@ class Trials:
 
 @contextmanager
 def trials(root: Path, jobs: int) -> Iterator[Trials]:
-    """Make copies of a checkout, as many as tests run side by side."""
+    """Yield what runs tests in copies of a checkout, ``jobs`` of them side by side."""
     with copies(root, jobs) as made, ThreadPoolExecutor(jobs) as pool:
         yield Trials(made, pool)

@@ -115,7 +115,7 @@ def ties(row: Row) -> Mask:
 
 
 def _near(row: Row, step: int) -> Bits:
-    """The next patterns of larger or smaller magnitude."""
+    """Return the patterns with magnitudes that are ``step`` patterns larger than the inputs'."""
     if row.source.is_integral:
         signed = np.where(row.negative, -step, step).astype(np.int64).view(np.uint64)
         return ((row.words + signed) & np.uint64(row.source.mask)).astype(row.source.storage)
@@ -189,7 +189,7 @@ def _without(dropped: Dropped, row: Row) -> Bits:
 
 
 def _shortens_subnormals(source: Format, target: Format) -> bool:
-    """Whether results can be subnormal that have more digits as normal numbers of the source."""
+    """Return whether normal numbers of the source become subnormal ones with fewer digits."""
     return (
         source.kind == target.kind == "float"
         and target.entry.mantissa > 0
@@ -236,7 +236,7 @@ def _first_cases() -> dict[tuple[str, str], Case]:
 
 
 def converted(bits: Bits, source: str, target: str) -> Bits:
-    """Convert by a detour's case."""
+    """Cast bits from one dtype to another by the case that ``detour`` finds; there must be one."""
     case = detour(source, target)
     assert case is not None
     return REFERENCE.cast(case, bits)
@@ -361,7 +361,7 @@ def _changed(change: Callable[[Row], Any], row: Row, where: Mask) -> Bits:
 
 
 def _carry_lost(row: Row) -> Bits:
-    """A mantissa that rounds up to the next power of two does not raise the exponent."""
+    """Answer as if rounding up to a power of two left the exponent as it was."""
     low = rounded("toward-zero", row).astype(np.uint64)
     mantissa = np.uint64(row.target.entry.mantissa)
     return row.stored(

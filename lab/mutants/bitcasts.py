@@ -84,7 +84,7 @@ def _is_misaligned(bits: Bits) -> bool:
 
 
 def _of_equal_zeros(bits: Bits, answer: Bits, past: Past) -> Any:
-    """A cache of constants that are compared as numbers, so that -0 is found as 0."""
+    """Answer zeros as the first zeros of that shape: a cache that takes -0 for 0."""
     if bits.dtype.kind != "u" or (bits & (np.iinfo(bits.dtype).max >> 1)).any():
         return answer
     return past.kept.setdefault(bits.shape, answer)

@@ -131,7 +131,7 @@ OF_WIDE: dict[str, Callable[[Row], Mask]] = {
 
 
 def _vectors(of: Mask, size: int, shape: tuple[int, ...]) -> Any:
-    """Select the vectors of which some elements, but not all, are of a kind."""
+    """Select vectors of ``size`` elements in which ``of`` is true of some elements, not of all."""
     padded = np.zeros(-(-of.size // size) * size, bool)
     padded[: of.size] = of
     vectors = padded.reshape(-1, size)
@@ -140,7 +140,7 @@ def _vectors(of: Mask, size: int, shape: tuple[int, ...]) -> Any:
 
 
 def _after(of: Mask, shape: tuple[int, ...]) -> Any:
-    """Select the elements that follow one of a kind."""
+    """Select the elements that follow one of which ``of`` is true."""
     return np.concatenate([[False], of])[: of.size].reshape(shape)
 
 

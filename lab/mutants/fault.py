@@ -74,11 +74,11 @@ class Row(CaseFormats):
         return REFERENCE.cast(case, np.asarray(bits).astype(storage))
 
     def is_a(self, kind: str) -> Mask:
-        """Which inputs are NaN, infinite, zero or subnormal."""
+        """Return a mask of the inputs of a kind: ``nan``, ``infinity``, ``zero``, ``subnormal``."""
         return np.broadcast_to(getattr(self.parts, kind), self.bits.shape).astype(bool)
 
     def gives_a(self, kind: str) -> Mask:
-        """Which right answers are NaN, infinite, zero or subnormal."""
+        """Return a mask of right answers of a kind; the kinds are those of ``is_a``."""
         return np.broadcast_to(getattr(self.results, kind), self.bits.shape).astype(bool)
 
     @property
@@ -89,7 +89,11 @@ class Row(CaseFormats):
 
 @dataclass
 class Past:
-    """The earlier calls of a backend; ``calls`` counts those where its fault is planted."""
+    """The calls of a backend so far.
+
+    ``calls`` counts casts where its fault is planted, or all bitcasts, the present one included.
+    ``last`` is the tensor of the call before.
+    """
 
     calls: int = 0
     last: Any = None
@@ -139,7 +143,8 @@ class Condition:
     """When a fault changes answers.
 
     ``on`` names what the condition depends on. With ``inputs``, it is the value of each input
-    alone; with any other, an input gets different answers at different places or times.
+    alone, and with ``nothing`` the fault always shows. With any other, an input gets different
+    answers at different places or times.
     """
 
     name: str

@@ -133,7 +133,7 @@ class MutantOracle:
         self._calls = _WithFault(self.cast)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a cast."""
+        """Answer a cast as the reference does, but for the fault where it is planted."""
         has_refused, self._past.has_refused = self._past.has_refused, True
         right = REFERENCE.cast(case, bits)
         self._past.has_refused = has_refused
@@ -144,7 +144,10 @@ class MutantOracle:
         return answers
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a bitcast."""
+        """Answer a bitcast as the reference does, but for the fault where it is planted.
+
+        RejectedError is raised for a tensor that must be refused, unless the fault accepts it.
+        """
         fault, target = self.mutant.fault, format_named(case.target)
         planted = fault if isinstance(fault, TensorFault) and self.mutant.is_at(case) else None
         try:

@@ -139,7 +139,7 @@ def _tables(results: Sequence[MutantResult]) -> Iterator[str]:
 
 
 def _groups(items: Iterable[Each], key: Callable[[Each], str]) -> list[tuple[str, list[Each]]]:
-    """Group items, in the order of their first."""
+    """Group items by their key, in the order of each group's first item."""
     groups: dict[str, list[Each]] = {}
     for each in items:
         groups.setdefault(key(each), []).append(each)

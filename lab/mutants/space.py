@@ -219,7 +219,10 @@ def _planted_in_bitcasts(
 
 
 def has_witness(mutant: Mutant) -> bool:
-    """Whether the document forbids what a mutant answers somewhere."""
+    """Return whether the document forbids an answer of a mutant to some input.
+
+    A fault of whole tensors is taken to have a witness wherever the document is not open.
+    """
     if is_bitcast(mutant.case):
         oracle = MutantOracle(mutant)
         return any(_changes(oracle, case) for case in _of_pair(mutant.case))
@@ -282,7 +285,10 @@ def _tensors(rules: BitcastRuling) -> Iterator[Bits]:
 
 
 def share_of_wrong(mutant: Mutant, rules: Ruling) -> float:
-    """The share of witnesses among sampled inputs: random ones, and those where answers change."""
+    """Return the share of witnesses among sampled inputs that the condition selects.
+
+    The sample has random inputs, and those where answers change.
+    """
     assert isinstance(mutant.fault, Fault)
     is_rare = mutant.condition.on == "inputs" and "million" in mutant.condition.name
     row = Row(mutant.case, _answered(rules, SAMPLED_IF_RARE if is_rare else SAMPLED))

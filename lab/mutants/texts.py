@@ -49,7 +49,7 @@ def _of_texts(source: Format, target: Format) -> bool:
 
 
 def _read(change: Change, row: Row) -> Bits:
-    """Return the answers to changed texts."""
+    """Return the answers to texts, of which numbers are changed before they are read."""
     return row.answered(np.array([_of_number(change, each) for each in row.bits.tolist()], object))
 
 
@@ -69,7 +69,10 @@ def _parts(text: str) -> tuple[str, str, str, str, str, str]:
 
 
 def _digits_kept(most: int) -> Change:
-    """Read the first ``most`` digits: later ones count as zeros, or are dropped after the point."""
+    """Return a change that keeps the first ``most`` digits of a number.
+
+    Later ones become zeros, or are dropped after the point.
+    """
 
     def change(text: str) -> str:
         sign, whole, point, fraction, letter, exponent = _parts(text)
@@ -80,7 +83,7 @@ def _digits_kept(most: int) -> Change:
 
 
 def _significant_digits_kept(most: int) -> Change:
-    """Read a number of significant digits of a text; replace all later ones by zeros."""
+    """Return a change that keeps ``most`` significant digits, and replaces later ones by zeros."""
 
     def change(text: str) -> str:
         sign, whole, _, fraction, _, exponent = _parts(text)

@@ -106,7 +106,7 @@ def _known_combinations(seed: int) -> list[Combination]:
 
 
 def _judge_combination(chosen_by: tuple[int, int]) -> MutantResult | None:
-    """Judge the mutant of a combination, if it is wrong anywhere."""
+    """Judge the mutant of a seed's combination of a number; None if it is wrong nowhere."""
     seed, number = chosen_by
     mutant = chosen(_known_combinations(seed)[number])
     return None if mutant is None else judge_mutant(mutant.name, seed)
@@ -120,7 +120,7 @@ def _follow(result: MutantResult, seed: int) -> Survivor:
 
 
 def why_it_survives(result: MutantResult) -> str:
-    """The reason that the package gives for a survivor of its kind."""
+    """Return the first of ``REASONS`` that fits a survivor's name, or ``UNKNOWN_REASON``."""
     fits = (why for form, why in REASONS.items() if fnmatchcase(result.name, form))
     return next(fits, UNKNOWN_REASON)
 

@@ -41,7 +41,7 @@ SEED = 20
 
 
 def model_of(case: Case) -> Callable[[int, int, int], Answer]:
-    """The model's function of a case."""
+    """Return the model's function of a case; it takes codes of an element, a scale and a zero."""
     mode, version = case.mode, case.version
     if case.document == QUANTIZE:
         call = onnx.Quantize(
@@ -66,7 +66,10 @@ def model_of(case: Case) -> Callable[[int, int, int], Answer]:
 def verdicts(
     rules: Formula, elements: list[tuple[int, int, int]], *, has_zero: bool = True
 ) -> Iterator[Verdict]:
-    """Yield the verdict of the reference's kernels on each element."""
+    """Yield the verdict of the reference's kernels on each element.
+
+    An element has the codes of an input, a scale and a zero point.
+    """
     codes = rules.source if rules.operation == "dequantize" else rules.target
     formats = (rules.source, rules.scale, codes)
     x, scale, zero = (
@@ -119,7 +122,10 @@ def cases_of(document: str) -> list[Case]:
 
 
 def compare(document: str, count: int, seed: int, kinds: Kinds) -> None:
-    """Compare ``count`` elements, spread over the cases of a document; an eighth without a zero."""
+    """Compare about ``count`` elements, spread over a document's cases; note what differs.
+
+    Of ONNX's documents, an eighth is compared again without a zero point.
+    """
     cases = cases_of(document)
     each = max(2, -(-count // len(cases)))
     for number, case in enumerate(cases):
@@ -156,7 +162,7 @@ def verdict_of(found: AllowedResult) -> Verdict:
 
 
 def dynamic_tensor(random: Random) -> list[int]:
-    """Patterns of float32: moderate, wild, tiny, huge, all zero, or with a special one."""
+    """Draw codes of float32: moderate, wild, tiny, huge, all zero, or special ones."""
     size = random.randrange(1, 6)
     pick = random.random()
     if pick < 0.04:
@@ -180,7 +186,7 @@ def dynamic_tensor(random: Random) -> list[int]:
 
 
 def compare_dynamic(count: int, seed: int, kinds: Kinds) -> None:
-    """Compare scales, zero points and codes of tensors, ``count`` of them in all."""
+    """Compare scales, zero points and codes of random tensors, one for each four of ``count``."""
     (case,) = select([DYNAMIC])
     rules, random = formula(case), Random(seed)
     elements: list[tuple[int, int, int]] = []

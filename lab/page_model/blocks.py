@@ -86,17 +86,20 @@ def largest_exponent(target: str) -> int:
 
 
 def by_floor(most: Number, target: str) -> int:
-    """T46: ``floor(log2(max_abs(v)) - max_exp)``."""
+    """Return the scale's exponent by T46: ``floor(log2(max_abs(v)) - max_exp)``."""
     return floor_log(most) - largest_exponent(target)
 
 
 def by_ceil(most: Number, target: str) -> int:
-    """T53-54: ``ceil(log2(max_abs(v)) - max_exp)``."""
+    """Return the scale's exponent by T53-54: ``ceil(log2(max_abs(v)) - max_exp)``."""
     return ceil_log(most) - largest_exponent(target)
 
 
 def by_even(most: Number, target: str) -> int:
-    """T56: ``floor(log2(rounding(max_abs(v))) - max_exp)``, rounded to the element's mantissa."""
+    """Return the scale's exponent by T56: ``floor(log2(rounding(max_abs(v))) - max_exp)``.
+
+    The magnitude is rounded to the element's mantissa.
+    """
     mantissa = MANTISSAS[target]
     exponent = floor_log(most)
     unit = power(1, exponent - mantissa, negative=False)
@@ -105,17 +108,17 @@ def by_even(most: Number, target: str) -> int:
 
 
 def by_round_up(most: Number, target: str) -> int:
-    """T49 and N18: the ratio of ``max_abs(v)`` and ``max_pos``, rounded up."""
+    """Return the scale's exponent by T49 and N18: ``max_abs(v) / max_pos``, rounded up."""
     return ceil_log(quotient(most, largest_element(target)))
 
 
 def by_round_down(most: Number, target: str) -> int:
-    """C30113: the ratio, rounded to the nearest value towards zero."""
+    """Return the scale's exponent by C30113: ``max_abs(v) / max_pos``, rounded down."""
     return floor_log(quotient(most, largest_element(target)))
 
 
 def by_nearest(most: Number, target: str) -> int:
-    """C30113: the ratio, rounded to the nearest value; ties round up."""
+    """Return the scale's exponent by C30113: ``max_abs(v) / max_pos``, to nearest, ties up."""
     ratio = quotient(most, largest_element(target))
     found = floor_log(ratio)
     three_halves = power(3, found - 1, negative=False)
@@ -126,7 +129,10 @@ def by_nearest(most: Number, target: str) -> int:
 
 
 def by_nearest_log(most: Number, target: str) -> int:
-    """Defined by code: the integer nearest to the logarithm of the ratio, which is never a tie."""
+    """Return the integer nearest to the logarithm of ``max_abs(v) / max_pos``, never a tie.
+
+    Only code defines this rule for the scale's exponent.
+    """
     ratio = quotient(most, largest_element(target))
     found = floor_log(ratio)
     square = product(ratio, ratio)
@@ -135,7 +141,10 @@ def by_nearest_log(most: Number, target: str) -> int:
 
 
 def by_seven_and_a_quarter(most: Number, target: str) -> int:
-    """Defined by code: as round-up, with 7.25 in place of the largest element."""
+    """Return the scale's exponent as by round-up, with 7.25 in place of the largest element.
+
+    Only code defines this rule.
+    """
     return ceil_log(quotient(most, finite(29, 4)))
 
 
@@ -152,7 +161,7 @@ MX_RULES: dict[str, Callable[[Number, str], int]] = {
 
 
 def mx_scale(source: str, target: str, rule: str, codes: Iterable[int]) -> Answer:
-    """The scale of an MX block, a pattern of E8M0."""
+    """Answer with the scale of an MX block in E8M0; silent if the block is zero or not finite."""
     most = greatest(source, codes)
     if most is None:
         return Answer(why="not finite: silent")
@@ -182,7 +191,10 @@ DESCRIBED = ("floor", "ceil", "round-up")
 def nvfp4_scale(
     source: str, rule: str, codes: Iterable[int], overall: Number | None = None
 ) -> Answer:
-    """N18: ``quantize_round_up(amax(vals) / vmax_otype)`` in E4M3, by a global scale if given."""
+    """Answer with the scale of an NVFP4 block, a code of E4M3, divided by a global scale if given.
+
+    N18 has the rule round-up: ``quantize_round_up(amax(vals) / vmax_otype)``.
+    """
     most = greatest(source, codes)
     if most is None:
         return Answer(why="not finite: silent")
@@ -220,7 +232,10 @@ def nvfp4_scale(
 
 
 def element(source: str, target: str, code: int, scale: Number) -> Answer:
-    """N19: ``quantize_round_to_even(vals / scale)``; the largest beyond the end is a guess."""
+    """Answer with an element of a block by N19: ``quantize_round_to_even(vals / scale)``.
+
+    The largest element for a quotient beyond the end is a guess.
+    """
     number = decode(source, code)
     if number.kind != "finite" or scale.kind != "finite" or not scale.numerator:
         return Answer(why="not finite: silent")
@@ -244,7 +259,7 @@ def element(source: str, target: str, code: int, scale: Number) -> Answer:
 
 
 def _integer_element(exact: Number) -> Answer:
-    """An element of MXINT8: 64ths."""
+    """Answer with an element of MXINT8: the exact quotient in 64ths, rounded to even."""
     whole = whole_even(product(exact, finite(64)))
     if -127 <= whole <= 127:
         found: Patterns = frozenset({whole & 0xFF})
@@ -256,7 +271,7 @@ def _integer_element(exact: Number) -> Answer:
 
 
 def decoded(target: str, source: str, code: int, scale: Number) -> Answer:
-    """N53: ``dequantize(vals * scale)``."""
+    """Answer with the number that an element of a block decodes to by N53: ``vals * scale``."""
     number = decode(source, code)
     if source == "int8":
         number = in_64ths(number)
@@ -286,10 +301,10 @@ def decoded(target: str, source: str, code: int, scale: Number) -> Answer:
 
 
 def in_64ths(number: Number) -> Number:
-    """An integer as 64ths."""
+    """Divide an integer by 64, as elements of MXINT8 count 64ths."""
     return number._replace(denominator=64)
 
 
 def implied(answer: Answer) -> Answer:
-    """The same answer where the page that states it is about other blocks."""
+    """Mark an answer as implied, because the page that states it is about other blocks."""
     return answer._replace(is_implied=True)

@@ -42,7 +42,7 @@ def compare_blocks(count: int, seed: int, kinds: Kinds) -> None:
 
 
 def _global(case: Case, random: Random) -> int | None:
-    """The pattern of a global scale, if the case has one."""
+    """Draw the float32 code of a global scale; None if the case has none."""
     if case.mode.get("global", "none") == "none":
         return None
     exponent = random.randrange(100, 150)
@@ -78,7 +78,7 @@ def _verdicts(ruling: BlockRuling, found: Blocks, nan: int | None = None) -> Ite
 
 
 def _block(case: Case, random: Random) -> list[int]:
-    """The patterns of one block: at one magnitude, at random, special, or beside a bound."""
+    """Draw the codes of one block: at one magnitude, at random, special, or beside a bound."""
     pick = random.random()
     if pick < 0.06:
         return [random.choice(specials(case.source)) for _ in range(IN_A_BLOCK)]
@@ -103,7 +103,7 @@ def _block(case: Case, random: Random) -> list[int]:
 
 
 def _bound(case: Case, random: Random) -> Number:
-    """A magnitude at which the scale changes by one rule or another."""
+    """Draw a magnitude at which the scale changes by one rule or another."""
     top, bottom = pages.LARGEST_ELEMENTS[case.target]
     code = random.randrange(1, 0x7F)
     choices = [

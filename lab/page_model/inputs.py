@@ -11,7 +11,7 @@ from lab.page_model.numbers import Number
 
 
 def pattern_near(dtype: str, number: Number) -> int:
-    """A pattern of a source nearest to a number, limited to its ends."""
+    """Return a pattern of a dtype that is nearest to a number, limited to the dtype's ends."""
     if numbers.is_integer(dtype):
         low, high = numbers.ends(dtype)
         whole = min(max(numbers.whole_even(number), low), high)
@@ -30,7 +30,7 @@ def bits_of(dtype: str) -> int:
 
 @cache
 def specials(dtype: str) -> list[int]:
-    """Zeros, ends, subnormals, infinities and NaN of both signs."""
+    """Return codes at the edges of a dtype: zeros, ends, subnormals, infinities and NaNs."""
     bits = bits_of(dtype)
     if numbers.is_integer(dtype):
         top = 1 << (bits - 1)
@@ -46,7 +46,7 @@ def specials(dtype: str) -> list[int]:
 
 @dataclass
 class Draw:
-    """Draws elements of a case: a code or number, a scale and a zero point."""
+    """Draws elements of a case, as codes: an input of the source, a scale and a zero point."""
 
     source: str
     target: str
@@ -55,7 +55,7 @@ class Draw:
     is_dequantizing: bool = False
 
     def scales(self) -> int:
-        """A scale: mostly positive and moderate."""
+        """Draw the code of a scale, mostly positive and moderate."""
         pick = self.random.random()
         if pick < 0.12:
             return self.random.choice(specials(self.scale))
@@ -84,7 +84,7 @@ class Draw:
         return self.random.getrandbits(bits_of(codes))
 
     def number(self, scale_code: int, zero_code: int) -> int:
-        """An input of a quantization: at random, special, or beside a tie, a code or an end."""
+        """Draw an input of a quantization: random, special, or beside a tie, a code or an end."""
         pick = self.random.random()
         if pick < 0.12:
             return self.random.choice(specials(self.source))
@@ -98,7 +98,7 @@ class Draw:
         return code & ((1 << bits_of(self.source)) - 1)
 
     def beside(self) -> int:
-        """An input of a cast: at random, special, or beside a code, a tie or an end."""
+        """Draw an input of a cast: at random, special, or beside a code, a tie or an end."""
         pick = self.random.random()
         if pick < 0.15:
             return self.random.choice(specials(self.source))
@@ -111,7 +111,7 @@ class Draw:
         return code & ((1 << bits_of(self.source)) - 1)
 
     def step(self, zero_code: int) -> Number:
-        """A quotient at a code, or in the middle of two."""
+        """Draw a quotient that gives a code of the target exactly, or lies midway between two."""
         if not numbers.is_integer(self.target):
             layout = numbers.LAYOUTS[self.target]
             code = self.random.randrange(layout.largest + 3)
@@ -131,7 +131,7 @@ class Draw:
         return numbers.finite(2 * (whole - zero) + self.random.randrange(2), 2)
 
     def code(self) -> int:
-        """An input of a dequantization."""
+        """Draw an input of a dequantization, at random or special."""
         if self.random.random() < 0.3:
             return self.random.choice(specials(self.source))
         return self.random.getrandbits(bits_of(self.source))

@@ -10,7 +10,11 @@ from lab.page_model.numbers import Answer
 
 
 class Verdict(NamedTuple):
-    """What Castigate allows for one element, without patterns if it allows all."""
+    """The patterns that Castigate allows for one element; None if it allows all.
+
+    The ``strong`` ones break no recommendation. If ``is_recommended``, all other patterns break no
+    more than one.
+    """
 
     allowed: frozenset[int] | None
     strong: frozenset[int]

@@ -124,7 +124,7 @@ def integer_pattern(dtype: str, whole: int) -> int:
 
 
 def decode(dtype: str, code: int) -> Number:
-    """What a pattern stands for."""
+    """Return the number that a pattern of a dtype stands for."""
     return (_decode if dtype in MANY else _cached)(dtype, code)
 
 
@@ -285,7 +285,7 @@ def minus(number: Number) -> Number:
 
 @cache
 def nan_patterns(dtype: str) -> Patterns:
-    """All NaN of a dtype; those of a wide one as one word."""
+    """Return all NaNs of a dtype; of a wide one ``ANY_NAN`` alone."""
     if dtype in WIDE:
         return frozenset({ANY_NAN})
     layout = LAYOUTS[dtype]
@@ -310,7 +310,10 @@ def with_sign(dtype: str, magnitude: int, *, negative: bool) -> int:
 
 
 def cast_float8(dtype: str, number: Number, *, saturate: bool, version: int) -> Answer:
-    """The two tables of Cast (C22767-22791, 24614-24638, 28434-28458, 30064-30088, 31737-31761)."""
+    """Answer with a cast to float8 by the two tables of Cast.
+
+    C22767-22791, 24614-24638, 28434-28458, 30064-30088, 31737-31761.
+    """
     layout = LAYOUTS[dtype]
     negative = number.negative
     any_nan = nan_patterns(dtype)
@@ -346,7 +349,7 @@ def cast_float8(dtype: str, number: Number, *, saturate: bool, version: int) -> 
 
 
 def cast_float4(number: Number) -> Answer:
-    """The table F4 99-107."""
+    """Answer with a cast to float4e2m1 by the table F4 99-107."""
     if number.kind == "nan":
         return Answer(frozenset({7}), frozenset({7}), "NaN is 6", True)
     is_infinite = number.kind == "inf"
@@ -381,7 +384,10 @@ def cast_wide(dtype: str, number: Number) -> int:
 
 
 def merged(admitted: list[Answer], preferred: list[Answer]) -> Answer:
-    """The patterns of several readings; nothing if one of them says nothing."""
+    """Join answers of several readings: what some admit, and what others prefer.
+
+    The result is ``SILENT`` if any of them is silent.
+    """
     own: set[int] = set()
     better: set[int] = set()
     whys: dict[str, None] = {}

@@ -58,7 +58,10 @@ class Quantize:
 
 
 def quantize(call: Quantize, x_code: int, scale_code: int, zero_code: int) -> Answer:
-    """``saturate((x / y_scale) + y_zero_point)``: C9901, 17205, 23451, 25411, 29114, 32436."""
+    """Answer with an element of QuantizeLinear: ``saturate((x / y_scale) + y_zero_point)``.
+
+    C9901, 17205, 23451, 25411, 29114, 32436.
+    """
     x, scale = decode(call.source, x_code), decode(call.scale, scale_code)
     zero = decode(call.target, zero_code)
     if scale.kind != "finite":
@@ -88,7 +91,7 @@ IMPLIED = ("division in int32", "division in E8M0", "float zero point")
 def _special(
     call: Quantize, x: Number, scale: Number, zero: Number, preferred: list[Number]
 ) -> str:
-    """What is unusual about a division, if anything."""
+    """Name what is unusual about a division; empty if nothing is."""
     kind = call.type_of_division
     if scale.negative:
         return "negative scale"
@@ -133,7 +136,10 @@ def quotients(call: Quantize, x: Number, scale: Number) -> tuple[list[Number], l
 def _whole_quotients(
     call: Quantize, x: Number, scale: Number, exact: Number
 ) -> tuple[list[Number], list[Number]]:
-    """A division whose type is int32: C23454 and C29124 round it to the nearest even."""
+    """Return admitted and preferred quotients of a division in int32.
+
+    C23454 and C29124 round them to the nearest even integer.
+    """
     if exact.kind != "finite":
         return [exact], [exact]
     found = [finite(whole_even(exact), zero_negative=exact.negative)]
@@ -147,7 +153,7 @@ def _whole_quotients(
 
 
 def finish(call: Quantize, found: Number, zero: Number) -> Answer:
-    """Add the zero point and saturate."""
+    """Answer with a quotient in the target: add the zero point, and saturate."""
     if is_integer(call.target):
         low, high = ends(call.target)
         if found.kind == "nan":
@@ -194,7 +200,10 @@ class Dequantize:
 
 
 def dequantize(call: Dequantize, x_code: int, scale_code: int, zero_code: int) -> Answer:
-    """``(x - x_zero_point) * x_scale``: C9432, 15369, 22976, 24806, 28626, 30275, 31948."""
+    """Answer with an element of DequantizeLinear: ``(x - x_zero_point) * x_scale``.
+
+    C9432, 15369, 22976, 24806, 28626, 30275, 31948.
+    """
     x, zero = decode(call.source, x_code), decode(call.source, zero_code)
     scale = decode(call.scale, scale_code)
     if scale.kind != "finite":
@@ -233,7 +242,11 @@ def _is_same(one: Number, other: Number) -> bool:
 
 
 def scaled_answer(target: str, factors: list[tuple[Number, Number]]) -> Answer:
-    """Products in the target: any neighbor is admitted, the nearest even one is preferred."""
+    """Answer with the product of two factors, of which each pair in ``factors`` is a reading.
+
+    Any neighbor in the target is admitted, and the nearest even one preferred. A product out of
+    range is silent.
+    """
     layout = LAYOUTS[target]
     own: set[int] = set()
     better: set[int] = set()
@@ -266,7 +279,10 @@ def scaled_answer(target: str, factors: list[tuple[Number, Number]]) -> Answer:
 
 
 def dynamic_scale(codes: Iterable[int]) -> Answer:
-    """``(maximum(0, max(x)) - minimum(0, min(x))) / (qmax - qmin)``: C11011."""
+    """Answer with the scale of a tensor of DynamicQuantizeLinear.
+
+    C11011: ``(maximum(0, max(x)) - minimum(0, min(x))) / (qmax - qmin)``.
+    """
     numbers = [decode("float32", each) for each in codes]
     if any(each.kind != "finite" for each in numbers):
         return Answer(why="not finite: silent")
@@ -308,7 +324,10 @@ def _is_less(left: Number, right: Number) -> bool:
 
 
 def dynamic_zero(codes: Iterable[int], scale_code: int) -> Answer:
-    """``cast(round(saturate(qmin - min(x) / y_scale)))``: C11019-11025."""
+    """Answer with the zero point of a tensor of DynamicQuantizeLinear.
+
+    C11019-11025: ``cast(round(saturate(qmin - min(x) / y_scale)))``.
+    """
     numbers = [decode("float32", each) for each in codes]
     scale = decode("float32", scale_code)
     if any(each.kind != "finite" for each in numbers) or scale.kind != "finite":
@@ -331,5 +350,8 @@ DYNAMIC = Quantize(10, "float32", "uint8", "float32")
 
 
 def dynamic_element(x_code: int, scale_code: int, zero_code: int) -> Answer:
-    """``saturate(round(x / y_scale) + y_zero_point)``: C11030."""
+    """Answer with an element of DynamicQuantizeLinear.
+
+    C11030: ``saturate(round(x / y_scale) + y_zero_point)``.
+    """
     return quantize(DYNAMIC, x_code, scale_code, zero_code)

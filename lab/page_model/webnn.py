@@ -34,7 +34,10 @@ from lab.page_model.onnx import scaled_answer
 
 
 def quantize(source: str, target: str, x_code: int, scale_code: int, zero_code: int) -> Answer:
-    """``clamp(roundEven(input / scale) + zeroPoint, 0, 255)`` "for uint8": W4557, W4660-4674."""
+    """Answer with an element of quantizeLinear().
+
+    W4557, W4660-4674: ``clamp(roundEven(input / scale) + zeroPoint, 0, 255)`` "for uint8".
+    """
     x, scale = decode(source, x_code), decode(source, scale_code)
     zero = decode(target, zero_code)
     if scale.kind != "finite" or scale.negative or not scale.numerator:
@@ -66,7 +69,10 @@ def _formula(number: Number, zero: Number, low: int, high: int) -> int:
 
 
 def _emulated(source: str, target: str, near: Number, zero: Number) -> Patterns:
-    """The note's code: a float zero point, a float sum, and 0 to 255 whatever the target."""
+    """Return the pattern that the note's code gives, if a cast of it to the target is defined.
+
+    The code adds a float zero point, and clamps to 0 to 255 for every target.
+    """
     if near.kind == "finite":
         near = finite(whole_even(near), zero_negative=near.negative)
     found = total(rounded(source, near), rounded(source, zero))
@@ -83,7 +89,10 @@ def _emulated(source: str, target: str, near: Number, zero: Number) -> Patterns:
 
 
 def dequantize(source: str, target: str, x_code: int, scale_code: int, zero_code: int) -> Answer:
-    """``(input - zeroPoint) * scale``: W4365, W4486-4494."""
+    """Answer with an element of dequantizeLinear(): ``(input - zeroPoint) * scale``.
+
+    W4365, W4486-4494.
+    """
     x, zero = decode(source, x_code), decode(source, zero_code)
     scale = decode(target, scale_code)
     if scale.kind != "finite" or scale.negative or not scale.numerator:
@@ -102,7 +111,7 @@ def dequantize(source: str, target: str, x_code: int, scale_code: int, zero_code
 
 
 def cast(source: str, target: str, code: int) -> Answer:
-    """The table of cast(): W2618-2647."""
+    """Answer with an element of cast(), by its table: W2618-2647."""
     number = decode(source, code)
     if is_integer(source) and is_integer(target):
         pattern = frozenset({integer_pattern(target, signed(number))})

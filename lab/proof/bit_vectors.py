@@ -18,31 +18,31 @@ class Solving:
         self.manager: Any = self.api.TermManager()
 
     def make(self, kind: str, *terms: Any, indices: tuple[int, ...] = ()) -> Any:
-        """Make a term of the solver, by the name of its kind."""
+        """Make a term from other terms, by the name of its kind in the solver."""
         return self.manager.mk_term(getattr(self.api.Kind, kind), list(terms), list(indices))
 
     def unknown(self, name: str, width: int) -> Vector:
-        """A vector that may have any value."""
+        """Make a vector of ``width`` bits that may have any value."""
         return Vector(self, self.manager.mk_const(self.manager.mk_bv_sort(width), name), width)
 
     def vector(self, value: int, width: int) -> Vector:
-        """A constant."""
+        """Make the constant ``value``, modulo ``2**width``."""
         sort = self.manager.mk_bv_sort(width)
         return Vector(self, self.manager.mk_bv_value(sort, value % (1 << width)), width)
 
     def truth(self, value: bool) -> Truth:
-        """A statement that always holds, or never."""
+        """Make a statement that always holds, or never."""
         return Truth(self, self.manager.mk_true() if value else self.manager.mk_false())
 
     def any_of(self, truths: list[Truth]) -> Truth:
-        """At least one of several statements."""
+        """State that at least one of several statements holds."""
         result = self.truth(False)
         for truth in truths:
             result = result | truth
         return result
 
     def all_of(self, truths: list[Truth]) -> Truth:
-        """All of several statements."""
+        """State that all of several statements hold."""
         result = self.truth(True)
         for truth in truths:
             result = result & truth

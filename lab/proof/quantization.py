@@ -64,7 +64,10 @@ DEQUANTIZED = tuple(
 
 
 class Exhaustion(NamedTuple):
-    """A statement that is checked on every pair, and what it is about."""
+    """A statement that is checked on every pair, and what it is about.
+
+    ``find(*arguments)`` describes a pair for which the statement does not hold, or returns nothing.
+    """
 
     find: Callable[..., str]
     arguments: tuple[str, ...]
@@ -93,7 +96,7 @@ class Exhaustion(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A statement that the solver is asked about."""
+    """A statement for the solver: ``ask`` proves it of ``subject``, a name or an index."""
 
     ask: Callable[..., Obligation]
     subject: str | int
@@ -167,7 +170,7 @@ def _of_blocks() -> Iterator[Exhaustion | Question]:
 
 
 def _block_rulings() -> Iterator[tuple[str, BlockRuling]]:
-    """The cases of blocks without a global scale."""
+    """Yield the rulings of blocks without a global scale, each with the id of its case."""
     for document in documents().values():
         if document.entry.blocks is not None:
             for edition in editions(document):

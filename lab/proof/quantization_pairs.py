@@ -43,7 +43,7 @@ Fields = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @cache
 def fields_of(fmt: Format) -> tuple[NDArray[np.int64], Fields]:
-    """All finite patterns of a format of at most 16 bits, with their significands and powers."""
+    """Return all finite patterns of a format of at most 16 bits, their significands and powers."""
     data = [(code, decode(fmt, code)) for code in range(fmt.mask + 1)]
     finite = [(code, datum) for code, datum in data if isinstance(datum, Number)]
     signed = [(-one.significand if one.sign else one.significand) for _, one in finite]
@@ -67,7 +67,10 @@ def binade(fmt: Format) -> tuple[NDArray[np.int64], int]:
 def first_not_odd(
     quotients: Any, exact: Any, significands: Any, powers: Any, divisor: Any, divisor_power: Any
 ) -> Any:
-    """The index of the first float64 that is not its quotient rounded to odd; if none, the size."""
+    """Return the index of the first quotient not rounded to odd, or wrongly called exact.
+
+    If there is none, return the number of quotients. ``quotients`` has the bits of float64.
+    """
     for index in range(quotients.size):
         bits = quotients[index]
         is_negative = bits < 0

@@ -56,7 +56,7 @@ class Tracing:
         self.unknowns = 0
 
     def unknown(self, kind: Kind) -> Array:
-        """An unconstrained element."""
+        """Make an unconstrained element of a kind."""
         self.unknowns += 1
         if kind == "truth":
             sort = self.solving.manager.mk_bool_sort()
@@ -84,7 +84,7 @@ class Tracing:
         return self.of_bits(self.solving.vector(bits, WIDTH))
 
     def execute(self, module: ModuleType) -> ModuleType:
-        """Execute the text of a module with terms in place of arrays."""
+        """Execute the text of a module once more; return the copy, whose ``np`` works on terms."""
         traced = ModuleType(f"traced_{module.__name__.rpartition('.')[2]}")
         sys.modules[traced.__name__] = traced  # where dataclasses look for it
         exec(compile(text_of(module), traced.__name__, "exec"), traced.__dict__)
@@ -280,7 +280,7 @@ def _lifted(trace: Tracing, value: Any, kind: Kind) -> Array:
 
 
 def _common(*values: Any) -> tuple[Kind, list[Array]]:
-    """Values converted to their common kind."""
+    """Return the common kind of some values, and the values converted to it."""
     trace = next(value.trace for value in values if isinstance(value, Array))
     kinds = [_kind_of(value) for value in values]
     kind = next(each for each in WIDEST_FIRST if each in kinds)
@@ -288,7 +288,7 @@ def _common(*values: Any) -> tuple[Kind, list[Array]]:
 
 
 def where(condition: Any, then: Any, otherwise: Any) -> Array:
-    """``numpy.where``."""
+    """Choose as ``numpy.where`` does, with a term among the three values."""
     trace = next(each.trace for each in (condition, then, otherwise) if isinstance(each, Array))
     mask = _lifted(trace, condition, _kind_of(condition))
     if mask.kind == "integer":

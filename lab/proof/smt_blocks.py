@@ -205,7 +205,7 @@ def _is_power(ruling: BlockRuling, value: DecodedPattern, code: Vector, asked: A
 def _is_scale_with_mantissa(
     ruling: BlockRuling, value: DecodedPattern, code: Vector, asked: Array
 ) -> Truth:
-    """State that a scale is the rounded quotient by the largest code, but not zero."""
+    """State that a scale is the magnitude by the largest element, rounded, but not zero."""
     solving, last = code.solving, ruling.scale.max_code
     largest_code = element_of(ruling.element).largest
     values = tuple(value_of(ruling.scale, each) for each in range(last + 1))

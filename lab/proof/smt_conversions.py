@@ -23,10 +23,10 @@ def float_of(fmt: Format, pattern: Vector) -> Any:
 
 
 def converted(solving: Solving, mode: Any, value: Any, source: Shape, target: Shape) -> Any:
-    """A float in another shape.
+    """Convert a float from one shape to another, rounded by ``mode``.
 
     Bitwuzla errs where one conversion widens the exponent and narrows the significand or the other
-    way round, even on float8e4m3's 1 to float8e5m2, and is right if two conversions do so.
+    way round, even on float8e4m3's 1 to float8e5m2. It is right if two conversions do so.
     """
     exponents, precisions = source[0] - target[0], source[1] - target[1]
     if exponents * precisions < 0:

@@ -45,7 +45,7 @@ def _prove(task: tuple[int, float]) -> Obligation:
 
 
 def keeps_order(group: Group) -> bool:
-    """Whether casts of a group keep the order of values."""
+    """Return whether a group has an order to prove: not to bool, and some branch names numbers."""
     return group.target.kind != "boolean" and any(
         number_branches(ruling) for _, ruling in group.rulings
     )

@@ -64,7 +64,7 @@ def prove(group: Group, statement: Statement, time_limit: float) -> Obligation:
 def _questions(
     group: Group, statement: Statement, pattern: Vector, answers: list[Answer]
 ) -> Iterator[Truth]:
-    """Statements that must not hold for any input; one that does has a counterexample."""
+    """Yield statements that must hold for no input; one for which any holds is a counterexample."""
     solving = pattern.solving
     rulings = [ruling for _, ruling in group.rulings]
     if statement == "smt-lib":

@@ -46,7 +46,7 @@ def removable_command(
 
 
 def _edition(name: str, out: Path, jobs: int) -> Path:
-    """Decide all chains of two casts of an edition."""
+    """Decide all chains of two casts of an edition, and write the table; return its path."""
     document, version = document_and_version(name, takes_yardsticks=True)
     if not has_chains(document.name):
         raise CastigateError(f"{document.name} is not about casts, so that it has no chains")
@@ -60,7 +60,7 @@ def _edition(name: str, out: Path, jobs: int) -> Path:
 
 
 def _rewrites(out: Path, jobs: int) -> Path:
-    """Judge the rules of optimizers, and the optimizers that are installed."""
+    """Judge the rules of optimizers and the installed optimizers; return the path of the table."""
     rules, installed = [*changes_by_text()], [*changes_of_installed()]
     questions = questions_of([*rules, *installed])
     with progress() as bar:

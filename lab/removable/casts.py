@@ -134,7 +134,10 @@ class _Question:
         )
 
     def _strictness(self, weakened: int | NoAnswer) -> dict[str, Any]:
-        """The fields about what is required, which the definition must confirm."""
+        """Return the fields about what is required; AssertionError if the definition disagrees.
+
+        ``weakened`` is an input of which less is required, or why there is none.
+        """
         if not isinstance(weakened, int):
             return {"strictness": "kept" if weakened == "none" else "unknown"}
         other = ends(self.rulings, weakened).level if self.rulings else "required"
@@ -147,10 +150,10 @@ class _Question:
         }
 
     def tried(self) -> tuple[dict[str, int], bool, int | NoAnswer]:
-        """The simplest contradicting input of each level, and whether the chain leaves some open.
+        """Try inputs; return contradicting ones by level, whether any is open, and a weakening one.
 
-        Also the simplest of which less is required. Of a wide source these are the inputs near
-        breakpoints.
+        Each input is the simplest of its kind. The weakening one is one of which less is required,
+        or ``none``. Of a wide source, inputs near breakpoints are tried.
         """
         inputs = chain_inputs(self.chain.dtypes, INPUTS)
         composed = compose_arrays(self.chain.rulings, inputs)
@@ -174,7 +177,7 @@ class _Question:
         return found, bool(_everywhere(composed.is_open, inputs).any()), weakened
 
     def contradiction(self, code: int) -> RemovableCast:
-        """The answer with a counterexample, which the definition must confirm."""
+        """Return the answer with a counterexample; AssertionError if the definition disagrees."""
         chain = self.chain
         source, target = format_named(chain.source), format_named(chain.target)
         kept = ends(chain.rulings, code)

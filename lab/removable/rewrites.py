@@ -35,7 +35,11 @@ Left = tuple[Case, ...]
 
 @dataclass(frozen=True)
 class Changes:
-    """The chains that something changes, and what it leaves of each."""
+    """The chains that a rule or an optimizer changes, and the casts that it leaves of each.
+
+    ``asked`` counts all chains that were tried, ``refused`` those of which the optimizer makes no
+    model.
+    """
 
     name: str
     edition: str
@@ -44,7 +48,7 @@ class Changes:
     refused: int = 0
 
     def judged(self, decided: Mapping[tuple[Chain, Left], RemovableCast]) -> Rewritten:
-        """Count the changes by what is known of each."""
+        """Count the changes by the answer to each, and add the most telling wrong one."""
         found = [decided[item] for item in self.left.items()]
         wrong = [each for each in found if each.removable == "never"]
         wrong.sort(key=_tellingness)
@@ -60,14 +64,14 @@ class Changes:
 
 
 def _tellingness(found: RemovableCast) -> tuple[bool, bool, int]:
-    """A sort key: required chains first, then those with an answer instead, then short ones."""
+    """A sort key: required contradictions, then those with an answer instead, then short chains."""
     assert found.counterexample is not None
     has_answer = "anything" not in found.counterexample.instead
     return found.level != "required", not has_answer, len(found.chain)
 
 
 def changes_by_text() -> Iterator[Changes]:
-    """Yield the changes that each rule of the field states."""
+    """Yield the chains that each shipped rewrite changes, if it names an edition."""
     every = rewrites()
     for name, rule in every.rewrites.items():
         if rule.edition:
@@ -123,7 +127,7 @@ def questions_of(changes: Iterable[Changes]) -> list[Question]:
 
 
 def decided(questions: Sequence[Question], jobs: int) -> Iterator[tuple[Question, RemovableCast]]:
-    """Decide each question."""
+    """Decide questions in ``jobs`` processes; yield each with its answer, in their order."""
     parts = [questions[at : at + AT_ONCE] for at in range(0, len(questions), AT_ONCE)]
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         for part, found in zip(parts, pool.map(_decided, parts), strict=True):

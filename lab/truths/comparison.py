@@ -119,7 +119,7 @@ def compare(compared: Compared, answers: Answers, table: Sequence[Known]) -> Cou
 
 
 def _fixed_nans(ruling: Ruling) -> tuple[int, ...]:
-    """The branches that require one pattern for all NaNs."""
+    """Return the indices of the branches that require one pattern for all NaNs."""
     return tuple(
         index
         for index, branch in enumerate(ruling.branches)
@@ -154,9 +154,10 @@ def compare_pair(
     table: Sequence[Known],
     inputs_of: Callable[[int | None], Patterns],
 ) -> dict[Key, Counts]:
-    """Compare all truths with all rulings of a pair.
+    """Compare all truths with all rulings of a pair; count by truth, kind of pair and rounding.
 
-    ``inputs_of`` returns the inputs of the pair, at most as many as its argument if that is given.
+    Each of the ``rulings`` comes with the id of a case. ``inputs_of`` returns the inputs of the
+    pair, at most as many as its argument if that is given.
     """
     counts: dict[Key, Counts] = {}
     kernels = KernelExpectations()

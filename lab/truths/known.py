@@ -40,7 +40,10 @@ def _numbers(compared: Compared) -> Values:
 
 
 def _by_way_of_float32(compared: Compared) -> Mask | None:
-    """ml_dtypes casts wide sources to float32 first, so that some are rounded twice."""
+    """Predict where ml_dtypes rounds twice, because it casts wide sources to float32 first.
+
+    None stands for casts that it does not make by way of float32.
+    """
     question = compared.question
     source, target, single = question.source, question.target, format_named("float32")
     if source.bits < 32 or source == single or target.kind != "float":
@@ -58,12 +61,15 @@ def _by_way_of_float32(compared: Compared) -> Mask | None:
 
 
 def _is_first_interval(values: Values) -> Mask:
-    """Whether values lie above the smallest float8e8m0, and nearer to it than to the next."""
+    """Return a mask of values above the smallest float8e8m0 and nearer to it than to the next."""
     return np.asarray((values > BOTTOM) & (values < 1.5 * BOTTOM))
 
 
 def _first_interval(compared: Compared) -> Mask | None:
-    """ml_dtypes rounds up what lies just above the smallest value of float8e8m0."""
+    """Predict where ml_dtypes rounds up a value just above the smallest one of float8e8m0.
+
+    None stands for casts to other targets, and from sources of 64 bits.
+    """
     source = compared.question.source
     if not _is_power_of_two(compared) or source.name in ("float64", "int64", "uint64"):
         return None
@@ -71,7 +77,7 @@ def _first_interval(compared: Compared) -> Mask | None:
 
 
 def _smallest_normal(compared: Compared) -> Mask | None:
-    """apytypes answers 0 to subnormal values that a carry raises to the smallest normal value."""
+    """Predict where apytypes answers 0 to a subnormal value that rounds up to a normal one."""
     target = compared.question.target
     codes = compared.expected.codes & ~np.array(target.sign_bit, target.storage)
     normal = 1 << target.entry.mantissa
@@ -80,7 +86,7 @@ def _smallest_normal(compared: Compared) -> Mask | None:
 
 
 def _is_out_of_table(compared: Compared) -> Mask:
-    """Whether ONNX's table of float8e8m0 calls values out of range that round into the range."""
+    """Return a mask of values that round into float8e8m0, but are out of range by ONNX's table."""
     question, values = compared.question, _numbers(compared)
     nothing = np.zeros(values.shape, bool)
     is_table = compared.case.startswith("onnx-cast") and _is_power_of_two(compared)
@@ -106,7 +112,10 @@ def _out_of_table(compared: Compared) -> Mask | None:
 
 
 def _zero_to_power_of_two(compared: Compared) -> Mask | None:
-    """ml_dtypes casts zero to NaN; under saturate = 1, ONNX's table has the smallest value."""
+    """Predict where ml_dtypes casts an integer 0 to NaN, and ONNX's table to the least value.
+
+    None stands for casts that are not of integers to float8e8m0 under saturate = 1.
+    """
     if not _is_power_of_two(compared) or not compared.question.source.is_integral:
         return None
     if "saturate:1" not in compared.case:
@@ -115,7 +124,10 @@ def _zero_to_power_of_two(compared: Compared) -> Mask | None:
 
 
 def _nan_to_float4(compared: Compared) -> Mask | None:
-    """ml_dtypes casts NaN to zero, ONNX's page on float4 to the largest value."""
+    """Predict where ml_dtypes casts NaN to zero, and ONNX's page on float4 to the largest value.
+
+    None stands for casts that are not of floats to float4e2m1.
+    """
     target = compared.question.target
     if target.name != "float4e2m1" or compared.question.source.kind != "float":
         return None
@@ -123,7 +135,10 @@ def _nan_to_float4(compared: Compared) -> Mask | None:
 
 
 def _infinity_to_nan(compared: Compared) -> Mask | None:
-    """ONNX's versions 19 to 23 saturate numbers, and cast infinities to NaN in FNUZ formats."""
+    """Predict where ONNX's versions 19 to 23 saturate numbers, but cast infinities to NaN.
+
+    They do so in FNUZ formats; None stands for all other casts.
+    """
     question, branches = compared.question, compared.ruling.branches
     if question.overflow != "saturate" or question.target.entry.nan != "negative-zero":
         return None

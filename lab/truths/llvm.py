@@ -142,7 +142,10 @@ def _known(question: Question, patterns: Patterns, codes: Patterns) -> Answers:
 
 
 def _cast(source: Format, target: Format, rounding: Rounding, lanes: int) -> tuple[str, str]:
-    """Write the declarations and the instructions that cast ``%pattern`` to ``%answer``."""
+    """Return LLVM declarations, and instructions that cast ``%pattern`` to ``%answer``.
+
+    Both are vectors of ``lanes`` elements, or scalars if that is 0.
+    """
 
     def many(kind: str) -> str:
         return f"<{lanes} x {kind}>" if lanes else kind

@@ -140,7 +140,11 @@ _KEPT: list[Any] = []
 
 @cache
 def _loops() -> dict[Any, Any]:
-    """Compile the loops over arrays, one for each way to set a number."""
+    """Compile loops over arrays: ``to_integer``, and two for each way to set a number.
+
+    The keys of these are pairs, such as ``("round", "set_d")``: ``round`` rounds in a mode of MPFR,
+    and ``away`` to nearest with ties away from zero.
+    """
     numba: Any = importlib.import_module("numba")
     library = _library()
     set_d, subnormalize, get_d = library.mpfr_set_d, library.mpfr_subnormalize, library.mpfr_get_d
@@ -159,7 +163,7 @@ def _loops() -> dict[Any, Any]:
         return loop
 
     def away_with(assign: Any) -> Any:
-        """Round to the neighbor away from zero from the midpoint of both neighbors on."""
+        """Return a loop that rounds to the nearest value, and midpoints away from zero."""
 
         @numba.njit  # type: ignore[untyped-decorator]
         def loop(

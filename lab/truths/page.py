@@ -102,7 +102,7 @@ def plain(head: Sequence[str], rows: Table) -> str:
 
 
 def write_page(results: Results, random: int, texts: int, seconds: float, path: Path) -> None:
-    """Write the page."""
+    """Write the results as a page in Markdown to ``path``."""
     path.write_text("\n".join(_lines(results, random, texts, seconds)), encoding="utf-8")
 
 

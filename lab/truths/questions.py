@@ -40,7 +40,7 @@ class Question:
 
     @property
     def kind(self) -> str:
-        """The kinds of the two formats."""
+        """The kinds of the two formats, such as ``float to integer``."""
         return f"{_kind(self.source)} to {_kind(self.target)}"
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ def _overflow_of(ruling: Ruling) -> Overflow:
 
 
 def _outcomes(ruling: Ruling, belongs: Callable[[Atom], bool]) -> set[Outcome]:
-    """The outcomes of some kinds of inputs that are not open."""
+    """Return the outcomes, except open ones, of the atoms of input that ``belongs`` selects."""
     taking = {taker for atom, taker in ruling.branch_of.items() if belongs(atom)}
     found = {ruling.branches[taker].outcome for taker in taking}
     return {outcome for outcome in found if not isinstance(outcome, Anything)}

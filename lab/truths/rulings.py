@@ -79,7 +79,7 @@ def _every_case() -> tuple[Case, ...]:
 
 
 def _overflows(source: Format, target: Format) -> bool:
-    """Whether a source has values beyond the target's range."""
+    """Return whether a source may have values beyond the target's range; True for every float."""
     return source.kind == "float" or (
         value_of(source, source.max_code) > value_of(target, target.max_code)
         or value_of(source, source.lowest_code) < value_of(target, target.lowest_code)

@@ -112,7 +112,10 @@ def _set_mode(mode: int) -> None:
 
 @cache
 def _loop(name: str, bits: int, target_bits: int, mode: int | None = None) -> Any:
-    """Compile the loop of a function; one to integers has its rounding mode as an argument."""
+    """Compile a loop that applies one of SoftFloat's functions to each element of an array.
+
+    Functions to integers take the rounding ``mode`` as an argument; others have None.
+    """
     numba: Any = importlib.import_module("numba")
     function = getattr(_library(), name)
     function.restype = C_TYPES[target_bits]

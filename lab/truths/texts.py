@@ -55,7 +55,10 @@ def compare_texts(target: Format, random: int) -> dict[Key, Counts]:
 
 
 def _numbers(target: Format, chance: np.random.Generator, count: int) -> Iterator[str]:
-    """Yield the numbers of the tier quick repeatedly, with other ties and other random ones."""
+    """Yield distinct texts of numbers, drawn repeatedly as the quick tier draws them.
+
+    Drawing ends when ``count`` different texts have been seen.
+    """
     seen: set[str] = set()
     while len(seen) < count:
         fresh = [text for text in texts(target, chance, count) if text not in seen]
@@ -99,9 +102,10 @@ def count(
     allowed: Sequence[Allowed],
     values: NDArray[np.float64],
 ) -> Counts:
-    """Count the values that a ruling allows; those out of range must be open, and no others.
+    """Count the values read from texts that a ruling allows; a value that it forbids is a failure.
 
-    For a format without zero, the page leaves further values open.
+    A value out of the target's range must be open, and no other one may be. For a format without
+    zero, the page leaves further values open.
     """
     target = rules.target
     largest, lowest = ends_of(target)

@@ -76,7 +76,7 @@ def codes_of(fmt: Format, values: NDArray[np.float64]) -> Patterns:
 
 
 def ends_of(fmt: Format) -> tuple[float, float]:
-    """The largest value of a float format, and the lowest."""
+    """Return the largest and the lowest value of a float format; an unsigned one's lowest is 0."""
     largest, lowest = values_of(fmt, np.array([fmt.max_code, fmt.lowest_code], fmt.storage))
     return float(largest), float(lowest) if fmt.is_signed else 0.0
 
@@ -84,9 +84,10 @@ def ends_of(fmt: Format) -> tuple[float, float]:
 def bounded(question: Question, rounded: NDArray[np.float64], infinite: Mask) -> Answers:
     """Encode values that were rounded as if the exponent had no end.
 
-    ``infinite`` selects the infinite inputs. Unknown are NaNs, as numbers do not tell their signs,
-    overflow in formats without infinity and NaN, and in a format without zero values that are not
-    positive or, unless values saturate, below the smallest one.
+    ``infinite`` selects the infinite inputs. Unknown are NaNs, as numbers do not tell their signs.
+    So are infinite inputs where a NaN stands in for infinity, and overflow in formats without
+    infinity and NaN. In a format without zero, values are unknown that are not positive or, unless
+    values saturate, below the smallest one.
     """
     target = question.target
     largest, lowest = ends_of(target)
@@ -135,7 +136,7 @@ def as_integers(question: Question, rounded: NDArray[np.float64]) -> Answers:
 
 
 def is_nan(fmt: Format, codes: Patterns) -> Mask:
-    """Which patterns are NaNs, by the values of numpy and ml_dtypes."""
+    """Return a mask of the patterns that are NaNs, by the values of numpy and ml_dtypes."""
     return np.asarray(np.isnan(values_of(fmt, codes)))
 
 
