@@ -19,7 +19,7 @@ class Reference(Casts):
     chain_roads = ("steps",)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Make the steps of each chain one after another: nothing is optimized here."""
+        """Return the last answers of each chain, made cast by cast: nothing is optimized here."""
         ends = []
         for number, chain in enumerate(company.chains):
             end = bits[str(number)]
