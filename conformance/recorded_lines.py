@@ -28,7 +28,7 @@ from specs.questions import case_of_any_shape
 from specs.selection import case_named
 
 QUICK_SEED, QUICK_EXAMPLES = 0, 1000
-"""The seed of the quick tier and its number of random inputs, unless the options of a run differ."""
+"""The seed and the number of random inputs of the quick tier, where no option changes them."""
 LONGEST_LINE = 1 << 20
 """The most characters of a line; a longer one is reported, and its rest is skipped."""
 
