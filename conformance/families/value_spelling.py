@@ -140,7 +140,10 @@ OutputDatum = str | TextDatum | ErrorDatum | TensorDatum | NestedDatum | NamedTe
 
 
 def datum(form: Format, given: InputDatum, what: str) -> int | str:
-    """Return the pattern or text of a spelling; raise CastigateError, naming ``what``."""
+    """Return the pattern or text of a spelling; raise CastigateError if it is none of the format's.
+
+    The error names the spelling as ``what``.
+    """
     if form.kind == "text":
         if not isinstance(given, TextDatum):
             raise CastigateError(f'`{what}` of a string case is written {{"text": "…"}}')

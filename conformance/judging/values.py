@@ -56,7 +56,7 @@ FEATURES = 2
 
 @dataclass(frozen=True)
 class Departed:
-    """A call returned something else than the document promises, so that no values came."""
+    """The answer if a call returns something else than the document promises, and so no values."""
 
     promise: BrokenPromise
 
@@ -188,7 +188,7 @@ def form_promise(
 
 
 def refused(case: Case, error: Exception, where: str) -> Refused:
-    """The fault of a call that raises an error although it should return."""
+    """Make the fault of a call that raises an error although it should return."""
     form = form_of(case)
     return Refused(
         class_name(error),

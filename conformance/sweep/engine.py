@@ -247,7 +247,7 @@ class RulingCheck:
         return self.uniform.wrong(chunk.answers.size)
 
     def _key(self, first: int, answer: Bits) -> RuleKey | None:
-        """The rule that the answer to one input breaks, if any."""
+        """Return the rule that the answer to one input breaks; None if it breaks none."""
         if self.right(first, answer, None, 0):
             return None
         one = np.array([first], self.rules.source.storage)

@@ -99,7 +99,10 @@ def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Ju
 
 
 def completed(quick: Judgement, swept: Judgement) -> Judgement:
-    """Join a case's judgement at the quick tier with the judgement of the sweep of its values."""
+    """Join a case's judgement at the quick tier with the judgement of the sweep of its values.
+
+    The sweep's counts and wrong values replace those of the quick tier, if it has any inputs.
+    """
     verdict = worst(quick.verdict, swept.verdict)
     not_refused = tuple(_not_refused(quick, swept))
     if not swept.inputs:
@@ -137,7 +140,7 @@ def _others(one: Judgement, later: Judgement) -> tuple[Problem, ...]:
 
 
 def _both_scripts(quick: Judgement, swept: Judgement) -> str:
-    """The script of a sweep's wrong values, and that of a fault which the quick tier has found."""
+    """Return the script of a sweep's wrong values, then that of a fault found at the quick tier."""
     if not (swept.reproduction and quick.faults):
         return swept.reproduction or quick.reproduction
     scripts = quick.reproduction.split(NEXT_SCRIPT)

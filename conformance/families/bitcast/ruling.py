@@ -47,9 +47,10 @@ class Widths:
 
 @dataclass(frozen=True)
 class BitcastRuling:
-    """The rule that takes a bitcast and ``result``, the shape it gives; None if rejected or open.
+    """The rule that takes a bitcast, and ``result``, the shape it gives, or None if none.
 
-    If the document allows two readings, ``alternative`` is the second one.
+    None means that the bitcast is rejected or open. If the document allows two readings,
+    ``alternative`` is the second one.
     """
 
     source: Format

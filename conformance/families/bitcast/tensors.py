@@ -250,7 +250,7 @@ def _listed(pair: BitcastPair) -> list[BitcastRuling]:
 
 @lru_cache(PAIRS_KEPT)
 def _others(pair: BitcastPair) -> dict[Shape, list[FurtherTensor]]:
-    """Tensors of other shapes, values and layouts, by the shapes of the cases that they go with.
+    """Return tensors of other shapes, values and layouts, by the shapes of cases that they go with.
 
     A tensor goes with the case of the same rule that is most like it. So a fault of certain shapes
     seldom makes cases of other shapes fail.

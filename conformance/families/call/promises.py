@@ -118,7 +118,7 @@ def promises(
 
 
 def _trials(case: Case, few: Bits, telling: Bits) -> Iterator[_CallTrial]:
-    """The call on a few elements: as it is, in the shapes of other ranks, and of mixed members.
+    """Yield the call on a few elements: as it is, in shapes of other ranks, and of mixed members.
 
     A longer row of all kinds of values is among them: frameworks treat large tensors otherwise.
     """
@@ -313,7 +313,7 @@ def run_faults(case: Case, promise: PromiseEntry) -> Ask[list[Fault | Unoffered]
 
 
 def _not_run(layer: str, reply: Reply, output: Tensor | str | None = None) -> Unoffered:
-    """Why the promise that a layer runs is not judged."""
+    """Report that the promise that a layer runs is not judged, and why."""
     if isinstance(output, Tensor):
         why = f"gives {output.dtype}"
     else:
@@ -322,7 +322,7 @@ def _not_run(layer: str, reply: Reply, output: Tensor | str | None = None) -> Un
 
 
 def _layer_error(promise: PromiseEntry, where: str, error: str, line: str) -> Refused:
-    """The fault of an error that a layer raises when it is run."""
+    """Make the fault of an error that a layer raises when it is run."""
     return Refused(
         error,
         line,

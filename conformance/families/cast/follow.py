@@ -95,7 +95,7 @@ def follow_all_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[Gra
 
 
 def _stretches(whole: GradedAnswers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first and the last input of each stretch of failing ones."""
+    """Return the first inputs of all stretches of failing ones, and the last."""
     failing = whole.inputs[whole.fails]
     begins = np.append(True, failing[1:] - failing[:-1] != 1)
     ends = np.append(begins[1:], True)

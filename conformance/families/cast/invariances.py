@@ -87,7 +87,7 @@ class Invariances:
 
     @property
     def pair(self) -> str:
-        """The dtypes, as in the names of checks."""
+        """The dtypes as ``source/target``, as in the names of checks."""
         return f"{self.cases[0].source}/{self.cases[0].target}"
 
     def judge(self) -> Ask[Judgement]:
