@@ -44,7 +44,7 @@ MOST_ELEMENTS = 1 << 12
 
 @dataclass(frozen=True, eq=False)
 class AboutTensors(MethodRequest):
-    """Do an operation to tensors. The reply holds the results by name, of any shape."""
+    """Request an operation on tensors by name. The reply holds its results, of any shape."""
 
     given: Mapping[str, Bits]
     method = "quantize"

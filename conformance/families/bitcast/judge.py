@@ -280,7 +280,7 @@ def _leaves_bits_open(ruling: BitcastRuling) -> bool:
 
 
 def _open_bits(ruling: BitcastRuling, bits: Bits, first: Bits, second: Bits) -> dict[str, str]:
-    """Notes on open bits: how they differ from the input's order, and between two answers."""
+    """Return notes on open bits: ``order`` if they are not in order, ``again`` if they vary."""
     notes: dict[str, str] = {}
     if changed := _changed_element(ruling, bits, first):
         index, got, right = changed

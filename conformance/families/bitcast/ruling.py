@@ -47,9 +47,9 @@ class Widths:
 
 @dataclass(frozen=True)
 class BitcastRuling:
-    """The rule that takes a bitcast, and ``result``, the shape it gives, or None if none.
+    """The rule that takes a bitcast; ``result`` is the shape it gives.
 
-    None means that the bitcast is rejected or open. If the document allows two readings,
+    It is None if the bitcast is rejected or open. If the document allows two readings,
     ``alternative`` is the second one.
     """
 

@@ -28,7 +28,7 @@ WHOLE = (1, 2, 3, 100)
 
 @lru_cache(ROWS_KEPT)
 def telling_bits(dtype: str, shape: tuple[int, ...]) -> Bits:
-    """A tensor of a few values that most dtypes have, none of them zero but false."""
+    """Return a read-only tensor of a few values that most dtypes have; only false is zero."""
     one, entry = ones(dtype, (1,)), format_named(dtype)
     match entry.kind:
         case "float":
