@@ -20,7 +20,7 @@ from specs.cases import Case
 
 
 def drive(judge: Ask[Result], client: Client, first: Client | None = None) -> Result:
-    """Answer all requests of a judge, and return what it concludes.
+    """Send a judge's requests to ``client``, round by round; return the judge's result.
 
     ``first`` is the client of the framework's first backend, which answers ``FirstVariant``.
     """
@@ -34,7 +34,7 @@ def drive(judge: Ask[Result], client: Client, first: Client | None = None) -> Re
 
 
 def _replies(requests: Requests, client: Client, first: Client | None) -> Sequence[Reply]:
-    """Send the requests of a round to both clients, and return the replies in their order."""
+    """Send each request of a round to the client that it is for; return the replies in order."""
     there = [each.request for each in requests if isinstance(each, FirstVariant)]
     here = [each for each in requests if not isinstance(each, FirstVariant)]
     replies = iter(client.send(here) if here else ())
@@ -46,7 +46,7 @@ def _replies(requests: Requests, client: Client, first: Client | None) -> Sequen
 
 
 class BackendJudge:
-    """Judges one backend in this process, by its client and its subject.
+    """Judges cases of one backend in this process, through a client of its own.
 
     ``broken`` is the smoke check's result; if it is None, the check runs when it is first needed.
     """
@@ -67,7 +67,7 @@ class BackendJudge:
 
     @cached_property
     def subject(self) -> Subject:
-        """The backend as judges see it."""
+        """The facts about the backend that judges need not request."""
         oracle = self.backend.oracle
         return Subject(
             self.backend.name,
@@ -87,7 +87,7 @@ class BackendJudge:
         return not self.settings.isolates_sweeps or is_builtin(self.backend.name)
 
     def judge(self, case: Case) -> Judgement:
-        """Judge one case."""
+        """Judge one case, and return its judgement."""
         [judgement] = self.judge_pair([case])
         return judgement
 
@@ -98,7 +98,10 @@ class BackendJudge:
         cases: Sequence[Case] = (),
         first: BackendJudge | None = None,
     ) -> list[Judgement]:
-        """Judge cases of a pair, and check the pair; see ``judge_pair`` of the kinds."""
+        """Judge cases of a pair, then do ``checks`` of it; see ``judge_pair`` in ``pair.py``.
+
+        ``first`` judges the framework's first backend, with which the check of variants compares.
+        """
         if first is None:
             return drive(judge_pair(self.subject, judged, checks, cases), self.client)
         asked = judge_pair(self.subject, judged, checks, cases, first.subject)

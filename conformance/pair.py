@@ -31,9 +31,11 @@ def judge_pair(
     cases: Sequence[Case] = (),
     first: Subject | None = None,
 ) -> Ask[list[Judgement]]:
-    """Judge some cases of a pair, and do some checks among all its ``cases``.
+    """Judge the cases ``judged`` of a pair, then do ``checks``; return judgements in this order.
 
-    ``first`` is the first backend of the framework, with which the check of variants compares.
+    The name of a check begins with a key of ``CHECKS``. Checks look at ``cases``, which are all
+    cases of the pair. ``first`` is the first backend of the framework, with which the check of
+    variants compares.
     """
     examined = yield from in_step({case: _examine(subject, case) for case in judged})
     waiting = [each for each in examined.values() if isinstance(each, Examined)]
@@ -60,7 +62,7 @@ def judge_pair(
 
 
 Known = Mapping[Case, Baseline | NoBaseline]
-"""The baseline of each case that was judged, or why there is none."""
+"""The answers in one row to each case that ``examine`` has judged, or why there are none."""
 Names = Sequence[str]
 Check = Callable[[Subject, Names, Sequence[Case], Known, Subject | None], Ask[list[Judgement]]]
 
@@ -91,7 +93,7 @@ def _chains(
 
 
 CHECKS: Mapping[str, Check] = {INVARIANCES: _invariances, VARIANTS: _roads, CHAINS: _chains}
-"""The checks of a pair, by the first part of their names; those of one kind come together."""
+"""The checks of a pair by the first part of their names; one call does those of one kind."""
 
 
 def _examine(subject: Subject, case: Case) -> Ask[Examined | Judgement]:

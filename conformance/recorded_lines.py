@@ -28,7 +28,7 @@ from specs.questions import case_of_any_shape
 from specs.selection import case_named
 
 QUICK_SEED, QUICK_EXAMPLES = 0, 1000
-"""The seed and the random inputs of the quick tier, unless a run's options say otherwise."""
+"""The seed and the number of random inputs of the quick tier, where no option changes them."""
 LONGEST_LINE = 1 << 20
 """The most characters of a line; a longer one is reported, and its rest is skipped."""
 
@@ -71,7 +71,7 @@ class UnansweredInputs:
         self._left[case_id].pop(json_text(lines.spelled(given)), None)
 
     def check(self) -> None:
-        """Raise CastigateError with the number of inputs without a line, and the first of them."""
+        """Raise CastigateError if inputs have no line, with their number and the first of them."""
         left = [(case, given) for case, inputs in self._left.items() for given in inputs]
         if left:
             (case, given), cases = left[0], len({case for case, _ in left})
@@ -100,7 +100,10 @@ class LineTally:
 
 
 def judge_stream(stream: IO[str], tally: LineTally) -> Iterator[dict[str, Any]]:
-    """Judge line by line; a malformed line becomes an error, and the rest is still judged."""
+    """Yield each line with its verdict, or its number and an ``error`` if it is malformed.
+
+    Blank lines are skipped. ``tally`` counts the lines and their verdicts.
+    """
     for number, line in _numbered(stream):
         tally.lines += 1
         try:
@@ -121,12 +124,15 @@ def judge_stream(stream: IO[str], tally: LineTally) -> Iterator[dict[str, Any]]:
 
 
 def judge_line(line: str, case: Case) -> dict[str, Any]:
-    """Judge one line of a case; raise CastigateError if it is malformed."""
+    """Return a line with its verdict for ``case``; raise CastigateError if it is malformed.
+
+    The case that the line itself names is not looked at.
+    """
     return _judged(lines_of(case), _parsed(line))
 
 
 def _numbered(stream: IO[str]) -> Iterator[tuple[int, str | None]]:
-    """Numbered lines that are not blank; ``None`` for one that is too long."""
+    """Yield the number and text of each line that is not blank; the text is None if too long."""
     number = 0
     while line := stream.readline(LONGEST_LINE + 1):
         number += 1
@@ -139,7 +145,7 @@ def _numbered(stream: IO[str]) -> Iterator[tuple[int, str | None]]:
 
 
 def _judged(lines: CaseLines, recorded: RecordedLine) -> dict[str, Any]:
-    """The line with its verdict; raises ``CastigateError`` for a malformed one."""
+    """Return a line's members and those of its verdict; raise CastigateError if malformed."""
     return {
         "case": recorded.case,
         "input": _as_json(recorded.input),

@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 class Family:
     """A family of questions, by its operations as documents name them.
 
-    ``cases`` lists the cases of a version, and ``rules`` those that apply to one of them; without
-    them, these are the pairs with their parameters, and the rules of single inputs. ``judge`` is
-    the judge of a case, ``explain`` tells a person what the document says of a question, ``lines``
-    reads and judges JSON lines. Of what a backend does instead, ``followed`` has the names that
-    explain a problem, and ``says`` the sentence of a name. ``sentence`` reads a question in a
-    sentence whose first word is an operation, and ``asks`` one about several cases.
+    Most fields name a function or object as ``module:name``, which ``member_of`` imports. ``cases``
+    lists the cases of a version, and ``rules`` those that apply to one of them; without them, these
+    are the pairs with their parameters, and the rules of single inputs. ``judge`` is the judge of a
+    case, ``explain`` says what the document requires for a question, ``lines`` reads and judges
+    JSON lines. ``followed`` names the mechanisms that explain a problem, and ``says`` returns the
+    sentence of such a name. ``sentence`` reads a question in a sentence whose first word is an
+    operation, and ``asks`` one about several cases.
 
     ``tensors`` has the functions of a family whose tensors have names, and ``dtypes`` names these.
     ``tensor`` has those of a family that takes one tensor, and judges its shape. ``page`` is the
@@ -142,7 +143,7 @@ def family_of(case: Case) -> Family:
 
 @cache
 def member_of(operation: str, purpose: str) -> Any:
-    """What the family of an operation names in a field of its record; None if it names nothing."""
+    """Return the object that an operation's family names in the field ``purpose``; None if none."""
     name = getattr(BY_OPERATION[operation], purpose)
     return resolve_name(name) if name else None
 
@@ -153,7 +154,7 @@ def judge_of(case: Case) -> Judge:
 
 
 def explain_of(case: Case) -> Explain:
-    """The function that explains a question about a case."""
+    """Return the function that explains questions about a case."""
     return member_of(operation_of(case), "explain")  # type: ignore[no-any-return]
 
 
@@ -164,12 +165,12 @@ def lines_of(case: Case) -> CaseLines:
 
 
 def tensor_of(case: Case) -> ShapedTensor | None:
-    """The functions of the family of a case that takes one tensor and judges its shape."""
+    """Return the functions for one shaped tensor of a case's family; None if it has none."""
     return member_of(operation_of(case), "tensor")  # type: ignore[no-any-return]
 
 
 def tensors_of(case: Case) -> TensorFunctions:
-    """The functions of the family of a case whose tensors have names."""
+    """Return the functions for tensors with names of a case's family, which must have some."""
     return member_of(operation_of(case), "tensors")  # type: ignore[no-any-return]
 
 
@@ -180,7 +181,7 @@ def sentence_of(words: Sequence[str]) -> Sentence | None:
 
 
 def several_of(words: Sequence[str]) -> Asks | None:
-    """What reads a question about several cases; None if it is about one."""
+    """Return what reads a question about a chain of casts; None if it is about one case."""
     from specs.chains import is_chain  # Few commands ask questions.
     from specs.questions import parts_of
 

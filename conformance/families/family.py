@@ -38,11 +38,11 @@ QUESTION_HELP = (
 )
 SCALE_HELP = "The scale of a quantization, or the global scale of blocks."
 WITH_SCALES = "--scale and --zero are for documents of quantization"
-"""How people spell questions of all families, as --help says it, and which may have a scale."""
+"""The error for a scale or a zero point in another question; the texts above are of --help."""
 
 
 class WrittenQuestion(NamedTuple):
-    """What a person asks of a case: inputs as they are written, a scale, and a zero point."""
+    """A question about a case as a person writes it: inputs, a scale, and a zero point."""
 
     inputs: Sequence[str]
     scale: str | None = None
@@ -60,9 +60,10 @@ class Sentence(NamedTuple):
 
 @dataclass(frozen=True)
 class Explained:
-    """What a document says of a question, as data for JSON, and how a backend is asked the same.
+    """What a document requires for a question, as data for JSON, and how to ask a backend the same.
 
-    ``lines`` shows the data together with the ``answers`` of backends, by name.
+    ``told`` is the data. ``ask`` makes a judge that returns one backend's answer. ``lines`` shows
+    as text the data with a member ``answers``, which has the answers by the names of the backends.
     """
 
     told: dict[str, Any]
@@ -82,9 +83,11 @@ class Rule(NamedTuple):
 class GradedTensor:
     """A tensor that an operation returns, beside what is allowed for each of its elements.
 
-    ``answer`` is None if an error came. ``inputs`` are those by which elements are ordered, the
-    simplest first. ``rule`` returns what decides the element at an index, ``given`` its inputs in
-    words, ``allowed`` the patterns that it may have, ``wrong`` which elements break a level.
+    ``answer`` is None if an error came. ``inputs`` are the format and patterns by which elements
+    are ordered, the simplest first. ``rule`` returns what decides the element at an index, and
+    ``given`` its inputs in words. ``allowed`` returns the patterns that the element may have; if
+    its second argument is true, also those that are not recommended. ``wrong`` returns which
+    elements break rules of a level.
     """
 
     name: str
@@ -106,10 +109,11 @@ TensorsByName = Mapping[str, Bits]
 class TensorFunctions:
     """The functions of a family whose operations take and return tensors by name.
 
-    ``answer`` is what the reference returns, ``results`` grades what somebody recorded, ``sample``
-    has tensors whose results no document leaves open. ``listed`` yields the inputs of the tier
-    quick in tensors of at most so many elements, ``shapes`` the shapes that scales and zero points
-    may have beside an ``x`` of some shape, ``optional`` the tensors that may be left out.
+    ``answer`` is what the reference returns. ``results`` grades recorded results, or an error if
+    these are None. ``sample`` has tensors whose results no document leaves open. ``listed`` takes a
+    seed and a number, and yields the inputs of the tier quick in tensors of at most so many
+    elements. ``shapes`` yields the shapes that scales and zero points may have beside an ``x`` of
+    some shape. ``optional`` has the names of the tensors that may be left out.
     """
 
     answer: Callable[[Case, TensorsByName], TensorsByName]
@@ -135,7 +139,7 @@ class ShapedTensor(NamedTuple):
 
 
 class CaseLines(Protocol):
-    """The questions of a case as JSON lines have them.
+    """Reads and judges the JSON lines of one case.
 
     ``listed`` yields the inputs of the tier quick, ``spelled`` spells an input of a line likewise.
     ``judge`` returns the verdict on an output, with what decides it and, where a line does not
@@ -149,14 +153,15 @@ class CaseLines(Protocol):
 
 LinesOf = Callable[[Case], CaseLines]
 Drive = Callable[[Ask[Any], "Backend"], Any]
-"""Has a backend answer what is asked."""
+"""Runs a judge with one backend, and returns the judge's result."""
 Asks = Callable[
     [Sequence[str], str | None, str | None],
     Callable[[Drive, Sequence["Backend"], bool], Iterator[str]],
 ]
 """Reads a question about several cases, with a scale and a zero point if these are given.
 
-The function that is returned yields the lines that answer it, in JSON or not.
+The function that is returned yields the lines that answer it for some backends, in JSON if its last
+argument is true.
 """
 Judge = Callable[[Subject, Case], Ask[Any]]
 Explain = Callable[[Case, WrittenQuestion], Explained]

@@ -44,7 +44,7 @@ MOST_ELEMENTS = 1 << 12
 
 @dataclass(frozen=True, eq=False)
 class AboutTensors(MethodRequest):
-    """Do an operation to tensors. The reply holds the results by name, of any shape."""
+    """Request an operation on tensors by name. The reply holds its results, of any shape."""
 
     given: Mapping[str, Bits]
     method = "quantize"
@@ -57,7 +57,7 @@ class AboutTensors(MethodRequest):
         return self.given
 
     def checked(self, answer: Any) -> dict[str, Bits]:
-        """Require patterns of each result's dtype."""
+        """Return the results by name; raise ``Unanswered`` if one is missing or no pattern."""
         results = tensor_dtypes(self.case).returned
         if not isinstance(answer, Mapping):
             raise malformed(f"the answer is {type(answer).__name__}, not a mapping of tensors")
@@ -85,7 +85,7 @@ class NamedTensorLines:
         self._given, self._returned = formats_given(case), formats_returned(case)
 
     def listed(self, seed: int, max_examples: int) -> Iterator[Any]:
-        """Yield the inputs of the tier quick, large ones cut."""
+        """Yield the inputs of the tier quick, in tensors of at most ``MOST_ELEMENTS`` elements."""
         for tensors in tensors_of(self._case).listed(self._case, seed, MOST_ELEMENTS):
             yield tensors_in_words(self._given, tensors)
 
@@ -94,7 +94,7 @@ class NamedTensorLines:
         return tensors_in_words(self._given, tensors_given(self._case, given))
 
     def judge(self, given: InputDatum, output: OutputDatum) -> dict[str, Any]:
-        """Judge each element of each tensor of an output."""
+        """Return the verdict on an output, or an error, by judging each element of each tensor."""
         tensors, answer = tensors_given(self._case, given), None
         patterns: dict[str, Any] = {}
         if not are_full_patterns(self._given, given):
@@ -119,7 +119,7 @@ def are_full_patterns(formats: Mapping[str, Format], given: OutputDatum) -> bool
 
 
 def tensors_given(case: Case, given: OutputDatum) -> dict[str, Bits]:
-    """The tensors of an input; raise CastigateError if one is missing or has a wrong shape."""
+    """Return an input's tensors by name; raise CastigateError if one is missing or misshapen."""
     formats = formats_given(case)
     spelled = _members("input", case, formats, given)
     brings = tensors_of(case)
@@ -136,7 +136,11 @@ def tensors_given(case: Case, given: OutputDatum) -> dict[str, Bits]:
 
 
 def tensors_returned(case: Case, x: Bits, output: OutputDatum) -> dict[str, Bits]:
-    """The tensors of an output; a flat list takes the shape that is due."""
+    """Return the tensors of an output by name; raise CastigateError if one is missing or misshapen.
+
+    A flat list takes the shape that is due. ``y`` may have another shape if the document has a rule
+    for shapes.
+    """
     formats = formats_returned(case)
     spelled = _members("output", case, formats, output)
     _require("output", set(formats), spelled)
@@ -153,7 +157,7 @@ def tensors_returned(case: Case, x: Bits, output: OutputDatum) -> dict[str, Bits
 def _members(
     what: str, case: Case, formats: Mapping[str, Format], given: OutputDatum
 ) -> dict[str, Any]:
-    """The tensors of an object as the line spells them; raise CastigateError for other names."""
+    """Return an object's tensors as the line spells them; raise CastigateError for other names."""
     example = ", ".join(f'"{name}": …' for name in formats)
     if not isinstance(given, NamedTensors):
         raise CastigateError(f"`{what}` of {case.document} names tensors; write {{{example}}}")
@@ -172,7 +176,10 @@ def _require(what: str, names: set[str], spelled: Mapping[str, Any]) -> None:
 
 
 def _in_shape(found: Bits, spelled: Any, shapes: Sequence[Shape], what: str) -> Bits:
-    """A tensor in one of the shapes that it may have; a flat list takes the first of its size."""
+    """Return a tensor in one of ``shapes``, a flat list in the first of its size.
+
+    Raises CastigateError if it has no such shape.
+    """
     if found.shape in shapes:
         return found
     if isinstance(spelled, NestedDatum) and found.ndim == 1:
@@ -188,7 +195,10 @@ def _in_shape(found: Bits, spelled: Any, shapes: Sequence[Shape], what: str) -> 
 def judge_tensors(
     case: Case, tensors: Mapping[str, Bits], answer: Mapping[str, Bits] | None
 ) -> dict[str, Any]:
-    """Verdict, rule, what is allowed, and the simplest wrong element; None stands for an error."""
+    """Return as data the verdict, rule, allowed patterns and simplest wrong element of an answer.
+
+    An ``answer`` of None stands for an error.
+    """
     if answer is not None and answer[Y].shape != tensors[X].shape:
         return _wrong_shape(case, tensors[X].shape)
     results = [*tensors_of(case).results(case, tensors, answer)]
@@ -227,7 +237,7 @@ def _wrong_shape(case: Case, shape: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _rule_of_first(results: list[GradedTensor]) -> Rule:
-    """The rule of the first element about which the document says something, if there is one."""
+    """Return the rule of the first element that is not open; if all are open, of the first one."""
     for each in results:
         settled = np.flatnonzero(~each.is_open)
         if settled.size:

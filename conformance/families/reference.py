@@ -19,7 +19,7 @@ class Reference(Casts):
     chain_roads = ("steps",)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Make the steps of each chain one after another: nothing is optimized here."""
+        """Return the last answers of each chain, made cast by cast: nothing is optimized here."""
         ends = []
         for number, chain in enumerate(company.chains):
             end = bits[str(number)]
@@ -29,11 +29,11 @@ class Reference(Casts):
         return ends
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case whose tensor has a shape."""
+        """Return the bits of a tensor in the shape that the document gives."""
         shaped = tensor_of(case)
         assert shaped is not None
         return shaped.answer(case, bits)
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
-        """Answer a case whose tensors have names."""
+        """Return the results, by name, of a case whose tensors have names."""
         return tensors_of(case).answer(case, tensors)

@@ -140,7 +140,10 @@ OutputDatum = str | TextDatum | ErrorDatum | TensorDatum | NestedDatum | NamedTe
 
 
 def datum(form: Format, given: InputDatum, what: str) -> int | str:
-    """Return the pattern or text of a spelling; raise CastigateError, naming ``what``."""
+    """Return the pattern or text of a spelling; raise CastigateError if it is none of the format's.
+
+    The error names the spelling as ``what``.
+    """
     if form.kind == "text":
         if not isinstance(given, TextDatum):
             raise CastigateError(f'`{what}` of a string case is written {{"text": "…"}}')
@@ -160,7 +163,7 @@ def datum(form: Format, given: InputDatum, what: str) -> int | str:
 
 
 def is_full_pattern(form: Format, given: OutputDatum) -> bool:
-    """Whether values are spelled as patterns of all digits; a text has no pattern."""
+    """Whether a spelling is a pattern with all digits, or a tensor of such; true of a text."""
     if isinstance(given, str):
         return len(given) == form.hex_digits + 2 and HEX.fullmatch(given) is not None
     if isinstance(given, TensorDatum | NestedDatum):
@@ -171,7 +174,7 @@ def is_full_pattern(form: Format, given: OutputDatum) -> bool:
 def as_pattern(
     form: Format, given: InputDatum, what: str, shape: Shape | None = None
 ) -> dict[str, Any] | str:
-    """Convert a spelling to a pattern, or to the patterns of a tensor."""
+    """Return the pattern of a spelling, or the shape and patterns of a tensor."""
     if isinstance(given, TensorDatum | NestedDatum):
         return tensor_words(form, tensor(form, given, what, shape, any_byte=True))
     return form.hexadecimal(int(datum(form, given, what)))
@@ -202,7 +205,10 @@ def _code(form: Format, text: str, what: str) -> int:
 
 
 def _pattern(form: Format, text: str, what: str) -> int:
-    """A hex pattern; only an integer that is not negative may lack or add leading zeros."""
+    """Read a hex pattern; raise CastigateError if its digits are too few, too many or too large.
+
+    Only an integer that is not negative may lack or add leading zeros.
+    """
     code = int(text, 16)
     if form.kind == "boolean" and code > form.max_code and len(text) <= len("0x00"):
         raise CastigateError(f"`{what}` {text} is no bool; {ADVICE[form.kind]}")
@@ -238,12 +244,13 @@ def _special(form: Format, sign: str, is_nan: bool, what: str) -> int:
 
 
 def _decimal(form: Format, text: str, found: re.Match[str], what: str) -> int:
-    """The value that a decimal names: the value itself, or the nearest if it reads the same.
+    """Return the pattern of the value that a decimal names; raise CastigateError if it names none.
 
-    The nearest value reads the same if it becomes the decimal when it is rounded to the decimal's
-    last digit. Below a power of two, values lie closer than above, so that what it becomes may be
-    nearer to another value; then the decimal on its other side reads the same, as in what Python
-    prints of 2^-1007. A decimal halfway between two values names neither.
+    It names the value itself, or the nearest if it reads the same. The nearest value reads the same
+    if it becomes the decimal when it is rounded to the decimal's last digit. Below a power of two,
+    values lie closer than above, so that what it becomes may be nearer to another value; then the
+    decimal on its other side reads the same, as in what Python prints of 2^-1007. A decimal halfway
+    between two values names neither.
     """
     sign, whole, fraction, power = found[1], found[2], found[3] or "", found[4] or "0"
     number = read_literal(f"{sign}{whole or '0'}.{fraction or '0'}e{power}").number
@@ -273,7 +280,7 @@ def _is_nearest(form: Format, value: Fraction, decimal: str) -> bool:
 
 
 def _float(form: Format, text: str, number: exact.Number, what: str) -> int:
-    """The pattern of exactly this value."""
+    """Return the pattern of exactly this value; raise CastigateError if the format has none."""
     if number.significand == 0:
         return _zero(form, bool(number.sign), text, what)
     multiple, unit = _rounded(form, number, text, what)
@@ -283,7 +290,10 @@ def _float(form: Format, text: str, number: exact.Number, what: str) -> int:
 
 
 def _rounded(form: Format, number: exact.Number, text: str, what: str) -> tuple[int, int]:
-    """The nearest multiple of the unit at a value, and the unit, as a power of two."""
+    """Return the nearest multiple of the unit at a value, and the exponent of this power of two.
+
+    Raises CastigateError if the multiple is beyond the format's range.
+    """
     unit = exact.unit_of(form, number)
     multiple = exact.round_magnitude(number, unit, "nearest-even")
     if exact.zone_of(form, number, multiple, unit) == "overflow":
@@ -331,9 +341,10 @@ def tensor(
     *,
     any_byte: bool = False,
 ) -> Bits:
-    """The tensor that a spelling stands for; a flat list takes the shape that is expected.
+    """Return the array that a spelling stands for; raise CastigateError if it stands for none.
 
-    With ``any_byte`` a bool may hold any byte, and its pattern has one digit or two.
+    A flat list takes ``shape``, if that is given; any other spelling must have it. With
+    ``any_byte`` a bool may hold any byte, and its pattern has one digit or two.
     """
     found, spelled = _elements(given, what)
     if shape is not None and len(found) == 1 and isinstance(given, NestedDatum):
@@ -362,7 +373,7 @@ def tensor_words(form: Format, bits: Bits) -> dict[str, Any]:
 
 
 def _elements(given: InputDatum, what: str) -> tuple[Shape, list[Any]]:
-    """The shape of a tensor and its elements, not yet read."""
+    """Return the shape of a tensor and its elements as spelled; raise CastigateError if ragged."""
     if isinstance(given, TensorDatum):
         shape = tuple(given.shape)
         if len(given.bits) != prod(shape):
@@ -431,7 +442,7 @@ def hexadecimal_float(text: str) -> Number | None:
 
 
 def signed_value(number: Number) -> Fraction:
-    """The value of a number, in which a zero has no sign."""
+    """Return the value of a number as a fraction, in which a zero has no sign."""
     magnitude = number.significand * Fraction(2) ** number.exponent
     return -magnitude if number.sign else magnitude
 
@@ -439,7 +450,7 @@ def signed_value(number: Number) -> Fraction:
 def patterns_of_line(
     given: tuple[Format, InputDatum], output: tuple[Format, OutputDatum], shape: Shape | None = None
 ) -> dict[str, Any]:
-    """The patterns of an input and an output, where a line does not spell them as patterns."""
+    """Return ``input_pattern`` and ``output_pattern``, each if the line spells it otherwise."""
     found: dict[str, Any] = {}
     if not is_full_pattern(*given):
         found["input_pattern"] = as_pattern(*given, "input", shape)

@@ -42,12 +42,16 @@ REGIONS = {
     "-overflow": "below the range",
     OTHERWISE: "in the range",
 }
-"""Input classes that divide every pair, and their names."""
+"""Input classes that divide the inputs of every pair, and their names."""
 
 
 @dataclass(frozen=True)
 class Obedience:
-    """Whether a backend obeys in one case: in words, and the first answer that does not."""
+    """Whether a backend obeys in one case: in words, and the first answer that does not.
+
+    Without an answer, ``words`` is the kind of failure, such as ``error``, and ``example`` the
+    reason.
+    """
 
     case: Case
     words: str
@@ -55,9 +59,10 @@ class Obedience:
 
 
 def asked_cases(rules: HouseRules) -> list[Case]:
-    """A case for each target: of the first document's newest version, in default modes.
+    """Return, for each target, the first case that the rules decide, of their first document.
 
-    The source is float32; if the rules do not speak of it, the first that they speak of.
+    It is of the document's newest version. The source is float32; if the rules decide nothing from
+    it, the source of the first case that they decide.
     """
     document = documents()[f"{rules.entry.documents[0]}{JOINT}{rules.name}"]
     *_, newest = editions(document)
@@ -71,7 +76,7 @@ def asked_cases(rules: HouseRules) -> list[Case]:
 
 
 def judge(rules: HouseRules, case: Case) -> Ask[Obedience]:
-    """Ask a backend a case with the inputs of the tier quick, in one row."""
+    """Request a case with the inputs of the tier quick in one row; return whether it is obeyed."""
     inputs = quick_inputs(case.source, case.target, 0, MAX_EXAMPLES)
     match (yield from ask_values(case, inputs)):
         case Answered(answers):
@@ -118,7 +123,7 @@ def _regions(by_rules: Ruling, inputs: Bits) -> NDArray[np.uint8]:
 
 
 def grouped(found: Sequence[Obedience]) -> Iterator[tuple[list[str], Obedience]]:
-    """Yield the targets with the same words, and the first result of these."""
+    """Yield, for each wording of results, the targets that have it and its first result."""
     for words in dict.fromkeys(each.words for each in found):
         alike = [each for each in found if each.words == words]
         yield [each.case.target for each in alike], alike[0]

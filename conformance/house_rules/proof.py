@@ -34,7 +34,7 @@ INPUTS = 200
 
 @dataclass(frozen=True)
 class HouseProof:
-    """A proved document with house rules: its cases, and those that the rules decide."""
+    """A document that is proved with house rules: its number of cases, and how many they decide."""
 
     document: str
     cases: int
@@ -42,7 +42,10 @@ class HouseProof:
 
 
 def prove_house_rules(rules: HouseRules) -> Iterator[HouseProof]:
-    """Prove house rules for each of their documents; raise DocumentError where they fail."""
+    """Prove house rules for each of their documents; raise DocumentError where they fail.
+
+    They fail too if a choice decides no case of any document.
+    """
     unused = set(rules.entry.choices)
     found: list[HouseProof] = []
     proved: set[Hashable] = set()  # by their meaning, which documents share
@@ -101,7 +104,7 @@ def _inputs(source: Format, target: Format) -> Bits:
 
 
 def _choice_alone(rules: HouseRules, name: str, choice: ChoiceEntry, page: Ruling) -> Ruling:
-    """A choice as a ruling of its own, of the inputs for which it names one pattern."""
+    """Return the ruling of one choice alone, over the inputs for which it names one pattern."""
     answers = sorted(choice.answers.items(), key=lambda each: each[0] == OTHERWISE)
     branches = tuple(
         replace(

@@ -29,7 +29,7 @@ class FirstVariant:
 
 Requests = Sequence[Request | FirstVariant]
 Ask = Generator[Requests, Sequence[Reply], Result]
-"""A judge, or a part of one."""
+"""A judge, or a part of one: yields requests, gets their replies in order, returns a result."""
 
 
 def ask(request: Request) -> Ask[Reply]:
@@ -39,7 +39,10 @@ def ask(request: Request) -> Ask[Reply]:
 
 
 def in_step(judges: Mapping[Key, Ask[Result]]) -> Ask[dict[Key, Result]]:
-    """Run judges side by side: each round has the next requests of all of them."""
+    """Run judges side by side, and return their results by key.
+
+    Each round has the next requests of all judges that have not ended.
+    """
     results: dict[Key, Result] = {}
     wanted: dict[Key, Requests] = {}
 
@@ -63,7 +66,7 @@ def in_step(judges: Mapping[Key, Ask[Result]]) -> Ask[dict[Key, Result]]:
 
 
 def on_first_variant(judge: Ask[Result]) -> Ask[Result]:
-    """Put all requests of a judge to the first backend of the same framework."""
+    """Run a judge with all its requests put to the framework's first backend; return its result."""
     try:
         requests = next(judge)
         while True:

@@ -23,13 +23,14 @@ PICKS_KEPT = 1024
 
 @dataclass(frozen=True)
 class Probe:
-    """A tensor of inputs that follow one another from the one at ``first``, each ``stride`` on.
+    """Describes a tensor: which of a pair's inputs stands at each place, and the layout in memory.
 
-    ``steps`` are the distances between neighbors along each dimension (none given: 1), counted in
-    what the dimensions inside take; a step of 0 repeats the first. ``order`` names the dimensions
-    from the outermost in memory to the innermost (none given: as they are numbered). The memory
-    begins ``offset`` elements after a boundary. With ``shuffling``, a seed, the inputs come in
-    random order: each once before any comes again.
+    The inputs begin at index ``first`` and go on in steps of ``stride``, from the last back to
+    index 0. ``steps`` are the distances between neighbors along each dimension (none given: 1),
+    counted in what the dimensions inside take; a step of 0 repeats the first. ``order`` names the
+    dimensions from the outermost in memory to the innermost (none given: as they are numbered). The
+    memory begins ``offset`` elements after a boundary. With ``shuffling``, a seed, the inputs come
+    in random order: each once before any comes again.
     """
 
     shape: tuple[int, ...]
@@ -58,7 +59,7 @@ class Probe:
 
     @lru_cache(PICKS_KEPT)  # noqa: B019 (a probe is a handful of numbers, the same for all pairs)
     def picks(self, count: int) -> NDArray[np.intp]:
-        """The index of the input at each place of the tensor, if a pair has ``count`` inputs."""
+        """Return, for each place of the tensor, the index of its input among ``count`` inputs."""
         size = prod(self.shape)
         if self.shuffling:
             chance = np.random.default_rng(self.shuffling)
@@ -87,7 +88,7 @@ class Probe:
         return picked
 
     def tensor(self, inputs: Bits) -> Bits:
-        """The tensor, in fresh memory."""
+        """Return the tensor of a pair's ``inputs``, in fresh memory and in the probe's layout."""
         values = np.asarray(inputs[self.picks(inputs.size)], inputs.dtype)
         return with_layout(values, self.layout) if self.layout is not None else values
 
@@ -107,7 +108,7 @@ class Probe:
 
     @cached_property
     def effective_steps(self) -> tuple[int, ...]:
-        """The steps of the layout; a dimension of one element has the step 1."""
+        """The steps of the layout; a dimension of at most one element has the step 1."""
         steps = self.steps or (1,) * len(self.shape)
         return tuple(
             step if length > 1 else 1 for step, length in zip(steps, self.shape, strict=True)
@@ -120,7 +121,7 @@ class Probe:
 
     @property
     def simplicity(self) -> tuple[object, ...]:
-        """The key that sorts probes: one caller, a plain layout, few elements, small steps."""
+        """The key that sorts probes: one caller first, then plain layouts, then few elements."""
         steps = sum(abs(step - 1) for step in (*self.effective_steps, *self.strides))
         rank = abs(len(self.shape) - 1)
         is_laid = self.layout is not None
@@ -162,7 +163,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class ProbePlan:
-    """Probes of a row, and the indices of the inputs in them, one after another."""
+    """Probes, and in ``picks`` the indices of the inputs in them, one probe after another."""
 
     probes: tuple[Probe, ...]
     picks: NDArray[np.intp]
@@ -175,7 +176,7 @@ class ProbePlan:
 
     @cached_property
     def ends(self) -> NDArray[np.intp]:
-        """The place after each probe's last element."""
+        """For each probe, the place in ``picks`` after its last element."""
         return np.cumsum([prod(probe.shape) for probe in self.probes], dtype=np.intp)
 
     @cached_property
@@ -190,12 +191,12 @@ class ProbePlan:
         return [probe.shape for probe in self.probes]
 
     def batch(self, inputs: Bits) -> TensorBatch:
-        """The tensors of these inputs."""
+        """Return the tensors of all probes, filled from a pair's ``inputs``."""
         is_rewritten = any(probe.is_rewritten for probe in self.probes)
         return TensorBatch(inputs[self.picks], self.shapes, self.layouts, is_rewritten)
 
     def part(self, first: int, last: int) -> ProbePlan:
-        """The plan of the probes from one place to before another."""
+        """Return the plan of the probes with indices ``first`` to before ``last``."""
         if (first, last) == (0, len(self.probes)):
             return self
         start = int(self.ends[first - 1]) if first else 0
@@ -203,7 +204,7 @@ class ProbePlan:
         return ProbePlan(self.probes[first:last], self.picks[start:stop])
 
     def split(self, answers: Bits) -> Iterator[tuple[Probe, Bits]]:
-        """Yield each probe with its part of the answers, in its shape."""
+        """Yield each probe with its part of the flat ``answers``, in its shape."""
         parts = np.split(answers, self.ends[:-1])
         for probe, part in zip(self.probes, parts, strict=True):
             yield probe, part.reshape(probe.shape)
@@ -218,19 +219,22 @@ LENGTHS: tuple[int, ...] = (*SHORT, *LONG)
 
 
 def shapes_of(pair: str, few_shapes: bool) -> tuple[Shape, ...]:
-    """The shapes in which a pair of dtypes is asked."""
+    """Return the shapes in which to request a pair: ``SHAPES``, or if ``few_shapes`` its own one.
+
+    ``pair`` names it as ``source/target``.
+    """
     return (shape_of_pair(pair),) if few_shapes else SHAPES
 
 
 def shape_of_pair(pair: str) -> Shape:
-    """The one shape of a pair; over all pairs, every length and every shape comes up."""
+    """Return the one shape of a pair; over all pairs, every length and every shape comes up."""
     number, is_row = divmod(_numbers()[pair], 2)
     return (LENGTHS[number % len(LENGTHS)],) if is_row else SHAPES[number % len(SHAPES)]
 
 
 @cache
 def _numbers() -> dict[str, int]:
-    """All pairs of dtypes, numbered."""
+    """Number all pairs of dtypes, by their names such as ``float32/int8``."""
     return {
         f"{source}/{target}": n for n, (source, target) in enumerate(product(formats(), repeat=2))
     }

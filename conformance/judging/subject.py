@@ -21,15 +21,15 @@ class Settings:
     asked_for: frozenset[str] = frozenset()
     tier: str = "quick"
     isolates_sweeps: bool = False
-    """Whether backends are trusted in nothing, as in a gate: none answers in the process that
-    judges it, at the tier ``full`` either."""
+    """Whether no backend is trusted, as in a gate: then none runs in the process that judges it,
+    not even for the sweeps of the tier ``full``."""
     selection: Selection = field(default_factory=Selection)
     hides_unclaimed: bool = False
     """Whether scripts are hidden for documents that the backend does not claim."""
     keeps_all_answers: bool = True
-    """Whether answers are kept also of cases that do not fail."""
+    """Whether a run stores answers also of cases that do not fail."""
     rules: tuple[tuple[str, str], ...] = ()
-    """The texts of the house rules that apply, by name."""
+    """The names and texts of the house rules that apply, in pairs."""
 
     def is_full(self, case: Case) -> bool:
         """Whether a case is asked at the tier ``full``."""
@@ -39,7 +39,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Subject:
-    """A backend as judges see it.
+    """What judges know of a backend without a request.
 
     ``broken`` has a fault message for each dtype whose bits the adapter changes or loses.
     """
@@ -59,16 +59,22 @@ class Subject:
 
     @property
     def few_shapes(self) -> bool:
-        """Whether the backend compiles for each shape, and the tier has no time for many shapes."""
+        """Whether to use few shapes: at tier quick, if a believed adapter compiles for each."""
         return self.settings.tier == "quick" and self.compiles_shapes and self.is_believed
 
     def claims(self, case: Case) -> bool:
-        """Whether a broken rule counts: the backend claims the edition, or the user named it."""
+        """Whether a broken rule counts.
+
+        It does if the backend claims the version, or if the user named the document.
+        """
         is_named = case.document in self.settings.asked_for
         return is_named or any(each.covers(case.document, case.version) for each in self.claimed)
 
     def graded(self, case: Case, levels: Collection[str], is_open: bool) -> Verdict:
-        """The verdict on a case that breaks rules of these levels, or none."""
+        """Return the verdict on a case whose broken rules have these ``levels``, if any.
+
+        ``is_open`` is whether the document leaves the whole case open.
+        """
         if not levels:
             return "open" if is_open else "conforms"
         if not self.claims(case):
@@ -76,5 +82,5 @@ class Subject:
         return "violates" if "required" in levels else "deviates"
 
     def failed(self, case: Case) -> Verdict:
-        """The verdict on an error or a malformed answer where an answer is due."""
+        """Return the verdict on an error or a malformed answer where an answer is due."""
         return "error" if self.claims(case) else "differs"

@@ -1,7 +1,7 @@
 """Values of a case, by a cast or by the calls of its document.
 
 A document of calls is asked by making its calls: what a call returns contains the answer's bits,
-and everything else that the document promises, of which ``call_promises.py`` takes care.
+and everything else that the document promises, of which ``families/call/promises.py`` takes care.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ FEATURES = 2
 
 @dataclass(frozen=True)
 class Departed:
-    """A call returned something else than the document promises, so that no values came."""
+    """The answer if a call returns something else than the document promises, and so no values."""
 
     promise: BrokenPromise
 
@@ -91,7 +91,7 @@ def value_request(case: Case, bits: Bits, is_kept: bool = False) -> Cast | MakeC
 
 
 def value_answer(case: Case, bits: Bits, reply: Reply) -> ValueAnswer:
-    """The answer that a reply to ``value_request`` contains."""
+    """Turn the reply to ``value_request`` into its answer: the target's bits, or a failure."""
     if receiver_of(case.document) is None or not isinstance(reply, Answered):
         return reply
     try:
@@ -104,7 +104,7 @@ def value_answer(case: Case, bits: Bits, reply: Reply) -> ValueAnswer:
 
 
 def ask_values(case: Case, bits: Bits) -> Ask[ValueAnswer]:
-    """Request the values of one tensor."""
+    """Request the values of one tensor, and return the answer."""
     return value_answer(case, bits, (yield from ask(value_request(case, bits))))
 
 
@@ -137,7 +137,10 @@ def batch_answers(
 
 
 def held_by(case: Case, bits: Bits) -> dict[str, Bits]:
-    """Fill the members of a case's receiver: the bits in the one asked about, 3 elsewhere."""
+    """Return the bits of each member of a case's receiver, by name.
+
+    The member that the case judges holds ``bits``, each other member 3 in every element.
+    """
     return {
         member.name: bits
         if member.name == member_of(case)
@@ -148,14 +151,14 @@ def held_by(case: Case, bits: Bits) -> dict[str, Bits]:
 
 @lru_cache(OTHER_MEMBERS_KEPT)
 def _other_member(shape: tuple[int, ...], storage: str) -> Bits:
-    """The bits of a member that is not asked about; one array for all cases, sent once."""
+    """Return read-only bits, 3 in each element: one array for all cases, to be sent once."""
     filled: Bits = np.full(shape, OTHER_MEMBERS_HOLD, storage)
     filled.flags.writeable = False
     return filled
 
 
 def asked_member(case: Case, returned: Returned) -> Tensor:
-    """The tensor of the member that a case is about; raise DepartedError if it is missing."""
+    """Return the tensor of the member that a case judges; raise DepartedError if it is missing."""
     name, found = member_of(case), members_after(case, returned)
     if name not in found:
         raise DepartedError(form_promise(case, "member", (name or "tensor",)))
@@ -163,9 +166,9 @@ def asked_member(case: Case, returned: Returned) -> Tensor:
 
 
 def members_after(case: Case, returned: Returned) -> Mapping[str, Tensor]:
-    """The members of what a call returns, or of the layer that it changes in place.
+    """Return the members of what a call returns, or of the layer that it changes in place.
 
-    It is the layer if the call returns nothing and its form promises no return value.
+    They are the layer's if the call returns nothing and its form promises no return value.
     """
     if member_of(case) and not returned.tensors and form_of(case).returns is None:
         return returned.receiver
@@ -175,14 +178,17 @@ def members_after(case: Case, returned: Returned) -> Mapping[str, Tensor]:
 def form_promise(
     case: Case, promise: str, facts: tuple[str, ...], level: str | None = None, where: str = ""
 ) -> BrokenPromise:
-    """A broken promise of a call's form."""
+    """Make the broken promise of a call's form; ``level`` replaces the form's level if given.
+
+    ``promise`` names it, ``facts`` are filled into its words, and ``where`` names the tensor.
+    """
     form = form_of(case)
     rule = f"{FORM}:{case.mode[FORM]}"
     return BrokenPromise(rule, form.clause, level or form.level, promise, facts, where)
 
 
 def refused(case: Case, error: Exception, where: str) -> Refused:
-    """The fault of a call that raises an error although it should return."""
+    """Make the fault of a call that raises an error although it should return."""
     form = form_of(case)
     return Refused(
         class_name(error),
@@ -195,7 +201,10 @@ def refused(case: Case, error: Exception, where: str) -> Refused:
 
 
 def departure(case: Case, promise: str, facts: tuple[str, ...], where: str = "") -> BrokenPromise:
-    """A broken promise of a call's form, or of the rule that leaves its values open."""
+    """Make a broken promise: of the rule that leaves the values open, or else of the call's form.
+
+    Such a rule is named only if it has a level for what it still requires.
+    """
     [*_, branch] = ruling(case).branches
     if isinstance(branch.outcome, Anything) and branch.outcome.level is not None:
         level = branch.outcome.level
@@ -204,13 +213,16 @@ def departure(case: Case, promise: str, facts: tuple[str, ...], where: str = "")
 
 
 def wrong_dtype(case: Case, tensor: Tensor) -> tuple[str, tuple[str, str]]:
-    """The promise that a result of another dtype than the target's breaks, with its facts."""
+    """Return the promise that a tensor of a wrong dtype breaks, and this dtype and the target's.
+
+    The promise is ``converted`` if the tensor still has the source's dtype, else ``dtype``.
+    """
     what = "converted" if tensor.dtype == case.source else "dtype"
     return what, (tensor.dtype, case.target)
 
 
 def no_answer(missing: NoAnswer | Departed) -> dict[str, str]:
-    """Describe a missing answer: its kind and the reason."""
+    """Describe a missing answer by one item: its kind, such as ``error``, and the reason."""
     match missing:
         case Declined():
             kind = "unsupported"

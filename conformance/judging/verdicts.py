@@ -46,7 +46,7 @@ from specs.plain_text import plain_line, plain_text
 
 
 def broken_adapter(subject: Subject, case: Case) -> Judgement | None:
-    """The verdict on a case whose bits the adapter changes; None if it does not."""
+    """Return the verdict ``error`` on a case if the adapter changes its dtypes' bits, else None."""
     for dtype in (case.source, case.target):
         if dtype in subject.broken:
             problem = BrokenAdapter(dtype, subject.broken[dtype])
@@ -55,7 +55,7 @@ def broken_adapter(subject: Subject, case: Case) -> Judgement | None:
 
 
 def without_answer(subject: Subject, case: Case, missing: NoAnswer, inputs: int) -> Ask[Judgement]:
-    """The verdict on a case without an answer; ``inputs`` were asked."""
+    """Return the judgement on a case without an answer; ``inputs`` is how many were requested."""
     if isinstance(missing, Crashed):
         return crashed(subject, case, missing)
     if isinstance(missing, Declined):
@@ -72,13 +72,16 @@ def without_answer(subject: Subject, case: Case, missing: NoAnswer, inputs: int)
 
 
 def crashed(subject: Subject, case: Case, missing: Crashed) -> Judgement:
-    """The verdict on a case that ends the backend's process."""
+    """Return the judgement on a case that ends the backend's process."""
     died = Died(crash_message(format_named(case.source), missing))
     return Judgement(case.id, subject.name, "crashed", (died,))
 
 
 def problem_of(missing: NoAnswer, where: str = "", **rule: str) -> Problem:
-    """Describe a missing answer as a problem; ``where`` names the tensor."""
+    """Describe a missing answer as a problem; ``where`` names the tensor.
+
+    ``rule`` has the rule, clause and level that an error or a malformed answer breaks, if any.
+    """
     match missing:
         case Declined(reason):
             return Unoffered(reason, where)
@@ -108,7 +111,7 @@ def crash_message(source: Format, crashed: Crashed) -> str:
 
 
 def range_of(source: Format, part: Bits) -> str:
-    """Name some consecutive inputs."""
+    """Name consecutive inputs by the first and the last, such as ``on 1 to 3 together``."""
     first, last = (datum_text(source, datum_of(part[end])) for end in (0, -1))
     return f"on {first}" if part.size == 1 else f"on {first} to {last} together"
 
@@ -145,7 +148,7 @@ def script_of(subject: Subject, shown: MethodRequest) -> Ask[str]:
 
 
 def tensor_that_shows(case: Case, one: Bits, answer: ShownDatum) -> Ask[Bits]:
-    """Return one input, or a row of it where it gets another answer when it is alone.
+    """Return the input ``one``, or a row of it if alone it gets another answer than ``answer``.
 
     Vector instructions may answer otherwise than the loop that does the rest of a row.
     """

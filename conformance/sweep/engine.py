@@ -47,11 +47,13 @@ from specs.cases import Case
 from specs.ruling import ruling
 
 FEW = 1 << 6
-"""Parts with at most this many wrong answers wait, to be gathered with others."""
+"""Parts with at most this many wrong answers wait, to be gathered with others.
+
+Parts of at most this many inputs are graded input by input."""
 MOST_WAITING = 1 << 6
 """The most parts whose wrong answers wait."""
 BLOCK_OF_CHUNK = 1 << 13
-"""Inputs of a block, if a chunk is neither right nor wrong as a whole."""
+"""Inputs of each block of a chunk that cannot be graded as a whole."""
 REPORT_EVERY = 1 << 20
 """Inputs after which a sweep reports its progress, at the latest one call later."""
 
@@ -60,7 +62,7 @@ CountAdvance = Callable[[int, int], None]
 
 
 class _Graded(NamedTuple):
-    """Inputs with their answers, and how these were graded."""
+    """Inputs, the branch of the ruling that takes each, their answers, and the grades of these."""
 
     inputs: Bits
     branch_indices: NDArray[np.uint8]
@@ -84,12 +86,12 @@ class _Uniform:
         return inputs if self.key is not None else 0
 
     def continues_with(self, chunk: Chunk) -> bool:
-        """Whether other inputs are the next ones of this step and have this answer."""
+        """Whether a chunk has the next inputs of this step, all with this answer."""
         is_next = self.may_continue(chunk.first, chunk.last, chunk.answers[0])
         return is_next and chunk.uniform_answer is not None
 
     def may_continue(self, first: int, last: int, answer: Any) -> bool:
-        """Whether inputs are the next ones of this step, and the first one has this answer."""
+        """Whether ``first`` to ``last`` are the step's next inputs, and ``answer`` is the same."""
         return self.last + 1 == first and last <= self.end and bool(self.answer == answer)
 
 
@@ -150,7 +152,7 @@ class RulingCheck:
         return wrong
 
     def _add_waiting(self) -> None:
-        """Gather all that waits at once: gathering one part's few wrong answers costs as much."""
+        """Record the wrong answers of all waiting parts together, as fast as those of one."""
         waiting, self._waiting = self._waiting, []
         if waiting:
             self._gather(_Graded(*map(np.concatenate, zip(*waiting, strict=True))))
@@ -160,7 +162,7 @@ class RulingCheck:
             self._failures.add(each)
 
     def look_at_chunk(self, chunk: Chunk) -> int:
-        """Grade consecutive inputs at once if they are alike, otherwise block by block."""
+        """Grade a chunk, at once if its answers are alike; return how many are wrong."""
         at_once = self._continued(chunk) if self._is_alone else self.look_at_once(chunk)
         if at_once is not None:
             return at_once
@@ -171,7 +173,11 @@ class RulingCheck:
         return self._look_at_steps(chunk) if at_once is None else at_once
 
     def _continued(self, chunk: Chunk) -> int | None:
-        """Add the inputs to those before them if they are on one step; else None."""
+        """Add a chunk to the stretch before it, and return how many answers are wrong; else None.
+
+        None means that there is no such stretch, or that the chunk lies on another step or has
+        another answer.
+        """
         before = self.uniform
         if before is None or not before.continues_with(chunk):
             return None
@@ -179,7 +185,7 @@ class RulingCheck:
         return before.wrong(chunk.answers.size)
 
     def _look_at_steps(self, chunk: Chunk) -> int:
-        """Grade parts that lie on one step and share an answer; if they are many, grade blocks."""
+        """Grade the parts of a chunk that have one step and one answer, or blocks if many."""
         if (changes := chunk.changes) is None:
             return self._look_at_blocks(chunk)
         cuts = set(changes)
@@ -193,7 +199,7 @@ class RulingCheck:
         return self._look_at_blocks(chunk)
 
     def _look_at_step(self, chunk: Chunk, begin: int, end: int) -> int:
-        """Grade a part on one step that has one answer: at once, if it is large."""
+        """Grade a part that lies on one step and has one answer: at once, if it is large."""
         if end - begin <= FEW:
             return self._look_at_part(chunk, begin, end)
         return self.look_at_once(chunk.part(begin, end)) or 0
@@ -221,7 +227,7 @@ class RulingCheck:
         return self.look(part.inputs, part.answers)
 
     def look_at_once(self, chunk: Chunk) -> int | None:
-        """Grade consecutive inputs of one step with one answer at once; None for any others.
+        """Grade a chunk on one step with one answer, and return how many are wrong; else None.
 
         Large parts of a source overflow, and overflow errors usually share one answer. Right ones
         are remembered only if several rulings share them: for one ruling, a table is as fast.
@@ -241,7 +247,7 @@ class RulingCheck:
         return self.uniform.wrong(chunk.answers.size)
 
     def _key(self, first: int, answer: Bits) -> RuleKey | None:
-        """The rule that the answer to one input breaks, if any."""
+        """Return the rule that the answer to one input breaks; None if it breaks none."""
         if self.right(first, answer, None, 0):
             return None
         one = np.array([first], self.rules.source.storage)
@@ -281,7 +287,10 @@ class RulingCheck:
         self.found = joined(self.found, more)
 
     def look_at_answerable(self, inputs: Bits, error: Exception) -> int:
-        """Judge a backend that raised an error by the inputs that need an answer."""
+        """After an error, repeat the inputs that need an answer; return how many are wrong.
+
+        If all inputs need one, or an error comes again, the error becomes the judgement.
+        """
         branch_indices = branch_indices_of(self._stairs, inputs)
         is_open = np.isin(branch_indices, self.rules.open_branches)
         asked = inputs[~(is_open | np.isin(branch_indices, self.rules.refused_branches))]
@@ -306,7 +315,7 @@ class RulingCheck:
                 raise Unanswered(missing)
 
     def end(self, missing: NoAnswer) -> None:
-        """End with a missing answer as the judgement; nothing else of the part counts."""
+        """Make a missing answer the whole judgement, and stop; nothing else of the part counts."""
         verdict, problem = self._judge.subject.failed(self.case), problem_of(missing)
         match missing:
             case Declined():
@@ -318,7 +327,10 @@ class RulingCheck:
         self.found = Judgement(self.case.id, self.found.backend, verdict, (problem,))
 
     def finished(self, lo: int, hi: int) -> Judgement:
-        """The judgement, with a script for the smallest input of the worst divergence."""
+        """Return the judgement on the inputs ``lo`` to before ``hi``, with a script.
+
+        The script shows the smallest input of the worst divergence; it is empty if there is none.
+        """
         if self.ended:
             return self.found
         self._add_uniform()
@@ -346,7 +358,10 @@ def sweep(
     comparison: ChunkComparison,
     progress: CountAdvance,
 ) -> list[Judgement]:
-    """Ask some inputs of a sequence once, and judge them by all rulings that share the road."""
+    """Request the inputs numbered ``lo`` to before ``hi`` once; return a judgement for each case.
+
+    The ``cases`` have different rulings, and share the road that answers.
+    """
     is_dense = isinstance(visit, Dense)
     is_alone = len(cases) == 1
     checks = [RulingCheck(judge, case, is_dense, comparison, is_alone) for case in cases]
@@ -367,7 +382,10 @@ def _sweep(
     hi: int,
     progress: CountAdvance,
 ) -> None:
-    """Judge blocks on the backend's device, and on the host those that may be wrong, or all."""
+    """Judge the answers in blocks on the backend's device, or all on the host if it has no sweep.
+
+    The host judges a block again if its answers may be wrong.
+    """
     answers_of_road = partial(RoadAnswers, checks[0].rules, checks[0].comparison, visit)
 
     def road(begin: int, end: int) -> RoadAnswers:
@@ -401,7 +419,7 @@ def _sweep_on_host(
     hi: int,
     progress: CountAdvance,
 ) -> None:
-    """Judge the answers of a road chunk by chunk."""
+    """Judge the answers of a road chunk by chunk; raise ``Unanswered`` if one is missing."""
     at, visited, wrong = lo, 0, 0
     while at < hi:
         if visited >= REPORT_EVERY:
@@ -483,7 +501,10 @@ def _continue_stretch(
     inputs: Bits | None,
     step: int,
 ) -> bool:
-    """Whether answers to inputs up to ``end`` all equal one and pass all checks; inputs advance."""
+    """Whether all answers equal ``answer``, go no further than ``end``, and pass all checks.
+
+    The inputs are advanced by ``step`` in any case.
+    """
     if first + answers.size - 1 > end or answers[0] != answer:
         advance(inputs, step)
         return False
@@ -500,5 +521,5 @@ def swept(
     hi: int,
     progress: CountAdvance,
 ) -> list[Judgement]:
-    """Sweep some inputs of a sequence with the fastest functions that are installed."""
+    """Call ``sweep`` with the fastest comparison of chunks that is installed."""
     return sweep(judge, cases, inputs, lo, hi, fastest_comparison(), progress)

@@ -52,7 +52,7 @@ def is_swept(case: Case) -> bool:
 
 
 def sweeps(cases: Iterable[Case], roads: Mapping[str, str]) -> list[Sweep]:
-    """Return the sweeps of a backend; ``roads`` has the road of each case, if it is known."""
+    """Return the sweeps of a backend; ``roads`` has the roads that are known, by case id."""
     found: dict[tuple[str, str, str], dict[Ruling, Case]] = {}
     for case in cases:
         road = roads.get(case.id, "")
@@ -77,7 +77,7 @@ def worst(*verdicts: Verdict) -> Verdict:
 
 
 def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Judgement:
-    """Two judgements on the same case; the later is on the inputs that come next.
+    """Join two judgements on one case, ``later`` on the inputs that come after those of ``one``.
 
     If the inputs of both interleave, as those of different sequences do, ``runs`` is
     ``Runs.merged``.
@@ -99,7 +99,10 @@ def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Ju
 
 
 def completed(quick: Judgement, swept: Judgement) -> Judgement:
-    """Join a case's judgement at the quick tier with the judgement of the sweep of its values."""
+    """Join a case's judgement at the quick tier with the judgement of the sweep of its values.
+
+    The sweep's counts and wrong values replace those of the quick tier, if it has any inputs.
+    """
     verdict = worst(quick.verdict, swept.verdict)
     not_refused = tuple(_not_refused(quick, swept))
     if not swept.inputs:
@@ -128,7 +131,7 @@ def _not_refused(quick: Judgement, swept: Judgement) -> Iterator[WrongValues]:
 
 
 def _others(one: Judgement, later: Judgement) -> tuple[Problem, ...]:
-    """All problems but wrong values, once if both judgements have the same."""
+    """Return all problems but wrong values, once if both judgements have the same."""
     first, second = (
         tuple(each for each in judgement.problems if not isinstance(each, WrongValues))
         for judgement in (one, later)
@@ -137,7 +140,7 @@ def _others(one: Judgement, later: Judgement) -> tuple[Problem, ...]:
 
 
 def _both_scripts(quick: Judgement, swept: Judgement) -> str:
-    """The script of a sweep's wrong values, and that of a fault which the quick tier has found."""
+    """Return the script of a sweep's wrong values, then that of a fault found at the quick tier."""
     if not (swept.reproduction and quick.faults):
         return swept.reproduction or quick.reproduction
     scripts = quick.reproduction.split(NEXT_SCRIPT)
@@ -160,7 +163,7 @@ def _both(case: str, one: WrongValues, later: WrongValues, runs: JoinRuns) -> Wr
 
 
 def _reproduction(divergences: tuple[WrongValues, ...], one: Judgement, later: Judgement) -> str:
-    """The script of the judgement that holds the smallest input of the worst divergence."""
+    """Return the script of the judgement that holds the smallest input of the worst divergence."""
     for each in (one, later):
         if each.divergences and _has_same_smallest(divergences[0], each.divergences[0]):
             return each.reproduction

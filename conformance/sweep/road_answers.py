@@ -21,7 +21,8 @@ SAMPLED_CALL = 1 << 19
 FEW_PARTS = 8
 """The most parts of a chunk, each with one answer, that are graded one by one."""
 ToAdvance = Callable[[], tuple[Bits | None, int]]
-"""Gives what a pass over the answers should advance meanwhile, as ``BoundSweep.to_advance``."""
+"""Returns the inputs that a pass over the answers must make the next ones, or None, and the number
+to add to each; see ``BoundSweep.to_advance``."""
 
 
 def _nothing_to_advance() -> tuple[None, int]:
@@ -48,7 +49,7 @@ class Chunk:
         self.to_advance = to_advance
 
     def part(self, begin: int, end: int) -> Chunk:
-        """The inputs between two places."""
+        """Return the chunk of the inputs from place ``begin`` to before place ``end``."""
         answers = self.answers[begin:end]
         make, comparison = self._make_inputs, self._comparison
         return Chunk(self.first + begin, answers, make, comparison, _nothing_to_advance)
@@ -76,7 +77,7 @@ class Chunk:
 class RoadAnswers:
     """The answers of a backend to one part of a sequence after another, checked for their form.
 
-    A backend with a ``sweep`` of its own makes consecutive inputs itself.
+    ``prepare`` returns the call for consecutive inputs, of which it gets the most in one call.
     """
 
     def __init__(
@@ -113,19 +114,22 @@ class RoadAnswers:
         return answers
 
     def pass_over(self, first: int, stop: int, check: ChunkCheck) -> int:
-        """Ask as long as a check finds nothing new; see ``BoundSweep.pass_over``."""
+        """Request inputs up to ``stop`` while ``check`` passes; return the next number.
+
+        Only a BoundSweep can do that; else it is ``first``. See ``BoundSweep.pass_over``.
+        """
         if isinstance(self._ask, BoundSweep):
             return self._ask.pass_over(first, stop, check)
         return first
 
     def chunk(self, first: int, answers: Bits) -> Chunk:
-        """The last answers as a chunk; ``Unanswered`` if one has bits beyond the target's."""
+        """Return the last answers as a chunk; raise ``Unanswered`` if one is too wide."""
         if self._is_narrow and self._comparison.exceed(answers, self._target.mask):
             stored(self._target, answers)
         return Chunk(first, answers, self.inputs, self._comparison, self.to_advance)
 
     def inputs(self, first: int, count: int) -> Bits:
-        """Some of the inputs that were asked last."""
+        """Return ``count`` inputs from number ``first`` on, those of the last call."""
         if isinstance(self._ask, BoundSweep) and not self._is_dense:
             return self._ask.inputs[:count]
         inputs = np.empty(count, self._like.dtype)
@@ -136,7 +140,10 @@ class RoadAnswers:
 def prepared(
     oracle: Oracle, case: Case, visit: InputSequence, lo: int, hi: int, most: int
 ) -> Swept:
-    """Prepare the calls for a part of a sequence: the backend's own sweep, or bound calls."""
+    """Prepare the calls for part of a sequence: the backend's own sweep, or casts.
+
+    A cast gets at most ``most`` inputs.
+    """
     if isinstance(visit, Dense) and isinstance(oracle, WithSweep):
         return oracle.sweep(case, lo, hi)
     return BoundSweep(oracle, case, visit, lo, hi, most)

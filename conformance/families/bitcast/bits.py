@@ -34,7 +34,7 @@ class Bitcast(AboutTensor):
     script = "reproduce_bitcast"
 
     def checked(self, answer: Any) -> Bits:
-        """Require patterns of the target, in any shape."""
+        """Return patterns of the target in any shape; raise ``Unanswered`` for another answer."""
         target = format_named(self.case.target)
         return stored(target, answer, ANY_BYTE if target.kind == "boolean" else None)
 
@@ -47,14 +47,17 @@ class BitcastInStorage(Bitcast):
 
 
 class SharesMemory(AboutTensor):
-    """Say whether the result of a bitcast lies in the memory of its input."""
+    """Request whether the result of a bitcast lies in the memory of its input."""
 
     method = "bitcast_shares_memory"
     lacks = "does not say where a bitcast's result lies"
 
 
 def answer(case: Case, bits: Bits) -> Bits:
-    """Return the same bits in the shape that the document gives; zeros where that is open."""
+    """Return the same bits in the shape that the document gives; zeros where that is open.
+
+    Raises RejectedError if the document refuses the case.
+    """
     rules = bitcast_ruling(case)
     if rules.is_rejection:
         raise RejectedError(f"{case.document}:{case.version} refuses this: {rules.rule}")
@@ -105,11 +108,11 @@ def fills_bytes(ruling: BitcastRuling) -> bool:
 
 
 def in_shape(case: Case, bits: Bits) -> Bitcast:
-    """The request of a case for a tensor of any shape, which its mode names."""
+    """Return the request for a bitcast of a tensor, by the case that names the tensor's shape."""
     return Bitcast(replace(case, modes=((SHAPE, format_shape(bits.shape)),)), bits)
 
 
 def comes_back(case: Case, bits: Bits) -> bool:
-    """Whether the document wants a tensor to come back unchanged."""
+    """Whether the document requires that a bitcast keeps a tensor's shape and bits."""
     rules = bitcast_ruling(in_shape(case, bits).case)
     return rules.result == bits.shape and rules.keeps_bits

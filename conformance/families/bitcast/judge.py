@@ -183,7 +183,7 @@ def _no_bitcast(
     bits: Bits | None,
     where: str = "",
 ) -> Ask[Judgement]:
-    """The verdict on a bitcast that was not answered; ``bits`` are the tensor, if one shows it.
+    """Return the judgement on a bitcast without answer; ``bits`` are the tensor, if one shows it.
 
     ``where`` names a tensor that is not the case's own.
     """
@@ -197,7 +197,10 @@ def _no_bitcast(
 
 
 def fault_of(ruling: BitcastRuling, bits: Bits, answer: Bits) -> BitcastFault | None:
-    """Return the fault by every reading of the document; None if a reading allows the answer."""
+    """Return the fault of an answer; None if any reading of the document allows it.
+
+    If there are several readings, the fault has that of each.
+    """
     faults = [_fault_by(reading, bits, answer) for reading in ruling.readings]
     found = [fault for fault in faults if fault is not None]
     if len(found) < len(faults):
@@ -248,7 +251,7 @@ def _fault_by(ruling: BitcastRuling, bits: Bits, answer: Bits) -> FaultByOne | N
 def _changed_element(
     ruling: BitcastRuling, bits: Bits, answer: Bits
 ) -> tuple[int, str, str] | None:
-    """The index, the answered and the expected bits of the first wrong element, if there is one."""
+    """Return the first wrong element's index, answered bits and expected bits; None if none."""
     expected = by_integer(ruling, bits)
     wrong = np.flatnonzero((answer != expected).reshape(-1))
     if not wrong.size:
@@ -267,7 +270,7 @@ def _hexadecimal(form: Format, pattern: Any) -> str:
 
 
 def _followed_reading(ruling: BitcastRuling, answer: Bits) -> BitcastRuling:
-    """The reading of the document that a right answer follows."""
+    """Return the reading that gives the shape of a right answer."""
     return next((each for each in ruling.readings if each.result == answer.shape), ruling)
 
 
@@ -277,7 +280,7 @@ def _leaves_bits_open(ruling: BitcastRuling) -> bool:
 
 
 def _open_bits(ruling: BitcastRuling, bits: Bits, first: Bits, second: Bits) -> dict[str, str]:
-    """Notes on open bits: how they differ from the input's order, and between two answers."""
+    """Return notes on open bits: ``order`` if they are not in order, ``again`` if they vary."""
     notes: dict[str, str] = {}
     if changed := _changed_element(ruling, bits, first):
         index, got, right = changed

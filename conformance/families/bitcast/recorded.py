@@ -58,7 +58,7 @@ class BitcastLines:
         return tensor(self._rules.source, given, "input", self._rules.shape)
 
     def judge(self, given: InputDatum, output: OutputDatum) -> dict[str, Any]:
-        """Judge an output by the same comparison as in a run."""
+        """Return the verdict on an output, or an error, by the same comparison as in a run."""
         rules, bits = self._rules, self._bits(given)
         verdict, level = "conforms", rules.level
         answer = fault = None
@@ -82,9 +82,10 @@ class BitcastLines:
 
 
 def allowed_tensor(ruling: BitcastRuling, bits: Bits) -> list[Any] | dict[str, Any] | str:
-    """The tensor that must be returned, only its shape where the bits are open, or one word.
+    """Return the tensor that is allowed, only its shape if the bits are open, or one word.
 
-    If the document has two readings, a list of what each of them allows.
+    The word is ``error`` or ``anything``. If the document has two readings, return a list of what
+    each of them allows.
     """
     found = [_allowed_by(reading, bits) for reading in ruling.readings]
     return found if len(found) > 1 else found[0]
@@ -101,7 +102,10 @@ def _allowed_by(ruling: BitcastRuling, bits: Bits) -> dict[str, Any] | str:
 
 
 def bitcast_tensor(case: Case, words: Sequence[str]) -> Bits:
-    """The input tensor of a bitcast: the elements given, or rising bytes if none are."""
+    """Return the input tensor of a bitcast: the elements given, or rising bytes if none are.
+
+    Raises CastigateError if there are more or fewer elements than the case takes.
+    """
     ruling = bitcast_ruling(case)
     if not words:
         return next(contents(ruling, 0))
@@ -112,7 +116,7 @@ def bitcast_tensor(case: Case, words: Sequence[str]) -> Bits:
 
 
 def explain(case: Case, question: WrittenQuestion) -> Explained:
-    """Explain one bitcast."""
+    """Return the rule and the allowed result of a bitcast of the question's elements."""
     bits = bitcast_tensor(case, question.inputs)
     ruling = bitcast_ruling(case)
     told = {
@@ -140,7 +144,7 @@ def _answer(case: Case, ruling: BitcastRuling, bits: Bits) -> Ask[dict[str, Any]
 
 
 def _lines(explained: dict[str, Any]) -> Iterator[str]:
-    """The explanation of a bitcast as lines."""
+    """Yield the explanation of a bitcast as lines."""
     yield explained["case"]
     yield f"  rule      {explained['rule']}, {explained['level']}"
     yield f"  clause    {explained['clause']}"
@@ -152,7 +156,7 @@ def _lines(explained: dict[str, Any]) -> Iterator[str]:
 
 
 def _cells(words: Any) -> tuple[str, str, str]:
-    """A tensor's shape and elements, or the words in its place."""
+    """Return a row's cells: a tensor's shape and elements, or the words in its place."""
     match words:
         case {"shape": shape}:
             return f"shape {format_shape(tuple(shape))}", " ".join(words.get("bits", ())), ""

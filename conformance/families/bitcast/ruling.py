@@ -47,9 +47,10 @@ class Widths:
 
 @dataclass(frozen=True)
 class BitcastRuling:
-    """The rule that takes a bitcast and ``result``, the shape it gives; None if rejected or open.
+    """The rule that takes a bitcast; ``result`` is the shape it gives.
 
-    If the document allows two readings, ``alternative`` is the second one.
+    It is None if the bitcast is rejected or open. If the document allows two readings,
+    ``alternative`` is the second one.
     """
 
     source: Format
@@ -79,13 +80,16 @@ class BitcastRuling:
 
 
 def bitcast_ruling(case: Case) -> BitcastRuling:
-    """The ruling of a bitcast of a shipped document; raise DocumentError if it has none."""
+    """Return the ruling of a bitcast of a shipped document; raise DocumentError if it has none."""
     return ruling_if_any(case) or rule_bitcast(document_named(case.document), case)
 
 
 @lru_cache(RULINGS_KEPT)
 def ruling_if_any(case: Case) -> BitcastRuling | None:
-    """The ruling of a bitcast of any shape; None if a shipped document has no rule for it."""
+    """Return the ruling of a bitcast of any shape; None if a shipped document has no rule for it.
+
+    Raises DocumentError if several rules take it.
+    """
     document = document_named(case.document)
     takers = _takers(document, case)
     return _ruling(document, case, takers) if takers else None
@@ -100,7 +104,7 @@ def rule_bitcast(document: Document, case: Case) -> BitcastRuling:
 
 
 def _takers(document: Document, case: Case) -> tuple[str, ...]:
-    """The rules that take a bitcast: none if the document has no rule for its shape.
+    """Return the names of the rules that take a bitcast; none if no rule has its pair and shape.
 
     They depend on the pair and on the words that hold for the shape, which many shapes share.
     """
@@ -127,7 +131,11 @@ def _takers_of_words(
 
 
 def _ruling(document: Document, case: Case, takers: tuple[str, ...]) -> BitcastRuling:
-    """The ruling by the only rule that takes a case; raise DocumentError if there are several."""
+    """Return the ruling by the only rule that takes a case.
+
+    Raises DocumentError if there are several, or if the rule's outcome would change the number of
+    bits.
+    """
     entry = document.entry
     assert entry.bitcast is not None
     if len(takers) > 1:
@@ -200,7 +208,7 @@ class BitcastPair:
 
     @property
     def parts(self) -> int:
-        """How many elements make one of the result: 1 unless they widen."""
+        """How many source elements make one of the result: 1 unless they widen."""
         return self.widths.ratio if self.widths.relation == "wider" else 1
 
     @property
@@ -217,12 +225,18 @@ class BitcastPair:
         return Case(self.document, self.version, self.source, self.target, modes)
 
     def widened(self, shape: Shape) -> Shape:
-        """The shape whose bitcast has this shape, if elements widen; otherwise this shape."""
+        """Return the shape that a bitcast with a last dimension of ``parts`` turns into ``shape``.
+
+        If elements do not widen, it is ``shape`` itself.
+        """
         return (*shape, self.parts) if self.parts > 1 else shape
 
 
 def widths_of(entry: BitcastEntry, source: Format, target: Format) -> Widths:
-    """A pair's widths in bits as the document counts them: of bools, and in whole bytes or not."""
+    """Return a pair's widths as the document counts them: in bits or whole bytes.
+
+    The document also says how many bits a bool has.
+    """
     bits = (entry.bool_bits if each.kind == "boolean" else each.bits for each in (source, target))
     return _widths(entry.ratio_by == "bytes", *bits)
 
@@ -246,7 +260,10 @@ def _substitute_ratio(text: str, ratio: int) -> Shape:
 
 
 def condition_words(entry: BitcastEntry, keys: Iterable[str], case: Case) -> tuple[str, ...]:
-    """The words that hold for a bitcast under conditions: for `width`, `narrower` and so on."""
+    """Return the word that holds for a bitcast under each condition of ``keys``.
+
+    Under ``width``, for example, it is ``narrower``, ``wider``, ``same`` or ``undivisible``.
+    """
     source, target = format_named(case.source), format_named(case.target)
     counted, in_bits = widths_of(entry, source, target), Widths(source.bits, target.bits)
     shape = shape_of(case)
@@ -278,7 +295,7 @@ def _condition_word(key: str, shape: Shape, widths: Widths) -> str:
 
 
 def output_shape(word: str, shape: Shape, widths: Widths) -> Shape | None:
-    """The shape that an outcome word gives for an input shape; None if it gives none."""
+    """Return the shape that an outcome word gives for an input shape; None if it gives none."""
     match word:
         case "same-shape":
             return shape
@@ -292,7 +309,7 @@ def output_shape(word: str, shape: Shape, widths: Widths) -> Shape | None:
 
 
 def cases(version: Edition) -> Iterator[Case]:
-    """Every pair of a version in every shape, then the tests that the page requires."""
+    """Yield a case for every pair of a version in every shape, then the page's own tests."""
     name, entry = version.document.name, version.document.entry.bitcast
     assert entry is not None
 
@@ -322,5 +339,5 @@ def rules(document: Document, case: Case) -> Iterator[CaseRule]:
 
 
 def is_bitcast(case: Case) -> bool:
-    """Whether a case of a shipped document is a bitcast: its shape is judged, not its values."""
+    """Whether the document of a case, a shipped one, is about bitcasts."""
     return document_named(case.document).entry.bitcast is not None

@@ -81,7 +81,7 @@ class FurtherTensor:
 
 
 def contents(ruling: BitcastRuling, seed: int) -> Iterator[Bits]:
-    """The tensors to ask a case with; a single one if its shape has no elements."""
+    """Yield the tensors to put to a case; a single one if its shape has no elements."""
     yield from _contents(ruling.source, ruling.target, ruling.shape, seed)
 
 
@@ -101,7 +101,7 @@ def _size(source: Format, shape: Shape) -> int:
 
 
 def _tensor_of(source: Format, shape: Shape, raw: NDArray[np.uint8]) -> Bits:
-    """The tensor with these bytes, without the bits that its format lacks."""
+    """Return the tensor that has these bytes, with bits that its format lacks set to zero."""
     storage = np.dtype(source.storage)
     bits: Bits = raw.view(storage).copy()
     if source.bits < 8 * storage.itemsize:
@@ -111,7 +111,7 @@ def _tensor_of(source: Format, shape: Shape, raw: NDArray[np.uint8]) -> Bits:
 
 
 def _memories(source: Format, target: Format, size: int, seed: int) -> Iterator[NDArray[np.uint8]]:
-    """Rising bytes, set bits, floats that a cast by value would change, and random bytes.
+    """Yield rising bytes, set bits, floats that a cast by value would change, and random bytes.
 
     No tensor consists of equal elements: XLA stores such a constant as one element, and does not
     fold its bitcast.
@@ -223,7 +223,10 @@ def _in_storage(pair: BitcastPair, rules: BitcastRuling) -> Iterator[FurtherTens
 def _larger_tensor(
     pair: BitcastPair, rules: BitcastRuling, length: int, seed: int
 ) -> Iterator[FurtherTensor]:
-    """Yield a tensor whose first dimension is a larger multiple of the case's, by the same rule."""
+    """Yield a tensor whose first dimension is a multiple of the case's, at least ``length``.
+
+    Nothing is yielded if another rule takes its shape.
+    """
     first, *others = rules.shape
     case = pair.case((-(-length // first) * first, *others))
     ruling = bitcast_ruling(case)
@@ -233,7 +236,7 @@ def _larger_tensor(
 
 
 def _is_kept_row(ruling: BitcastRuling) -> bool:
-    """Whether it is a row or a matrix with elements, whose bits must be kept."""
+    """Whether a ruling is about a row or a matrix with elements, whose bits must be kept."""
     is_row = len(ruling.shape) in (1, 2) and 0 not in ruling.shape
     return is_row and ruling.result is not None and ruling.keeps_bits
 
@@ -247,7 +250,7 @@ def _listed(pair: BitcastPair) -> list[BitcastRuling]:
 
 @lru_cache(PAIRS_KEPT)
 def _others(pair: BitcastPair) -> dict[Shape, list[FurtherTensor]]:
-    """Tensors of other shapes, values and layouts, by the shapes of the cases that they go with.
+    """Return tensors of other shapes, values and layouts, by the shapes of cases that they go with.
 
     A tensor goes with the case of the same rule that is most like it. So a fault of certain shapes
     seldom makes cases of other shapes fail.
@@ -282,7 +285,7 @@ def _most_alike(traits: Callable[[Shape], Traits], shape: Shape, cases: Sequence
 
 
 def _traits(ratio: int, shape: Shape) -> Traits:
-    """Whether a shape has no elements, a last dimension that the widths divide, no dimensions."""
+    """Whether a shape has no elements, a last dimension that the ratio divides, no dimensions."""
     return 0 in shape, bool(shape) and shape[-1] % ratio == 0, not shape
 
 
@@ -291,9 +294,9 @@ LaidBits = tuple[Bits, str]
 
 
 def _shaped(pair: BitcastPair) -> Iterator[LaidBits]:
-    """Tensors of as many elements in other shapes, empty ones, and ones that fit few widths.
+    """Yield tensors of four elements in all ranks, of one, of none, and some that fit few widths.
 
-    A pair that is refused in every shape is asked only some that fit few widths.
+    A pair that is refused in every shape gets only some that fit few widths.
     """
     shapes: Sequence[Shape] = AS_THEY_ARE
     if not all(each.is_rejection for each in _listed(pair)):
@@ -305,7 +308,7 @@ def _shaped(pair: BitcastPair) -> Iterator[LaidBits]:
 
 
 def _valued(pair: BitcastPair) -> Iterator[LaidBits]:
-    """Tensors of zeros, of negative zeros, of both in turn, and of another constant.
+    """Yield tensors of zeros, of negative zeros, of both in turn, and of another constant.
 
     As numbers, both zeros are equal. Where parts are floats also infinities, and NaNs that are
     quiet and have a payload.
@@ -327,7 +330,7 @@ def _valued(pair: BitcastPair) -> Iterator[LaidBits]:
 
 
 def _laid(pair: BitcastPair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
-    """Tensors at unusual addresses and, unless a view is promised, in unusual layouts.
+    """Yield tensors at unusual addresses and, unless a view is promised, in unusual layouts.
 
     A view may refuse some layouts, and needs its elements where those of its result can lie.
     """
@@ -363,7 +366,7 @@ def _laid(pair: BitcastPair, promise: PromiseEntry | None) -> Iterator[LaidBits]
 
 
 def _mixed(pair: BitcastPair, shape: Shape) -> Bits:
-    """A tensor of rising bytes; where floats are, every second element is one of special ones."""
+    """Return a tensor of rising bytes; with floats in the pair, every second element is special."""
     source, target = format_named(pair.source), format_named(pair.target)
     floats = [part for part in map(_part, (source, target)) if part.kind == "float"]
     raw = _rising_bytes(1, _size(source, shape)).copy()
@@ -377,7 +380,7 @@ def _mixed(pair: BitcastPair, shape: Shape) -> Bits:
 
 
 def _in_order(bits: Bits, order: Sequence[int]) -> Bits:
-    """The tensor with its first dimensions in another order in memory, outermost first."""
+    """Return a tensor whose first dimensions lie in ``order`` in memory, outermost first."""
     strides, inside = [0] * bits.ndim, 1
     for dimension in reversed([*order, *range(len(order), bits.ndim)]):
         strides[dimension] = inside

@@ -26,11 +26,11 @@ Patterns = NDArray[Any]
 PatternChange = Callable[[Format, Patterns], Patterns | None]
 """Changes the patterns of one format; None if it does not concern the format."""
 AnswersTo = Callable[[BitcastRuling, Patterns], Patterns | None]
-"""The answer to a tensor; None if the row does not apply to its pair."""
+"""Returns the wrong answer to a tensor; None if the mechanism does not apply to its pair."""
 
 
 class Wrong(NamedTuple):
-    """A row: its name, the sentence of a finding, and its answers.
+    """A mechanism of wrong bitcasts: its name, the sentence of a finding, and its answers.
 
     ``or_answers`` are equally good where the last byte is not filled.
     """
@@ -51,7 +51,7 @@ def _of_answers(change: PatternChange, ruling: BitcastRuling, bits: Patterns) ->
 
 
 def _in_groups(ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
-    """Reverse the narrower elements that make up one wider element."""
+    """Answer with the narrower elements of each wider one reversed; None if neither is wider."""
     widths = ruling.widths.source, ruling.widths.target
     narrow, wide = sorted(widths)
     if narrow == wide or wide % narrow:
@@ -73,7 +73,10 @@ def _reversed_groups(size: int, patterns: Patterns, *, is_filled: bool = False) 
 
 
 def _in_bytes(is_filled: bool, ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
-    """Reverse the elements that share a byte, of the narrower dtype."""
+    """Answer with the elements that share a byte reversed; None if none of a pair's do.
+
+    They are those of the narrower dtype. If it ``is_filled``, zeros fill the last byte first.
+    """
     narrow = min(ruling.widths.source, ruling.widths.target)
     if narrow >= BYTE or BYTE % narrow:
         return None
@@ -84,7 +87,7 @@ def _in_bytes(is_filled: bool, ruling: BitcastRuling, bits: Patterns) -> Pattern
 
 
 def _without_unfilled(ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
-    """Set the last elements to zero if they do not fill a byte."""
+    """Answer with zeros for last elements that fill no byte; None if elements have whole bytes."""
     narrow, right = ruling.widths.target, by_integer(ruling, bits)
     if narrow >= BYTE or BYTE % narrow:
         return None
@@ -102,7 +105,7 @@ def _with_bytes_reversed(form: Format, patterns: Patterns) -> Patterns | None:
 def _in_floats(
     change: Callable[[Format, Patterns], Patterns], form: Format, patterns: Patterns
 ) -> Patterns | None:
-    """Change floats, or the two parts of complex numbers."""
+    """Change floats, or the two parts of complex numbers; None for any other format."""
     part = format_named(form.entry.part) if form.kind == "complex" else form
     if part.kind != "float":
         return None
@@ -227,7 +230,7 @@ def says(name: str) -> str:
 
 
 def followed(case: Case, problem: Problem) -> Sequence[str]:
-    """The mechanisms, or the rules of shapes, that explain what is wrong."""
+    """Return the names of the mechanisms, or of the rules of shapes, that explain a problem."""
     is_between_widths = format_named(case.source).bits != format_named(case.target).bits
     match problem:
         case WrongElement(followed=names):
@@ -242,7 +245,7 @@ def followed(case: Case, problem: Problem) -> Sequence[str]:
 def followed_mechanisms(
     answered: Iterable[tuple[BitcastRuling, Patterns, Patterns]],
 ) -> tuple[str, ...]:
-    """The names of the rows that give every answer.
+    """Return the names of the mechanisms that give every answer.
 
     ``answered`` holds rulings, tensors, and the answers to them.
     """

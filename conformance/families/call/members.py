@@ -28,7 +28,7 @@ WHOLE = (1, 2, 3, 100)
 
 @lru_cache(ROWS_KEPT)
 def telling_bits(dtype: str, shape: tuple[int, ...]) -> Bits:
-    """A tensor of a few values that most dtypes have, none of them zero but false."""
+    """Return a read-only tensor of a few values that most dtypes have; only false is zero."""
     one, entry = ones(dtype, (1,)), format_named(dtype)
     match entry.kind:
         case "float":
@@ -47,7 +47,7 @@ def telling_bits(dtype: str, shape: tuple[int, ...]) -> Bits:
 
 
 def telling_members(call: Call, shape: tuple[int, ...]) -> dict[str, Bits]:
-    """Telling values for all members of a call's receiver."""
+    """Return telling values for all members of a call's receiver, by name."""
     return {member.name: telling_bits(member.dtype, shape) for member in call.members}
 
 
@@ -59,9 +59,10 @@ def wrong_conversion(
     where: str,
     is_other: bool = True,
 ) -> BrokenPromise | None:
-    """Return what is wrong about a member that is converted as ``case`` says, or None.
+    """Return the promise that the member ``name`` breaks, which ``case`` converts; None if none.
 
-    The promise names a member that ``is_other`` than that of the judged case.
+    ``bits`` are what it held before the call, ``found`` the members after it. If the member
+    ``is_other`` than that of the judged case, the promise about its dtype names it.
     """
     rules = ruling(case)
     if rules.is_open_dtype:

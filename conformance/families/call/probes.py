@@ -17,7 +17,7 @@ of whole tiles."""
 
 
 def call_probes(count: int) -> Iterator[Probe]:
-    """Lengths, ranks, contents and layouts for a call of a pair with ``count`` inputs."""
+    """Yield lengths, ranks, contents and layouts for a call of a pair with ``count`` inputs."""
     for place, length in enumerate(LENGTHS):
         yield Probe((length,), place * 7 % count)
     for place, shape in enumerate(SHAPES):

@@ -86,12 +86,13 @@ class _CallTrial:
 def promises(
     case: Case, bits: Bits, telling: Bits, has_right_values: bool
 ) -> Ask[list[Fault | Unoffered]]:
-    """Check what a call promises besides the values of its case, on a few inputs and telling ones.
+    """Check what a call promises besides the values of its case; return the faults.
 
-    If the case ``has_right_values``, they must be right here too. A promise broken in several
-    tensors is one fault. A promise that is not judged, because the backend declines the request, is
-    reported. Raises ``Unanswered`` if an answer is missing that is no fault, or DepartedError if
-    the first call returns no values.
+    The call is made on a few of ``bits``, and on ``telling`` inputs. If the case
+    ``has_right_values``, they must be right here too. A promise broken in several tensors is one
+    fault. A promise that is not judged, because the backend declines the request, is reported.
+    Raises ``Unanswered`` if an answer is missing that is no fault, or DepartedError if the first
+    call returns no values.
     """
     receiver = receiver_of(case.document)
     if receiver is None:
@@ -117,7 +118,7 @@ def promises(
 
 
 def _trials(case: Case, few: Bits, telling: Bits) -> Iterator[_CallTrial]:
-    """The call on a few elements: as it is, in the shapes of other ranks, and of mixed members.
+    """Yield the call on a few elements: as it is, in shapes of other ranks, and of mixed members.
 
     A longer row of all kinds of values is among them: frameworks treat large tensors otherwise.
     """
@@ -141,7 +142,7 @@ def _trials(case: Case, few: Bits, telling: Bits) -> Iterator[_CallTrial]:
 
 
 def subject_of(fault: Fault | Unoffered) -> tuple[str, str]:
-    """The rule and the promise that a fault breaks: one tensor that shows it is enough."""
+    """Return the rule and the promise that a fault breaks, by which equal faults are found."""
     promise = fault.promise if isinstance(fault, BrokenPromise) else ""
     return getattr(fault, "rule", ""), promise
 
@@ -194,7 +195,7 @@ def _faults(
 
 
 def broken_promises(case: Case, bits: Bits, returned: Returned) -> Iterator[BrokenPromise]:
-    """Yield what a call on a receiver with these bits breaks, besides the values and the dtype."""
+    """Yield the promises that a call on these bits breaks, besides values, dtype and shape."""
     receiver = receiver_of(case.document)
     assert receiver is not None
     for fault in form_faults(case, bits.shape, returned):
@@ -208,7 +209,10 @@ def broken_promises(case: Case, bits: Bits, returned: Returned) -> Iterator[Brok
 def form_faults(
     case: Case, shape: tuple[int, ...], returned: Returned
 ) -> Iterator[BrokenPromise | WrongShape]:
-    """Check what the form of a call promises besides the dtype."""
+    """Yield what a result breaks of its form's promises: device, shape, return value and memory.
+
+    Raises DepartedError if the member that the case judges is missing.
+    """
     form, tensor = form_of(case), asked_member(case, returned)
     if tensor.device != form.device_after:
         yield form_promise(case, "device", (tensor.device, form.device_after))
@@ -230,7 +234,10 @@ def form_faults(
 def receiver_changes(
     call: Call, held: Mapping[str, Bits], returned: Returned, promise: PromiseEntry
 ) -> Iterator[BrokenPromise]:
-    """Check that the call left its receiver as it was."""
+    """Yield each change of a receiver that the call promises to leave as it was.
+
+    ``held`` has the members' bits before the call.
+    """
     broken = partial(BrokenPromise, RECEIVER_UNCHANGED, promise.clause, promise.level)
     for member in call.members:
         after, bits = returned.receiver.get(member.name), held[member.name]
@@ -252,8 +259,9 @@ FEATURES = 2
 def run_faults(case: Case, promise: PromiseEntry) -> Ask[list[Fault | Unoffered]]:
     """Check that a Linear layer is converted, takes inputs of both dtypes, and returns the new one.
 
-    Not every framework computes in every dtype. A backend that cannot run a Linear created in the
-    target's dtype is not asked to run one that was converted to it.
+    Return the faults, or why this is not judged: not every framework computes in every dtype. A
+    backend that cannot run a Linear created in the target's dtype is not requested to run one that
+    was converted to it.
     """
 
     def run(call: Call) -> Ask[Answered[Returned] | Declined | Raised | Malformed]:
@@ -305,7 +313,7 @@ def run_faults(case: Case, promise: PromiseEntry) -> Ask[list[Fault | Unoffered]
 
 
 def _not_run(layer: str, reply: Reply, output: Tensor | str | None = None) -> Unoffered:
-    """Why the promise that a layer runs is not judged."""
+    """Report that the promise that a layer runs is not judged, and why."""
     if isinstance(output, Tensor):
         why = f"gives {output.dtype}"
     else:
@@ -314,7 +322,7 @@ def _not_run(layer: str, reply: Reply, output: Tensor | str | None = None) -> Un
 
 
 def _layer_error(promise: PromiseEntry, where: str, error: str, line: str) -> Refused:
-    """The fault of an error that a layer raises when it is run."""
+    """Make the fault of an error that a layer raises when it is run."""
     return Refused(
         error,
         line,

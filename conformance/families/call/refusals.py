@@ -38,7 +38,7 @@ AFTERWARDS = "right after this call is refused"
 
 
 def refusal_faults(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
-    """Ask again what was refused in one row, in other tensors, and check what it leaves behind.
+    """Repeat a refused call in other tensors, and return the faults of it and of calls after it.
 
     Raises ``Unanswered`` if the backend crashes.
     """
@@ -63,9 +63,9 @@ def refusal_faults(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
 
 
 def _answered_cases(case: Case) -> tuple[Case, ...]:
-    """A case that converts and one that does not, of the same member of the same receiver.
+    """Return a case that converts and one that does not, of the same receiver and member.
 
-    Each is the first such case of the document, if it has one.
+    Each is the first such case of the version that must be answered, if there is one.
     """
     receiver, member = call_of(case).receiver, member_of(case)
     both = (

@@ -44,12 +44,12 @@ from specs.cases import Case
 
 SHOWN_ANSWERS = 4
 MOST_CHANGES = 64
-"""Changed answers that are kept of each rule, of the simplest inputs."""
+"""The most changed answers of each rule that are reported, of the simplest inputs."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One element whose answer differs from its answer in one row."""
+    """One element of a tensor whose answer differs from that to the same input in one row."""
 
     row: Baseline
     probe: Probe
@@ -59,12 +59,12 @@ class Change:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """Sorts changes: small tensors first, then early positions."""
+        """The key that sorts changes: simple tensors first, then early positions."""
         return (*self.probe.simplicity, self.position)
 
     @property
     def given(self) -> ShownDatum:
-        """The input itself."""
+        """The pattern or text of the input; ``input`` is its index in the row."""
         return datum_of(self.row.inputs[self.input])
 
     @property
@@ -80,7 +80,7 @@ class Change:
 
     @property
     def where(self) -> str:
-        """The tensor, and the position in it."""
+        """The tensor and the position in it, in words."""
         return f"{self.probe}, position {self.position}"
 
 
@@ -92,7 +92,10 @@ class Changes:
     open: list[Change] = field(default_factory=list)
 
     def note(self, row: Baseline, probe: Probe, answer: Bits) -> list[Change]:
-        """Record the changed answers, each once per input; return the forbidden ones."""
+        """Record answers to a probe that differ from the row's; return the forbidden changes.
+
+        Of equal answers to one input, only the first is recorded.
+        """
         picked, flat = probe.picks(row.inputs.size).reshape(-1), answer.reshape(-1)
         moved, is_forbidden = row.changed(picked, flat)
         forbidden: list[Change] = []
@@ -107,7 +110,7 @@ class Changes:
 
 
 def smallest(subject: Subject, changes: list[Change]) -> Change:
-    """The change in the smallest tensor, of the simplest input.
+    """Return the change in the simplest tensor, of the simplest input.
 
     One that a claimed document forbids comes first, then one of a required answer.
     """
@@ -121,7 +124,7 @@ def smallest(subject: Subject, changes: list[Change]) -> Change:
 
 
 def by_rule(changes: Iterable[Change]) -> dict[tuple[str, str, str], list[Change]]:
-    """The changes of answers to inputs that each rule takes."""
+    """Group changes by the rule that takes the input, with its clause and level."""
     found: dict[tuple[str, str, str], list[Change]] = {}
     for each in changes:
         found.setdefault(each.rule, []).append(each)
@@ -129,7 +132,7 @@ def by_rule(changes: Iterable[Change]) -> dict[tuple[str, str, str], list[Change
 
 
 def simplest_changes(changes: Iterable[Change]) -> list[Change]:
-    """Up to ``MOST_CHANGES`` changes, each of another input or to another answer."""
+    """Return up to ``MOST_CHANGES`` changes, each of another input or to another answer."""
     found: dict[tuple[ShownDatum, ShownDatum], Change] = {}
     for each in changes:
         found.setdefault((each.given, each.answer), each)
@@ -141,7 +144,7 @@ def simplest_changes(changes: Iterable[Change]) -> list[Change]:
 
 
 def change_problem(change: Change, switch: str) -> ChangesWithLayout:
-    """The problem of an answer that changes with its place, which the document forbids."""
+    """Make the problem of a forbidden change; ``switch`` says where the answer first changes."""
     row = change.row
     return ChangesWithLayout(
         *change.rule,
@@ -154,7 +157,10 @@ def change_problem(change: Change, switch: str) -> ChangesWithLayout:
 
 
 def describe_open_changes(changes: list[Change], count: int, switch: str) -> str:
-    """How many open inputs have several answers, and where the simplest of them changes."""
+    """Say how many of ``count`` inputs have several open answers, and where the simplest changes.
+
+    ``switch`` is the description by ``first_switch``; it may be empty.
+    """
     source = changes[0].row.rules.source
     simplest = simplest_open(changes)
     target = simplest.row.rules.target
@@ -172,7 +178,7 @@ def describe_open_changes(changes: list[Change], count: int, switch: str) -> str
 
 
 def simplest_open(changes: list[Change]) -> Change:
-    """The change of the simplest input, in the smallest tensor."""
+    """Return the change of the simplest input, in the simplest tensor."""
     source = changes[0].row.rules.source
     return min(changes, key=lambda one: (simplicity(source, one.given), one.order))
 
@@ -193,7 +199,7 @@ ProbeAnswers = Iterator[tuple[Probe, Bits]]
 
 
 class ProbeFailedError(Exception):
-    """A tensor is not answered though its elements are; Hypothesis shrinks to the smallest."""
+    """Raised if a tensor gets no usable answer although its elements got one in a row."""
 
     def __init__(self, row: Baseline, problem: Problem) -> None:
         super().__init__(words(problem))
@@ -202,10 +208,10 @@ class ProbeFailedError(Exception):
 
 
 def answers_to(row: Baseline, plan: ProbePlan) -> Ask[ProbeAnswers]:
-    """Ask probes; yield each with its answer, except those that the backend declines.
+    """Request probes; return an iterator of each with its answer, without declined ones.
 
-    The iterator raises ProbeFailedError for an error or a malformed answer, and ``Unanswered``
-    for a crash.
+    The iterator raises ProbeFailedError for an error, a broken promise or a malformed answer, and
+    ``Unanswered`` for a crash or if a batch as a whole has no answer.
     """
     replies = yield _requests(row, plan)
     return (
@@ -218,9 +224,10 @@ def answers_to(row: Baseline, plan: ProbePlan) -> Ask[ProbeAnswers]:
 def changed_answers(
     asked: Sequence[tuple[Baseline, ProbePlan]],
 ) -> Ask[Iterator[tuple[Baseline, Probe, Bits]]]:
-    """Ask all probes; yield those in which an element has another answer than in its row.
+    """Request all probes; return an iterator of those whose answers may differ from their row's.
 
-    The iterator raises as that of ``answers_to`` does.
+    Of probes that are answered together, all are there if one differs. The iterator raises as that
+    of ``answers_to`` does.
     """
     requests = [_requests(row, plan) for row, plan in asked]
     replies = yield [each for part in requests for each in part]
@@ -228,7 +235,7 @@ def changed_answers(
 
 
 def answers_in_turn(row: Baseline, turns: Sequence[tuple[Request, ProbePlan]]) -> Ask[ProbeAnswers]:
-    """Ask plans, each immediately after a request whose reply does not matter; see ``answers_to``.
+    """Request plans, each right after a request whose reply does not matter; see ``answers_to``.
 
     Whether that request is answered rightly is judged in its own pair.
     """
@@ -271,7 +278,7 @@ def _requests(row: Baseline, plan: ProbePlan) -> list[Request]:
 def _answered_parts(
     row: Baseline, plan: ProbePlan, replies: Sequence[Reply]
 ) -> Iterator[tuple[ProbePlan, Bits]]:
-    """The probes that are answered, in parts, with all answers of a part in one row."""
+    """Yield the answered probes in parts, with all answers of a part in one row."""
     if receiver_of(row.case.document) is not None:
         for probe, reply in zip(plan.probes, replies, strict=True):
             tensor = probe.tensor(row.inputs)
@@ -287,7 +294,7 @@ def _answered_parts(
 
 
 def _call_answer(row: Baseline, tensor: Bits, reply: Reply) -> ValueAnswer:
-    """The values that a call gives, unless it breaks a promise besides them."""
+    """Return the values that a call gives, or the promise besides them that it breaks."""
     answer = value_answer(row.case, tensor, reply)
     if row.rules.is_open_dtype or not (
         isinstance(answer, Answered) and isinstance(reply, Answered)
@@ -300,7 +307,10 @@ def _call_answer(row: Baseline, tensor: Bits, reply: Reply) -> ValueAnswer:
 
 
 def answers_at_once(row: Baseline, plan: ProbePlan) -> Ask[ProbeAnswers]:
-    """Ask probes from two threads, if the backend can be asked so; see ``answers_to``."""
+    """Request probes from two threads, and return their answers as ``answers_to`` does.
+
+    There are none for calls, or if the backend takes requests of one thread only.
+    """
     if not plan.probes or receiver_of(row.case.document) is not None:
         return iter(())
     tensors = [probe.tensor(row.inputs) for probe in plan.probes]
@@ -309,9 +319,10 @@ def answers_at_once(row: Baseline, plan: ProbePlan) -> Ask[ProbeAnswers]:
 
 
 def answers_beside(row: Baseline, plan: ProbePlan, beside: Case) -> Ask[ProbeAnswers]:
-    """Ask probes from one thread, while another casts the same patterns as another case says.
+    """Request probes from one thread while another casts the same patterns as ``beside`` says.
 
-    Whether the other case is answered rightly is judged in its own pair.
+    The answers to the probes are returned as by ``answers_to``; there are none for calls, or after
+    an error. Whether the other case is answered rightly is judged in its own pair.
     """
     if not plan.probes or receiver_of(row.case.document) is not None:
         return iter(())

@@ -50,7 +50,7 @@ class Baseline:
     answers: Bits
 
     def at(self, indices: NDArray[np.intp]) -> Baseline:
-        """The same for some of the inputs."""
+        """Return the same for the inputs with these indices."""
         return Baseline(
             self.case,
             self.rules,
@@ -70,15 +70,16 @@ class Baseline:
         return has_branch(self.expected.branch_indices, without_pattern)
 
     def branch(self, index: int) -> Branch:
-        """The rule's branch that takes an input."""
+        """Return the branch of the rules that takes the input with this index."""
         return self.rules.branches[int(self.expected.branch_indices[index])]
 
     def changed(
         self, picked: NDArray[np.intp], answers: Bits
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Find where other answers to picked inputs differ, and tell if the document forbids that.
+        """Return the places where ``answers`` differ from the row's, and which are forbidden.
 
-        An open input may be answered differently, but only with what is allowed.
+        The answers are to the inputs with the indices ``picked``. An open input may be answered
+        differently, but only with what is allowed.
         """
         moved = np.flatnonzero(answers != self.answers[picked])
         if not moved.size:
@@ -91,7 +92,11 @@ class Baseline:
 
 
 def candidates(subject: Subject, cases: Sequence[Case], *, calls: bool) -> list[Case]:
-    """The cases of a pair that expect answers: claimed ones first, newest versions first."""
+    """Return the casts of a pair that expect answers, or its calls, in the order to try them.
+
+    Claimed ones come first, then ones that are not open, then newest versions of each document.
+    Worked examples are left out.
+    """
     order = {name: index for index, name in enumerate(dict.fromkeys(c.document for c in cases))}
 
     def rank(case: Case) -> tuple[bool, bool, int, int]:
@@ -116,7 +121,11 @@ def candidates(subject: Subject, cases: Sequence[Case], *, calls: bool) -> list[
 
 
 def baseline_of(subject: Subject, case: Case) -> Ask[Baseline | NoBaseline]:
-    """Request the answers to all inputs of a case; if they raise, to those that are not open."""
+    """Request the answers to all inputs of a case; if they raise, to those that are not open.
+
+    Inputs that must be refused are left out. Returns why there is no baseline if no answers come,
+    or if the adapter changes bits of the dtypes.
+    """
     for dtype in (case.source, case.target):
         if dtype in subject.broken:
             return NoBaseline(f"the adapter, not the framework: {dtype}: {subject.broken[dtype]}")
@@ -163,7 +172,10 @@ def judgement_on_pair(
     problems: Sequence[Problem] = (),
     baseline: Baseline | None = None,
 ) -> Judgement:
-    """A judgement on a pair, under the case that was asked; it counts the baseline's inputs."""
+    """Make a judgement on a pair, under the case that stands for it.
+
+    It counts the inputs of ``baseline``, and how many of these are open.
+    """
     return Judgement(
         case.id,
         subject.name,

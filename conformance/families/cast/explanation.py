@@ -52,7 +52,10 @@ NOTE = TextWrapper(
 
 
 def read_input(rules: Ruling, word: str) -> int | str:
-    """Read an input from the command line: a number or pattern, or the text of a string case."""
+    """Read an input from the command line: a number or pattern, or the text of a string case.
+
+    Raises CastigateError if the word is none of these.
+    """
     if rules.source.kind == "text":
         if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
             raise CastigateError(f"input {word[:40]!r} is not Unicode text in UTF-8")
@@ -61,13 +64,13 @@ def read_input(rules: Ruling, word: str) -> int | str:
 
 
 def case_of_input(case: Case, word: str) -> Case:
-    """The case of the page's own example, if that has an input which the rules leave open."""
+    """Return the page's own example if it has an input that ``case`` leaves open, else ``case``."""
     given = read_input(ruling(case), word)
     return case if isinstance(given, str) else worked_case(case, given)
 
 
 def explain(case: Case, question: WrittenQuestion) -> Explained:
-    """Explain one input of a case."""
+    """Return the rule, clause and allowed answers of one input of a case."""
     [word] = question.inputs
     rules = ruling(case)
     given = read_input(rules, word)
@@ -87,7 +90,7 @@ def explain(case: Case, question: WrittenQuestion) -> Explained:
 
 
 def input_row(case: Case, words: Sequence[str]) -> Bits:
-    """The inputs of a case as one row."""
+    """Read inputs as a person writes them, and return them as one row."""
     rules = ruling(case)
     return np.concatenate([_one(rules, read_input(rules, word)) for word in words])
 
@@ -110,7 +113,7 @@ def _answer(case: Case, rules: Ruling, given: int | str) -> Ask[Any]:
 
 
 def _lines(rules: Ruling, explained: dict[str, Any]) -> Iterator[str]:
-    """The explanation as lines: patterns, fields and values in columns."""
+    """Yield the explanation as lines: patterns, fields and values in columns."""
     given = _code_or_text(explained["input"])
     yield explained["case"]
     yield f"  rule      {explained['rule']}, {explained['level']}"

@@ -54,7 +54,7 @@ class Ranges:
     sizes: NDArray[np.int64]
 
     def inputs(self, storage: Any) -> Bits:
-        """All inputs of one range after the other."""
+        """Return the inputs of all ranges, one range after the other."""
         if (self.sizes == 1).all():
             return self.firsts.astype(storage)
         inputs = np.empty(self.sizes.sum(), storage)
@@ -66,13 +66,14 @@ class Ranges:
 
 
 AskRanges = Callable[[Ranges], Ask[GradedAnswers]]
-"""Asks the inputs of some ranges."""
+"""Requests the inputs of some ranges, and returns their graded answers."""
 
 
 def follow_all_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[GradedAnswers | None]:
-    """The known answers, and those of all stretches of failing inputs that can be reached.
+    """Return the known answers and those of all stretches of failing inputs that can be reached.
 
-    None if a stretch is too long, or if there are too many. Right answers after leaps are left out.
+    None if a stretch is too long, or if there are too many. Answers after leaps are left out if
+    none of a round fails.
     """
     whole = yield from follow_stretches(known, ask_ranges)
     before = np.zeros(0, np.int64)
@@ -94,7 +95,7 @@ def follow_all_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[Gra
 
 
 def _stretches(whole: GradedAnswers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first and the last input of each stretch of failing ones."""
+    """Return the first inputs of all stretches of failing ones, and the last."""
     failing = whole.inputs[whole.fails]
     begins = np.append(True, failing[1:] - failing[:-1] != 1)
     ends = np.append(begins[1:], True)
@@ -110,7 +111,7 @@ def _spread(stretches: NDArray[np.int64]) -> NDArray[np.int64]:
 def _leaps(
     whole: GradedAnswers, firsts: NDArray[np.int64], lasts: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The inputs not asked yet that lie a power of two below or above a stretch."""
+    """Return the unknown inputs that lie a power of two below or above a stretch."""
     codes = whole.inputs
     distances = 1 << np.arange(int(codes[-1]).bit_length())
     far = np.unique([firsts - each for each in distances] + [lasts + each for each in distances])
@@ -121,7 +122,7 @@ def _leaps(
 
 
 def follow_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[GradedAnswers | None]:
-    """The known answers, and those of the stretches around them; None if these are too long."""
+    """Return the known answers and those of the failing stretches around them; None if too long."""
     parts = [(known, _sizes_of_ranges(known.inputs))]
     codes, fails = known.inputs.astype(np.int64), known.fails
     gaps = np.diff(codes) - 1
@@ -168,7 +169,7 @@ class _Edges:
 def _outermost(
     fails: NDArray[np.bool_], blocks: NDArray[np.int64], rises: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """How far into each block the outermost failing input lies; 0 if none fails."""
+    """Return how far into each block the outermost failing input lies; 0 if none fails."""
     ends = np.cumsum(blocks)
     starts = ends - blocks
     # Places in 32 bits, because there may be millions.
@@ -180,7 +181,7 @@ def _outermost(
 
 
 def _merged(parts: Sequence[tuple[GradedAnswers, NDArray[np.int64]]]) -> GradedAnswers:
-    """All parts as one, in rising order of the inputs; a part comes with the sizes of its ranges.
+    """Join all parts, in rising order of the inputs; a part comes with the sizes of its ranges.
 
     Ranges of consecutive inputs are put in order, and not the inputs: sorting these takes longer.
     """
@@ -203,13 +204,16 @@ def _merged(parts: Sequence[tuple[GradedAnswers, NDArray[np.int64]]]) -> GradedA
 
 
 def _sizes_of_ranges(inputs: Bits) -> NDArray[np.int64]:
-    """The sizes of the longest stretches in which each input is the one before plus one."""
+    """Return the sizes of the longest runs in which each input is the one before plus one."""
     starts = np.flatnonzero(inputs[1:] - inputs[:-1] != 1) + 1
     return np.diff(starts, prepend=0, append=inputs.size)
 
 
 def follow(case: Case, rules: Ruling, known: GradedAnswers) -> Ask[Followed]:
-    """Ask every input around those that fail."""
+    """Request every input around failing ones, and return the wrong values among all answers.
+
+    Only the known answers count if another is missing, or if too many inputs fail.
+    """
     stairs = staircase(rules)
 
     def ask_ranges(ranges: Ranges) -> Ask[GradedAnswers]:
@@ -230,7 +234,7 @@ def follow(case: Case, rules: Ruling, known: GradedAnswers) -> Ask[Followed]:
 
 
 def _answers(case: Case, rules: Ruling, inputs: Bits) -> Ask[Bits]:
-    """The answers to many inputs, asked in rows of one length; raise as ``values_of`` does."""
+    """Return the answers to many inputs, in rows of one length; raise as ``values_of`` does."""
     answers = np.empty(inputs.size, rules.target.storage)
     for first in range(0, inputs.size, ROW):
         part = inputs[first : first + ROW]

@@ -47,8 +47,8 @@ class GradedAnswers:
 class Followed:
     """The wrong values of a case, each with its smallest input.
 
-    ``inputs`` were asked beyond those of the quick tier. ``reaches_ends``: every failing input
-    of each stretch is among them.
+    ``inputs`` is how many were requested beyond those of the quick tier. If it ``reaches_ends``,
+    every failing input of each stretch is among them.
     """
 
     values: tuple[tuple[WrongValues, Bits], ...]
@@ -57,7 +57,7 @@ class Followed:
 
 
 def not_followed(rules: Ruling, known: GradedAnswers) -> Followed:
-    """The wrong values of the known answers alone."""
+    """Return the wrong values of the known answers alone."""
     found = wrong_values_of(rules, known, gather) if known.fails.any() else ()
     return Followed(found, 0, reaches_ends=False)
 
@@ -65,7 +65,7 @@ def not_followed(rules: Ruling, known: GradedAnswers) -> Followed:
 def wrong_values_of(
     rules: Ruling, graded: GradedAnswers, gather_runs: Gather
 ) -> tuple[tuple[WrongValues, Bits], ...]:
-    """The wrong values among graded answers, each with its smallest input."""
+    """Return the wrong values among graded answers, each with its smallest input."""
     found = find_failures(
         rules, graded.inputs, graded.branch_indices, graded.answers, graded.grades, gather_runs
     )
@@ -95,7 +95,7 @@ class RefusedInputs:
     stretches: NDArray[np.intp]
 
     def spread(self, source: Format) -> RefusedInputs:
-        """Both ends of each branch, sign and wide stretch, powers of two, and an even spread.
+        """Choose both ends of each branch, sign and wide stretch, powers of two, and a spread.
 
         The widest stretches are those beyond the range: their ends are where a check of the range
         may be off by one. A check of an integer that looks at some of its bits only fails at a
@@ -122,7 +122,7 @@ class RefusedInputs:
 
 
 def without_refused(rules: Ruling, inputs: Bits, expected: Expected) -> tuple[Bits, RefusedInputs]:
-    """Divide inputs into those that can be asked together, and those that must be refused."""
+    """Divide inputs into those that can go into one tensor, and those that must be refused."""
     is_refused = has_branch(expected.branch_indices, rules.refused_branches)
     stretches = np.cumsum(~is_refused, dtype=np.intp)[is_refused]
     refused = RefusedInputs(inputs[is_refused], expected.branch_indices[is_refused], stretches)
@@ -130,7 +130,7 @@ def without_refused(rules: Ruling, inputs: Bits, expected: Expected) -> tuple[Bi
 
 
 def ask_alone(case: Case, rules: Ruling, chosen: RefusedInputs) -> Ask[GradedAnswers]:
-    """Ask inputs one by one; return those that are answered, none of which is right.
+    """Request inputs one by one; return those that are answered, graded as not allowed.
 
     Raises ``Unanswered`` if an input is neither answered nor refused.
     """
@@ -154,11 +154,11 @@ def ask_alone(case: Case, rules: Ruling, chosen: RefusedInputs) -> Ask[GradedAns
 
 
 def both(one: GradedAnswers, other: GradedAnswers) -> GradedAnswers:
-    """Two sets of graded answers as one, in rising order of the inputs."""
+    """Join two sets of graded answers, in rising order of the inputs."""
     order = np.argsort(np.concatenate([one.inputs, other.inputs]), kind="stable")
 
     def joined(name: str) -> NDArray[Any]:
-        """One column of both."""
+        """Return the column of both, in the order of the inputs."""
         column: NDArray[Any] = np.concatenate([getattr(each, name) for each in (one, other)])
         return column[order]
 

@@ -71,12 +71,12 @@ from specs.formats import EXHAUSTIVE_BITS
 PLANS_KEPT = 32
 ROAD_PLANS_KEPT = 256
 BESIDE_CASTS = 8
-"""Where casts of a pair are asked as well, a call is made in one of this many of its tensors."""
+"""Where a pair has casts as well, a call is made in one tensor of this many."""
 
 
 @dataclass(frozen=True)
 class Invariances:
-    """The inputs of a pair in tensors of many lengths, shapes and layouts, on one backend.
+    """Checks that answers to a pair's inputs do not change with length, shape and layout.
 
     ``known`` has the answers in one row to cases that were judged before.
     """
@@ -87,11 +87,11 @@ class Invariances:
 
     @property
     def pair(self) -> str:
-        """The dtypes, as in the names of checks."""
+        """The dtypes as ``source/target``, as in the names of checks."""
         return f"{self.cases[0].source}/{self.cases[0].target}"
 
     def judge(self) -> Ask[Judgement]:
-        """The verdict on the pair, under the case that was asked."""
+        """Return the judgement on the pair, under the case whose inputs are used."""
         whole = yield from self._first_baseline()
         if isinstance(whole, NoBaseline):
             reason = Unoffered(whole.reason)
@@ -111,7 +111,7 @@ class Invariances:
         return (yield from self._judged(whole, row, found, failure))
 
     def _first_baseline(self) -> Ask[Baseline | NoBaseline]:
-        """The baseline of the first case that is answered; else why the first case is not.
+        """Return the baseline of the first case with answers; else why the first case has none.
 
         Casts come before calls.
         """
@@ -128,7 +128,7 @@ class Invariances:
         return self.known.get(case) or (yield from baseline_of(self.subject, case))
 
     def _ask_all(self, whole: Baseline, row: Baseline, found: Changes) -> Ask[None]:
-        """Ask telling inputs, calls, and all inputs shuffled, and note each answer that changes."""
+        """Request telling inputs, calls, and all inputs shuffled; add changes to ``found``."""
         subject, pair, count = self.subject, self.pair, row.inputs.size
         is_call = receiver_of(row.case.document) is not None
         chance = np.random.default_rng([crc32(pair.encode()), subject.settings.seed])
@@ -212,7 +212,7 @@ class Invariances:
     def _further(
         self, whole: Baseline, first: Change, forbidden: Sequence[Change]
     ) -> Ask[list[Problem]]:
-        """The smallest change of each other rule, then changes of inputs that every seed has.
+        """Return the smallest change of each other rule, then changes that every seed can find.
 
         So an acceptance of one rule excuses no other, and two runs can be compared although each
         has drawn inputs and tensors of its own.
@@ -235,7 +235,10 @@ class Invariances:
         return [change_problem(each, "") for each in (*others, *shown)]
 
     def _turned(self, change: Change, row: Baseline) -> Ask[list[Change]]:
-        """The forbidden changes of a row if its inputs take turns at each position of a tensor."""
+        """Return the forbidden changes if a row's inputs take turns at each position of a tensor.
+
+        The tensors are a short row and, if it is small, that of ``change``.
+        """
         found, size = Changes(), prod(change.probe.shape)
         shapes = [] if self.subject.few_shapes else [Probe((TURNED,))]
         if size <= TURNED * TURNED:
@@ -252,7 +255,7 @@ class Invariances:
         return judgement_on_pair(self.subject, row.case, verdict, problems, row)
 
     def _draw(self, row: Baseline, found: Changes) -> Ask[None]:
-        """Let Hypothesis find a small tensor in which a change is forbidden."""
+        """Let Hypothesis search for a small tensor with a forbidden change; add to ``found``."""
         is_required = any(one.is_required for one in found.forbidden)
         shapes = [shape_of_pair(self.pair)] if self.subject.few_shapes else []
         if any(0 in shape for shape in shapes):
@@ -276,9 +279,10 @@ class Invariances:
         yield from find_smallest(rows, shapes, is_laid, number, is_forbidden)
 
     def _other_roads(self, first: Case) -> Ask[list[Baseline]]:
-        """The baseline of one case for each other road: another mode, or an older version.
+        """Return the baseline of one case for each other road: another mode, or an older version.
 
-        If the adapter is not believed, each case counts as a road of its own.
+        Open cases are left out. If the adapter is not believed, each case counts as a road of its
+        own.
         """
         cases = candidates(self.subject, self.cases, calls=False)
         roads: dict[str, Case] = {}
@@ -296,7 +300,7 @@ class Invariances:
         ]
 
     def _call_rows(self, row: Baseline) -> Ask[list[Baseline]]:
-        """The answers to telling inputs of the pair's calls that a backend makes; ``row`` is known.
+        """Return the answers to telling inputs of each call that a backend makes; ``row`` is known.
 
         Open calls are left out, except one that is the row itself.
         """
@@ -311,7 +315,10 @@ class Invariances:
         return rows
 
     def _switch(self, change: Change) -> Ask[str]:
-        """Describe where an input in rows of itself changes; empty if nowhere, or if it is slow."""
+        """Describe where an input in rows of itself changes its answer; empty if nowhere.
+
+        It is also empty if the backend compiles for each shape.
+        """
         if self.subject.few_shapes:
             return ""
         plan = _plan(change.row, alone(change.input, SHORT))
@@ -323,7 +330,7 @@ class Invariances:
 
 
 def _by_receiver(calls: Iterable[Baseline]) -> list[Baseline]:
-    """The first call of each receiver of each document."""
+    """Return the first call of each receiver of each document."""
     first: dict[tuple[str, str], Baseline] = {}
     for row in calls:
         first.setdefault((row.case.document, call_of(row.case).receiver), row)
@@ -335,7 +342,7 @@ def _few(row: Baseline) -> Baseline:
 
 
 def _rows_that_change(changes: Sequence[Change]) -> Iterator[Baseline]:
-    """The rows in which an answer changes; of a row with many inputs, only those that change."""
+    """Yield the rows in which an answer changes; of a long row, only the inputs that change."""
     by_row: dict[int, list[Change]] = {}
     for each in changes:
         by_row.setdefault(id(each.row), []).append(each)
@@ -346,7 +353,7 @@ def _rows_that_change(changes: Sequence[Change]) -> Iterator[Baseline]:
 
 
 def _row_of_every_seed(whole: Baseline) -> Baseline | None:
-    """Telling inputs of a case that are asked whichever seed draws the others."""
+    """Return the telling inputs that a case has with every seed; None if there are none."""
     source = whole.rules.source
     if source.kind == "text" or source.bits > EXHAUSTIVE_BITS:
         steady = np.isin(whole.inputs, few_inputs(whole.case, whole.rules, 0))
@@ -368,9 +375,9 @@ class _Kept:
         return cls(row.case.document, row.case.version, row.rules.source.kind == "text")
 
     def keeps(self, probe: Probe) -> bool:
-        """Whether a tensor can be made, and the document wants its shape kept.
+        """Whether a tensor can be made, and the document requires its shape to be kept.
 
-        Texts lie in a row.
+        Texts can have no special layout, and at most ``LARGE`` elements in a dimension.
         """
         if self.are_texts and (probe.layout is not None or max(probe.shape, default=0) > LARGE):
             return False
@@ -382,19 +389,19 @@ def _keeps(row: Baseline, probe: Probe) -> bool:
 
 
 def _plan(row: Baseline, chosen: Iterable[Probe]) -> ProbePlan:
-    """The plan of those probes that can be made and are to keep their shape."""
+    """Plan those of the chosen probes that can be made and must keep their shape."""
     return ProbePlan.of([probe for probe in chosen if _keeps(row, probe)], row.inputs.size)
 
 
 @lru_cache(ROAD_PLANS_KEPT)
 def _road_plan(count: int, number: int, kept: _Kept) -> ProbePlan:
-    """The few probes of a further road."""
+    """Plan the few probes of a further road; ``number`` chooses among some of them."""
     chosen = [probe for probe in road_probes(count, number) if kept.keeps(probe)]
     return ProbePlan.of(chosen, count)
 
 
 def _call_plan(row: Baseline, is_alone: bool) -> ProbePlan:
-    """The probes of a call: all, or a few that its case chooses where casts are asked as well."""
+    """Plan the probes of a call: all if it ``is_alone``, else a few that its case chooses."""
     from conformance.families.call.probes import call_probes
 
     chosen = [*call_probes(row.inputs.size)]
@@ -404,12 +411,12 @@ def _call_plan(row: Baseline, is_alone: bool) -> ProbePlan:
 
 
 def _half(row: Baseline, is_full: bool) -> int | None:
-    """The half of inputs asked in rows that repeat them, the others alone; None for both ways."""
+    """Return which half of the inputs rows repeat while the other is alone; None for both ways."""
     return None if is_full else crc32(row.case.id.encode()) % HALVES
 
 
 @lru_cache(PLANS_KEPT)
 def _usual_plan(count: int, few_of: str, half: int | None, kept: _Kept) -> ProbePlan:
-    """The usual probes; if ``few_of`` names a pair whose shapes are costly, only its few."""
+    """Plan the usual probes, or only a few if ``few_of`` names a pair whose shapes are costly."""
     chosen = few_probes(count, few_of) if few_of else probes(count, half)
     return ProbePlan.of([probe for probe in chosen if kept.keeps(probe)], count)

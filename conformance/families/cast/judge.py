@@ -102,7 +102,7 @@ class Examined:
 
 
 def examine(subject: Subject, case: Case) -> Ask[Examined]:
-    """Ask all inputs of a case, in one row and in other shapes."""
+    """Request all inputs of a case, in one row and in other shapes; return what came of it."""
     examination = _Examination(subject, case)
     try:
         judgement = yield from examination.run()
@@ -141,17 +141,17 @@ class _Examination:
         )
 
     def run(self) -> Ask[Examined | Judgement]:
-        """Ask the case; raise ``Unanswered`` or DepartedError if an answer is missing."""
+        """Examine the case; raise ``Unanswered`` or DepartedError if an answer is missing."""
         if self.rules.refuses_some:
             return (yield from self._refused_in_part())
         first = yield from self._first()
         return (yield from (self._rejected if self.rules.is_rejection else self._answered)(first))
 
     def _first(self) -> Ask[ValueAnswer]:
-        """The answer to all inputs in one row.
+        """Return the answer to all inputs in one row.
 
-        For every second case, a few inputs from all over are asked before: what a backend prepares
-        for them must serve all.
+        For every second case, a few inputs from all over come before: what a backend prepares for
+        them must serve all.
         """
         case, inputs = self.case, self.inputs
         is_plain = case.example is None and not self.subject.few_shapes
@@ -171,7 +171,7 @@ class _Examination:
         return every
 
     def departed(self, promise: BrokenPromise) -> Ask[Judgement]:
-        """The verdict on a call that returns something other than values of the target."""
+        """Return the judgement on a call that returns something other than values of the target."""
         if self.rules.is_open_dtype:
             return self._judgement("open", Note(words(promise)))
         return (yield from self._faulty(FaultyTensor(promise, self.inputs[:1])))
@@ -205,9 +205,10 @@ class _Examination:
         return Examined(self.case, rules, inputs.size, self.baseline, graded=graded)
 
     def _faults_of_refusal(self) -> Ask[list[FaultyTensor]]:
-        """Ask a refused case in other tensors: every call, but only some casts.
+        """Repeat a refused case in other tensors, every call but only some casts; return faults.
 
-        Older versions refuse thousands, which a backend seldom tells apart. A gate asks all.
+        Older versions refuse thousands, which a backend seldom tells apart. All are repeated at the
+        tier full, and for a backend that is not believed.
         """
         case, subject = self.case, self.subject
         if receiver_of(case.document) is not None:
@@ -299,7 +300,10 @@ class _Examination:
 
 
 def follow_all(subject: Subject, cases: Iterable[Examined]) -> Ask[dict[Case, Followed]]:
-    """Ask every input around those that fail, once for cases that share road, rules and answers."""
+    """Request every input around those that fail, and return the wrong values of each case.
+
+    Cases that share road, rules and answers are followed once.
+    """
     found: dict[Case, Followed] = {}
     known: dict[Hashable, Followed] = {}
     for each in cases:
@@ -324,7 +328,10 @@ def follow_all(subject: Subject, cases: Iterable[Examined]) -> Ask[dict[Case, Fo
 
 
 def _can_follow(subject: Subject, case: Case, rules: Ruling) -> bool:
-    """Whether more inputs can be asked: not of a sweep, nor where answers depend on lengths."""
+    """Whether to request the inputs around failing ones: of claimed casts from 17 to 32 bits.
+
+    Cases that are swept, open or rejected are left out, and those whose answers depend on lengths.
+    """
     return (
         not subject.settings.is_full(case)
         and subject.claims(case)
@@ -339,9 +346,9 @@ def _can_follow(subject: Subject, case: Case, rules: Ruling) -> bool:
 def conclude(
     subject: Subject, examined: Examined, followed: Followed, arrays: SharedArrays
 ) -> Ask[Judgement]:
-    """The verdict that follows from wrong values and from other faults, with scripts.
+    """Return the judgement that follows from wrong values and other faults, with scripts.
 
-    Judgements that keep the same ``arrays`` share them.
+    Inputs and answers are kept in ``arrays``, which several judgements share.
     """
     case, rules, found = examined.case, examined.rules, followed.values
     faulty = [each.problem for each in examined.faults]
@@ -377,7 +384,7 @@ def conclude(
 
 
 def _is_no_answer(problem: Problem) -> bool:
-    """Whether an error or a refusal came back in the place of an answer."""
+    """Whether a problem is an error or a refusal in the place of an answer."""
     match problem:
         case Unoffered() | Refused(kind="error"):
             return True

@@ -36,7 +36,8 @@ def neighbors(case: Case, is_full: bool) -> list[Case]:
     """Return cases of the same edition that are cast before a row of a case.
 
     They have another source or target of the same width, or a source of another width, or are
-    refused. At full all are asked; at the tier quick one of each kind, which the case's id chooses.
+    refused. At the tier full these are all such cases; at the tier quick one of each kind, which
+    the case's id chooses.
     """
     known = first_cases(case.document, case.version).values()
     source, target = format_named(case.source), format_named(case.target)
@@ -62,7 +63,7 @@ def _refused(document: str, version: str, source: str) -> tuple[Case, ...]:
 
 
 def _first_answered(cases: Sequence[Case], number: int) -> Case | None:
-    """Return the first case from some place on that the document does not want refused."""
+    """Return the first case from place ``number`` on that need not be refused; None if none."""
     start = number % len(cases) if cases else 0
     turned = (*cases[start:], *cases[:start])
     return next((each for each in turned if not ruling(each).is_rejection), None)
@@ -74,21 +75,21 @@ def _is_other(own: Format, name: str) -> bool:
 
 
 def _is_wider(own: Format, name: str) -> bool:
-    """Whether another format of the same kind is wider than one, or narrower if none is wider."""
+    """Whether a format of ``own``'s kind is wider, or narrower if ``own`` has 64 bits."""
     other = format_named(name)
     is_like = own.is_numeric and other.kind == own.kind
     return is_like and (other.bits > own.bits or own.bits == MOST_BITS > other.bits)
 
 
 def cast_words(case: Case) -> str:
-    """A cast in the words of a probe."""
+    """Name a cast in the words of a probe."""
     return f"a cast of {case.source} to {case.target}"
 
 
 def in_turn(
     row: Baseline, casts: Sequence[Case], shaped: Sequence[Case]
 ) -> list[tuple[Request, ProbePlan]]:
-    """Return each neighbor's request, and the row of the pair that is to be asked after it.
+    """Return each neighbor's request, and the plan of the row that comes right after it.
 
     A cast gets the same patterns, as far as its source holds them, and a case of ``shaped``, whose
     operation takes one tensor of any shape, the same row.
@@ -109,7 +110,7 @@ def in_turn(
 
 
 def held_by(case: Case, bits: Bits) -> Bits:
-    """Patterns as the source of a case holds them."""
+    """Return patterns in the storage of a case's source, without bits that it lacks."""
     source = format_named(case.source)
     storage = np.dtype(source.storage)
     if bits.dtype == storage:

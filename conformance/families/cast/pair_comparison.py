@@ -47,7 +47,7 @@ class Line(NamedTuple):
 def pair_lines(
     cases: Sequence[Case], explained: Sequence[Mapping[str, Any]], backends: Sequence[Backend]
 ) -> Iterator[str]:
-    """A heading, a line per document, and the errors of backends.
+    """Yield a heading, a line per document, and the errors of backends.
 
     ``explained`` has the same input for each case.
     """
@@ -68,7 +68,7 @@ def pair_lines(
 
 
 def most_telling(cases: Sequence[Case], explained: Sequence[Mapping[str, Any]]) -> Case:
-    """The case whose document decides the input most strictly; of several the first."""
+    """Return the case whose document decides the input most strictly; of several the first."""
     levels = (_level(_allowed(case, each)) for case, each in zip(cases, explained, strict=True))
     ranks = [LEVELS.index(level) for level in levels]
     return cases[ranks.index(min(ranks))]
@@ -112,7 +112,7 @@ def _level(allowed: Allowed) -> str:
 
 
 def _said(rules: Ruling, allowed: Allowed, given: int | str) -> str:
-    """The allowed answers in words, and which of them are recommended."""
+    """Return the allowed answers in words, and which of them are recommended."""
     match allowed.branch.outcome:
         case Anything():
             return ANY_VALUE if rules.is_open and rules.answer_due else "anything"
@@ -129,7 +129,7 @@ def _said(rules: Ruling, allowed: Allowed, given: int | str) -> str:
 
 
 def _deed(rules: Ruling, allowed: Allowed, given: int | str, answer: Any) -> str:
-    """Say what a backend does, with a place for its name; empty if it does not offer the cast."""
+    """Say what a backend does, with ``{}`` for its name; empty if it does not offer the cast."""
     match answer:
         case {"unsupported": _}:
             return ""
@@ -155,7 +155,7 @@ def _deed(rules: Ruling, allowed: Allowed, given: int | str, answer: Any) -> str
 def _errors(
     cases: Sequence[Case], explained: Sequence[Mapping[str, Any]], backends: Sequence[Backend]
 ) -> dict[str, list[str]]:
-    """Each error message with the backends that gave it."""
+    """Return each error message with the names of the backends that gave it."""
     found: dict[str, list[str]] = {}
     for case, each in zip(cases, explained, strict=True):
         for backend, answer in _answers(case, each, backends):
@@ -166,14 +166,14 @@ def _errors(
 
 
 def _in_words(dtype: str, text: str) -> str:
-    """A pattern with its value, also of a complex number; a text or an outcome in words."""
+    """Return a pattern with its value, also of a complex number; a text or an outcome in words."""
     form = format_named(dtype)
     value = complex_text(form, int(text, 16)) if form.kind == "complex" else ""
     return f"{text} ({value})" if value else datum_words(dtype, text)
 
 
 def _read(value: Any) -> int | str:
-    """A pattern or a text as the explanation has it."""
+    """Return the code of a pattern, or the text, that an explanation has."""
     return str(value["text"]) if isinstance(value, dict) else int(value, 16)
 
 

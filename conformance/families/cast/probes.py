@@ -56,9 +56,11 @@ LAID, TALL = (5, 13), (LARGE, 1)
 WIDEST, LARGEST = (3, 8209), (300, 257)
 """A matrix of longer rows, and one of more than 2^16 elements that is asked by columns."""
 BLOCKS, SHARED = 1 << 13, (1 << 17) + 26
-"""A row of whole blocks, and one that several threads share: its rest is even, as 3 is not."""
+"""A row of whole blocks, and one that several threads share.
+
+The rest behind its last whole block is even; that of ``LARGE`` is odd."""
 HALF_EMPTY = 1000
-"""The length of a row that ends with zeros, and of one before it that has others there."""
+"""The length of two rows: the second one ends with zeros where the first has other inputs."""
 ORDERS: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((5, 13), (1, 0)), ((3, 5, 7), (2, 1, 0)), ((2, 3, 4, 5), (0, 2, 3, 1)),
     ((129, 17), (1, 0)), ((131, 257), (1, 0)), ((3, 5, 7), (1, 0, 2)), ((3, 5, 7), (1, 2, 0)),
@@ -133,9 +135,9 @@ LONGER = 643
 """The length of the other thread's rows, so that what both threads share must fit both lengths."""
 PAIRS_AT_ONCE = 16
 """At the tier quick one pair in sixteen is asked many rows by two threads, because a fault of this
-kind concerns most pairs. Every other pair is asked ``AT_ONCE_FEW`` rows, one by each thread."""
+kind concerns most pairs. All other pairs have ``AT_ONCE_FEW`` rows, one for each thread."""
 BESIDE = 3
-"""Rows that are asked while another thread casts another pair: two of them by turns."""
+"""Rows that one thread requests while another thread casts another pair."""
 REWRITTEN, OFTEN = 3, 12
 """Rows, and matrices, that lie in the same memory one after another."""
 COLUMNS = 64
@@ -147,10 +149,10 @@ elements of a block, which whole vectors of any width have."""
 
 
 def probes(count: int, half: int | None = None) -> Iterator[Probe]:
-    """All probes of a pair with ``count`` inputs.
+    """Yield all usual probes of a pair with ``count`` inputs.
 
-    One half of the inputs, numbered ``half``, are asked in rows that repeat them, and the others
-    alone; without ``half``, each input is asked in both ways.
+    One half of the inputs, numbered ``half``, stands in rows that repeat them, and the others
+    alone; without ``half``, each input is there in both ways.
     """
     for length in (*LENGTHS, *AROUND_BLOCKS):
         yield Probe((length,), first=length * 7 % count)
@@ -181,7 +183,7 @@ def probes(count: int, half: int | None = None) -> Iterator[Probe]:
 
 
 def whole_probes(count: int, few_shapes: bool) -> Iterator[Probe]:
-    """All inputs of a case shuffled, and in tensors whose elements lie apart in memory.
+    """Yield all inputs of a case shuffled, and in tensors whose elements lie apart in memory.
 
     The loop for such tensors is often a kernel of its own, which rounds or treats special values in
     its own way.
@@ -193,7 +195,7 @@ def whole_probes(count: int, few_shapes: bool) -> Iterator[Probe]:
 
 
 def road_probes(count: int, number: int) -> Iterator[Probe]:
-    """A few probes for each further road of a pair; ``number`` chooses among some of them."""
+    """Yield a few probes for a further road of a pair; ``number`` chooses among some of them."""
     rows = [Probe((SEVENTH,), first) for first in range(0, count, SEVENTH)]
     yield from (rows[number % len(rows)], rows[number // len(rows) % len(rows)])
     yield Probe((0,))
@@ -204,12 +206,12 @@ def road_probes(count: int, number: int) -> Iterator[Probe]:
 
 
 def _beginning_inside(shape: Shape, count: int) -> Probe:
-    """A tensor that begins with a later input: the first is zero, and so are answers near it."""
+    """Return a tensor that begins with a later input: the first is zero, as are answers near it."""
     return Probe(shape, (count // 4 + sum(shape) * SEVENTH) % count)
 
 
 def _contents(count: int) -> Iterator[Probe]:
-    """Rows of mostly one input, of two inputs, and of one alone."""
+    """Yield rows of mostly one input, of two inputs, and of one alone."""
     yield Probe((SPARSE * count,), sparse=True)
     yield from (Probe((TURNED,), first, masked=True) for first in _spread(count, MASKS))
     yield Probe((LENGTHS[-1],), count // 2, stride=0)
@@ -221,7 +223,7 @@ def _contents(count: int) -> Iterator[Probe]:
 
 @cache
 def _layouts() -> tuple[Sequence[Probe], ...]:
-    """The ways to lie in memory, in lists of those that are alike."""
+    """Return the ways to lie in memory, in lists of those that are alike."""
     mixed = Probe((3, 4, 9), steps=(-1, 1, 2), offset=5)
     return (
         (mixed, Probe((), 1, offset=1), Probe((LENGTHS[-1],), steps=(2,))),
@@ -239,7 +241,7 @@ def _layouts() -> tuple[Sequence[Probe], ...]:
 
 
 def rewritten(count: int) -> Iterator[Probe]:
-    """Tensors that lie in the same memory, one after another: rows, and matrices.
+    """Yield tensors that lie in the same memory, one after another: rows, and matrices.
 
     The tenth call of one matrix shows what a backend compiles or keeps only then.
     """
@@ -252,7 +254,7 @@ def rewritten(count: int) -> Iterator[Probe]:
 
 
 def drawn(count: int, chance: np.random.Generator) -> Iterator[Probe]:
-    """Random probes of any rank up to 8, any size and any layout.
+    """Yield random probes of any rank up to 8, of up to 2^13 elements or a few more, in any layout.
 
     Half of the longer dimensions have whole blocks, or one element more or less.
     """
@@ -285,7 +287,7 @@ def lasting() -> Iterator[Probe]:
 
 
 def at_once(count: int, pair: str, few_shapes: bool, is_full: bool) -> Iterator[Probe]:
-    """Rows of different inputs, for two threads that ask at the same time.
+    """Yield rows of different inputs, for two threads that make requests at the same time.
 
     Of many, some are matrices that lie by columns, or batches of these.
     """
@@ -309,13 +311,13 @@ def at_once(count: int, pair: str, few_shapes: bool, is_full: bool) -> Iterator[
 
 
 def beside(count: int, other: str) -> Iterator[Probe]:
-    """Rows that one thread asks during another request by a second thread."""
+    """Yield rows for one thread, while a second thread makes the request that ``other`` names."""
     for first in range(BESIDE):
         yield Probe((TURNED,), first * count // BESIDE, is_at_once=True, after=other)
 
 
 def few_probes(count: int, pair: str) -> Iterator[Probe]:
-    """Probes of a pair's one shape, where new shapes are costly: other inputs and layouts."""
+    """Yield probes of a pair's one shape, where new shapes are costly: other inputs and layouts."""
     shape = shape_of_pair(pair)
     for first in (0, count // 2):
         yield Probe(shape, first)
@@ -326,12 +328,12 @@ def few_probes(count: int, pair: str) -> Iterator[Probe]:
 
 
 def alone(place: int, lengths: Sequence[int]) -> list[Probe]:
-    """Rows that repeat one input."""
+    """Return rows of these lengths that repeat the input at ``place``."""
     return [Probe((length,), place, stride=0) for length in lengths]
 
 
 def _spread(count: int, most: int) -> list[int]:
-    """Up to ``most`` evenly spread indices below ``count``, the first and the last included."""
+    """Return up to ``most`` evenly spread indices below ``count``, with the first and the last."""
     return sorted(set(np.linspace(0, count - 1, most).astype(int).tolist()))
 
 
@@ -350,7 +352,7 @@ ANY_SHAPE = st.tuples(st.integers(1, LONGEST_AXIS)) | st.lists(st.integers(1, 9)
 
 
 class FoundError(Exception):
-    """Something is wrong in a tensor; Hypothesis shrinks to the smallest."""
+    """Raised in a search by Hypothesis for each tensor in which something is wrong."""
 
 
 class AbandonedError(BaseException):
@@ -364,7 +366,7 @@ def find_smallest(
     number: int,
     is_wrong: Callable[[Baseline, Probe], Ask[bool]],
 ) -> Ask[None]:
-    """Look for a tensor in which something is wrong, and then for smaller ones.
+    """Let Hypothesis search for a tensor in which something is wrong, and then for smaller ones.
 
     ``is_wrong`` records what it finds. If it raises an error, that of the smallest tensor is
     raised.
@@ -387,7 +389,10 @@ def find_smallest(
 
 
 def inverted(search: Callable[[Callable[[Ask[bool]], bool]], None]) -> Ask[None]:
-    """Run ``search`` in a thread as part of a judge, which yields the requests of its questions."""
+    """Run ``search`` in a thread as part of a judge, which yields the requests of its questions.
+
+    ``search`` gets a function that runs a question, itself a judge, and returns its result.
+    """
     asked: SimpleQueue[Requests | None] = SimpleQueue()
     answered: SimpleQueue[Sequence[Reply] | None] = SimpleQueue()
 
@@ -416,7 +421,10 @@ def inverted(search: Callable[[Callable[[Ask[bool]], bool]], None]) -> Ask[None]
 
 @st.composite
 def any_probe(draw: st.DrawFn, count: int, shapes: Sequence[Shape], is_laid: bool) -> Probe:
-    """Draw a tensor of ``count`` inputs, in one of the shapes or in any, and its layout."""
+    """Draw a probe of a pair with ``count`` inputs, in one of ``shapes`` or in any.
+
+    Unless it ``is_laid``, its layout is that of a fresh tensor.
+    """
     shape = draw(st.sampled_from(shapes) if shapes else ANY_SHAPE)
     first = draw(st.integers(0, count - 1))
     if not is_laid:

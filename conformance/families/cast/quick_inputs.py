@@ -18,15 +18,15 @@ from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS, Format, format_named
 
 UNSWEPT_BITS = 64
-"""Sources of this width are swept at no tier, so that the selection looks closer."""
+"""No tier requests all patterns of sources of this width, so that the selection looks closer."""
 RANGES = 8
 """Equal parts of each binade, in each of which an unswept source has inputs."""
 FLIPPED, FLIPPED_SWEPT = 64, 16
-"""Breakpoints of an unswept source, and of one of 32 bits, with each single bit flipped."""
+"""Patterns beside ties of a 64-bit source, and of a 32-bit one, of which each bit is flipped."""
 SAMPLED_STEPS = 512
 """Breakpoints that are sampled where a wide target has too many to visit all."""
 COARSE, COARSE_INTEGER = 1, 5
-"""Binary digits, all values of which are asked: of floats after the first, of integers all."""
+"""Leading binary digits of which all values are inputs: of a float, those after the first one."""
 LOWEST_STEPS, STEPS_BY_RULE = 8, 64
 """Numbers of lowest and of evenly spaced target values, whose ties have each bit flipped."""
 TIES_WITH_PAIRS, TIES_WITH_CHANCE, TIMES = 4, 12, 256
@@ -44,10 +44,11 @@ AROUND = 12
 def inputs_of(
     case: Case, ruling: Ruling, seed: int, max_examples: int, few_shapes: bool = False
 ) -> Bits:
-    """All inputs that a case is judged on, in the order of their patterns.
+    """Return all inputs that a case is judged on; numbers are in the order of their patterns.
 
-    A case that must be refused needs only two inputs. Where each shape costs a compilation
-    (``few_shapes``), it is asked the same inputs as the pair's other cases, to reuse their program.
+    A case that must be refused needs only two inputs, as does one from complex numbers. Where each
+    shape costs a compilation (``few_shapes``), a refused case gets the same inputs as the pair's
+    other cases, to reuse their program.
     """
     if case.example is not None:
         return np.array([given for given, _ in ruling.worked], ruling.source.storage)
@@ -63,7 +64,7 @@ def inputs_of(
 def inputs_through(
     source: Format, target: Format, on_the_way: tuple[Format, ...], seed: int, max_examples: int
 ) -> Bits:
-    """The quick tier's inputs where values go through other formats before the target.
+    """Return the quick tier's inputs where values go through other formats before the target.
 
     They are those of casts to each of the formats, and the ends of the staircase's stretches.
     """
@@ -77,7 +78,7 @@ def inputs_through(
 
 
 def few_inputs(case: Case, ruling: Ruling, most: int) -> Bits:
-    """At most about ``most`` inputs, for a file: all specials, and as many breakpoints as fit."""
+    """Return at most about ``most`` inputs, for a file: all specials, then breakpoints."""
     source = ruling.source
     if case.example is not None or not source.is_numeric or 1 << source.bits <= most:
         return inputs_of(case, ruling, 0, 0)
@@ -88,7 +89,7 @@ def few_inputs(case: Case, ruling: Ruling, most: int) -> Bits:
 
 @lru_cache(maxsize=8)
 def few_patterns(source_name: str, target_name: str, most: int) -> Bits:
-    """At most about ``most`` patterns of a wide source: all specials, then breakpoints."""
+    """Return at most about ``most`` patterns of a wide source: all specials, then breakpoints."""
     source, target = format_named(source_name), format_named(target_name)
     codes = _specials(source)
     if target.is_numeric:
@@ -103,7 +104,10 @@ def few_patterns(source_name: str, target_name: str, most: int) -> Bits:
 
 @cache
 def one_of_each(source: Format) -> Bits:
-    """A zero and a one: enough for a request that must be refused whatever its values."""
+    """Return a zero and a one: enough for a request that must be refused whatever its values.
+
+    Of complex numbers, they are two zeros.
+    """
     if source.kind == "text":
         return np.array(["0", "1"], object)
     if source.kind == "complex":
@@ -113,7 +117,7 @@ def one_of_each(source: Format) -> Bits:
 
 @lru_cache(maxsize=8)
 def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: int) -> Bits:
-    """The quick tier's inputs for a pair, the same for every document and mode."""
+    """Return the quick tier's inputs for a pair, the same for every document and mode."""
     source, target = format_named(source_name), format_named(target_name)
     chance = np.random.default_rng([seed, crc32(f"{source_name}/{target_name}".encode())])
     if source.kind == "text":
@@ -146,11 +150,11 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
 
 
 def _steps(source: Format, target: Format, chance: np.random.Generator) -> NDArray[np.uint64]:
-    """Target values at which to look: all of a narrow target, ends and a sample of a wide one.
+    """Return target values at which to look: all of a narrow target, a sample of a wide one.
 
-    The sample has an even and an odd value of each binade, each with the midpoint after it; of
-    sources that no tier sweeps, in each of several ranges of the binade.
-    Between integers nothing rounds, so that only the ends matter.
+    The sample has the ends, and an even and an odd value of each binade, each with the midpoint
+    after it; of sources that no tier sweeps, in each of several ranges of the binade. Between
+    integers nothing rounds, so that only the ends matter.
     """
     if target.bits <= EXHAUSTIVE_BITS and not (source.is_integral and target.is_integral):
         return np.arange(target.max_code + 1, dtype=np.uint64)
@@ -173,7 +177,7 @@ def _rounds(source: Format, target: Format) -> bool:
 
 
 def _even_and_odd(target: Format, ranges: int, chance: np.random.Generator) -> NDArray[np.uint64]:
-    """An even and an odd pattern of each range of each binade.
+    """Return an even and an odd pattern of each range of each binade.
 
     Their midpoints are rounded in opposite ways.
     """
@@ -205,7 +209,7 @@ def _with_flipped_bits(
 
 
 def _beside_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64]:
-    """Ties with one bit flipped, in every part of the target's range, and some with more."""
+    """Return ties with one bit flipped, in every part of the target's range, and some with more."""
     chance = np.random.default_rng([seed, 3])
     most = max(target.max_code // STEPS_BY_RULE, 1)
     spread = np.array([target.max_code * step // STEPS_BY_RULE for step in range(STEPS_BY_RULE)])
@@ -233,7 +237,7 @@ def _beside_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64
 
 
 def _above_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64]:
-    """A tie of each binade of the target, of each sign, with each single bit below it set.
+    """Return a tie of each binade of the target, of each sign, with each single bit below it set.
 
     A kernel merges these bits into one, which says that something is left. If it omits some, a
     value above an even value's tie rounds down. How many there are depends on the exponent, so
@@ -256,7 +260,7 @@ def _above_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64]
 
 @lru_cache(maxsize=4)
 def _coarse(source: Format, seed: int) -> NDArray[np.uint64]:
-    """Values of a source of 32 bits with few digits, as data has them: most low bits are zero.
+    """Return values of a 32-bit source with few digits, as data has them: most low bits are zero.
 
     Of a float each value of a binade with ``COARSE`` digits, of each sign; some on the grids of
     narrower floats; small integers. Of an integer, small ones at each place.
@@ -289,7 +293,7 @@ def _coarse(source: Format, seed: int) -> NDArray[np.uint64]:
 
 @cache
 def every_pattern(source: Format) -> Bits:
-    """All patterns; one array for all targets, so that what is computed from it can be cached."""
+    """Return all patterns; one array for all targets, so that what it leads to can be cached."""
     patterns = np.arange(1 << source.bits, dtype=source.storage)
     patterns.flags.writeable = False
     return patterns
@@ -297,7 +301,7 @@ def every_pattern(source: Format) -> Bits:
 
 @cache
 def _specials(source: Format) -> NDArray[np.uint64]:
-    """The ends, all classes of NaN, every single bit, every power of two and its neighbors."""
+    """Return the ends, all classes of NaN, single bits, powers of two, and what is beside these."""
     codes = {0, 1, source.mask, source.sign_bit, source.max_code, source.lowest_code}
     for place in range(source.bits):
         for step in (-1, 0, 1):
@@ -326,16 +330,20 @@ BLOCKS = 2, 3, 4, 8, 9
 SWITCHES = 25
 """The largest power of ten, of either sign, at which any routine switches to exponents."""
 EVERY = 4
-"""One in this many of the powers beyond ``SWITCHES`` is asked."""
+"""One in this many of a float's powers of ten is an input, besides those up to ``SWITCHES``."""
 DECIMALS = 6
 """Random decimals of each number of digits."""
 WHOLE = 64
-"""Random integers that are as large as a float's last odd one, or up to 2^``DOUBLED`` as large."""
+"""Random integers as large as a float's last odd one, or up to 2^``DOUBLED`` times as large."""
 DOUBLED = 12
 
 
 def numbers_to_write(source: Format, chance: np.random.Generator) -> Words:
-    """Patterns of a source of 32 or 64 bits, of both signs where it has them."""
+    """Return patterns of a source of 32 or 64 bits that are telling when they are cast to text.
+
+    Integers have both signs, if the source is signed. Of a float, decimals and powers of ten near
+    one have both; whole numbers and far powers are positive.
+    """
     if source.is_integral:
         found = [*SMALL_INTEGERS.tolist(), *_powers_of_ten(source), *_with_blocks(source, chance)]
         values = np.array([value for value in found if value <= source.max_code], np.uint64)
@@ -354,13 +362,13 @@ def numbers_to_write(source: Format, chance: np.random.Generator) -> Words:
 
 
 def _powers_of_ten(source: Format) -> Iterator[int]:
-    """Each power of ten, and the integers beside it."""
+    """Yield each power of ten, and the integers beside it."""
     for power in range(len(str(source.max_code))):
         yield from (10**power + step for step in (-1, 0, 1))
 
 
 def _with_blocks(source: Format, chance: np.random.Generator) -> Iterator[int]:
-    """Integers with a block of digits that is zero or one, of each size and at each place.
+    """Yield integers with a block of digits that is zero or one, of each size and at each place.
 
     Before the block stands a one or a random integer; behind it zeros, a one, or random digits. The
     largest integer that ends with nines only, from the block on, is there too.
@@ -380,7 +388,10 @@ def _with_blocks(source: Format, chance: np.random.Generator) -> Iterator[int]:
 
 
 def _decimals(source: Format, chance: np.random.Generator) -> Iterator[str]:
-    """Random numbers of each number of digits that a format may need, near one."""
+    """Yield random decimals of each number of digits that a format may need, as texts.
+
+    They lie between 10^-26 and 10^25.
+    """
     for count in range(1, ceil(source.precision * log10(2)) + 2):
         for _ in range(DECIMALS):
             digits = int(chance.integers(10 ** (count - 1), 10**count))
@@ -388,7 +399,7 @@ def _decimals(source: Format, chance: np.random.Generator) -> Iterator[str]:
 
 
 def _around_powers_of_ten(source: Format, powers: range) -> Words:
-    """The patterns at, below and above powers of ten."""
+    """Return the patterns at, below and above powers of ten."""
     codes = _codes(source, np.array([float(f"1e{power}") for power in powers]))
     return np.concatenate([codes - np.uint64(1), codes, codes + np.uint64(1)])
 

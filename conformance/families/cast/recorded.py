@@ -42,7 +42,7 @@ def check_example_input(rules: Ruling, given: int | str) -> None:
 def allowed_list(
     rules: Ruling, allowed: Allowed, given: int | str, level: str = "required"
 ) -> list[Any] | str:
-    """List allowed patterns or texts as JSON; describe any other outcome by one word."""
+    """List the allowed patterns or texts as JSON; describe any other outcome by one word."""
     words = describe_allowed(rules, allowed, given, level)
     if allowed.codes:
         return list(words)
@@ -54,7 +54,7 @@ def allowed_list(
 def grade_answer(
     rules: Ruling, allowed: Allowed, given: int | str, answer: int | str | None
 ) -> int:
-    """The grade of a pattern or a text as the answer to an input; None stands for an error."""
+    """Return the grade of a pattern or a text as the answer to an input; None is an error."""
     match allowed.branch.outcome:
         case Anything():
             return ALLOWED
@@ -92,7 +92,10 @@ class CastLines:
         return self._rules.source.hexadecimal(int(datum(self._rules.source, given, "input")))
 
     def judge(self, given: InputDatum, output: OutputDatum) -> dict[str, Any]:
-        """Judge an output, which may be an error."""
+        """Return the verdict on an output, which may be an error, the rule and what is allowed.
+
+        Raises CastigateError if a value is none of its dtype.
+        """
         rules, is_error = self._rules, isinstance(output, ErrorDatum)
         value = datum(rules.source, given, "input")
         check_example_input(rules, value)

@@ -44,7 +44,7 @@ FEW = 2
 
 
 def answered_again(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
-    """Ask again what was refused in one row, in other tensors; return one that is answered.
+    """Repeat a refused case in other tensors, and return the first that is answered, in a list.
 
     Raises ``Unanswered`` if the backend crashes.
     """
@@ -54,9 +54,9 @@ def answered_again(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
 
 
 def other_tensors(case: Case, inputs: Bits) -> Iterator[tuple[str, Bits]]:
-    """A part of the row again, in words and as it is; then other tensors, where they may be asked.
+    """Yield a part of the row, then other tensors that the case may get, each after its name.
 
-    Texts lie in a row.
+    Texts come only in the layout of a fresh tensor.
     """
     yield f"shape ({FEW},)", inputs[:FEW]
     for probe in AGAIN:
@@ -76,7 +76,10 @@ def alive(replies: Sequence[Reply]) -> Sequence[Reply]:
 def answered_tensors(
     case: Case, tensors: Mapping[str, Bits], replies: Sequence[Reply]
 ) -> Iterator[FaultyTensor]:
-    """The first tensor in which the call is not refused."""
+    """Yield the fault of the first tensor in which the case is not refused, if there is one.
+
+    ``tensors`` are named by their descriptions, and ``replies`` are in their order.
+    """
     [*_, branch] = ruling(case).branches
     for (where, bits), reply in zip(tensors.items(), replies, strict=True):
         match value_answer(case, bits, reply):
@@ -91,7 +94,7 @@ def answered_tensors(
 
 
 def ask_and_locate(case: Case, inputs: Bits) -> Ask[ValueAnswer]:
-    """The backend's answer to a tensor; an error names the inputs on which it is raised."""
+    """Return the backend's answer to a tensor; an error names the inputs on which it is raised."""
     answer = yield from ask_values(case, inputs)
     if isinstance(answer, Raised):
         return (yield from located(case, inputs, answer.error))
@@ -99,7 +102,7 @@ def ask_and_locate(case: Case, inputs: Bits) -> Ask[ValueAnswer]:
 
 
 def located(case: Case, inputs: Bits, error: Exception) -> Ask[Raised]:
-    """The error together with the inputs on which it is raised.
+    """Return the error together with the inputs on which it is raised.
 
     They are found by bisection; of texts, the simplest one is. Raises ``Unanswered`` if the backend
     crashes.
@@ -123,7 +126,11 @@ def located(case: Case, inputs: Bits, error: Exception) -> Ask[Raised]:
 
 
 def _simplest_text(case: Case, source: Format, inputs: Bits) -> Ask[tuple[str, Bits | None]]:
-    """Find the simplest text that raises an error, by bisecting the texts sorted by simplicity."""
+    """Return the simplest text that raises an error, in words and as a row; the row may be None.
+
+    It is None if only several texts together raise it. The text is found by bisection in order of
+    simplicity.
+    """
     texts = np.array(sorted(inputs, key=lambda text: simplicity(source, text)), object)
     if (yield from _raises(case, texts[:1])):
         return _simplest(texts[:1])

@@ -56,7 +56,10 @@ PLANS_KEPT = 256
 
 @dataclass(frozen=True)
 class FaultyTensor:
-    """A problem, and a tensor that shows it; ``further`` are those of other tensors that raise."""
+    """A problem, and a tensor that shows it.
+
+    ``further`` are the problems of other tensors that raise an error too.
+    """
 
     problem: Problem
     bits: Bits
@@ -75,7 +78,7 @@ class ShortRow:
 def shape_picks(
     document: str, version: str, shapes: tuple[Shape, ...], count: int
 ) -> dict[Shape, NDArray[np.intp]]:
-    """Which of ``count`` inputs fill each shape that a document wants kept.
+    """Return which of ``count`` inputs fill each shape that a document requires to be kept.
 
     The first and the last are in each shape that has room.
     """
@@ -87,7 +90,7 @@ def shape_picks(
 
 
 def _picked(case: Case, shapes: tuple[Shape, ...], grades: Grades) -> dict[Shape, NDArray[np.intp]]:
-    """The places of the inputs in each shape, all of which were answered right in one row."""
+    """Return for each shape the places of inputs to fill it, each answered right in one row."""
     sound = np.flatnonzero(grades == ALLOWED)
     if case.example is not None or not sound.size:
         return {}
@@ -105,12 +108,11 @@ def shape_fault(
     shapes: tuple[Shape, ...],
     before: ShortRow | None = None,
 ) -> Ask[list[FaultyTensor]]:
-    """Return the fault of the first shape that is not kept, or that makes a right answer wrong.
+    """Return, in a list, the fault of the first shape that is not kept or makes an answer wrong.
 
-    A row that came before is the first of the shapes.
-
-    If a shape raises an error, its fault lists the other shapes that do. Raises ``Unanswered`` if
-    the backend crashes in a shape.
+    If ``before`` was answered right in the long row, it counts as the first of the shapes. If a
+    shape raises an error, its fault lists the other shapes that do. Raises ``Unanswered`` if the
+    backend crashes in a shape.
     """
     places = _picked(case, shapes, grades)
     none = np.zeros(0, np.intp)
@@ -153,7 +155,7 @@ def shape_fault(
 
 
 def _also_raising(case: Case, tensors: Mapping[Shape, Bits]) -> Ask[tuple[Problem, ...]]:
-    """The problems of those tensors that raise an error too."""
+    """Return the problems of those tensors that raise an error too."""
     replies = yield [value_request(case, bits) for bits in tensors.values()]
     return tuple(
         problem_of(reply, f"shape {shape}")
@@ -179,7 +181,11 @@ def across(
     expected: Expected,
     in_one_row: WorstAnswers,
 ) -> Ask[WorstAnswers]:
-    """The worse of each input's answers on both sides of every limit, and a note on each limit."""
+    """Return the worse of each input's answers on both sides of every limit, with notes.
+
+    A limit is a row length above which a compiler may cast otherwise. A note says what differs, or
+    that the backend declines such rows.
+    """
     worse = in_one_row
     for limit in limits:
         name, rows = _beyond(inputs, limit)
@@ -204,7 +210,10 @@ def across(
 
 
 def _answers(case: Case, rules: Ruling, rows: Sequence[Bits]) -> Ask[list[Bits]]:
-    """The answers to several rows, which cases on one road share; raise as ``values_of`` does."""
+    """Return the answers to several rows; raise as ``values_of`` does.
+
+    Cases on one road share the answers to casts.
+    """
     answers: list[ValueAnswer]
     if receiver_of(case.document) is not None:
         replies = yield [value_request(case, row) for row in rows]
@@ -217,7 +226,7 @@ def _answers(case: Case, rules: Ruling, rows: Sequence[Bits]) -> Ask[list[Bits]]
 
 
 def _beyond(inputs: Bits, limit: int) -> tuple[str, list[Bits]]:
-    """The same inputs in rows on the other side of a limit, and what these are called."""
+    """Return words for rows on the other side of a limit, and the same inputs in such rows."""
     if inputs.size > limit:
         parts = [inputs[first : first + limit] for first in range(0, inputs.size, limit)]
         return f"rows of at most {limit:,} elements", parts
@@ -225,7 +234,11 @@ def _beyond(inputs: Bits, limit: int) -> tuple[str, list[Bits]]:
 
 
 def _note(rules: Ruling, inputs: Bits, limit: int, one: WorstAnswers, other: WorstAnswers) -> str:
-    """How many answers depend on the length, how many of them are wrong, and the simplest input."""
+    """Say how many answers depend on the length, how many are wrong, and the simplest such input.
+
+    The note is empty if none depends on it. ``one`` has the answers in one row, ``other`` those
+    beyond the limit.
+    """
     short, long = (other, one) if inputs.size > limit else (one, other)
     changed = short.answer != long.answer
     if not changed.any():

@@ -26,7 +26,7 @@ FARTHER = 8
 
 
 def telling_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[np.intp]:
-    """The indices of up to ``MOST`` inputs: NaNs, ties, ends, and some of every branch.
+    """Return the indices of up to ``MOST`` inputs: NaNs, ties, ends, and some of every branch.
 
     How many there are of each does not depend on the seed from which the inputs were drawn.
     """
@@ -48,7 +48,7 @@ def telling_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[n
 
 
 def _spread(members: NDArray[np.intp], most: int) -> list[int]:
-    """Up to ``most`` of the members, the first and the last included."""
+    """Return up to ``most`` of the members, with the first and the last."""
     places = np.linspace(0, members.size - 1, min(most, members.size)).astype(np.intp)
     spread: list[int] = members[places].tolist()
     return spread
@@ -56,20 +56,20 @@ def _spread(members: NDArray[np.intp], most: int) -> list[int]:
 
 @lru_cache(PAIRS_KEPT)
 def _telling_codes(source: Format, target: Format) -> Bits:
-    """NaNs, ties, the ends of both ranges, and one."""
+    """Return the source's patterns of NaNs, ties, the ends of both ranges, and one."""
     telling = [*_nans(source), *_ties(source, target), *_ends(source), source.one_code]
     telling += _ends_of_answers(source, target)
     return np.array(telling, source.storage)
 
 
 def _nans(source: Format) -> Iterator[int]:
-    """The first NaN of each sign, the middle one (which is quiet) and the last."""
+    """Yield the first NaN of each sign, the middle one (which is quiet) and the last."""
     for codes in source.nan_codes:
         yield from (codes[0], codes[len(codes) // 2], codes[-1])
 
 
 def _ties(source: Format, target: Format) -> list[int]:
-    """Ties in all of the target's range, and one of each parity of each sign.
+    """Return ties in all of the target's range, and one of each parity of each sign.
 
     The ties after an even and an odd value are rounded in opposite ways.
     """
@@ -83,7 +83,10 @@ def _ties(source: Format, target: Format) -> list[int]:
 
 
 def _ties_of_both_parities(source: Format, target: Format) -> list[int]:
-    """The ties after one even and one odd value near one or two; farther on if there are none."""
+    """Return the ties after one even and one odd value near one or two, or else farther on.
+
+    The list is empty if there are none.
+    """
     even = target.one_code & ~1 if target.kind == "float" else 2
     step = max(2, (target.max_code - even) // FARTHER & ~1)
     for code in range(even, target.max_code - 1, step):
@@ -94,7 +97,7 @@ def _ties_of_both_parities(source: Format, target: Format) -> list[int]:
 
 
 def _ends_of_answers(source: Format, target: Format) -> list[int]:
-    """Inputs at which answers become the smallest and the largest, and those just beyond.
+    """Return inputs at which answers become the smallest and the largest, and those just beyond.
 
     Of the largest ones both signs, because a backend may treat overflow of one sign otherwise.
     """
@@ -108,7 +111,7 @@ def _ends_of_answers(source: Format, target: Format) -> list[int]:
 
 
 def _ends(source: Format) -> Iterator[int]:
-    """Zero, the smallest and the largest value of each sign, and the largest subnormal of each."""
+    """Yield zero, the smallest and largest value of each sign, and the largest subnormals."""
     ends = [0, 1, source.max_code]
     if source.kind == "float" and source.entry.mantissa:
         ends.append((1 << source.entry.mantissa) - 1)

@@ -103,7 +103,10 @@ POINTS = range(18, 23)
 
 
 def texts(target: Format, chance: np.random.Generator, max_examples: int) -> list[str]:
-    """The texts to cast: all literals, decimals at and beside ties of a float, random numbers."""
+    """Return the texts to cast: literals, decimals beside a float's ties, random numbers, extremes.
+
+    With them come special texts for the kind of target.
+    """
     found = list(LITERALS)
     if target.kind == "float":
         for code in chance.integers(0, target.max_code, NEAR_TIES, np.uint64).tolist():
@@ -133,7 +136,11 @@ def _special_texts(target: Format, chance: np.random.Generator) -> Iterator[str]
 
 
 def _around_midpoint(target: Format, code: int) -> list[str]:
-    """The exact midpoint between a value and the next, and texts just above and below it."""
+    """Return the exact midpoint between a value and the next, its negative, and two texts by it.
+
+    One lies just above the midpoint, the other just below it, or above it if its last digit is
+    zero.
+    """
     middle = exact_decimal(*_midpoint(target, code))
     if "." not in middle:
         middle += ".0"
@@ -141,7 +148,10 @@ def _around_midpoint(target: Format, code: int) -> list[str]:
 
 
 def _midpoint(target: Format, code: int) -> tuple[int, int]:
-    """The midpoint after a value, ``significand * 2**exponent``; after the largest, by its unit."""
+    """Return ``significand`` and ``exponent`` of the midpoint between a value and the next.
+
+    It is ``significand * 2**exponent``. After the largest value it is half a unit above.
+    """
     low, high = decode(target, code), decode(target, code + 1)
     assert isinstance(low, Number)
     if not isinstance(high, Number):
@@ -164,7 +174,7 @@ def _random_number(chance: np.random.Generator) -> str:
 
 
 def _long_ties(target: Format, chance: np.random.Generator) -> Iterator[str]:
-    """Ties of every magnitude in all their digits, and texts that differ far behind these.
+    """Yield ties of every magnitude in all their digits, and texts that differ far behind these.
 
     An even value's tie is rounded down, and a text just above it up; an odd value's the other way.
     """
@@ -188,21 +198,24 @@ def _long_ties(target: Format, chance: np.random.Generator) -> Iterator[str]:
 
 
 def _decimal(significand: int, exponent: int) -> tuple[str, int]:
-    """``significand * 2**exponent`` as all of its digits and a power of ten."""
+    """Return ``significand * 2**exponent`` as all of its digits and a power of ten."""
     if exponent >= 0:
         return str(significand << exponent), 0
     return str(significand * 5**-exponent), exponent
 
 
 def _beside(digits: str, power: int, tail: int, way: int, *, above: bool) -> str:
-    """A number just above or below the given one: it differs ``tail`` digits after the last one."""
+    """Return a number just above or below the given one.
+
+    It differs ``tail`` digits after the last one. ``way`` chooses the spelling, as in ``_spelled``.
+    """
     behind = "0" * (tail - 1) + "1" if above else "9" * tail
     digits = digits if above else str(int(digits) - 1)
     return _spelled(digits + behind, power - tail, way)
 
 
 def _spelled(digits: str, power: int, way: int) -> str:
-    """``digits * 10**power`` in one of three ways: whole, with one digit first, or in full."""
+    """Spell ``digits * 10**power`` in one of three ways: whole, one digit first, or in full."""
     match way % 3:
         case 0:
             return f"{digits}e{power}"
@@ -215,7 +228,7 @@ def _spelled(digits: str, power: int, way: int) -> str:
 
 
 def _of_few_digits(target: Format, chance: np.random.Generator) -> Iterator[str]:
-    """Values of a float, rounded to as many digits as its shortest decimals and words have.
+    """Yield values of a float, rounded to as many digits as its shortest decimals and words have.
 
     One of each number of digits is of any magnitude; the others are near one.
     """
@@ -233,7 +246,7 @@ def _of_few_digits(target: Format, chance: np.random.Generator) -> Iterator[str]
 
 
 def _at_fast_paths(target: Format, chance: np.random.Generator) -> Iterator[str]:
-    """Significands at which floats and words end, by powers of ten that are exact or just not."""
+    """Yield significands at which floats and words end, by powers of ten exact or just not."""
     limit = _exact_power(target)
     up = cycle((limit, limit + 1, 1, limit // 2))
     down = cycle((-limit - 1, -1, -limit, -(limit // 2), 0))
@@ -247,7 +260,7 @@ def _at_fast_paths(target: Format, chance: np.random.Generator) -> Iterator[str]
 
 
 def _moved_into_digits(target: Format, chance: np.random.Generator) -> Iterator[str]:
-    """Numbers of few digits by powers of ten that the float does not hold exactly.
+    """Yield numbers of few digits by powers of ten that the float does not hold exactly.
 
     A parser may multiply the digits by a part of the power first, and then by the rest, which is
     exact. That is right only where the first product is exact as well.
@@ -260,7 +273,7 @@ def _moved_into_digits(target: Format, chance: np.random.Generator) -> Iterator[
 
 
 def _with_points(chance: np.random.Generator) -> Iterator[str]:
-    """Numbers of about as many digits as a word holds, with the point at places near both ends."""
+    """Yield numbers of about as many digits as a word holds, with a point near an end or inside."""
     for count in POINTS:
         digits = "".join(map(str, chance.integers(1, 10, count).tolist()))
         for place in (1, count // 2, count - 2, count - 1):
@@ -281,7 +294,7 @@ NARROWINGS = 80
 
 
 def decimals_by_ties(target: Format) -> Iterator[str]:
-    """For powers of ten over all of a float's range, the decimals just below and above a tie."""
+    """Yield the decimals just below and above a tie, for powers of ten over a float's range."""
     least, largest = decode(target, 1), decode(target, target.max_code)
     assert isinstance(least, Number)
     assert isinstance(largest, Number)
@@ -308,9 +321,10 @@ def _exponent_of(value: Fraction) -> int:
 
 
 def _nearest_half(step: Fraction, start: int, is_above: bool) -> int:
-    """The number from ``start`` up to twice it whose multiple of ``step`` is nearest a half.
+    """Return the number from ``start`` to twice it whose multiple of ``step`` is nearest a half.
 
-    Its fraction lies on one side of the half: the window there is halved until no number is in it.
+    Its fraction lies above the half if it ``is_above``, else below: the window there is halved
+    until no number is in it.
     """
     # One is ``2 * step.denominator`` units, so that a half is a whole number of them.
     modulus, half = 2 * step.denominator, step.denominator
@@ -328,11 +342,11 @@ def _nearest_half(step: Fraction, start: int, is_above: bool) -> int:
 
 
 def _first_within(factor: int, modulus: int, first: int, width: int) -> int | None:
-    """The smallest ``x`` for which ``factor * x % modulus`` is in ``first`` to ``first + width``.
+    """Return the smallest ``x`` with ``factor * x % modulus`` in ``first`` to ``first + width``.
 
-    If no multiple of the factor itself is in that range, one minus ``y`` times the modulus is.
-    Modulo the factor, finding ``y`` is the same problem with smaller numbers, as in Euclid's
-    algorithm.
+    None if there is none. If no multiple of the factor itself is in that range, one minus ``y``
+    times the modulus is. Modulo the factor, finding ``y`` is the same problem with smaller numbers,
+    as in Euclid's algorithm.
     """
     last = first + width
     if first == 0 or last >= modulus:

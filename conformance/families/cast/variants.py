@@ -30,9 +30,9 @@ Baselines = Mapping[Case, Baseline | NoBaseline]
 def judge_variants(
     first: Subject, second: Subject, cases: Sequence[Case], known: Baselines
 ) -> Ask[Judgement]:
-    """The verdict on the second variant, under the first case that both answer.
+    """Return the judgement on the second variant, under the first case that both answer.
 
-    ``known`` has its answers to cases that were judged before.
+    ``known`` has the second variant's answers to cases that were judged before.
     """
     both = yield from _baselines(first, second, cases, known)
     if isinstance(both, NoBaseline):
@@ -54,7 +54,10 @@ def judge_variants(
 def _baselines(
     first: Subject, second: Subject, cases: Sequence[Case], known: Baselines
 ) -> Ask[tuple[Baseline, Baseline] | NoBaseline]:
-    """Both variants' answers to the first case that both answer."""
+    """Return both variants' answers to the first case that both answer, on the same inputs.
+
+    If there is no such case, return why the first one has no answer.
+    """
     first_reason: NoBaseline | None = None
     for case in candidates(second, cases, calls=False):
         there = yield from on_first_variant(baseline_of(first, case))
@@ -70,7 +73,7 @@ def _baselines(
 def _difference(
     first: Subject, there: Baseline, here: Baseline, moved: NDArray[np.intp]
 ) -> DiffersFromVariant:
-    """How many inputs differ, and the simplest of them."""
+    """Return how many inputs differ, and the simplest of them, as a problem."""
     source, target = there.rules.source, there.rules.target
     differs = np.zeros(there.inputs.size, bool)
     differs[moved] = True
@@ -83,7 +86,7 @@ def _difference(
 
 
 def _on_same_inputs(one: Baseline, other: Baseline) -> tuple[Baseline, Baseline]:
-    """Both baselines on the inputs that both have: one may have raised on the open ones."""
+    """Return both baselines on the inputs that both have: one may have raised on the open ones."""
     if one.inputs.size == other.inputs.size:
         return one, other
     few, many = sorted((one, other), key=lambda each: each.inputs.size)
