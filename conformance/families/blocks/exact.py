@@ -173,6 +173,8 @@ def _rounded_to_scale(word: BlockWord, quotient: Fraction, scale: Format) -> int
     if word == "round-up" or values[above] <= quotient:
         return above
     below = above - 1
+    if word == "round-down":
+        return below
     to_below, to_above = quotient - values[below], values[above] - quotient
     if to_below != to_above:
         return below if to_below < to_above else above
@@ -212,7 +214,7 @@ def _code_of(ruling: BlockRuling, given: int, quotient: Fraction) -> CodeAnswer:
     magnitude = abs(quotient)
     code = _nearest_code(values, magnitude)
     if fmt.is_integral:
-        return _integer_code(ruling, is_negative, code, magnitude)
+        return _integer_code(ruling, is_negative, code)
     question: BlockQuestion = "element"
     if code == len(values):
         code, question = code - 1, "element-above-largest"
@@ -222,9 +224,7 @@ def _code_of(ruling: BlockRuling, given: int, quotient: Fraction) -> CodeAnswer:
     return CodeAnswer(() if ruling.answers[question].is_open else (pattern,), question)
 
 
-def _integer_code(
-    ruling: BlockRuling, is_negative: bool, code: int, magnitude: Fraction
-) -> CodeAnswer:
+def _integer_code(ruling: BlockRuling, is_negative: bool, code: int) -> CodeAnswer:
     """Return the codes that an int8 element may get; ``code`` is its magnitude, rounded.
 
     A negative one beyond the largest code gets the lowest code or the one above it: two documents

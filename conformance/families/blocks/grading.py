@@ -148,7 +148,9 @@ class GradedBlocks:
     def zero(self) -> Mask:
         """The elements whose code, as it is decoded or as expected, is zero of either sign."""
         codes = self.x if self.ruling.is_decoding else self.expected[Y].codes
-        found: Mask = codes & np.array(self.ruling.element.max_code, codes.dtype) == 0
+        element = self.ruling.element
+        magnitude = element.mask if element.is_integral else element.mask ^ element.sign_bit
+        found: Mask = codes & np.array(magnitude, codes.dtype) == 0
         return found
 
     @cached_property
