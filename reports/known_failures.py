@@ -72,7 +72,7 @@ class KnownFailure:
         return f"{self.what} {self.inputs} {self.region}"
 
     def covers(self, found: KnownFailure) -> bool:
-        """Whether a failure of a run has the same ``what``, and the same region or any."""
+        """Whether another failure has this ``what`` and region; ``VARIES`` covers every region."""
         return self.what == found.what and self.region in (VARIES, found.region)
 
 

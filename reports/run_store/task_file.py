@@ -39,7 +39,7 @@ SCHEMA = pa.schema(
 )
 ARRAY_COLUMN = len(SCHEMA) - 1
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
-"""Most columns of a batch are null."""
+"""Compresses batches, because most of their columns are null."""
 
 
 DecodeColumns = Callable[..., tuple[NDArray[Any], ...]]
