@@ -72,7 +72,7 @@ class KnownFailure:
         return f"{self.what} {self.inputs} {self.region}"
 
     def covers(self, found: KnownFailure) -> bool:
-        """Whether another failure has this ``what`` and region; ``VARIES`` covers every region."""
+        """Whether ``found`` has this ``what`` and region; ``VARIES`` covers every region."""
         return self.what == found.what and self.region in (VARIES, found.region)
 
 

@@ -103,7 +103,10 @@ def _fewest(search: BehaviorSearch, right: Mapping[Atom, list[str]]) -> dict[str
 def _smallest_cover(
     covers: Mapping[str, frozenset[Atom]], every: frozenset[Atom]
 ) -> tuple[str, ...]:
-    """The names of few sets that cover everything: the fewest, if ``MAX_COMBINED`` are enough."""
+    """Return the names of few sets in ``covers`` that together hold all of ``every``.
+
+    They are the fewest possible if at most ``MAX_COMBINED`` suffice.
+    """
     for size in range(MAX_COMBINED + 1):
         for names in combinations(covers, size):
             if frozenset().union(*(covers[name] for name in names)) == every:

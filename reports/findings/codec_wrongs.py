@@ -35,7 +35,7 @@ class _Coded(GivenAnswers):
 
     @cached_property
     def right(self) -> Patterns:
-        """The right answers."""
+        """The right answers to the given inputs."""
         return self.cast(self.inputs)
 
     def cast(self, inputs: Patterns) -> Patterns:
@@ -87,11 +87,11 @@ class _Coded(GivenAnswers):
         return 1 << self.target.entry.mantissa
 
     def read(self, number: int) -> Any:
-        """A number in the storage of inputs."""
+        """Convert a number to the numpy type of the inputs."""
         return np.dtype(self.source.storage).type(number)
 
     def written(self, number: int) -> Any:
-        """A number in the storage of answers."""
+        """Convert a number to the numpy type of the answers."""
         return np.dtype(self.target.storage).type(number)
 
     def binades_lower(self, count: Patterns) -> Patterns:

@@ -58,7 +58,10 @@ Drafts = dict[Cause, _Draft]
 
 
 def find_findings(cells: Iterable[Cell], stored: StoredArrays) -> dict[str, tuple[Finding, ...]]:
-    """The findings of each backend that fails, the most severe first, then those of most cases."""
+    """Return the findings of each backend that fails, the most severe first, then by cases.
+
+    The finding of unexplained answers is the last.
+    """
     return FindingsSearch(stored).find(cells)
 
 
@@ -82,7 +85,7 @@ class FindingsSearch:
                     pass
 
     def find(self, cells: Iterable[Cell]) -> dict[str, tuple[Finding, ...]]:
-        """The findings of each backend that fails, the most severe first."""
+        """Return the findings of each backend that fails, sorted as by ``find_findings``."""
         by_backend: dict[str, list[Cell]] = {}
         for cell in cells:
             if cell.verdict in FAILING:

@@ -335,7 +335,11 @@ def _value(source: Format, magnitude: int) -> Number:
 
 
 def number_words(source: Format, magnitude: int) -> str:
-    """A magnitude as a decimal or a power of two, so that it is short."""
+    """Write the value of a pattern without sign, or an integer, in few characters.
+
+    This is its exact or shortest decimal if that is short, else a power of two, or else a decimal
+    cut to nine digits.
+    """
     number = _value(source, magnitude)
     significand, exponent = number.significand, number.exponent
     exact = exact_decimal(significand, exponent)

@@ -143,7 +143,10 @@ OWNER = ("backend", "case", "rule", "level")
 
 
 def read_cells(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterator[Cell]:
-    """Yield the cells with some verdicts in the order of the table; raise if tables disagree."""
+    """Yield the cells with some verdicts in the order of the table.
+
+    Raise CastigateError if a table is damaged, or if the tables disagree.
+    """
     divergences, problems = _DivergenceRows(store), _read_problems(store)
     for batch in read_batches(store, "cases.parquet"):
         for row in batch.to_pylist():

@@ -90,7 +90,7 @@ class RuleExplanation:
         return placed if (placed.runs & self.wrong.left).any() else None
 
     def take(self, mechanism: Wrong, reach: Reach, cause: Wrong | Undecided) -> None:
-        """Give a cause all runs that a mechanism explains and that are still unexplained."""
+        """Give a cause the runs left that a mechanism explains, if it reaches ``reach``."""
         if placed := self.placed(mechanism, reach):
             runs = placed.runs & self.wrong.left
             self.wrong.left &= ~runs

@@ -147,7 +147,7 @@ class RunRecord(StrictModel):
     isolates_sweeps: bool = False
     """Whether sweeps too were answered in processes that share no memory with the judge."""
     chains: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """The editions, by backend, whose chains of casts it was asked."""
+    """By backend, the editions whose chains of casts it was asked."""
     rules: dict[str, str] = Field(default_factory=dict)
     """The texts of the house rules by which the run judges, by the name of the rules."""
     shard: Shard | None = None
