@@ -27,7 +27,7 @@ EVERYTHING = "**"
 UNMATCHED = {WITHIN_PART: "/", EVERYTHING: "\n"}
 """The character that each wildcard does not match."""
 EITHER = re.compile(r"\{([^{}]*)\}")
-"""A choice of texts in a pattern."""
+"""Matches a choice of texts in a pattern, such as ``{a,b}``."""
 PIECES = re.compile(r"(\*\*|\*|\{[^{}]*\})")
 MAX_CHOICES = 1 << 16
 """The most texts that the choices of a pattern may expand to; all documents have fewer cases."""
@@ -40,7 +40,9 @@ CHAINS = "chains"
 
 
 def pair_checks(pair: str, first_variant: str) -> tuple[str, ...]:
-    """The names of a pair's checks; another variant than the first is compared with it.
+    """Return the names of a pair's checks: invariances, and any comparison with ``first_variant``.
+
+    An empty ``first_variant`` gives no comparison: the backend is itself the first variant.
 
     >>> pair_checks("float32/float16", "jax")
     ('invariances/float32/float16', 'variants/jax/float32/float16')
@@ -50,7 +52,7 @@ def pair_checks(pair: str, first_variant: str) -> tuple[str, ...]:
 
 
 def kind_of_check(check: str) -> str:
-    """The name of a check without its dtypes.
+    """Return the name of a check without its dtypes, and that of a chain also without its modes.
 
     >>> kind_of_check("variants/jax/float32/float16")
     'variants/jax'
@@ -102,7 +104,7 @@ def matches(pattern: str, case: str) -> bool:
 
 
 def _places_after(pattern: str, places: Sequence[int], case: str) -> Sequence[int]:
-    """The places of an id that a pattern reaches from some places, both in rising order."""
+    """Return the places of an id that a pattern reaches from ``places``, both in rising order."""
     for piece in _pieces(pattern)[0]:
         if isinstance(piece, str):
             places = _after_wildcard(places, case, piece)
@@ -118,7 +120,10 @@ def _places_after(pattern: str, places: Sequence[int], case: str) -> Sequence[in
 
 
 def _after_wildcard(places: Sequence[int], case: str, unmatched: str) -> list[int]:
-    """The places that a wildcard can reach from some places, both in rising order."""
+    """Return the places that a wildcard reaches from ``places``, both in rising order.
+
+    ``unmatched`` is the character that the wildcard does not match.
+    """
     reached: list[int] = []
     for at in places:
         if not reached or at > reached[-1]:
@@ -148,7 +153,10 @@ def any_matches(patterns: Iterable[str], case: str) -> bool:
 
 @cache
 def ids_of(document: str) -> dict[str, None]:
-    """The ids of a document's cases, in their order; none for an unknown document."""
+    """Return the ids of a document's cases, in their order, as keys; none for an unknown document.
+
+    For ``INVARIANCES`` and ``CHAINS`` the keys are the names of these checks in all documents.
+    """
     if document == INVARIANCES:
         return dict.fromkeys(_pair_names())
     if document == CHAINS:
@@ -161,7 +169,10 @@ def ids_of(document: str) -> dict[str, None]:
 
 
 def _pair_names() -> Iterator[str]:
-    """The names of the dtype pairs that some document casts."""
+    """Yield the name of the invariance check of each dtype pair that a document casts or calls.
+
+    A pair of several documents comes several times.
+    """
     for document in documents():
         if documents()[document].entry.operation in ("cast", "call"):
             for source, target in _ids_by_pair(document):
@@ -169,7 +180,7 @@ def _pair_names() -> Iterator[str]:
 
 
 def _chain_names() -> Iterator[str]:
-    """The names of the checks on chains that some version of a document has."""
+    """Yield the name of the check of each lossy chain of each version of each document."""
     from specs.chains import chains_of, lossy  # Few patterns are about chains.
 
     for name, document in documents().items():
@@ -179,7 +190,11 @@ def _chain_names() -> Iterator[str]:
 
 
 def all_ids(rules: str = "") -> list[str]:
-    """Every case of every document, and every dtype pair; or all cases with some house rules."""
+    """Return the ids of all cases and the names of all invariance checks.
+
+    With ``rules``, the name of house rules, only the ids of cases of the documents with these
+    rules.
+    """
     ruled = known_rules()[rules].entry.documents if rules else ()
     with_rules = [f"{document}{JOINT}{rules}" for document in ruled]
     return [name for each in with_rules or (*documents(), INVARIANCES) for name in ids_of(each)]

@@ -56,22 +56,22 @@ class Judgement:
 
     @property
     def divergences(self) -> tuple[WrongValues, ...]:
-        """The wrong values, by rule and level."""
+        """The problems that are ``WrongValues``: one per broken rule and level."""
         return tuple(each for each in self.problems if isinstance(each, WrongValues))
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """The other problems that break a rule."""
+        """The problems other than ``WrongValues`` that name the rule they break."""
         return tuple(each for each in self.problems if isinstance(each, Fault) and each.rule)
 
     @property
     def broken_rules(self) -> tuple[BrokenRule, ...]:
-        """Every rule that is broken: first those with wrong values, then those with a fault."""
+        """The problems that break a rule: first those with wrong values, then the faults."""
         return (*self.divergences, *self.faults)
 
     @property
     def wrong(self) -> int:
-        """How many inputs got an answer that is not allowed."""
+        """The number of inputs with wrong values, added up over all problems."""
         return sum(map(wrong_inputs, self.problems))
 
 
@@ -92,13 +92,13 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 VERDICT_OF_LEVEL: dict[str, Verdict] = {"required": "violates", "recommended": "deviates"}
 """The verdict on a backend that breaks a rule of this level in a document that it claims."""
 BREAKS_RULE: tuple[Verdict, ...] = ("violates", "deviates")
-"""A rule of a claimed document is broken."""
+"""The verdicts that say that a rule of a claimed document is broken."""
 NO_ANSWER: tuple[Verdict, ...] = ("error", "crashed")
-"""An answer was due and none came, so no rule was compared."""
+"""The verdicts where an answer was due and none came that can be compared."""
 NOT_RUN: tuple[Verdict, ...] = ("unsupported", "not-run")
-"""The backend declined the case, or was never asked: nothing was judged."""
+"""The verdicts where nothing was judged: the backend declined the case, or was never asked."""
 FAILING: tuple[Verdict, ...] = (*BREAKS_RULE, *NO_ANSWER)
-"""A run with one of these exits with code 1."""
+"""The verdicts that make a run exit with code 1."""
 WRONG: tuple[Verdict, ...] = (*BREAKS_RULE, "differs", *NO_ANSWER)
 """Verdicts of which fewer are better. `differs` is among them, although it never fails a run."""
 BY_SEVERITY: tuple[Verdict, ...] = (
@@ -115,7 +115,7 @@ BY_SEVERITY: tuple[Verdict, ...] = (
 """From the best to the worst: the worst verdict on a part of a case's inputs is the case's."""
 
 VERDICT_DIGITS: dict[str, str] = {verdict: str(index) for index, verdict in enumerate(VERDICTS)}
-"""A verdict as one character in data files."""
+"""The character that stands for a verdict in data files."""
 
 
 DIGITS = 32
@@ -148,7 +148,7 @@ class DatumArray:
 
 
 def decode_array(dtype: str, data: bytes) -> DatumArray:
-    """Decode the ``data`` of an array."""
+    """Decode the bytes that ``DatumArray.data`` made of an array of this dtype."""
     storage = np.dtype(format_named(dtype).storage)
     if storage.kind == "O":
         texts = json.loads(data.decode("utf-8", "surrogatepass"))

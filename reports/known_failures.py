@@ -1,7 +1,7 @@
-"""How cases fail, as ledgers, policies and earlier runs know it, and the digest that tells it.
+"""Known failures, as ledgers, policies and earlier runs list them: verdict or rule, and region.
 
-The digest is made from the fields of problems that hold data, never from words: every sentence, of
-ours or of a framework, may be put otherwise.
+The region is a digest of all that is wrong. It is made from the fields of problems that hold data,
+never from words: every sentence, of ours or of a framework, may be put otherwise.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from specs.cases import Case
 DIGITS = 16
 """Hex digits of a region."""
 VARIES = "varies"
-"""The region that stands for any."""
+"""The region that stands for every region."""
 DATA: Mapping[type[Any], tuple[str, ...]] = {
     WrongShape: ("given", "got", "wanted"),
     WrongElement: ("shape", "index", "got", "wanted"),
@@ -48,7 +48,7 @@ DATA: Mapping[type[Any], tuple[str, ...]] = {
 }
 """The fields that tell problems of a class apart; the others hold words, or follow from these."""
 SPELLED = ("given", "got", "wanted", "allowed")
-"""The fields in which a value may stand in words: of a text its bit patterns count."""
+"""The fields that may hold words: of these only the bit patterns count."""
 PATTERN = re.compile(r"\b0x[0-9a-f]+")
 FACTS: Mapping[str, int] = {"returned": 0, "layer": 1, "layer's input": 1}
 """How many facts of these promises are data; of all others every one is."""
@@ -58,8 +58,8 @@ FACTS: Mapping[str, int] = {"returned": 0, "layer": 1, "layer's input": 1}
 class KnownFailure:
     """One way in which a case fails: ``what`` is the verdict, or the broken rule.
 
-    ``inputs`` counts the wrong values of casts, and ``region`` digests all that is wrong. No run
-    finds one that varies: a person lists it, and it stands for any.
+    ``inputs`` counts the wrong values of casts, and ``region`` digests all that is wrong. The
+    region ``VARIES`` stands for every region.
     """
 
     what: str
@@ -72,7 +72,7 @@ class KnownFailure:
         return f"{self.what} {self.inputs} {self.region}"
 
     def covers(self, found: KnownFailure) -> bool:
-        """Whether a failure that a run found is this one."""
+        """Whether ``found`` has this ``what`` and region; ``VARIES`` covers every region."""
         return self.what == found.what and self.region in (VARIES, found.region)
 
 
@@ -83,10 +83,10 @@ def parse_failure(text: str) -> KnownFailure:
 
 
 def failures(case: Case, judgement: Judgement) -> tuple[KnownFailure, ...]:
-    """How a judgement fails, once for each level of rules; empty if it does not fail.
+    """Return one failure per verdict of the broken rules; none if the judgement does not fail.
 
-    What happened varies with the machine, and is not in the region, if a process died, or if an
-    answer changes in a check on a dtype pair. Of the latter the rule is.
+    A missing answer is one failure. The region leaves out what varies with the machine: how a
+    process died, and in a check on a dtype pair everything but the broken rules.
     """
     verdict = judgement.verdict
     roles = {case.target: "target", case.source: "source"}
@@ -112,7 +112,7 @@ def _digest(verdict: str, data: Sequence[Any]) -> str:
 
 
 def _data(problem: BrokenRule | BrokenAdapter, roles: Mapping[str, str]) -> list[Any]:
-    """What tells a problem from others; dtypes by their roles, so that cases may fail alike."""
+    """List the fields of a problem that a region digests; dtypes stand as source and target."""
     if isinstance(problem, WrongValues):
         return [problem.rule, problem.count, problem.runs.checksum]
     found: list[Any] = [NAMES[type(problem)], getattr(problem, "rule", "")]

@@ -114,7 +114,7 @@ def _at(where: str, text: str) -> str:
 
 
 def _chain_words(problem: WrongEnd) -> str:
-    """Describe what a chain gives on its roads, and what is allowed instead."""
+    """Describe what a chain gives on its roads, what is allowed instead, and on how many inputs."""
     allowed = " or ".join(problem.allowed)
     count = f"{problem.wrong:,} of {problem.inputs:,} inputs"
     *most, last = problem.roads

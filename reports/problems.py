@@ -23,7 +23,11 @@ ShownDatum = int | str
 
 @dataclass(frozen=True)
 class WrongValues:
-    """The inputs on which a backend breaks one rule at one level, and the smallest of them."""
+    """The inputs whose answers break one rule at one level, with an example.
+
+    ``smallest`` is the simplest of the ``count`` inputs, ``answer`` the backend's answer to it, and
+    ``allowed`` what the rule allows instead, in words.
+    """
 
     rule: str
     clause: str
@@ -51,8 +55,8 @@ class WrongShape:
 class WrongElement:
     """The first element of an answer that has wrong bits, where bits must stay as they are.
 
-    ``followed`` are the mechanisms that give all answers of the case. ``layout`` describes how the
-    tensor lies in memory, if that is unusual. Runs of earlier versions have neither.
+    ``followed`` names the mechanisms that give all answers of the case. ``layout`` describes how
+    the tensor lies in memory, if that is unusual. Runs of earlier versions have neither.
     """
 
     rule: str
@@ -78,7 +82,7 @@ class WrongByAnyReading:
 
 @dataclass(frozen=True)
 class ChangesWithShape:
-    """An element gets a wrong answer in a tensor of this shape, and a right one in one row."""
+    """Answers in a tensor of this shape differ from those in one row, and some are wrong."""
 
     rule: str
     clause: str
@@ -90,7 +94,8 @@ class ChangesWithShape:
 class ChangesWithLayout:
     """An input gets another answer at another position, in another tensor or another layout.
 
-    ``switch`` says where that begins, in rows of this input alone, if anything begins there.
+    ``in_row`` is the answer in one row, ``elsewhere`` that at ``where``. ``switch`` says at which
+    length of rows of this input alone its answer first changes; empty if it never does.
     """
 
     rule: str
@@ -105,7 +110,11 @@ class ChangesWithLayout:
 
 @dataclass(frozen=True)
 class DiffersFromVariant:
-    """Two roads of a framework answer differently: on how many inputs, and the simplest of them."""
+    """``changed`` of ``inputs`` inputs get another answer than on ``road``, another variant.
+
+    ``given`` is the simplest of them in words, ``there`` the answer on ``road``, and ``here`` the
+    answer of the backend that is judged.
+    """
 
     rule: str
     clause: str
@@ -140,16 +149,16 @@ class WrongEnd:
     followed: tuple[str, ...] = ()
     script: str = ""
     question: ClassVar[str] = "chain"
-    """The operation whose family explains it."""
+    """The operation whose family explains a problem of this class."""
 
 
 @dataclass(frozen=True)
 class WrongTensor:
-    """Elements of a result that has a name, of which some are not what a rule allows.
+    """Some elements of a result that has a name are not what a rule allows.
 
     ``given`` is the simplest of them in words, with the other tensors that it depends on, and
-    ``tensor`` the result's name. ``wrong`` of the ``inputs`` asked are wrong. ``followed`` are the
-    mechanisms that give all of the case's answers.
+    ``tensor`` the result's name. ``wrong`` of the ``inputs`` asked are wrong. ``followed`` names
+    the mechanisms that give all of the case's answers.
     """
 
     rule: str
@@ -186,7 +195,10 @@ class NotRefused:
 
 @dataclass(frozen=True)
 class BrokenPromise:
-    """A promise of a document besides values is broken; ``facts`` are filled into its words."""
+    """A promise of a document besides values is broken.
+
+    ``promise`` is a key of ``reports.problem_words.PROMISES``, and ``facts`` fill the words there.
+    """
 
     rule: str
     clause: str
@@ -238,7 +250,7 @@ class WritesToInputs:
 
 @dataclass(frozen=True)
 class Unoffered:
-    """A backend declines: at all, for one tensor, or what a promise besides values needs."""
+    """A backend declines a whole case, one tensor of it, or what a promise besides values needs."""
 
     reason: str
     where: str = ""
@@ -310,7 +322,7 @@ NAMES = {kind: name for name, kind in KINDS.items()}
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:
-    """Encode a problem as JSON."""
+    """Encode a problem as an object for JSON; raise KeyError for wrong values."""
     encoded = {each.name: getattr(problem, each.name) for each in fields(problem)}
     if isinstance(problem, WrongByAnyReading):
         encoded["readings"] = [*map(problem_json, problem.readings)]
@@ -318,7 +330,7 @@ def problem_json(problem: Problem) -> dict[str, Any]:
 
 
 def decode_problem(encoded: Mapping[str, Any]) -> Any:
-    """Decode a problem; raise LookupError or TypeError if it is malformed."""
+    """Decode what ``problem_json`` encoded; raise LookupError or TypeError if it is malformed."""
     kind = KINDS[encoded["problem"]]
     return kind(
         **{
@@ -332,7 +344,7 @@ def decode_problem(encoded: Mapping[str, Any]) -> Any:
 
 
 def wrong_inputs(problem: Problem) -> int:
-    """How many inputs got a wrong value; 0 if a problem is not about single values."""
+    """Return the number of inputs of ``WrongValues`` or ``WrongTensor``; 0 for other problems."""
     match problem:
         case WrongValues(count=count) | WrongTensor(wrong=count):
             return count

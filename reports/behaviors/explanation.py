@@ -17,10 +17,11 @@ MAX_COMBINED = 4
 
 @dataclass(frozen=True)
 class Explanation:
-    """Some regions, the behavior that explains all answers there, and the smallest of these.
+    """Regions of open inputs, the behavior that gives all answers there, and the simplest examples.
 
-    If none does, ``behavior`` is None. Then ``nearest`` is one that is right more often than not,
-    ``exceptions`` counts the inputs on which it is wrong, and the examples are such exceptions.
+    If no behavior does, ``behavior`` is None. Then ``nearest`` is one that is right more often than
+    not, or None. ``exceptions`` counts the inputs on which it is wrong, or all inputs if it is
+    None, and the examples are such exceptions.
     """
 
     regions: tuple[str, ...]
@@ -32,13 +33,13 @@ class Explanation:
 
 
 def explain(tally: Tally) -> list[Explanation]:
-    """One explanation per behavior that is needed, those of most inputs first, unexplained last."""
+    """Return an explanation per behavior needed, of most inputs first, the unexplained last."""
     found = [_explanation(tally, *group) for group in _groups(tally)]
     return sorted(found, key=lambda each: (each.behavior is None, -each.inputs, each.regions))
 
 
 def narrow(tally: Tally) -> BehaviorSearch:
-    """The same search among only the behaviors that explain a whole group, or are nearest to it.
+    """Return the tally's search with only behaviors that explain a whole group, or come nearest.
 
     More inputs can refute a behavior, but never make a refuted one right. If they refute all that
     are left for a group, one that explains a part of it may be missing: search among all again.
@@ -56,7 +57,10 @@ def narrow(tally: Tally) -> BehaviorSearch:
 
 
 def _groups(tally: Tally) -> Iterator[tuple[list[Atom], str | None, str | None]]:
-    """Atoms with one explanation: the atoms, and their behavior or, without one, the nearest."""
+    """Yield atoms with one explanation: the atoms, their behavior, and without one the nearest.
+
+    Of the two names one at least is None.
+    """
     right = {
         atom: [
             candidate.name
@@ -77,9 +81,10 @@ def _groups(tally: Tally) -> Iterator[tuple[list[Atom], str | None, str | None]]
 
 
 def _fewest(search: BehaviorSearch, right: Mapping[Atom, list[str]]) -> dict[str, list[Atom]]:
-    """The fewest behaviors that explain all these atoms; of equally many, the simplest.
+    """Choose the fewest behaviors that explain all atoms, and share the atoms out among them.
 
-    An atom that two of them explain goes to the one that explains more atoms.
+    ``right`` has the behaviors that explain each atom. Of equally many behaviors the simplest are
+    chosen. An atom that two of them explain goes to the one that explains more atoms.
     """
     covers: dict[str, frozenset[Atom]] = {}
     for candidate in search.candidates:
@@ -98,7 +103,10 @@ def _fewest(search: BehaviorSearch, right: Mapping[Atom, list[str]]) -> dict[str
 def _smallest_cover(
     covers: Mapping[str, frozenset[Atom]], every: frozenset[Atom]
 ) -> tuple[str, ...]:
-    """The names of few sets that cover everything: the fewest, if ``MAX_COMBINED`` are enough."""
+    """Return the names of few sets in ``covers`` that together hold all of ``every``.
+
+    They are the fewest possible if at most ``MAX_COMBINED`` suffice.
+    """
     for size in range(MAX_COMBINED + 1):
         for names in combinations(covers, size):
             if frozenset().union(*(covers[name] for name in names)) == every:
@@ -141,13 +149,13 @@ def _sum(parts: Iterable[CountedInputs], tally: Tally) -> CountedInputs:
 
 
 def sentence(tally: Tally, explanation: Explanation) -> str:
-    """An explanation as one line, which begins with the pair."""
+    """Describe an explanation in one line, which begins with the pair of dtypes."""
     search = tally.search
     return f"{search.source.name}→{search.target.name}, {sentence_without_pair(tally, explanation)}"
 
 
 def sentence_without_pair(tally: Tally, explanation: Explanation) -> str:
-    """An explanation as one line, for readers who know the pair."""
+    """Describe an explanation in one line, for readers who know the pair of dtypes."""
     search, where, texts = tally.search, _join(explanation.regions), behaviors()
     if explanation.behavior is not None:
         says = texts[explanation.behavior].says

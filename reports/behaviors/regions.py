@@ -117,9 +117,10 @@ def phrases_for(
 def mark_of(
     source: Format, target: Format, rounding: Rounding, pattern: Any, select: Select
 ) -> Any:
-    """The marks of patterns: each an atom as a number of at most 8 bits.
+    """Return the mark of each pattern: its atom as a number of at most 8 bits.
 
-    Like the kernels, it runs on numpy arrays, words and solver terms.
+    Like the kernels, it runs on numpy arrays, words and solver terms; ``select`` chooses between
+    two values of that type.
     """
     parts = unpack(source, pattern, select)
     converted = convert(target, rounding, parts, select)
@@ -164,7 +165,7 @@ def atoms_by_mark(source: Format) -> dict[int, Atom]:
 
 
 MOST_KEPT = 1 << 12
-"""Most patterns whose evaluation is cached for the next behavior; more would take much memory."""
+"""The most patterns whose evaluation is cached; for more it would take much memory."""
 HAS_CONSTANT: dict[Constant, Any] = {
     "zero": lambda target: target.entry.zero != "none",
     "minus-zero": lambda target: target.entry.zero == "signed",
@@ -172,11 +173,11 @@ HAS_CONSTANT: dict[Constant, Any] = {
     "minus-infinity": lambda target: target.entry.infinity,
     "nan": lambda target: bool(target.nan_codes),
 }
-"""Whether a format has a constant; every format has the constants that are not listed here."""
+"""Tests whether a format has a constant; every format has the constants not listed here."""
 
 
 def applies_to(behavior: Behavior, source: Format, target: Format) -> bool:
-    """Whether a behavior says anything about a pair."""
+    """Whether a behavior is for these kinds of dtypes, and its steps are possible for the pair."""
     source = real_format(source)
     if source.kind not in behavior.from_ or target.kind not in behavior.to:
         return False
@@ -204,7 +205,7 @@ def has_behaviors(source: Format, target: Format) -> bool:
 
 
 def behaviors_between(source: Format, target: Format) -> tuple[Behavior, ...]:
-    """The shipped behaviors that apply to a pair, the simplest first."""
+    """Return the behaviors of ``behaviors.yaml`` that apply to a pair, the simplest first."""
     return tuple(each for each in behaviors().values() if applies_to(each, source, target))
 
 
@@ -214,7 +215,7 @@ def real_format(source: Format) -> Format:
 
 
 def real_patterns(source: Format, inputs: NDArray[Any]) -> NDArray[np.uint64]:
-    """The patterns that behaviors see: for complex numbers, those of the real parts."""
+    """Return the patterns that behaviors see, as uint64: of complex numbers the real parts."""
     if source.kind != "complex":
         return inputs.astype(np.uint64)
     part = real_format(source).storage
@@ -225,7 +226,7 @@ def real_patterns(source: Format, inputs: NDArray[Any]) -> NDArray[np.uint64]:
 def evaluate(
     behavior: Behavior, source: Format, target: Format, inputs: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """A behavior's answers to an array of patterns, and for which inputs they are defined.
+    """Return a behavior's answers to an array of patterns, and for which inputs they are defined.
 
     A NaN among the answers stands for any NaN.
     """

@@ -47,27 +47,30 @@ class BehaviorSearch:
 
 @dataclass(frozen=True)
 class CountedInputs:
-    """How many inputs, and the smallest of them with their answers."""
+    """A number of inputs, and examples: the smallest of these inputs with their answers."""
 
     count: int
     examples: tuple[InputAndAnswer, ...]
 
     def merged(self, other: CountedInputs, source: Format) -> CountedInputs:
-        """Add the count of others, and keep the smallest examples of both."""
+        """Return the sum of both counts, with the smallest examples of both."""
         examples = smallest_examples(source, self.examples + other.examples)
         return CountedInputs(self.count + other.count, examples)
 
 
 @dataclass(frozen=True)
 class Tally:
-    """The inputs of each atom, and the misses: those on which a behavior is wrong or undefined."""
+    """The inputs of each atom, and the misses: those on which a behavior is wrong or undefined.
+
+    The misses are stored by atom and the behavior's name, and only where there are any.
+    """
 
     search: BehaviorSearch
     inputs: Mapping[Atom, CountedInputs] = field(default_factory=dict)
     misses: Mapping[tuple[Atom, str], CountedInputs] = field(default_factory=dict)
 
     def merged(self, other: Tally) -> Tally:
-        """The tally of these inputs and of others."""
+        """Return the tally of the inputs of this and of another tally of the same search."""
         source = self.search.source
         return Tally(
             self.search,
@@ -86,7 +89,7 @@ def _merge_counts(
 
 
 def behavior_search(source: Format, target: Format, rounding: Rounding) -> BehaviorSearch:
-    """The search among all behaviors that apply to a pair."""
+    """Return the search among all behaviors that apply to a pair."""
     return BehaviorSearch(source, target, rounding, behaviors_between(source, target))
 
 
@@ -102,9 +105,10 @@ def tally_each(
     answers: Sequence[NDArray[Any]],
     counted: Sequence[NDArray[np.bool_]] = (),
 ) -> list[Tally]:
-    """Tally several arrays of answers to the same inputs; each behavior is evaluated only once.
+    """Return a tally per array of answers to the same inputs; evaluate each behavior only once.
 
-    With ``counted``, which has a mask for each, only the inputs that it marks are tallied.
+    ``counted`` has a mask of inputs per array of answers: only these are tallied. Without it all
+    are.
     """
     source, target = real_format(search.source), search.target
     patterns = real_patterns(search.source, inputs)
@@ -148,7 +152,10 @@ def build_tally(
     marks: NDArray[np.uint8],
     misses: Mapping[str, NDArray[np.bool_]],
 ) -> Tally:
-    """The tally of inputs that are sorted by their marks, from the misses of each behavior."""
+    """Build the tally of inputs that are sorted by their marks.
+
+    ``misses`` has, by a behavior's name, the mask of the inputs on which it is wrong or undefined.
+    """
     atoms = atoms_by_mark(real_format(search.source))
     by_atom: dict[Atom, CountedInputs] = {}
     missed: dict[tuple[Atom, str], CountedInputs] = {}
@@ -166,7 +173,7 @@ def build_tally(
 
 
 def _counted(source: Format, inputs: NDArray[Any], answers: NDArray[Any]) -> CountedInputs:
-    """How many inputs of one atom these are, and the smallest of them."""
+    """Count some inputs of one atom, and take the smallest of them as examples."""
     candidates = np.arange(inputs.size)
     if inputs.dtype.kind == "u":
         ones = np.bitwise_count(inputs)

@@ -48,7 +48,7 @@ def tally_answers(search: BehaviorSearch, inputs: NDArray[Any], answers: NDArray
 
 @lru_cache(maxsize=32)
 def _compile(search: BehaviorSearch) -> Fill:
-    """Compile the loop of a search."""
+    """Compile the loop that fills the marks and misses of a search."""
     names: dict[str, Any] = {"uint64": numba.uint64}
     title = f"<{search.source.name} to {search.target.name}>"
     exec(compile(_loop_source(search), title, "exec"), names)
@@ -57,7 +57,7 @@ def _compile(search: BehaviorSearch) -> Fill:
 
 
 def _loop_source(search: BehaviorSearch) -> str:
-    """The loop as Python source, in which behaviors share the expressions they have in common."""
+    """Return the loop as Python source; behaviors share the expressions they have in common."""
     source, target = real_format(search.source), search.target
     trace = Trace(source.bits)
     pattern = trace.input()
@@ -83,7 +83,7 @@ def _as_terms(trace: Trace, code: Any, defined: Any) -> tuple[Term, Term]:
 
 
 def _is_nan(target: Format, name: str) -> str:
-    """The expression for whether the pattern of that name is a NaN."""
+    """Return the Python expression for whether the pattern in the variable ``name`` is a NaN."""
     ranges = (f"uint64({nans.start}) <= {name} < uint64({nans.stop})" for nans in target.nan_codes)
     return " or ".join(ranges) or "False"
 

@@ -43,10 +43,10 @@ def quoted(text: str) -> str:
 
 
 def bit_fields(dtype: Format, datum: ShownDatum) -> str:
-    """The bits of a float as ``sign | exponent | mantissa``, of a signed integer without exponent.
+    """Split a float's bits as ``sign | exponent | mantissa``, a signed integer's after the sign.
 
-    Other patterns are not divided, and fields without bits are left out. Of a text it is the
-    length.
+    Other patterns are not divided, and fields without bits are left out. A text gives its length in
+    words.
     """
     if isinstance(datum, str):
         return f"{len(datum)} characters"
@@ -65,9 +65,9 @@ def bit_fields(dtype: Format, datum: ShownDatum) -> str:
 
 
 def value_text(dtype: Format, datum: ShownDatum) -> str:
-    """A number's exact decimal, or if that is long a rounded one that reads back as the number.
+    """Write a number as its exact decimal, or if that is long as a rounded one that reads back.
 
-    Of a NaN the sign and the payload. Empty for texts and for dtypes without numbers.
+    A NaN is written by its sign and payload. Texts and dtypes without numbers give an empty text.
     """
     if isinstance(datum, str) or not dtype.is_numeric:
         return ""
@@ -97,13 +97,13 @@ def complex_text(dtype: Format, datum: ShownDatum) -> str:
 
 
 def datum_with_value(dtype: Format, datum: ShownDatum) -> str:
-    """A pattern, and in brackets the value if it is a number."""
+    """Show a datum as ``datum_text`` does, then in brackets its ``value_text`` if it has any."""
     value = value_text(dtype, datum)
     return datum_text(dtype, datum) + (f" ({value})" if value else "")
 
 
 def _rounded(exact: str, shortest: str) -> str:
-    """A decimal rounded to the digits of the shortest that reads back."""
+    """Round a decimal to as many digits as its shortest form has, but ``LEAST_DIGITS`` at least."""
     digits = max(len(re.sub("[-.]", "", shortest).strip("0")), LEAST_DIGITS)
     number, power = f"{Decimal(exact):.{digits - 1}e}".split("e")
     if int(power) in PLAIN_POWERS:
@@ -117,7 +117,7 @@ def datum_columns(dtype: Format, datum: ShownDatum) -> DatumColumns:
 
 
 def allowed_columns(target: Format, allowed: str) -> DatumColumns:
-    """The columns of what is allowed: of a pattern in hex, or of a name such as ``any-nan``."""
+    """Return the columns of an allowed answer: a hex pattern, text or name like ``any-nan``."""
     if target.kind == "text":
         return (allowed if allowed in OUTCOME_NAMES else quoted(allowed)), "", ""
     if allowed.startswith("0x"):

@@ -51,7 +51,7 @@ def _divergence_lines(case: Case, judgement: Judgement, divergence: WrongValues)
 
 
 def _runs_text(source: Format, divergence: WrongValues) -> str:
-    """The first runs of failing inputs, how many are left out, and the last run."""
+    """List the first runs of failing inputs, how many are left out, and the last run."""
     runs = divergence.runs
     rows = range(runs.first.size)
     few = [*rows[:SHOWN_RUNS], rows[-1]] if runs.total > SHOWN_RUNS + 1 else rows

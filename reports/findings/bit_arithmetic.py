@@ -21,11 +21,12 @@ SHIFT_MODULUS = 64
 
 
 def rounded_exponents(patterns: NDArray[Any], mode: str, saturates: bool) -> NDArray[np.uint16]:
-    """The exponent bits of float32 patterns, plus one where the fraction bits round up.
+    """Return the exponent bits of float32 patterns, plus one where the fraction bits round up.
 
-    In the mode `nearest`, a tie rounds up unless the exponent bits are zero. With ``saturates``,
-    the largest finite exponent does not round up. Negative patterns keep their sign bit, so that
-    their codes are out of range.
+    ``mode`` is `half-even`, `nearest`, `up`, `down`, or anything else for ties up. In the mode
+    `nearest`, a tie rounds up unless the exponent bits are zero. With ``saturates``, the largest
+    finite exponent does not round up. Negative patterns keep their sign bit, so that their codes
+    are out of range.
     """
     exponents = patterns >> np.uint32(FRACTION_BITS)
     fractions = patterns & np.uint32((1 << FRACTION_BITS) - 1)
@@ -65,12 +66,12 @@ def moved_bits(source: Format, target: Format, patterns: NDArray[Any]) -> NDArra
 
 
 def _bias(dtype: Format) -> int:
-    """The bias of the exponent; of formats whose NaN is negative zero, one less than it is."""
+    """Return the bias of the exponent, less one for formats whose NaN has the pattern of -0."""
     return dtype.entry.bias - (dtype.entry.nan == "negative-zero")
 
 
 def nearest(source: Format, target: Format, patterns: NDArray[Any]) -> NDArray[Any]:
-    """Round to nearest, ties to even; beyond the range infinity, or NaN if there is none."""
+    """Round to nearest, ties to even; beyond the range give infinity, or NaN if there is none."""
     return evaluate(behaviors()["nearest"], source, target, patterns)[0]
 
 
@@ -81,7 +82,7 @@ def clamped(source: Format, target: Format, code: int) -> int:
 
 
 def subnormals(source: Format, target: Format, patterns: NDArray[Any]) -> Mask:
-    """Which patterns are zero or subnormal, or would be so in the target."""
+    """Tell which patterns are zero or subnormal, or would be so in the target."""
     smallest = 1 << source.entry.mantissa
     if target.kind == "float":
         smallest = max(smallest, clamped(target, source, 1 << target.entry.mantissa))
@@ -128,9 +129,10 @@ def flushed(target: Format, codes: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
 def clamped_in_source(
     source: Format, target: Format, patterns: NDArray[Any]
 ) -> tuple[NDArray[Any], Mask]:
-    """Clamp floats to a range of integers whose ends are rounded to the float's format.
+    """Return for each float the end of an integer range on its side, and which floats reach it.
 
-    The second result tells which patterns are beyond these ends.
+    The ends are compared after they were rounded to the float's format. The first result holds an
+    end for every float, also for those that do not reach it.
     """
     sign = _type(source)(source.sign_bit)
     magnitudes, is_negative = patterns & ~sign, (patterns & sign) != 0
@@ -143,7 +145,7 @@ def clamped_in_source(
 
 
 def clamped_first(target: Format, patterns: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
-    """Clamp float32 patterns from the value of the largest code plus one, and round the others.
+    """Clamp float32 patterns from the value of the largest code plus one on, and round the others.
 
     A NaN has a larger pattern than every number, and so is clamped too. The second result tells
     which patterns are above the target's largest value.
@@ -180,7 +182,7 @@ def negated(target: Format, codes: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_negative(source: Format, inputs: NDArray[Any]) -> Mask:
-    """Which inputs have a minus sign; of complex numbers, which real parts."""
+    """Tell which inputs have a minus sign; of complex numbers, which real parts have one."""
     if source.kind == "text":
         return np.array([text.startswith("-") for text in inputs.tolist()], bool)
     signs = real_patterns(source, inputs) & np.uint64(real_format(source).sign_bit)

@@ -73,12 +73,15 @@ ROUNDED_FIRST = {
     "nearest-clamp": "via-float32-nearest-clamp",
     "nearest-nan": "via-float32-nearest-nan",
 }
-"""Behaviors, and the same after rounding to float32, which can move numbers out of the range."""
+"""For some behaviors, the same after rounding to float32, which can move numbers out of range."""
 
 
 @cache
 def form(name: str, *, has_sign: bool = False) -> Wrong:
-    """Answers what a behavior answers; a constant may have the sign of the input."""
+    """Make the row of a backend that gives what the behavior of this name gives.
+
+    With ``has_sign``, its answer to a negative input is negated.
+    """
     behavior = behaviors()[name]
     is_constant = any(isinstance(step, ConstantAnswer) for step in behavior.steps)
     return replace(
@@ -91,7 +94,7 @@ def form(name: str, *, has_sign: bool = False) -> Wrong:
 def _by_behavior(
     name: str, says: str, behavior_of: Callable[[CaseFormats], str], *, has_sign: bool = False
 ) -> Wrong:
-    """Make the row of a backend that answers a pair by a behavior."""
+    """Make the row of a backend that answers a pair by the behavior that ``behavior_of`` names."""
 
     def answers(given: GivenAnswers) -> RowAnswers:
         source, target, inputs = given.source, given.target, given.inputs
@@ -125,7 +128,7 @@ def _by_behavior(
 
 
 def _at_end(target: Format, codes: Patterns) -> Mask:
-    """Which patterns are infinities, NaNs, or the largest values."""
+    """Tell which patterns are infinities, NaNs, or the largest and lowest values."""
     magnitudes = codes & np.dtype(target.storage).type(target.mask ^ target.sign_bit)
     ends: Mask = (magnitudes >= target.max_code) | is_nan(target, codes)
     return ends
@@ -133,7 +136,10 @@ def _at_end(target: Format, codes: Patterns) -> Mask:
 
 @cache
 def _forms(source: Format, target: Format, tells: Tells) -> tuple[Wrong, ...]:
-    """The behaviors of a pair; for a text source, only those that give a constant."""
+    """Return the rows of all behaviors for a pair that have the kind ``tells``.
+
+    Behaviors through another float are left out. A text source has only those that give a constant.
+    """
     is_text = source.kind == "text"
     like = format_named("float64") if is_text else source
     if not has_behaviors(like, target) or (is_text and tells != "constant"):
@@ -148,7 +154,7 @@ def _forms(source: Format, target: Format, tells: Tells) -> tuple[Wrong, ...]:
 
 
 def _constants(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the constants, before them those that may have the sign of the input."""
+    """Yield the rows of constants; before them those whose constant takes the input's sign."""
     constants = _forms(asked.source, asked.target, "constant")
     if asked.target.kind == "float" and asked.target.is_signed:
         yield from (form(each.name, has_sign=True) for each in constants if each.name in NEGATIVE)
@@ -156,7 +162,7 @@ def _constants(asked: CaseFormats) -> Iterator[Wrong]:
 
 
 def _forms_of_input(asked: CaseFormats) -> Iterable[Wrong]:
-    """Yield the behaviors whose answers depend on the input."""
+    """Return the rows of behaviors whose answers depend on the input."""
     return _forms(asked.source, asked.target, "form")
 
 
@@ -214,7 +220,7 @@ bytes_of_inputs_reversed = reading(
 
 
 def other_rounding(word: Rounding) -> Wrong:
-    """Rounds in another way than the document requires."""
+    """Make the row of a backend that rounds by ``word``, whatever the document requires."""
 
     @computing(f"rounds-{word}", ROUNDING_WORDS[word], _rounds)
     @if_answered
@@ -231,7 +237,7 @@ def _rounds(asked: CaseFormats) -> bool:
 
 @cache
 def low_bits_ignored(count: int) -> Wrong:
-    """Reads its inputs as if their lowest bits were zero."""
+    """Make the row of a backend that reads its inputs as if their lowest bits were zero."""
     bits = "bit" if count == 1 else f"{count} bits"
     return reading(
         f"ignores-{count}-low-bits",
@@ -248,7 +254,10 @@ def _low_bits_ignored(asked: CaseFormats) -> Iterator[Wrong]:
 
 @cache
 def few_sticky_bits(kept: int) -> Wrong:
-    """Tells a number above a tie from the tie by its lowest bits, and overlooks those between."""
+    """Make the row of a backend that tells a number from a tie by its lowest bits only.
+
+    It overlooks the bits between these ``kept`` lowest bits and the halfway bit.
+    """
     bits = "bit" if kept == 1 else f"{kept} bits"
     return reading(
         f"sticky-{kept}-bits",
@@ -266,13 +275,16 @@ def _few_sticky_bits(asked: CaseFormats) -> Iterator[Wrong]:
 
 
 def _lost_digits(asked: CaseFormats) -> int:
-    """How many digits of a float's fraction the target lacks; 0 without subnormals to lose."""
+    """Return how many fraction bits the target lacks; 0 for a target without fraction bits."""
     source, target = asked.source.entry, asked.target.entry
     return source.mantissa - target.mantissa if target.mantissa else 0
 
 
 def exponent_bits(how: str, says: str) -> Wrong:
-    """Rounds to a power of two by the bits of a float32, as the mode says or always in one way."""
+    """Make the row of a backend that rounds to a power of two by the bits of a float32.
+
+    ``how`` is a mode of ``rounded_exponents``; if it is empty, the row rounds by the case's mode.
+    """
 
     def exponents(given: GivenAnswers) -> Patterns | None:
         patterns, mode = converted(given.case, "float32", given.inputs), given.case.mode
@@ -316,7 +328,7 @@ EXPONENT_BITS = tuple(
 
 
 def _is_small(dtype: Format) -> bool:
-    """Whether a dtype is a float that some backends convert by moving its bits."""
+    """Whether a dtype is bfloat16 or a float of at most 8 bits; some backends move their bits."""
     return dtype.kind == "float" and (dtype.bits <= 8 or dtype.name == "bfloat16")
 
 
@@ -348,7 +360,7 @@ FROM_FLOAT32 = following(
     lambda case: replace(case, source="float32", example=None),
     _moved_to_float32,
 )
-"""How ``_bits_moved`` converts to dtypes that are not small."""
+"""The row by which ``_bits_moved`` converts to dtypes that are not small."""
 
 
 def _matches_moved_bits(given: GivenAnswers, level: str) -> Mask | None:
@@ -367,7 +379,10 @@ def _matches_moved_bits(given: GivenAnswers, level: str) -> Mask | None:
     " normal",
 )
 def _bits_moved(given: GivenAnswers) -> RowAnswers | None:
-    """Small floats by moving their bits on the way to float32, or from there."""
+    """Convert small floats by moving their bits to or from float32.
+
+    Return None if the document does not define the conversion to or from float32.
+    """
     if not _is_small(given.target):
         return FROM_FLOAT32.answers(given)
     patterns = _moved_to_float32(given)
@@ -423,7 +438,7 @@ def _clamped_first(given: GivenAnswers) -> RowAnswers | None:
 
 
 WRAPPED_FROM = -64
-"""Only numbers with larger exponents have normal float32 numbers 2^64 times smaller."""
+"""Only targets with a larger lowest exponent are tried: float32 must reach 2^64 below it."""
 
 
 @computing(
@@ -510,7 +525,7 @@ WRONGS: tuple[Wrong | RowsOfTable, ...] = (
     _subnormals_rounded_twice,
     _wrong_sign,
 )
-"""Where answers are numbers; among rows that explain equally much the first is chosen."""
+"""The rows for answers that are numbers; of those that explain equally much the first is taken."""
 TRIED_LAST: tuple[Wrong | RowsOfTable, ...] = (
     taken_for_others,
     *map(other_rounding, get_args(Rounding)),
@@ -518,7 +533,7 @@ TRIED_LAST: tuple[Wrong | RowsOfTable, ...] = (
     _low_bits_ignored,
     _few_sticky_bits,
 )
-"""Tried where something is left unexplained, because there are hundreds."""
+"""The rows tried only where something is left unexplained, because there are hundreds."""
 
 
 def wrongs_of(case: Case) -> Iterator[Wrong]:
@@ -539,7 +554,7 @@ def wrongs_tried_last(case: Case) -> Iterator[Wrong]:
 
 @lru_cache(KEPT)
 def every_wrong(case: Case) -> frozenset[Wrong]:
-    """All rows that apply to a case."""
+    """Return all rows that apply to a case."""
     return frozenset((*wrongs_of(case), *wrongs_tried_last(case)))
 
 

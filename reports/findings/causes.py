@@ -80,7 +80,10 @@ OTHER_VALUES = (
 
 
 def failures_of(cell: Cell) -> Iterator[Failure]:
-    """Yield the failures of a cell other than wrong values."""
+    """Yield the failures of a cell other than wrong values.
+
+    A cell that breaks no rule gives one failure without a rule.
+    """
     problems = iter(cell.problems)
     for broken in cell.broken:
         if broken.smallest is None:
@@ -92,7 +95,7 @@ def failures_of(cell: Cell) -> Iterator[Failure]:
 
 
 def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
-    """Yield the cause of each failure of one backend, and a sentence.
+    """Yield the cause of each failure of one backend and the sentence of its finding, in order.
 
     If several mechanisms, or several rules of shapes, explain an answer, its cause is the one that
     explains most answers.
@@ -126,14 +129,14 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
 
 
 def _question(failure: Failure) -> str:
-    """The operation that a failure is about; the end of several casts is no case of its own."""
+    """Return the operation of the failing case; for a wrong end of a chain it is `chain`."""
     if isinstance(failure.problem, WrongEnd):
         return failure.problem.question
     return operation_of(failure.cell.as_case)
 
 
 def _followed(failure: Failure) -> Sequence[str]:
-    """The names by which the family of a failure explains it."""
+    """Return the names of mechanisms or rules of shapes by which a family explains a failure."""
     followed = of_family(_question(failure), "followed")
     case, problem = failure.cell.as_case, _by_first_reading(failure.problem)
     return followed(case, problem) if followed is not None and problem is not None else ()
@@ -174,7 +177,7 @@ def _named_by(says: str) -> str:
 
 
 def _cause_of_promise(failure: Failure, broken: BrokenPromise) -> tuple[Cause, str]:
-    """The cause of a broken promise besides values, in whichever tensors it is broken."""
+    """Return the cause and the sentence for a broken promise; they do not name the tensor."""
     match broken.promise:
         case "other member":
             return NOT_ALL_MEMBERS
@@ -187,7 +190,7 @@ def _cause_of_promise(failure: Failure, broken: BrokenPromise) -> tuple[Cause, s
 
 
 def _lost_refusal(cell: Cell, broken: Divergence) -> tuple[Cause, str]:
-    """The cause of an answer where a document wants an error."""
+    """Return the cause and the sentence for an answer where a document wants an error."""
     document, operation = cell.document, document_named(cell.document).entry.operation
     listed = edition(document_named(document), cell.version).listed
     if (cell.source, cell.target) not in listed:
@@ -198,7 +201,7 @@ def _lost_refusal(cell: Cell, broken: Divergence) -> tuple[Cause, str]:
 
 
 def _cause_of_error(problem: Refused | BrokenAdapter) -> tuple[Cause, str]:
-    """The cause of an error where an answer is due."""
+    """Return the cause and the sentence for an error where an answer is due."""
     match problem:
         case Refused(error=error, line=line):
             pass
@@ -209,7 +212,11 @@ def _cause_of_error(problem: Refused | BrokenAdapter) -> tuple[Cause, str]:
 
 
 def _cause_of_check(failure: Failure, raised: Mapping[str, tuple[Cause, str]]) -> tuple[Cause, str]:
-    """The cause of a failure of a check on a dtype pair: an error of its cases, or the layout."""
+    """Return the cause and the sentence for a check on a dtype pair or a chain that fails.
+
+    ``raised`` has the errors of cases by their cause's name: a check that raises one shares its
+    cause.
+    """
     cell, _, problem = failure
     kind, _, pair = cell.check.partition("/")
     match cell.verdict, kind:
@@ -238,7 +245,7 @@ def _cause_of_check(failure: Failure, raised: Mapping[str, tuple[Cause, str]]) -
 
 
 def _without_dtypes(cell: Cell, problem: Problem | None) -> str:
-    """The message of a failure, with the roles of the cell's dtypes in place of their names."""
+    """Return a problem, or else the cell's message, with roles in place of the cell's dtypes."""
     roles = {cell.target: "the target dtype", cell.source: "the source dtype"}
     message = cell.message.removesuffix(joined_words(cell.limits)).removesuffix("; ")
     if problem is not None:

@@ -39,7 +39,8 @@ class Divergence:
     """A rule that a backend breaks in one case: the failing inputs, and the smallest of them.
 
     ``digest`` covers every failing input with its answer, so two broken rules with equal digests
-    fail alike. ``failing`` has the listed runs, if the case fails.
+    fail alike. ``segments`` and ``shown_runs`` are what pages draw and list of the inputs.
+    ``failing`` has the listed runs, if the case fails.
     """
 
     rule: str
@@ -92,7 +93,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The name under which policies and ledgers list it: that of the check, or the case id."""
+        """The name of the cell in policies and ledgers: that of its check, or the case id."""
         return self.check or self.case
 
     @property
@@ -115,14 +116,14 @@ class Cell:
         return Case(self.document, self.version, self.source, self.target, tuple(modes), example)
 
     def failure_by(self, broken: Divergence | None) -> KnownFailure:
-        """How the cell fails by a rule, or without one because an answer is missing."""
+        """Return the known failure by a broken rule, or by the verdict if ``broken`` is None."""
         if broken is None:
             return KnownFailure(self.verdict)
         return KnownFailure(broken.rule, broken.wrong, broken.digest)
 
     @property
     def must_have_inputs(self) -> bool:
-        """Whether a good verdict needs inputs; tensors may be rejected, or have no elements."""
+        """Whether a good verdict needs inputs, as for casts; other cases may have none."""
         return is_cast(self.as_case)
 
     @property
@@ -162,7 +163,7 @@ class StoredSamples:
         self._kept: dict[Hashable, Samples] = {}
 
     def of(self, cell: Cell, broken: Divergence, failing: FailingInputs) -> Samples:
-        """The samples of a broken rule, which cases with the same answers share."""
+        """Return the samples of a broken rule; cases with equal inputs and answers share them."""
         key = (cell.source, cell.target, cell.asked, cell.answers, broken.digest, broken.level)
         found = self._kept.pop(key, None)
         if found is None:
@@ -178,7 +179,7 @@ class StoredSamples:
 
 @dataclass
 class WrongAnswers:
-    """The wrong answers under one broken rule; nothing explains the runs of ``left`` so far."""
+    """The wrong answers under one broken rule; ``left`` marks runs that nothing explains yet."""
 
     cell: Cell
     case: Case
@@ -191,7 +192,7 @@ class WrongAnswers:
     def of(
         cls, cell: Cell, broken: Divergence, failing: FailingInputs, stored: StoredSamples
     ) -> WrongAnswers:
-        """The wrong answers of a broken rule, none of them explained."""
+        """Collect the wrong answers of a broken rule, none of them explained."""
         every = np.ones(failing.count.size, bool)
         return cls(cell, cell.as_case, broken, failing, every, stored)
 
@@ -206,10 +207,10 @@ class WrongAnswers:
         return self.cell.source, self.cell.target, self.broken.digest
 
     def share(self, runs: Mask) -> float:
-        """The share of the wrong answers that lie in some runs."""
+        """Return the share of the wrong answers that lie in the marked runs."""
         return float(self.failing.count[runs].sum()) / float(self.failing.count.sum())
 
 
 def is_exhaustive(source: Format) -> bool:
-    """Whether every tier asks all inputs."""
+    """Whether every tier asks all inputs of a source: numbers of at most 16 bits."""
     return source.is_numeric and source.bits <= EXHAUSTIVE_BITS

@@ -51,7 +51,10 @@ def run_changes(
 
 
 def setup_differences(before: RunRecord, now: RunRecord) -> list[str]:
-    """List the differences in setup (versions, seed, selection) that may explain changes."""
+    """List in words the differences in setup between two runs that may explain changes.
+
+    These are versions, tier, seed, number of random inputs, selection, and encodings of documents.
+    """
     lines = [
         f"{name}: {_as_text(old)} before, {_as_text(new)} now"
         for name, old, new in (

@@ -27,7 +27,7 @@ from specs.formats import Format
 CODECS = "small-floats"
 """The yardstick by which codecs are judged."""
 NEAR_BIASES = (1, -1, 2, -2)
-"""By how much a bias may be wrong."""
+"""The differences from the right bias that are tried."""
 
 
 class _Coded(GivenAnswers):
@@ -35,15 +35,15 @@ class _Coded(GivenAnswers):
 
     @cached_property
     def right(self) -> Patterns:
-        """The right answers."""
+        """The right answers to the given inputs."""
         return self.cast(self.inputs)
 
     def cast(self, inputs: Patterns) -> Patterns:
-        """The right answers to other inputs."""
+        """Return the right answers to other inputs than the given ones."""
         return REFERENCE.cast(self.case, inputs)
 
     def truncated(self, inputs: Patterns) -> Patterns:
-        """Other inputs, rounded toward zero in every mode."""
+        """Return the answers to other inputs when rounding toward zero, whatever the mode."""
         return rounded(self.case, "toward-zero", inputs)
 
     @property
@@ -83,25 +83,28 @@ class _Coded(GivenAnswers):
 
     @property
     def target_step(self) -> int:
-        """The same of the target."""
+        """The smallest normal pattern of the target: what one more in the exponent adds."""
         return 1 << self.target.entry.mantissa
 
     def read(self, number: int) -> Any:
-        """A number in the storage of inputs."""
+        """Convert a number to the numpy type of the inputs."""
         return np.dtype(self.source.storage).type(number)
 
     def written(self, number: int) -> Any:
-        """A number in the storage of answers."""
+        """Convert a number to the numpy type of the answers."""
         return np.dtype(self.target.storage).type(number)
 
     def binades_lower(self, count: Patterns) -> Patterns:
-        """The inputs divided by powers of two, as far as they are normal."""
+        """Return the inputs divided by two to the power of ``count``.
+
+        This is right as far as the results are normal.
+        """
         steps = count.astype(self.inputs.dtype) << self.read(self.source.entry.mantissa)
         found: Patterns = self.inputs - steps
         return found
 
     def start_of_highest(self, further: int = 0) -> int:
-        """The input of the first number in the highest binade of the target, or in one after it."""
+        """Return the first input in the target's highest binade, or ``further`` binades up."""
         field = (self.target.max_code >> self.target.entry.mantissa) - self.target.entry.bias
         return (field + further + self.source.entry.bias) << self.source.entry.mantissa
 
@@ -121,14 +124,14 @@ def _decodes(asked: CaseFormats) -> bool:
 
 
 def _decodes_specials(asked: CaseFormats) -> bool:
-    """Whether a NaN has its own pattern; of that of -0, a row that says so tells more."""
+    """Whether a codec decodes, and the source's NaN does not take the pattern of -0."""
     return _decodes(asked) and asked.source.entry.nan != "negative-zero"
 
 
 def _row(
     name: str, says: str, applies: Applies
 ) -> Callable[[Callable[[_Coded], RowAnswers]], Wrong]:
-    """Make a row of the function that computes the answers of a codec."""
+    """Return a decorator that makes a row of the function that computes a codec's answers."""
     return lambda codes: Wrong(
         name, says, lambda given: codes(_Coded(given.case, given.inputs, given.answers)), applies
     )
@@ -148,7 +151,7 @@ def _subnormal_codes_as_zero(coded: _Coded) -> RowAnswers:
 
 @_row("below-normal-becomes-zero", "makes numbers below the smallest normal one zero", _encodes)
 def _below_normal_as_zero(coded: _Coded) -> RowAnswers:
-    """Flush before rounding: numbers that would round up to the smallest normal become zero too."""
+    """Flush before rounding: so numbers that round up to the smallest normal one become zero."""
     field = coded.target.lowest_exponent + coded.source.entry.bias
     below = coded.magnitudes_in < max(field, 0) << coded.source.entry.mantissa
     return RowAnswers(coded.zeros, below & coded.are_numbers)
@@ -201,7 +204,10 @@ def _saturates_early(coded: _Coded) -> RowAnswers:
 
 @_row("no-limit", "does not check the range: what is beyond it keeps its low bits", _encodes)
 def no_limit(coded: _Coded) -> RowAnswers:
-    """Move the exponent as if every value were in range; other rows say more than this one."""
+    """Move the exponent of a number beyond the range as if the target had more exponents.
+
+    Other rows say more than this one, so it is tried after them.
+    """
     source, target = coded.source.entry, coded.target.entry
     start = coded.start_of_highest() - coded.source_step
     fields = (coded.magnitudes_in >> coded.read(source.mantissa)).astype(np.int64)
@@ -215,7 +221,7 @@ def no_limit(coded: _Coded) -> RowAnswers:
 
 
 def _encoded_with_bias(difference: int) -> Callable[[_Coded], RowAnswers]:
-    """The answers to the inputs times two to the power of the difference."""
+    """Make a function that encodes the inputs times two to the power of ``difference``."""
 
     def codes(coded: _Coded) -> RowAnswers:
         moved = coded.magnitudes_in.astype(np.int64) + difference * coded.source_step
@@ -229,7 +235,7 @@ def _encoded_with_bias(difference: int) -> Callable[[_Coded], RowAnswers]:
 
 
 def _decoded_with_bias(difference: int) -> Callable[[_Coded], RowAnswers]:
-    """The answers divided by two to the power of the difference."""
+    """Make a function that divides the right answers by two to the power of ``difference``."""
 
     def codes(coded: _Coded) -> RowAnswers:
         moved = coded.magnitudes_out.astype(np.int64) - difference * coded.target_step
@@ -242,7 +248,7 @@ def _decoded_with_bias(difference: int) -> Callable[[_Coded], RowAnswers]:
 
 @cache
 def other_bias(bias: int, known: int, encodes: bool) -> Wrong:
-    """Encodes or decodes by another exponent bias than the format has."""
+    """Make the row of a codec that takes ``bias`` for the exponent's bias, which is ``known``."""
     says = f"takes {bias} for the exponent's bias, which is {known}"
     row = _row("another-bias", says, _encodes if encodes else _decodes)
     return row((_encoded_with_bias if encodes else _decoded_with_bias)(bias - known))
@@ -268,4 +274,4 @@ CODEC_WRONGS = (
     _row(*MINUS_ZERO, _decodes)(_without_minus_zero),
     _other_biases,
 )
-"""All but ``no_limit``, which is tried later."""
+"""The rows of codecs, all but ``no_limit``, which is tried later."""

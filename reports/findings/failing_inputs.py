@@ -47,21 +47,22 @@ class FailingInputs:
         return self.runs.first.dtype != object
 
     def at(self, some: Mask) -> FailingInputs:
-        """Some of the runs, as if they were all."""
+        """Return the marked runs as if they were all runs."""
         count = self.count[some]
         total = self.total if some.all() else int(count.sum())
         return FailingInputs(total, self.runs.at(some), count)
 
     def holds(self, inputs: NDArray[np.uint64]) -> Mask:
-        """Which inputs lie in one of the runs."""
+        """Tell which inputs lie in one of the runs; only for patterns of at most 64 bits."""
         nearest = self._nearest(inputs)
         inside: Mask = (nearest >= 0) & (inputs <= self.runs.last[nearest])
         return inside
 
     def samples(self, asked: NDArray[Any] | None, answers: NDArray[Any] | None) -> Samples:
-        """The failing inputs among those asked, with their answers.
+        """Return the failing inputs among those asked, with their answers.
 
-        For a run that holds none of them, its ends: a sweep stores no other answers.
+        Of a run without any asked input, return its two ends: a sweep stores no other answers.
+        Without stored arrays, and for texts and wide patterns, return the ends of all runs.
         """
         runs = self.runs
         if asked is None or answers is None or not self.are_words:
@@ -73,13 +74,13 @@ class FailingInputs:
         return stored.merged(ends) if ends.numbers.size else stored
 
     def _ends(self, numbers: NDArray[np.intp]) -> Samples:
-        """The first input of each of some runs, and the last if it is another."""
+        """Return the first input of each of the runs ``numbers``, and the last if it is another."""
         runs, several = self.runs, numbers[self.count[numbers] > 1]
         first = Samples(numbers, runs.first[numbers], runs.answer[numbers])
         return first.merged(Samples(several, runs.last[several], runs.last_answer[several]))
 
     def _nearest(self, inputs: NDArray[np.uint64]) -> NDArray[np.intp]:
-        """The last run that begins at or before each input; -1 if none does."""
+        """Return the index of the last run that begins at or before each input; -1 if none does."""
         nearest: NDArray[np.intp] = np.searchsorted(self.runs.first, inputs, "right") - 1
         return nearest
 
@@ -93,22 +94,22 @@ class Samples:
     answers: NDArray[Any]
 
     def merged(self, others: Samples) -> Samples:
-        """These samples and others, each run's together."""
+        """Return these samples and others, sorted so that those of a run lie together."""
         order = np.argsort(np.concatenate([self.numbers, others.numbers]), kind="stable")
         columns = ((getattr(each, name) for each in (self, others)) for name in COLUMNS)
         return Samples(*(np.concatenate(list(column))[order] for column in columns))
 
     def of_runs(self, some: Mask) -> Samples:
-        """The samples of some runs."""
+        """Return the samples of the marked runs; they keep the numbers of their runs."""
         here = some[self.numbers]
         return Samples(self.numbers[here], self.inputs[here], self.answers[here])
 
     def stored_as(self, source: Format, target: Format) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Inputs and answers in the storage of their formats."""
+        """Return inputs and answers as arrays of the storage dtypes of source and target."""
         return _stored(self.inputs, source), _stored(self.answers, target)
 
     def whole_runs(self, holds: Mask) -> Mask:
-        """For each run that has samples, whether something holds for all of them."""
+        """Tell for each run that has samples whether ``holds`` is true of all of them."""
         starts = np.flatnonzero(np.append(True, self.numbers[1:] != self.numbers[:-1]))
         whole: Mask = np.logical_and.reduceat(holds, starts)
         return whole
@@ -119,7 +120,10 @@ def _stored(column: NDArray[Any], form: Format) -> NDArray[Any]:
 
 
 def failing_inputs(rows: Any, total: int, runs: int) -> FailingInputs:
-    """The failing inputs in rows of ``divergences.parquet`` that belong to one broken rule."""
+    """Read the failing inputs from the rows of ``divergences.parquet`` for one broken rule.
+
+    ``total`` counts its failing inputs, and ``runs`` its runs, also those without a row.
+    """
 
     def column(name: str) -> NDArray[Any]:
         # A copy, as a view would keep the table's other columns and other rows in memory.
@@ -145,7 +149,7 @@ KEPT = 64
 """Expectations that are cached: many mechanisms are tried on the same inputs."""
 DECODED = 2
 FEW = 1024
-"""Failing inputs, and others, for which it is computed first where a mechanism would fail."""
+"""The most failing inputs, and the most others, of the sample on which mechanisms are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +184,7 @@ class AskedInputs:
 
 @lru_cache(1 << 14)
 def known_ruling(case: Case) -> Ruling | None:
-    """The ruling of a case; None where inputs have none, or the document has the case no longer."""
+    """Return the ruling of a case; None if it has none, or its document no longer has the case."""
     try:
         return ruling(case)
     except (CastigateError, KeyError):
@@ -188,13 +192,13 @@ def known_ruling(case: Case) -> Ruling | None:
 
 
 def answered_ruling(case: Case) -> Ruling | None:
-    """The ruling of a case; None if there is none, or if it rejects or leaves open the case."""
+    """Return the ruling of a case; None if there is none, or it rejects or opens the whole case."""
     rules = known_ruling(case)
     return None if rules is None or rules.is_rejection or rules.is_open else rules
 
 
 def expected_of(rules: Ruling, inputs: NDArray[Any]) -> Expected:
-    """Compute what a ruling allows for each input, by the kernels where they can tell."""
+    """Compute what a ruling allows for each input: by the kernels if they can, else by exact."""
     is_numeric = rules.source.is_numeric and rules.target.is_numeric and not rules.worked
     if not is_numeric:
         return expect_by_exact.expect(rules, inputs)

@@ -40,7 +40,7 @@ class _Draft:
     """A finding while its cases are collected.
 
     For wrong values it also has the mechanisms, the regions to which they are limited, and the
-    signs of the inputs (true is negative).
+    signs of the inputs (True is negative).
     """
 
     says: str
@@ -58,7 +58,10 @@ Drafts = dict[Cause, _Draft]
 
 
 def find_findings(cells: Iterable[Cell], stored: StoredArrays) -> dict[str, tuple[Finding, ...]]:
-    """The findings of each backend that fails, the most severe first, then those of most cases."""
+    """Return the findings of each backend that fails, the most severe first, then by cases.
+
+    The finding of unexplained answers is the last.
+    """
     return FindingsSearch(stored).find(cells)
 
 
@@ -71,7 +74,10 @@ class FindingsSearch:
         self._mechanisms = MechanismSearch(stored)
 
     def prepare(self, cell: Cell) -> None:
-        """Evaluate mechanisms on a cell's wrong answers, which takes most of a search's time."""
+        """Evaluate mechanisms on a cell's wrong answers, and cache what they explain.
+
+        This takes most of a search's time; it returns nothing.
+        """
         for broken in cell.broken:
             if broken.failing is not None and broken.allowed != REJECTED:
                 wrong = WrongAnswers.of(cell, broken, broken.failing, self._samples)
@@ -79,7 +85,7 @@ class FindingsSearch:
                     pass
 
     def find(self, cells: Iterable[Cell]) -> dict[str, tuple[Finding, ...]]:
-        """The findings of each backend that fails, the most severe first."""
+        """Return the findings of each backend that fails, sorted as by ``find_findings``."""
         by_backend: dict[str, list[Cell]] = {}
         for cell in cells:
             if cell.verdict in FAILING:
@@ -156,7 +162,10 @@ def _drafts(
 
 
 def _share_of(failure: Failure) -> ExplainedCase:
-    """The share of a case in a failure other than wrong values of casts, such as a refusal."""
+    """Return the share of a case in a failure other than wrong values of casts, such as a refusal.
+
+    Of wrong elements of a named result it counts the inputs; of any other failure the count is 0.
+    """
     cell, broken, problem = failure
     if broken is not None and isinstance(problem, WrongTensor):
         rule = broken.rule, broken.clause, broken.level
@@ -181,7 +190,7 @@ def _share_of(failure: Failure) -> ExplainedCase:
 def _explained_case(
     wrong: WrongAnswers, runs: Mask, stored: StoredArrays, is_steady: bool
 ) -> ExplainedCase:
-    """The share of a case that lies in some runs of inputs, with the simplest of them.
+    """Return the share of a case that lies in the marked runs of inputs, with the simplest input.
 
     If answers are not steady, other inputs are wrong in other tensors, so the count is not exact.
     """
@@ -211,7 +220,7 @@ def _explained_case(
 
 
 def _allowed(wrong: WrongAnswers, given: int | str) -> tuple[str, ...]:
-    """The words for what is allowed for an input; those of the run if the rules have changed."""
+    """Describe what is allowed for an input; if the case no longer exists, as the run stored it."""
     rules = known_ruling(wrong.case)
     if rules is None:
         return wrong.broken.allowed
@@ -255,7 +264,7 @@ def _sentence(draft: _Draft) -> str:
 
 
 def _mistaken_words(draft: _Draft) -> str:
-    """One sentence for all dtypes that are taken for others."""
+    """Name, in one sentence, the dtypes of a draft that are taken for others."""
     rows = (each for each in draft.mechanisms if isinstance(each, Wrong))
     mistaken = sorted({words for each in rows for words in each.mistaken})
     shown, others = mistaken[:MOST_MISTAKEN], len(mistaken) - MOST_MISTAKEN
@@ -264,9 +273,9 @@ def _mistaken_words(draft: _Draft) -> str:
 
 
 def _common_region(regions: Collection[str]) -> str:
-    """The region that several sources have in common, as far as each reaches; empty without one.
+    """Return the one region that those of several sources amount to; empty without one.
 
-    `x ≥ 61440` of uint16 is `61440 ≤ |x| < 65536`, as another source says.
+    Sources reach differently far: `x ≥ 61440` of uint16 is `61440 ≤ |x| < 65536` of another.
     """
     words = {each.replace("|x|", "x"): each for each in sorted(regions)}  # `|` sorts last.
     for unsigned in list(words):

@@ -39,7 +39,7 @@ FindingKind = Literal[
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 """The kinds of findings, the most severe first."""
 LONGEST = 1 << 16
-"""Sorts a missing example behind all others."""
+"""The length that sorts a missing example behind all others."""
 UNEXPLAINED = "unexplained"
 """The name of the finding that collects wrong answers that no mechanism explains."""
 
@@ -120,7 +120,7 @@ def _bits_statement(source: Format, text: str, count: int) -> str:
 
 @dataclass(frozen=True)
 class Finding:
-    """One root cause: its name, a sentence, and the cases that it explains, simplest first.
+    """One root cause: its name, a sentence, and the cases that it explains, in the run's order.
 
     The name does not depend on pairs, versions or counts, so that it is the same in other runs.
     """
@@ -133,17 +133,17 @@ class Finding:
 
     @property
     def id(self) -> str:
-        """The name together with the backend."""
+        """The backend and the name, joined by a slash."""
         return f"{self.backend}/{self.name}"
 
     @property
     def upstream(self) -> str | None:
-        """The issue where it was reported, if it was."""
+        """The first thread of the docket that reports the finding, or None."""
         return upstream_of(self.backend, self.name)
 
     @property
     def intended(self) -> str | None:
-        """Where the framework's owners say that the behavior is intended, if they do."""
+        """The place where the owners document the behavior as intended, or None."""
         return intended_of(self.backend, self.name)
 
     @cached_property
@@ -153,7 +153,7 @@ class Finding:
 
     @cached_property
     def inputs(self) -> int:
-        """How many wrong answers it explains, in all cases together."""
+        """How many wrong answers the finding explains, in all cases together."""
         return sum(each.inputs for each in self.explained)
 
     @property
@@ -163,7 +163,7 @@ class Finding:
 
     @property
     def simplest(self) -> ExplainedCase:
-        """The case that shows the finding best; of equals, the latest one."""
+        """The share that shows the finding best, by ``ExplainedCase.order``; of equals the last."""
         return min(reversed(self.explained), key=lambda each: each.order)
 
 
@@ -172,7 +172,7 @@ Findings = Mapping[str, Sequence[Finding]]
 
 
 DOCKET = Path(specs.__file__).with_name("docket")
-"""The files of public threads."""
+"""The folder with the files of public threads."""
 INTENDED_FILE = Path(__file__).with_name("intended.yaml")
 FindingId = Annotated[str, Field(pattern=r"^[\w.:-]+/[\w.:-]+$")]
 Places = dict[FindingId, Annotated[str, Field(min_length=1)]]
@@ -180,7 +180,7 @@ Places = dict[FindingId, Annotated[str, Field(min_length=1)]]
 
 @cache
 def upstream_links() -> Mapping[str, str]:
-    """The first thread about each finding, by the framework and the finding's name.
+    """Map each reported finding, as `framework/name`, to the first thread that reports it.
 
     Nothing else is read of a thread: ``castigate docket`` checks them.
     """
@@ -194,7 +194,7 @@ def upstream_links() -> Mapping[str, str]:
 
 @cache
 def intended_places() -> Mapping[str, str]:
-    """The place where owners document each finding as intended, by framework and name."""
+    """Map findings, as `framework/name`, to where owners document them as intended."""
     source = read_yaml(INTENDED_FILE)
     try:
         return TypeAdapter(Places).validate_python(source.data)
@@ -203,10 +203,10 @@ def intended_places() -> Mapping[str, str]:
 
 
 def upstream_of(backend: str, name: str) -> str | None:
-    """The thread where a finding was reported; all variants of a framework share it."""
+    """Return the thread where a finding was reported, or None; all variants share it."""
     return upstream_links().get(f"{framework_of(backend)}/{name}")
 
 
 def intended_of(backend: str, name: str) -> str | None:
-    """The place where a finding is documented as intended; all variants share it."""
+    """Return where a finding is documented as intended, or None; all variants share it."""
     return intended_places().get(f"{framework_of(backend)}/{name}")

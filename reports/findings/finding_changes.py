@@ -19,7 +19,10 @@ class FindingChange:
 
 
 def finding_changes(before: Findings, now: Findings) -> list[FindingChange]:
-    """List the changes of the backends that both runs have; new ones first, mended ones last."""
+    """List the findings that are new, then those changed, then those mended.
+
+    Both runs must have the same backends: all findings of another backend count as new or mended.
+    """
     old, new = (
         {each.id: each for found in findings.values() for each in found}
         for findings in (before, now)
@@ -34,7 +37,7 @@ def finding_changes(before: Findings, now: Findings) -> list[FindingChange]:
 
 
 def _difference(before: Finding, now: Finding) -> str:
-    """Say what differs between two findings of the same name; empty if nothing does."""
+    """Describe what differs between two findings of the same name; empty if nothing does."""
     if set(before.cases) != set(now.cases):
         return f"from {len(before.cases):,} to {len(now.cases):,} cases"
     if before.inputs != now.inputs:

@@ -53,7 +53,10 @@ def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
 
 
 def find_sharing(findings: Findings, finding: Finding) -> list[str]:
-    """The other backends that have the same finding."""
+    """List the other backends that have a finding of the same kind and name.
+
+    The list is empty for the kinds in ``NOT_SHARED`` and for unexplained answers.
+    """
     if finding.kind in NOT_SHARED or finding.name == UNEXPLAINED:
         return []
     return [
@@ -65,7 +68,7 @@ def find_sharing(findings: Findings, finding: Finding) -> list[str]:
 
 
 def findings_lines(findings: Findings, versions: Mapping[str, str]) -> Iterator[str]:
-    """All findings: a heading per backend, and two lines per finding."""
+    """Yield, for each backend, a heading, the lines of each of its findings, and an empty line."""
     for backend, found in findings.items():
         yield findings_heading(backend, versions[backend], found)
         for finding in found:
@@ -74,7 +77,7 @@ def findings_lines(findings: Findings, versions: Mapping[str, str]) -> Iterator[
 
 
 def findings_heading(backend: str, version: str, found: Sequence[Finding]) -> str:
-    """A backend, and how many findings and failing cases it has."""
+    """Return a line with a backend, its version, and the numbers of findings and failing cases."""
     if not found:
         return f"{backend} {version}: no finding"
     cases = len({case for each in found for case in each.cases})
@@ -84,7 +87,10 @@ def findings_heading(backend: str, version: str, found: Sequence[Finding]) -> st
 
 
 def finding_lines(findings: Findings, finding: Finding) -> Iterator[str]:
-    """Say what is wrong; below it the name, the extent, and which backends share it."""
+    """Yield the lines of a finding: its sentence; its name and extent; and what else is known.
+
+    This is which backends share it, where it is reported, and where it is documented as intended.
+    """
     yield f"  {finding.kind}: {finding.says}"
     yield f"    {finding.name}: {extent_words(finding)}"
     if shared := find_sharing(findings, finding):
@@ -96,14 +102,14 @@ def finding_lines(findings: Findings, finding: Finding) -> Iterator[str]:
 
 
 def mode_or_path(cell: Cell) -> str:
-    """The mode of a case; for several casts, all their dtypes and modes."""
+    """Return the mode of a cell in words; for a check on a chain, all its dtypes and modes."""
     if is_chain_check(cell.check):
         return " → ".join(cell.check.split("/")[2:])
     return cell.mode.replace("/", ", ")
 
 
 def extent_words(finding: Finding) -> str:
-    """How far a finding reaches: cases, pairs, inputs, and its simplest input."""
+    """Describe how far a finding reaches: cases, pairs, inputs, and its simplest input."""
     extent = f"{counted(len(finding.cases), 'case')}, {pairs_words(finding)}"
     if finding.inputs:
         extent += f", {'' if finding.is_exact else 'at least '}{counted(finding.inputs, 'input')}"
@@ -116,9 +122,11 @@ def extent_words(finding: Finding) -> str:
 
 
 def example_words(finding: Finding) -> str:
-    """The simplest input with its answer, or what else was found, and in which tensor.
+    """Describe the simplest input of a finding with its answer, and what is allowed.
 
-    Empty if the finding's own words say that already.
+    Without an input, it is the message of the check, the wrong element of a result, the text that
+    is refused, or the tensor that shows the problem. Empty if the finding's sentence says that
+    already.
     """
     explained = finding.simplest
     if not explained.smallest:
@@ -135,14 +143,14 @@ def example_words(finding: Finding) -> str:
 
 
 def _result_words(explained: ExplainedCase) -> str:
-    """The simplest element of a wrong result, if that is what is wrong."""
+    """Return the simplest element of a wrong named result in words; empty if no such is wrong."""
     problems = explained.cell.problems
     is_of_result = any(isinstance(each, WrongTensor) for each in problems)
     return explained.answer if is_of_result else ""
 
 
 def tensor_words(explained: ExplainedCase) -> str:
-    """Say which tensor shows a wrong shape, element or promise; return "" if no tensor does."""
+    """Describe which tensor shows a wrong shape, element or promise; empty if no tensor does."""
     cell = explained.cell
     tells = (WrongElement, WrongShape, WrongByAnyReading, BrokenPromise)
     told = [each for each in cell.problems if isinstance(each, tells)]
@@ -150,7 +158,10 @@ def tensor_words(explained: ExplainedCase) -> str:
 
 
 def _refused_text(explained: ExplainedCase) -> str:
-    """On which text an error is raised, if the case is an error on texts."""
+    """Name the texts on which a backend raises an error, for a case from texts; else empty.
+
+    It is empty too if a rule is broken.
+    """
     cell = explained.cell
     if format_named(cell.source).kind != "text" or explained.rule:
         return ""
@@ -178,7 +189,7 @@ def datum_words(dtype: str, text: str) -> str:
 
 
 def pairs_words(finding: Finding) -> str:
-    """The dtype pairs, sources with the same targets together."""
+    """List the dtype pairs of a finding in words, sources with the same targets together."""
     targets: dict[str, list[str]] = {}
     for each in finding.explained:
         known = targets.setdefault(each.cell.source, [])
@@ -207,7 +218,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def changes_words(same: int, changes: Mapping[str, int]) -> str:
-    """How many findings are as they were, and how many are not."""
+    """Describe how many findings are as they were, and how many of each kind have changed."""
     news = [f"{count:,} {kind}" for kind, count in changes.items() if count]
     if news:
         return ", ".join([f"{counted(same, 'finding')} as before", *news])
@@ -220,7 +231,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def finding_record(finding: Finding, findings: Findings, version: str) -> dict[str, Any]:
-    """A finding as data for JSON."""
+    """Return a finding as data for JSON; ``findings`` are searched for backends that share it."""
     simplest = finding.simplest
     return {
         "id": finding.id,

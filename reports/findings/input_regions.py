@@ -39,7 +39,10 @@ TEXT = re.compile(r"([+-]?)(?:([0-9]*)(\.?)[0-9]*)(?:[eE]([+-]?)[0-9]+)?", re.AS
 
 
 class Spelling(NamedTuple):
-    """How a text is written: its kind, its sign, and the parts that a number has."""
+    """How a text is written: its kind, `number` or `word`, its sign, and the parts of a number.
+
+    ``exponent`` is the sign of the exponent, or empty without one.
+    """
 
     kind: str
     sign: str
@@ -51,7 +54,7 @@ class Spelling(NamedTuple):
 class NumberClass(NamedTuple):
     """A class of numbers: their atom, and whether they are beyond a limit of their format.
 
-    The limit of floats is the range of float32, of unsigned integers the signed range.
+    The limit of floats is the range of float32, that of integers the signed range.
     """
 
     atom: Atom
@@ -98,7 +101,7 @@ OF_ATOMS: dict[str, Callable[[Atom], bool]] = {
     "for 0": lambda atom: atom.kind == "zero" and atom.sign != "-",
     "for -0": lambda atom: atom.kind == "zero" and atom.sign == "-",
 }
-"""Regions of numbers by their atoms, and the words that end a sentence."""
+"""Tests whether an atom lies in a region, by the words for the region that end a sentence."""
 
 
 def _of_atom(holds: Callable[[Atom], bool], number: NumberClass) -> bool:
@@ -120,7 +123,7 @@ OF_NUMBERS: dict[str, Callable[[NumberClass], bool]] = {
         number.is_large and number.limit == "signed"
     ),
 }
-"""Regions of numbers, by the words that end a sentence."""
+"""Tests whether numbers lie in a region, by the words for the region that end a sentence."""
 OF_TEXTS: dict[str, Callable[[Spelling], bool]] = {
     "for numbers": lambda spelling: spelling.kind == "number",
     "for texts that are no numbers": lambda spelling: spelling.kind == "word",
@@ -131,11 +134,11 @@ OF_TEXTS: dict[str, Callable[[Spelling], bool]] = {
     "for texts with a negative exponent": lambda spelling: spelling.exponent == "-",
     "for texts with a leading zero": lambda spelling: spelling.leads_with_zero,
 }
-"""Regions of texts, by the words that end a sentence."""
+"""Tests whether texts lie in a region, by the words for the region that end a sentence."""
 
 
 def classify(source: Format, target: Format, inputs: NDArray[Any]) -> Classes:
-    """Classify the inputs of a cast."""
+    """Classify the inputs of a cast by atom and limit, or texts by how they are written."""
     if source.kind == "text":
         spellings = list(map(spelling_of, inputs.tolist()))
         number_of = {each: number for number, each in enumerate(dict.fromkeys(spellings))}
@@ -151,7 +154,7 @@ def classify(source: Format, target: Format, inputs: NDArray[Any]) -> Classes:
 
 
 def _are_large(source: Format, patterns: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which numbers are infinite in float32, or have the highest bit of an unsigned integer."""
+    """Tell which numbers are infinite in float32, or have an unsigned integer's highest bit set."""
     if source.kind == "float" and source.entry.exponent > format_named("float32").entry.exponent:
         single = nearest(source, format_named("float32"), patterns)
         large: NDArray[np.bool_] = single << np.uint32(1) == INFINITE
@@ -174,7 +177,7 @@ def _number_classes(source: Format) -> Mapping[int, NumberClass]:
 
 @lru_cache(KEPT)
 def spelling_of(text: str) -> Spelling:
-    """How a text is written."""
+    """Describe how a text is written; one without a digit, or that is no number, is a `word`."""
     match = TEXT.fullmatch(text)
     if match is None or not any(each.isdigit() for each in text):
         sign = text[:1] if text[:1] in ("+", "-") else ""
@@ -186,9 +189,10 @@ def spelling_of(text: str) -> Spelling:
 
 
 def region_phrase(source: Format, some: Collection[Any], among: Collection[Any]) -> str | None:
-    """Name some of the classes that a mechanism can affect; None if that takes too many phrases.
+    """Name the classes ``some`` of ``among``, those that a mechanism can affect.
 
-    The words end a sentence. They are empty if all classes are named.
+    The words end a sentence. They are empty if all classes are named. Return None if more than
+    ``MOST_PHRASES`` phrases are needed.
     """
     if len(some) == len(among):
         return ""

@@ -24,7 +24,7 @@ MOST_INTERVALS = 3
 MOST_TEXTS = 3
 """More texts than this are not written out."""
 MANY_RUNS = 16
-"""More runs of failing inputs than this are not joined to intervals in order to count these."""
+"""If there are more separate runs of failing inputs, each counts as a single value."""
 ONE = np.uint64(1)
 NEGATIVE = "-x"
 """The name of the magnitude of negative values."""
@@ -79,7 +79,7 @@ class Intervals:
             )
 
     def is_alike(self, other: Intervals) -> bool:
-        """Whether these are the same magnitudes as others."""
+        """Whether the intervals of two signs have the same magnitudes at both ends."""
         return all(
             np.array_equal(one.asked[ends], two.asked[more])
             for one, two, ends, more in (
@@ -90,7 +90,10 @@ class Intervals:
 
 
 def region_words(source: Format, failing: FailingInputs, asked: NDArray[Any] | None) -> str:
-    """Put failing inputs into words; ``asked`` has all inputs asked, None if that was every one."""
+    """Put failing inputs into words; ``asked`` has all inputs asked, None if that was every one.
+
+    The words are empty for formats without numbers and for patterns of more than 64 bits.
+    """
     if source.kind == "text":
         return _texts(failing.runs.first.tolist())
     if not (source.is_numeric and failing.are_words):
@@ -102,7 +105,10 @@ def region_words(source: Format, failing: FailingInputs, asked: NDArray[Any] | N
 
 
 class Regions(NamedTuple):
-    """How many values fail alone, how many zeros, infinities and NaNs, and how many intervals."""
+    """Counts of values that fail alone, of phrases for special values, and of failing intervals.
+
+    Special values are zeros, infinities and NaNs.
+    """
 
     single: int
     special: int
@@ -112,7 +118,8 @@ class Regions(NamedTuple):
 def count_regions(source: Format, failing: FailingInputs, asked: NDArray[Any]) -> Regions:
     """Count what fails of the inputs asked.
 
-    Every run of inputs is a single value if there are too many of them to look for intervals.
+    Every run of inputs counts as a single value if there are more than ``MANY_RUNS``, or if the
+    inputs are no numbers of at most 64 bits.
     """
     runs = failing.runs
     if runs.first.size > MANY_RUNS and not failing.are_words:
@@ -135,7 +142,10 @@ def count_regions(source: Format, failing: FailingInputs, asked: NDArray[Any]) -
 def _intervals_by_name(
     source: Format, failing: FailingInputs, asked: NDArray[Any] | None
 ) -> dict[str, Intervals]:
-    """The failing intervals by the name of their values: `x`, `-x`, or `|x|` if both fail alike."""
+    """Return the failing intervals by the name of their values.
+
+    The names are `x` and `-x`, or `|x|` if both signs fail alike.
+    """
     finite = {
         sign: _intervals(source, patterns, failing, asked)
         for sign, patterns in _finite(source).items()
@@ -146,7 +156,7 @@ def _intervals_by_name(
 
 
 def _finite(source: Format) -> dict[str, PatternRange]:
-    """The patterns of finite values other than zero, by sign."""
+    """Return the range of patterns of finite values other than zero, by sign."""
     start = 0 if source.entry.zero == "none" else 1
     found = {"+": PatternRange(start, source.max_code)}
     if source.is_integral and source.is_signed:
@@ -238,7 +248,7 @@ def _overlaps(failing: FailingInputs, first: int, last: int) -> bool:
 def _intervals(
     source: Format, patterns: PatternRange, failing: FailingInputs, asked: NDArray[Any] | None
 ) -> Intervals:
-    """The failing intervals among some patterns, in the order of magnitudes."""
+    """Return the failing intervals among the patterns of a range, in the order of magnitudes."""
     first, last = np.uint64(patterns.first), np.uint64(patterns.last)
     runs = failing.runs
     here = (runs.first <= last) & (runs.last >= first)
@@ -272,7 +282,7 @@ def _interval_words(source: Format, intervals: Intervals, name: str) -> list[str
 
 
 def _inequality(source: Format, interval: Interval, name: str) -> str:
-    """An interval in words; ``name`` is `x`, `|x|` or `-x`, whose magnitudes it holds."""
+    """Put an interval into words; ``name`` is `x`, `|x|` or `-x`, whose magnitudes it holds."""
     if interval.low == interval.high:
         number = number_words(source, interval.low)
         return f"x = -{number}" if name == NEGATIVE else f"{name} = {number}"
@@ -303,9 +313,10 @@ def _inequality(source: Format, interval: Interval, name: str) -> str:
 
 
 def rounder_bound(source: Format, inside: int, outside: int, is_next: bool) -> tuple[str, str]:
-    """A bound by the last value inside, or by the first one outside if that is the rounder number.
+    """Return the sign and the number of a bound: the last magnitude inside, or the first outside.
 
-    Of 494 and 496, that is 496: it has fewer significant bits.
+    The first outside is taken only if it is next to the last inside and rounder. Of 494 and 496,
+    that is 496: it has fewer significant bits.
     """
 
     def roundness(magnitude: int) -> tuple[int, int]:
@@ -324,7 +335,11 @@ def _value(source: Format, magnitude: int) -> Number:
 
 
 def number_words(source: Format, magnitude: int) -> str:
-    """A magnitude as a decimal or a power of two, so that it is short."""
+    """Write the value of a pattern without sign, or an integer, in few characters.
+
+    This is its exact or shortest decimal if that is short, else a power of two, or else a decimal
+    cut to nine digits.
+    """
     number = _value(source, magnitude)
     significand, exponent = number.significand, number.exponent
     exact = exact_decimal(significand, exponent)
@@ -387,12 +402,12 @@ def number_line(form: Format) -> dict[str, Any]:
 
 
 def _steps_per_pattern(form: Format) -> int:
-    """The steps that one pattern covers: more than one where a dtype has few patterns."""
+    """Return the steps that one pattern covers: more than one where a dtype has few patterns."""
     return int(step_of(form, 1)) or 1
 
 
 def _marks(form: Format) -> list[tuple[int, str]]:
-    """The steps and names of notable patterns: zero, one, infinity, the largest and smallest."""
+    """List the steps and names of notable patterns, such as zero, one, infinity and the largest."""
     if form.kind == "boolean":
         return [(step_of(form, 0), "false"), (step_of(form, 1), "true")]
     if not form.is_numeric:

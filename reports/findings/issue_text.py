@@ -31,16 +31,19 @@ FRAMEWORK = re.compile(r"# (\w+) (\d[\w.]*)\S*: ")
 """Matches the first line of an adapter's script: its framework's module and public version."""
 IMPORT = re.compile(r"^(?:import|from) ([\w.]+)", re.MULTILINE)
 DISTRIBUTIONS: Mapping[str, str] = {"paddle": "paddlepaddle", "tvm": "apache-tvm"}
-"""The distributions of modules that have another name."""
+"""The names under which pip installs modules, where these differ from the module's."""
 
 
 def issue_text(finding: Finding, record: RunRecord) -> str:
-    """The whole issue: a title, what happens and what is required, a script, and where else."""
+    """Write the whole issue: title, what happens, what is required, a script, and where else."""
     return plain_text("\n".join(_lines(finding, record)))
 
 
 def script_or_command(finding: Finding) -> str:
-    """A script that shows the finding's example: the adapter's own, or a command of castigate."""
+    """Return a script that shows a finding's example: the adapter's, or a command of castigate.
+
+    It is empty if there is neither a script nor an input.
+    """
     shown = finding.simplest
     if shown.script:
         return shown.script
@@ -97,7 +100,7 @@ def requirements_of(script: str) -> list[str]:
 
 
 def _example(shown: ExplainedCase) -> Iterator[str]:
-    """Yield the simplest input, the answer, and the clause of the document."""
+    """Yield lines with the simplest input, what is expected, the answer, and the clause."""
     cell, entry = shown.cell, documents()[shown.cell.document].entry
     # A tensor that is told has a shape of its own.
     modes = [
@@ -119,7 +122,7 @@ def _example(shown: ExplainedCase) -> Iterator[str]:
 
 
 def _extent(finding: Finding) -> Iterator[str]:
-    """Yield a table of the pairs and modes, each with its wrong inputs."""
+    """Yield the lines of a table of the pairs and modes, each with its wrong inputs."""
     rows: dict[tuple[str, str, str], list[ExplainedCase]] = {}
     for each in finding.explained:
         key = each.cell.source, each.cell.target, mode_or_path(each.cell)

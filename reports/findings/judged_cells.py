@@ -13,7 +13,10 @@ from specs.cases import Case
 
 
 def cell_of(case: Case, judgement: Judgement, digests: Sequence[str]) -> Cell:
-    """The cell of a judgement; ``digests`` are those of its inputs and answers, if it has any."""
+    """Make the cell of a judgement.
+
+    ``digests`` are those of its inputs and answers, or empty if it has none.
+    """
     row = case_row(judgement.backend, case, judgement)
     broken = tuple(_broken_rules(judgement, row.pop("broken")))
     asked, answers = digests or (None, None)

@@ -41,7 +41,7 @@ MOST_REGIONS = 4
 
 
 class Reach(IntEnum):
-    """On which of the inputs that a mechanism would answer wrongly the backend does so too."""
+    """Where the backend fails, of the inputs that a mechanism would answer wrongly."""
 
     EVERYWHERE = 0
     REGION = 1
@@ -71,7 +71,7 @@ Extent = Literal["few", "all"]
 
 
 class Placed(NamedTuple):
-    """Runs of failing inputs that a mechanism explains and also predicts, and the forecast."""
+    """The runs of failing inputs that a mechanism explains and also predicts, and its forecast."""
 
     runs: Mask
     forecast: Forecast
@@ -81,7 +81,8 @@ class Placed(NamedTuple):
 class ExplainedRuns:
     """The runs of failing inputs that a mechanism explains in one case.
 
-    Whether it predicts where they are takes longest: it is computed only for likely choices.
+    Whether the mechanism predicts where they are takes longest: ``place`` computes that, and only
+    for likely choices.
     """
 
     explained: Mask
@@ -107,13 +108,13 @@ class _Trial:
 
     @cached_property
     def _samples(self) -> tuple[Samples, GivenAnswers]:
-        """Their samples, and the inputs and answers of these in the storage of their formats."""
+        """The samples of the runs, and their inputs and answers as the formats store them."""
         samples, case = self._wrong.samples.of_runs(self.runs), self._wrong.case
         stored = samples.stored_as(format_named(case.source), format_named(case.target))
         return samples, GivenAnswers(case, *stored)
 
     def explained_by(self, mechanism: Wrong) -> Mask:
-        """The runs of which a mechanism gives every known answer."""
+        """Mark the runs of which a mechanism gives every known answer."""
         samples, given = self._samples
         holds = mechanism.explains(given, self._wrong.broken.level)
         found = np.zeros_like(self.runs)
@@ -130,12 +131,12 @@ class _Trials:
 
     @cached_property
     def left(self) -> _Trial:
-        """All that are left."""
+        """The trial of all runs that are left."""
         return _Trial(self._wrong, self._wrong.left.copy())
 
     @cached_property
     def few(self) -> _Trial:
-        """At most ``FIRST_TRIED`` of those, in a fixed random choice."""
+        """The trial of at most ``FIRST_TRIED`` of the runs left, in a fixed random choice."""
         chosen = np.random.default_rng(0).permutation(np.flatnonzero(self._wrong.left))
         some = np.zeros_like(self._wrong.left)
         some[chosen[:FIRST_TRIED]] = True
@@ -166,7 +167,11 @@ class MechanismSearch:
         costly: bool = False,
         among: Collection[Wrong] | None = None,
     ) -> Iterator[tuple[Wrong, ExplainedRuns]]:
-        """Yield each mechanism, or each of some, that explains any of the runs left, and which."""
+        """Yield each mechanism that explains some of the runs left, with all runs that it explains.
+
+        With ``costly``, the mechanisms that are tried last are tried instead of the others. With
+        ``among``, only those in it are tried.
+        """
         source, target = format_named(wrong.case.source), format_named(wrong.case.target)
         trials = _Trials(wrong)
         for mechanism in (wrongs_tried_last if costly else wrongs_of)(wrong.case):
@@ -206,7 +211,7 @@ class MechanismSearch:
         return Placed(runs, found) if is_evident else None
 
     def _explained_runs(self, mechanism: Wrong, trials: _Trials, meaning: object) -> Mask | None:
-        """The runs left that a mechanism explains, None without any; a sample is tried first."""
+        """Mark the runs left that a mechanism explains; None without any; first try a sample."""
         key = (mechanism, meaning, *trials.key)
         if key not in self._runs:
             found = trials.few.explained_by(mechanism)
@@ -218,7 +223,10 @@ class MechanismSearch:
     def _forecast(
         self, mechanism: Wrong, wrong: WrongAnswers, meaning: object, extent: Extent
     ) -> Forecast | None:
-        """Return the forecast of a mechanism, cached; None if it rightly predicts no failure."""
+        """Return the cached forecast of a mechanism; None if it rightly predicts no failure.
+
+        It is also None without a ruling that wants answers, or without stored inputs and answers.
+        """
         rules, level, cell = answered_ruling(wrong.case), wrong.broken.level, wrong.cell
         if rules is None or cell.asked is None or cell.answers is None:
             return None
@@ -229,7 +237,10 @@ class MechanismSearch:
         return self._forecasts[key]
 
     def _forecast_intervals(self, wrong: WrongAnswers, runs: Mask) -> Forecast | None:
-        """The forecast that only these runs of inputs fail, if they make up few intervals."""
+        """Return the forecast that exactly these runs fail; None if they make up many intervals.
+
+        It is also None without a ruling, or without stored inputs and answers.
+        """
         rules = known_ruling(wrong.case)
         if rules is None or wrong.cell.asked is None or wrong.cell.answers is None:
             return None
@@ -249,7 +260,7 @@ class MechanismSearch:
         return self._forecasts[key]
 
     def _asked(self, wrong: WrongAnswers, rules: Ruling, extent: Extent) -> AskedInputs:
-        """The inputs of a case that were asked: all, or a sample.
+        """Return the inputs of a case that were asked: all, or a sample.
 
         A sample of each case is cached, with what is computed from it. All inputs are cached only
         for the last case, because they are many.
@@ -272,10 +283,10 @@ class MechanismSearch:
 
 
 def forecast(mechanism: Wrong, wrong: WrongAnswers, asked: AskedInputs) -> Forecast | None:
-    """Return where a mechanism predicts which of the inputs asked fail, and nearly always how.
+    """Return where a mechanism rightly predicts which of the inputs asked fail; None if nowhere.
 
-    It must not predict that an input fails that conforms. An input that fails with another answer
-    than predicted has another fault as well. Return None if the prediction holds nowhere.
+    It must not predict that an input fails that conforms, and it must give nearly all answers of
+    those that it predicts. An input that fails with another answer has another fault as well.
     """
     case, level, target = wrong.case, wrong.broken.level, asked.rules.target
     predicted = predicted_failures(mechanism, case, asked)
@@ -319,7 +330,10 @@ def _digests(wrong: WrongAnswers) -> tuple[str, ...]:
 def _within(
     holds: Callable[[NDArray[np.uint64]], Mask], listed: NDArray[Any], inputs: NDArray[Any]
 ) -> Mask:
-    """Which inputs lie in runs: texts, which are listed one by one, or patterns."""
+    """Tell which inputs lie in listed runs: texts, each a run of its own, or patterns.
+
+    ``listed`` has the first input of each run, and ``holds`` decides about patterns.
+    """
     if listed.dtype == object:
         texts = set(listed.tolist())
         return np.array([each in texts for each in inputs.tolist()], bool)
@@ -327,7 +341,7 @@ def _within(
 
 
 def _runs_with(wrong: WrongAnswers, some: Collection[Hashable]) -> Mask:
-    """The runs of failing inputs with a sample that belongs to one of some classes."""
+    """Mark the runs of failing inputs that have a sample in one of the classes ``some``."""
     source, target = format_named(wrong.case.source), format_named(wrong.case.target)
     inputs, _ = wrong.samples.stored_as(source, target)
     classes = classify(source, target, inputs)
@@ -340,14 +354,14 @@ MOST_BITS_OF_ANSWER = 8.0
 
 
 def bits_of_choice(some: float, among: float) -> float:
-    """How many bits it takes to say which ``some`` of ``among`` things are meant."""
+    """Return how many bits it takes to say which ``some`` of ``among`` things are meant."""
     if not 0 < some < among:
         return 0.0
     return (lgamma(among + 1) - lgamma(some + 1) - lgamma(among - some + 1)) / log(2)
 
 
 def bits_of_answer(target: Format) -> float:
-    """How many bits it is worth to predict which wrong answer an input gets."""
+    """Return how many bits the prediction of one wrong answer is worth, by the target's width."""
     if not target.is_numeric:
         return MOST_BITS_OF_ANSWER
     return min(MOST_BITS_OF_ANSWER, log2((1 << target.bits) - 1))

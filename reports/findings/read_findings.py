@@ -32,7 +32,7 @@ STORED = tuple(each.name for each in fields(ExplainedCase) if each.name != "cell
 
 
 def found_again(store: RunStore) -> dict[str, tuple[Finding, ...]]:
-    """Find the causes of a run's failures, whether they are stored or not."""
+    """Search for the findings of a run's failures, by backend, whether they are stored or not."""
     failing = [*_failing_cells(store)]
     if not failing:
         return {}
@@ -42,16 +42,17 @@ def found_again(store: RunStore) -> dict[str, tuple[Finding, ...]]:
 
 
 def causes_of(store: RunStore) -> bytes:
-    """Find the causes of a run's failures, and encode them for storage."""
+    """Search for the findings of a run's failures, and encode them for storage."""
     return encode_findings(found_again(store))
 
 
 def read_findings(
     store: RunStore, cells: Callable[[], Iterable[Cell]] | None = None
 ) -> dict[str, tuple[Finding, ...]]:
-    """The findings of each backend that fails, as they are stored, or else found again.
+    """Return the findings of each backend that fails, as they are stored, or else found again.
 
-    ``cells`` returns all failing cells and checks of the run, if they are known already.
+    ``cells`` returns all failing cells and checks of the run, if they are known already. Raise
+    CastigateError if the stored findings are damaged.
     """
     data = store.folder.read(CAUSES)
     if data is None:
@@ -69,7 +70,7 @@ def read_findings(
 
 
 def stored_ids(store: RunStore) -> frozenset[str] | None:
-    """The ids of a run's stored findings; None without these, because finding them takes long."""
+    """Return the ids of a run's stored findings; None if none are stored that can be read."""
     data = store.folder.read(CAUSES)
     try:
         content = load_json((data or b"").decode("utf-8", "surrogatepass"))
@@ -82,7 +83,7 @@ def stored_ids(store: RunStore) -> frozenset[str] | None:
 
 
 def encode_findings(findings: Findings) -> bytes:
-    """Encode findings; their cells are stored by name only."""
+    """Encode findings as the bytes of ``causes.json``; their cells are stored by name only."""
     content = {
         backend: [
             {
@@ -100,7 +101,7 @@ def encode_findings(findings: Findings) -> bytes:
 
 
 def _explained_json(explained: ExplainedCase) -> list[Any]:
-    """The fields in the order of the class, after the name of the cell."""
+    """List the name of the cell, and the fields of ``STORED`` in their order."""
     return [explained.cell.name, *(getattr(explained, name) for name in STORED)]
 
 
@@ -142,7 +143,10 @@ OWNER = ("backend", "case", "rule", "level")
 
 
 def read_cells(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterator[Cell]:
-    """Yield the cells with some verdicts in the order of the table; raise if tables disagree."""
+    """Yield the cells with some verdicts in the order of the table.
+
+    Raise CastigateError if a table is damaged, or if the tables disagree.
+    """
     divergences, problems = _DivergenceRows(store), _read_problems(store)
     for batch in read_batches(store, "cases.parquet"):
         for row in batch.to_pylist():
@@ -227,7 +231,10 @@ def _check(
 
 
 def read_verdicts(store: RunStore) -> Iterator[tuple[CellKey, str]]:
-    """Yield only the verdicts of a run, which is much faster than reading its cells."""
+    """Yield the key and the verdict of each case of a run, which is faster than reading cells.
+
+    Checks on dtype pairs are left out.
+    """
     for batch in read_batches(store, "cases.parquet", ("backend", "case", "verdict")):
         backends, cases, verdicts = (batch[name].to_pylist() for name in batch.schema.names)
         yield from zip(zip(backends, cases, strict=True), verdicts, strict=True)
@@ -258,7 +265,7 @@ class _DivergenceRows:
         return slices
 
     def take(self, count: int, owner: tuple[str, str, str, str]) -> Any:
-        """Return the next rows, or raise an error if they belong to another broken rule."""
+        """Return the next rows as a table; raise an error if they belong to another broken rule."""
         slices = self.slices(count)
         rows = pa.Table.from_batches(slices).combine_chunks() if slices else None
         if rows is None or rows.num_rows != count or _owners(rows) != {owner}:
@@ -270,7 +277,7 @@ class _DivergenceRows:
 
 
 def _owners(rows: Any) -> set[tuple[str, ...]]:
-    """The owners of the first and last row, which suffices because the table is sorted."""
+    """Return the owners of the first and last row; the table is sorted, so that these suffice."""
     return {tuple(rows[name][index].as_py() for name in OWNER) for index in (0, -1)}
 
 
@@ -314,7 +321,7 @@ def _segments(source: Format, listed: Any) -> tuple[int, ...]:
 
 
 def _shown_runs(source: Format, target: Format, listed: Any) -> Iterator[ShownRun]:
-    """Yield the first few runs, and the last."""
+    """Yield the first few of the listed runs, and the last of them."""
     rows = listed.slice(0, SHOWN_RUNS).to_pylist()
     if listed.num_rows > SHOWN_RUNS:
         rows += listed.slice(listed.num_rows - 1).to_pylist()

@@ -64,11 +64,12 @@ VerdictCounts = dict[tuple[str, str], Counter[str]]
 
 @dataclass(frozen=True)
 class Report:
-    """The runs of a report, oldest first; all fields but the first are about the last run.
+    """The runs of a report, oldest first, and what a page shows of the last of them.
 
-    ``checks`` are those on dtype pairs, ``history`` has the verdicts of a cell as one character per
-    run, ``trend`` the verdict counts of each run, ``behaviors`` the explanations of open answers,
-    ``findings`` those of each backend.
+    ``checks`` are those on dtype pairs. ``history`` has the verdicts of a cell as one character per
+    run, and ``trend`` the verdict counts of each run. ``changes`` and ``finding_changes`` compare
+    the last two runs. ``behaviors`` has the explanations of open answers, ``findings`` those of
+    each backend.
     """
 
     records: tuple[RunRecord, ...]
@@ -95,9 +96,9 @@ class Report:
 
     @cached_property
     def cases(self) -> dict[Version, list[Cell]]:
-        """One cell of each case, by version, in the order of the documents.
+        """One cell of each case, by document and version, in the order of the documents.
 
-        Those with house rules come last.
+        Documents with house rules come last.
         """
         cell_of_case = {cell.case: cell for cell in reversed(self.cells.values())}
         others = sorted({cell.document for cell in cell_of_case.values()} - {*documents()})
@@ -117,9 +118,9 @@ class Report:
         return {cell.case: _rules_of(cell) for cell in every}
 
     def step(self, backend: str) -> str:
-        """Say how a backend's findings changed since the run before, and name its version then.
+        """Describe how a backend's findings changed since the run before, and its version then.
 
-        Empty if that run did not have the backend.
+        The words are empty if there is no run before, or if that run did not have the backend.
         """
         if len(self.records) < 2:
             return ""
@@ -149,7 +150,7 @@ class Report:
 
 
 def _rules_of(cell: Cell) -> tuple[CaseRule, ...]:
-    """The rules of a cell's case; none if the document no longer has the case."""
+    """Return the rules of a cell's case; none if the document no longer has the case."""
     try:
         return tuple(case_rules(documents()[cell.document], cell.as_case))
     except (CastigateError, KeyError):
@@ -240,7 +241,7 @@ def _explain_run(run: str, cells: Cells, share: slice) -> Behaviors:
 def _finding_changes(
     stores: Sequence[RunStore], cells: Cells, now: Findings
 ) -> list[FindingChange]:
-    """The changes of the backends that the last two runs have."""
+    """List how findings changed between the last two runs, of the backends that both have."""
     if len(stores) < 2:
         return []
     earlier, later = ({each.name for each in store.record.backends} for store in stores[-2:])
@@ -255,7 +256,8 @@ def _cells_by_key(
 ) -> dict[CellKey, Cell]:
     """Read all cells of a run; one that equals a ``known`` cell is that object.
 
-    Most cells of two nights are equal, and those of one take some hundred megabytes.
+    Most cells of two nights are equal, and those of one take some hundred megabytes. Raise
+    CastigateError if there are none, or for an unknown document, version or dtype.
     """
     found = {}
     for cell in read_cells(store):
@@ -283,7 +285,7 @@ def _unknown(store: RunStore, what: str) -> CastigateError:
 
 
 def _history(key: CellKey, runs: Sequence[Mapping[CellKey, str]]) -> str:
-    """The verdicts on a cell, one character per run."""
+    """Return the verdicts on a cell, one character per run, ``NO_VERDICT`` where it is missing."""
     return "".join(VERDICT_DIGITS[run[key]] if key in run else NO_VERDICT for run in runs)
 
 
@@ -296,16 +298,17 @@ def _verdict_counts(verdicts: Mapping[CellKey, str]) -> VerdictCounts:
 
 
 class PastRun(NamedTuple):
-    """The versions of a run's backends, and the ids of its findings; None if they are unknown."""
+    """The versions of a run's backends, and the ids of its findings, or None if unknown."""
 
     versions: Mapping[str, str]
     findings: frozenset[str] | None
 
 
 def since_words(runs: Sequence[PastRun], backend: str, finding: str) -> str:
-    """Say which version first had a finding, or that all have it; empty for a single version.
+    """Describe which version first had a finding, or that all have it; else empty.
 
-    ``runs`` are in order, the last has the finding.
+    ``runs`` are in order, the last has the finding. Runs without the backend or with unknown
+    findings are left out. The words are empty if the runs have a single version.
     """
     first, before = public_version(runs[-1].versions[backend]), ""
     seen = {first}
@@ -332,8 +335,8 @@ ALL = slice(None)
 class _CellGroup:
     """Cells of one pair and with equal inputs, of any documents.
 
-    ``rules`` has a ruling for each meaning, which decides the open inputs. ``cells`` groups by that
-    meaning and the digest of the answers the cells that share an explanation.
+    ``rules`` has, by its meaning, each ruling that decides which inputs are open. ``cells`` has, by
+    that meaning and the digest of the answers, the cells that share an explanation.
     """
 
     search: BehaviorSearch
@@ -345,9 +348,9 @@ class _CellGroup:
 def explain_open_answers(
     recorded: RunAnswers, cells: Mapping[CellKey, Cell], share: slice = ALL
 ) -> dict[CellKey, TextLines]:
-    """Return the sentences that explain the open answers of each cell, where closed forms exist.
+    """Return, by cell, the sentences that explain its open answers; leave out cells without any.
 
-    Many cells share inputs, of which their documents leave more or fewer open; each closed form is
+    Many cells share inputs, of which their documents leave more or fewer open; each behavior is
     evaluated once per such group. With a ``share`` of the groups, only their cells are explained.
     """
     groups: dict[Hashable, _CellGroup] = {}
@@ -370,7 +373,7 @@ def explain_open_answers(
 
 
 def _rules_if_open(cell: Cell) -> Ruling | None:
-    """The rules of a cell that has open inputs, if closed forms exist for its dtypes."""
+    """Return the ruling of a cell with open inputs; None without any, or without behaviors."""
     if not cell.open:
         return None
     try:

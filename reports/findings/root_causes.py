@@ -46,7 +46,7 @@ class Undecided:
 
 
 class Share(NamedTuple):
-    """The runs of a case that a mechanism explains, and the words for its region, if any."""
+    """The runs of a case that a mechanism explains, and the words for its region, or empty ones."""
 
     runs: Mask
     region: str
@@ -56,7 +56,8 @@ class Share(NamedTuple):
 class RuleExplanation:
     """The mechanisms that explain the wrong answers under one broken rule.
 
-    ``claims`` has the claim of each mechanism, ``shares`` the runs that each chosen cause explains.
+    ``claims`` has the runs that each mechanism explains, ``shares`` those that each chosen cause
+    gets.
     """
 
     wrong: WrongAnswers
@@ -65,7 +66,7 @@ class RuleExplanation:
 
     @cached_property
     def possible(self) -> dict[Wrong, float]:
-        """The share of the wrong answers that are left and that each mechanism may explain."""
+        """The share of wrong answers that each mechanism explains and that are left."""
         left = self.wrong.left
         if not left.any():
             return {}
@@ -76,7 +77,10 @@ class RuleExplanation:
         return {mechanism: share for mechanism, share in shares.items() if share}
 
     def placed(self, mechanism: Wrong, reach: Reach, extent: Extent = "all") -> Placed | None:
-        """The ``Placed`` of a mechanism; None if it is weaker than ``reach`` or no run is left."""
+        """Return the runs and the forecast of a mechanism, from all inputs or a sample.
+
+        Return None if its reach is weaker than ``reach``, or if none of its runs is left.
+        """
         if mechanism not in self.possible:
             return None
         claim = self.claims[mechanism]
@@ -86,7 +90,7 @@ class RuleExplanation:
         return placed if (placed.runs & self.wrong.left).any() else None
 
     def take(self, mechanism: Wrong, reach: Reach, cause: Wrong | Undecided) -> None:
-        """Give a cause all runs that a mechanism explains and that are still unexplained."""
+        """Give a cause the runs left that a mechanism explains, if it reaches ``reach``."""
         if placed := self.placed(mechanism, reach):
             runs = placed.runs & self.wrong.left
             self.wrong.left &= ~runs
@@ -96,7 +100,7 @@ class RuleExplanation:
             self.shares[cause] = Share(runs, placed.forecast.region)
 
     def reset(self) -> None:
-        """Forget what was chosen."""
+        """Forget the chosen causes, so that all wrong answers are left again."""
         self.shares.clear()
         self.wrong.left[:] = True
         self._forget()
@@ -121,10 +125,11 @@ class Choice(NamedTuple):
 def explain_wrong_answers(
     wrong: Sequence[WrongAnswers], search: MechanismSearch
 ) -> list[RuleExplanation]:
-    """Choose the mechanisms that explain most: first those that hold everywhere.
+    """Choose the mechanisms that explain most; return an explanation per broken rule, in order.
 
-    Such a mechanism is a cause, and explains what it can in other cases too. If cases fail in more
-    than ``MOST_KINDS`` ways, mechanisms are chosen by a sample of these.
+    Mechanisms that hold everywhere come first. Such a mechanism is a cause, and explains what it
+    can in other cases too. If cases fail in more than ``MOST_KINDS`` ways, mechanisms are chosen by
+    a sample of these.
     """
     sample = sampled_kinds(wrong)
     found = [
@@ -151,7 +156,7 @@ def explain_wrong_answers(
 
 
 def sampled_kinds(wrong: Sequence[WrongAnswers]) -> set[FailureKind]:
-    """The ways to fail by which mechanisms are chosen: all, or as many as can be tried in time."""
+    """Return the ways to fail by which mechanisms are chosen: all, or at most ``MOST_KINDS``."""
     kinds = {each.kind for each in wrong}
     if len(kinds) <= MOST_KINDS:
         return kinds
@@ -182,7 +187,7 @@ def _choose_all(found: Sequence[RuleExplanation]) -> list[Choice]:
 
 
 def _choose(found: Sequence[RuleExplanation], steps: list[Choice], reach: Reach) -> None:
-    """Explain by one mechanism after the other, until none explains more."""
+    """Choose one mechanism after the other until none explains more; append to ``steps``."""
     chosen = {step.mechanism for step in steps}
     while best := _best(found, reach, chosen):
         rivals = _rivals(found, best, reach) if best not in chosen else []
@@ -199,11 +204,12 @@ def _take(found: Sequence[RuleExplanation], steps: list[Choice], step: Choice) -
 
 
 def _rivals(found: Sequence[RuleExplanation], best: Wrong, reach: Reach) -> list[str]:
-    """The sentences of other mechanisms that explain the same single input of a single case.
+    """List the sentences of other mechanisms that explain the same single input of a single case.
 
     If all inputs were asked, a rival must reach as far; if not, further inputs may refute the best.
-    Forms that are not constant are not rivals, because many of them agree on one input. Mechanisms
-    that are alike are not rivals either. A constant has none: it only says what comes out.
+    A mechanism that predicts the input only as an interval is a rival only if it is a constant,
+    because many forms agree on one input. Mechanisms that are alike are not rivals either. A
+    constant has no rivals: it only says what comes out.
     """
     if best.tells == "constant":
         return []
@@ -230,7 +236,7 @@ def _rivals(found: Sequence[RuleExplanation], best: Wrong, reach: Reach) -> list
 def _best(
     found: Sequence[RuleExplanation], reach: Reach, chosen: Collection[Wrong]
 ) -> Wrong | None:
-    """The mechanism that explains the largest share of what is left.
+    """Return the mechanism that explains the largest share of what is left; None if none does.
 
     Of equals it is one that explains something else already, or else the simplest.
     """
@@ -262,11 +268,12 @@ def _gain(
     extent: Extent,
     needed: float,
 ) -> tuple[float, int]:
-    """The share of answers left that a mechanism explains, and how many in a case are simpler.
+    """Return the share of answers left that a mechanism explains, and its place among mechanisms.
 
-    The share is 0 if it turns out to be less than ``needed``. It is 0 too for a closed form that
-    holds everywhere for less than half of the answers that it gives: it does so by chance, because
-    a source may not reach the values at which another source shows the difference.
+    The place is the highest in any case: how many are simpler. The share is 0 if it turns out to be
+    less than ``needed``. It is 0 too for a behavior that holds everywhere for less than half of the
+    answers that it gives: it does so by chance, because a source may not reach the values at which
+    another source shows the difference.
     """
     gain, elsewhere, rank = 0.0, 0.0, 0
     explained = [each for each in found if mechanism in each.possible]

@@ -25,7 +25,7 @@ RuleModes = tuple[tuple[str, str], ...]
 
 @cache
 def through(dtype: str) -> Wrong:
-    """Converts to another dtype first, and that result to the target."""
+    """Make the row of a backend that converts to another dtype first, and then to the target."""
     is_whole = format_named(dtype).is_integral  # Then more than a rounding is lost.
     return following(
         f"through-{dtype}" if is_whole else f"rounds-twice-through-{dtype}",
@@ -37,13 +37,13 @@ def through(dtype: str) -> Wrong:
 
 
 def through_usual(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the detours that most backends take if they take one."""
+    """Yield the rows through each dtype of ``BETWEEN`` that is not the source or the target."""
     ends = asked.source.name, asked.target.name
     yield from (through(each) for each in BETWEEN if each not in ends)
 
 
 def through_others(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the detours through any other dtype."""
+    """Yield the rows through every other numeric dtype, for a numeric pair."""
     tried = *BETWEEN, asked.source.name, asked.target.name
     if asked.is_numeric:
         numeric = (each.name for each in formats().values() if each.is_numeric)
@@ -51,7 +51,7 @@ def through_others(asked: CaseFormats) -> Iterator[Wrong]:
 
 
 def converted(case: Case, dtype: str, inputs: Patterns) -> Patterns | None:
-    """The inputs of a case in another dtype; None if the document does not define that."""
+    """Convert the inputs of a case to another dtype; None if the document does not define that."""
     if case.source == dtype:
         return inputs
     first = replace(case, target=dtype, modes=(), example=None)
@@ -76,7 +76,7 @@ ROUND = "round"
 
 @cache
 def other_mode(parameter: str, value: str) -> Wrong:
-    """Answers as if a parameter had another value."""
+    """Make the row of a backend that answers as if a parameter had another value."""
 
     def other(case: Case) -> Case:
         modes = tuple((name, value if name == parameter else old) for name, old in case.modes)
@@ -88,7 +88,7 @@ def other_mode(parameter: str, value: str) -> Wrong:
 
 
 def other_modes(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the values that a parameter of a case does not have."""
+    """Yield a row for each value of each parameter that is not the value in the case."""
     case = asked.case
     for name, parameter in edition(document_named(case.document), case.version).parameters():
         for value in parameter.values:
@@ -107,7 +107,7 @@ def _other_version(document: str, version: str) -> Wrong:
 
 
 def other_versions(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the other versions of a case's document."""
+    """Yield a row for each other version of the case's document."""
     name = asked.case.document
     versions = document_named(name).entry.versions
     yield from (_other_version(name, each) for each in versions if each != asked.case.version)
@@ -131,7 +131,7 @@ TWINS: Mapping[tuple[str, str], tuple[str, str]] = {
 
 
 def taken_for(pair: tuple[str, str], other: tuple[str, str]) -> Wrong:
-    """Answers as if source and target were other dtypes of the same widths."""
+    """Make the row of a backend that takes a pair for another pair of dtypes of its widths."""
     both = tuple(zip(pair, other, strict=True))
     mistaken = tuple(f"{one} for {two}" for one, two in both if one != two)
     source, target = (_twin_words(*each) for each in both)
@@ -155,14 +155,14 @@ def _twin_words(one: str, other: str) -> str:
 
 @cache
 def _taken_for(source: Format, target: Format) -> tuple[Wrong, ...]:
-    """The other dtypes of the same widths that a pair can be taken for."""
+    """Return a row for each other pair of dtypes of the same widths."""
     pair = source.name, target.name
     others = ((one.name, two.name) for one in _as_wide(source) for two in _as_wide(target))
     return tuple(taken_for(pair, other) for other in others if other != pair)
 
 
 def _as_wide(dtype: Format) -> Iterator[Format]:
-    """The dtypes of numbers that have the width of one, itself included."""
+    """Yield the numeric dtypes of the same width as a numeric dtype; any other dtype alone."""
     if not dtype.is_numeric:
         yield dtype
         return
@@ -170,18 +170,21 @@ def _as_wide(dtype: Format) -> Iterator[Format]:
 
 
 def taken_for_twins(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the integers of other signedness that a pair can be taken for."""
+    """Yield the rows that take integers for those of other signedness."""
     taken = _taken_for(asked.source, asked.target)
     yield from (each for each in taken if not each.mistaken)
 
 
 def taken_for_others(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the other pairs of the same widths."""
+    """Yield the rows that take dtypes for any others of the same widths."""
     yield from (each for each in _taken_for(asked.source, asked.target) if each.mistaken)
 
 
 def case_between(case: Case, source: str, target: str) -> Case | None:
-    """The case of another pair in the same mode, as far as it has these parameters, or None."""
+    """Return the case of another pair whose parameters have the same values as in this; or None.
+
+    A parameter that only one of the two cases has may have any value.
+    """
     modes = _modes_between(case.document, case.version).get((source, target), ())
     same = (
         each for each in modes if all(case.mode.get(key, value) == value for key, value in each)
@@ -194,7 +197,7 @@ def case_between(case: Case, source: str, target: str) -> Case | None:
 
 @cache
 def _modes_between(document: str, version: str) -> Mapping[tuple[str, str], list[RuleModes]]:
-    """The modes of each pair of a version."""
+    """Return the modes of each pair of a version's cases, without worked examples."""
     found: dict[tuple[str, str], list[RuleModes]] = {}
     for each in edition(document_named(document), version).cases():
         if each.example is None:

@@ -33,7 +33,10 @@ INNER_ZEROS = re.compile(r"(?<=[0-9])0+(?=[1-9])")
 
 
 def printf(digits: int, conversion: str) -> Wrong:
-    """C's ``printf``: ``g`` counts significant digits, ``f`` digits after the point."""
+    """Make the row of a backend that writes numbers as C's ``printf`` does.
+
+    The conversion ``g`` counts significant digits, ``f`` digits after the point.
+    """
     how = f".{digits}{conversion}"
 
     def texts(source: Format, inputs: Patterns) -> Patterns:
@@ -41,7 +44,7 @@ def printf(digits: int, conversion: str) -> Wrong:
         return np.array(["" if each is None else format(each, how) for each in values], object)
 
     def may_print(text: str) -> bool:
-        """Whether a text has as many digits; this is faster than writing one."""
+        """Whether ``printf`` can have written a text, by its form: faster than writing it."""
         return conversion == "g" or (len(text.partition(".")[2]) == digits and "e" not in text)
 
     def answers(given: GivenAnswers) -> RowAnswers:
@@ -66,7 +69,7 @@ def printf(digits: int, conversion: str) -> Wrong:
 
 @lru_cache(PRINTED)
 def _values(dtype: Format, inputs: bytes) -> tuple[float | None, ...]:
-    """The values of patterns as floats; None for NaNs and infinities."""
+    """Decode patterns as floats; None for NaNs and infinities."""
     return tuple(_number(dtype, code) for code in np.frombuffer(inputs, dtype.storage).tolist())
 
 
@@ -85,7 +88,10 @@ def _allowed_without_exponent(given: GivenAnswers, level: str) -> Mask:
 
 
 def _without_exponent(text: Any) -> Any:
-    """A number's text in plain notation; any other answer as it is."""
+    """Write the text of a number in plain notation; return any other answer as it is.
+
+    A number that would have more than ``MOST_PLACES`` digits comes back as it is too.
+    """
     if not (isinstance(text, str) and NUMBER.fullmatch(text)):
         return text
     try:
@@ -99,7 +105,7 @@ def _without_exponent(text: Any) -> Any:
     "writes-an-exponent", "writes numbers with an exponent", matches=_allowed_without_exponent
 )
 def _with_exponent(given: GivenAnswers) -> RowAnswers:
-    """Where an exponent is written is read from the backend's answers, not predicted."""
+    """Accept the answers with an exponent whose value is allowed; none of them is predicted."""
     concerned = np.array(["e" in each.lower() for each in given.answers], bool)
     some = GivenAnswers(given.case, given.inputs[concerned], given.answers[concerned])
     concerned[concerned] = _allowed_without_exponent(some, "recommended")

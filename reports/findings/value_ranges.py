@@ -25,7 +25,10 @@ Ranks = NDArray[np.uint64]
 
 
 def ranks_of(source: Format, patterns: NDArray[Any]) -> Ranks:
-    """The rank of each pattern: -0 comes just before 0, NaNs of a sign beyond its infinity."""
+    """Return the rank of each pattern; -0 is just before 0.
+
+    NaNs of a sign are beyond the infinity of that sign.
+    """
     codes = patterns.astype(np.uint64)
     sign = np.uint64(source.sign_bit)
     if not source.is_signed:
@@ -36,7 +39,7 @@ def ranks_of(source: Format, patterns: NDArray[Any]) -> Ranks:
 
 
 def patterns_of(source: Format, ranks: Ranks) -> NDArray[Any]:
-    """The patterns of ranks, in the storage of the format."""
+    """Return the patterns that have the given ranks, in the storage of the format."""
     sign = np.uint64(source.sign_bit)
     codes = ranks
     if source.is_signed and source.is_integral:
@@ -47,12 +50,12 @@ def patterns_of(source: Format, ranks: Ranks) -> NDArray[Any]:
 
 
 def rank_of(source: Format, code: int) -> int:
-    """The rank of one pattern."""
+    """Return the rank of one pattern."""
     return int(ranks_of(source, np.array([code], np.uint64))[0])
 
 
 def pattern_of(source: Format, rank: int) -> int:
-    """The pattern of one rank."""
+    """Return the pattern that has a rank."""
     return int(patterns_of(source, np.array([rank], np.uint64))[0])
 
 
@@ -67,7 +70,7 @@ class RankRange:
 
 @cache
 def cells_of(source: Format) -> Mapping[str, RankRange]:
-    """The cells of a format by name: finite values, then infinities, then NaNs."""
+    """Return the cells of a format by name: finite values, then infinities, then NaNs."""
     ends = {FINITE: (source.lowest_code, source.max_code)}
     if source.kind == "float" and source.entry.infinity:
         ends["infinity"] = (source.infinity_code, source.infinity_code)
@@ -85,7 +88,7 @@ def cells_of(source: Format) -> Mapping[str, RankRange]:
 
 
 def places_in(source: Format, cell: RankRange, ranks: Ranks) -> NDArray[np.intp]:
-    """The places of the ranks of a cell among rising ranks.
+    """Return the indices of those of the rising ``ranks`` that lie in a cell.
 
     A NaN in the place of -0 is not a finite value, though its rank lies between two.
     """
@@ -99,9 +102,9 @@ def places_in(source: Format, cell: RankRange, ranks: Ranks) -> NDArray[np.intp]
 
 @dataclass(frozen=True)
 class ValueRange:
-    """A range of ranks in a cell; ``below`` and ``above`` are the nearest outside that were asked.
+    """A range of ranks in a cell, with the nearest ranks outside that were asked.
 
-    They are None where the range reaches the end of its cell.
+    ``below`` and ``above`` are None where the range reaches the end of its cell.
     """
 
     first: int
@@ -141,7 +144,10 @@ def value_words(source: Format, rank: int) -> str:
 
 
 def _bound(source: Format, inside: int, outside: int | None) -> tuple[str, str] | None:
-    """The sign and the number of one end of a range; None if nothing bounds it."""
+    """Return the sign and the number of one end of a range; None if nothing bounds it.
+
+    ``inside`` is the rank of the end, and ``outside`` the nearest rank beyond it that was asked.
+    """
     if outside is None:
         return None
     codes = pattern_of(source, inside), pattern_of(source, outside)
@@ -173,7 +179,7 @@ def _magnitude(source: Format, code: int) -> int:
 
 
 def ranks_between(source: Format, low: Fraction | None, high: Fraction | None) -> range:
-    """The ranks of the finite values of a closed interval, which is open where an end is None."""
+    """Return the ranks of the finite values of a closed interval; None stands for no limit."""
     finite = cells_of(source)[FINITE]
     first = finite.first if low is None else _search(source, finite, low, is_above=False)
     last = finite.last + 1 if high is None else _search(source, finite, high, is_above=True)
@@ -181,7 +187,10 @@ def ranks_between(source: Format, low: Fraction | None, high: Fraction | None) -
 
 
 def _search(source: Format, finite: RankRange, value: Fraction, is_above: bool) -> int:
-    """The first rank whose value is at least a value, or above it."""
+    """Return the first rank whose number is at least ``value``; with ``is_above``, above it.
+
+    It is one past the last finite rank if no number is.
+    """
     first, last = finite.first, finite.last + 1
     while first < last:
         middle = (first + last) // 2

@@ -21,7 +21,7 @@ NO_VERDICT = "."
 
 
 def percentage(part: int, whole: int) -> str:
-    """Format a share in percent; `0%` and `100%` stand for exactly none and all."""
+    """Write a share in percent; `0%` and `100%` stand for exactly none and all."""
     rounded = round(100 * part / whole)
     if part and not rounded:
         return "<1%"

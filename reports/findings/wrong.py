@@ -80,7 +80,7 @@ class GivenAnswers(CaseFormats):
 
 
 class RowAnswers(NamedTuple):
-    """The answers of a row, and the inputs that it is about."""
+    """The answers of a row to all inputs, and the mask of those inputs that the row is about."""
 
     codes: Patterns
     concerned: Mask
@@ -89,15 +89,17 @@ class RowAnswers(NamedTuple):
 AnswersOfRow = Callable[[GivenAnswers], RowAnswers | None]
 """Computes what a row answers; None if the document does not define the conversions it needs."""
 Matches = Callable[[GivenAnswers, str], Mask | None]
-"""Which answers a row explains: they break no rule of a level. None if it explains none."""
+"""Tells which given answers a row explains at a level of rules; None if it explains none."""
 Applies = Callable[[CaseFormats], bool]
 Follows = Callable[[Case], Case | None]
-"""The case whose rules a row follows instead; None if the document has no such case."""
+"""Gives the case whose rules a row follows instead; None if the document has no such case."""
 Reads = Callable[[GivenAnswers], Patterns | None]
-"""The inputs that a row takes for those given; None if the document does not define them."""
+"""Gives the inputs that a row takes for those given; None if they are not defined."""
 Tells = Literal["where", "what", "form", "constant"]
-"""What a row says: which inputs are wrong, or only what comes out, by a conversion of another kind,
-by a behavior of ``behaviors.yaml``, or by one that gives the same answer to every input."""
+"""What a row says: which inputs are wrong (`where`), or only what comes out.
+
+What comes out is that of another conversion (`what`), of a behavior of ``behaviors.yaml`` (`form`),
+or of a behavior with one answer to every input (`constant`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +129,10 @@ class Wrong:
     """Whether it says which of several NaNs comes out."""
 
     def explains(self, given: GivenAnswers, level: str) -> Mask:
-        """Which answers it explains: according to it, they break no rule of this level."""
+        """Tell which of the backend's answers the row explains, at a level of rules.
+
+        These are the answers that ``matches`` accepts, or without it those equal to the row's own.
+        """
         if self.matches is not None:
             matching = self.matches(given, level)
         elif (found := self.answers(given)) is not None:
@@ -138,18 +143,18 @@ class Wrong:
 
 
 RowsOfTable = Callable[[CaseFormats], Iterable[Wrong]]
-"""The rows that a case can have, where these depend on its document or on its pair."""
+"""Gives the rows that apply to a case, where these depend on its document or on its pair."""
 
 
 def computing(
     name: str, says: str, applies: Applies = lambda _: True, **fields: Any
 ) -> Callable[[AnswersOfRow], Wrong]:
-    """Make a row of the function that computes its answers."""
+    """Return a decorator that makes a row of the function that computes its answers."""
     return lambda answers: Wrong(name, says, answers, applies, **fields)
 
 
 def if_answered(answers: AnswersOfRow) -> AnswersOfRow:
-    """The answers of a row where the document wants and defines some; None elsewhere."""
+    """Make a function answer None for a case that its document rejects or leaves open."""
     return lambda given: None if answered_ruling(given.case) is None else answers(given)
 
 
@@ -197,7 +202,7 @@ def reading(name: str, says: str, reads: Reads, **fields: Any) -> Wrong:
 
 
 def predicted_failures(wrong: Wrong, case: Case, asked: AskedInputs) -> Mask | None:
-    """On which inputs a row would break a rule of the case; None if that is not computable."""
+    """Tell on which inputs a row would break a rule of the case; None if it has no answers."""
     rules, inputs = asked.rules, asked.inputs
     given = GivenAnswers(case, inputs, asked.answers)
     found = wrong.answers(given)
@@ -218,22 +223,25 @@ def predicted_failures(wrong: Wrong, case: Case, asked: AskedInputs) -> Mask | N
 
 
 def nowhere(given: GivenAnswers) -> Mask:
-    """No input."""
+    """Return the mask that marks no input."""
     return np.zeros(given.inputs.shape, bool)
 
 
 def everywhere(given: GivenAnswers) -> Mask:
-    """Every input."""
+    """Return the mask that marks every input."""
     return np.ones(given.inputs.shape, bool)
 
 
 def without_example(case: Case) -> Case:
-    """The case without its worked example, whose rules cover only the inputs of the example."""
+    """Return the case without its worked example, whose rules cover only the example's inputs."""
     return replace(case, example=None)
 
 
 def right(case: Case, inputs: Patterns) -> RowAnswers:
-    """The reference's answers, and which inputs the document does not require to be refused."""
+    """Return the reference's answers, and which inputs the document does not want refused.
+
+    Refused inputs have the answer 0. Raise an error if the document rejects the whole case.
+    """
     rules = ruling(without_example(case))
     if not rules.refuses_some:
         return RowAnswers(REFERENCE.cast(case, inputs), np.ones(inputs.shape, bool))
@@ -244,14 +252,14 @@ def right(case: Case, inputs: Patterns) -> RowAnswers:
 
 
 def rounded(case: Case, rounding: Rounding, inputs: Patterns) -> Patterns:
-    """The answers that the rules of a case would require with another rounding."""
+    """Return the answers that the rules of a case would require with another rounding."""
     other = rounded_otherwise(ruling(case), rounding)
     found = expected_of(other, inputs)
     return with_nans(other, replace(found, codes=found.codes.copy()))
 
 
 def is_same(target: Format, codes: Patterns, answers: Patterns) -> Mask:
-    """Which patterns are equal; all NaNs count as equal."""
+    """Tell which patterns equal the answers; all NaNs count as equal."""
     same: Mask = codes == answers
     if target.nan_codes:
         same |= is_nan(target, codes) & is_nan(target, answers)
@@ -259,7 +267,11 @@ def is_same(target: Format, codes: Patterns, answers: Patterns) -> Mask:
 
 
 def allowed(case: Case, inputs: Patterns, answers: Patterns, level: str) -> Mask:
-    """Which answers break no rule of another case; where it is open, the usual answer is due."""
+    """Tell which answers break no rule of a case at a level; none if it rejects or is open.
+
+    For an input that the case leaves open, only the usual conversion counts: nearest for floats,
+    that of C for integers.
+    """
     rules = answered_ruling(case)
     if rules is None:
         return np.zeros(inputs.shape, bool)
@@ -279,7 +291,7 @@ def allowed(case: Case, inputs: Patterns, answers: Patterns, level: str) -> Mask
 
 
 def behavior_of_c(source: Format, target: Format) -> str:
-    """The behavior by which C converts to an integer on x86-64."""
+    """Return the name of the behavior by which C converts to an integer on x86-64."""
     if source.kind != "float":
         return "wrap"
     return "via-int32" if target.bits < 32 or target.name == "int32" else "via-int64"

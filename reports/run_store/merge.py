@@ -12,7 +12,11 @@ from specs.release import VERSION
 
 
 def merge_shards(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunStore:
-    """Copy the part files of all shards of a run into one store."""
+    """Create a store at ``out`` with the part files of all shards of a run, and return it.
+
+    It has no tables yet. Raise CastigateError if a part is damaged, or shards are missing, doubled
+    or of different runs.
+    """
     stores = [open_shard(shard) for shard in shards]
     record = merge_record(stores, argv)
     for shard in stores:
@@ -72,7 +76,7 @@ def merge_record(shards: Sequence[RunStore], argv: Sequence[str] = ()) -> RunRec
 
 
 def _checked_shard(store: RunStore) -> Shard:
-    """Which shard a store holds; raise an error if it cannot be merged."""
+    """Return which shard a store holds; raise CastigateError if it cannot be merged."""
     folder, record = store.folder.display_name, store.record
     if record.shard is None:
         raise CastigateError(f"{folder} is a whole run; only shards can be merged")

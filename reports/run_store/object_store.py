@@ -36,7 +36,10 @@ NO_BUCKET = "NoSuchBucket"
 
 
 class StoreError(OSError):
-    """A request that the store refused or did not answer; its text says why and what to check."""
+    """The error of a request that the store refused or did not answer.
+
+    Its text says why, and what to check.
+    """
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class ObjectStore:
         return {"protocol": self.protocol}
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder; none if it does not exist. The listing is read page by page."""
+        """The names in a folder; none if it does not exist."""
         try:
             with _explained(self.protocol):
                 paths = self.system.ls(folder, detail=False)
@@ -154,7 +157,11 @@ class _Reader:
 
 
 def store_at(url: str) -> tuple[ObjectStore, str]:
-    """The store of a URL, and the path in it; raise an error if its package is missing."""
+    """Return the store of a URL, and the path in it.
+
+    Raise CastigateError if a package is missing, the protocol is unknown, or the URL names no
+    bucket.
+    """
     protocol = url.partition("://")[0]
     try:
         from fsspec import get_filesystem_class
@@ -178,7 +185,10 @@ def store_at(url: str) -> tuple[ObjectStore, str]:
 
 @contextmanager
 def _explained(protocol: str) -> Iterator[None]:
-    """Turn every error of a request into a StoreError, except FileNotFoundError of an object."""
+    """Turn each error of a request into a StoreError, except FileNotFoundError for an object.
+
+    A missing bucket becomes a StoreError too.
+    """
     try:
         yield
     except FileNotFoundError as error:
@@ -195,6 +205,6 @@ def _explained(protocol: str) -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
-    """The first line of an error's text, as a part of a sentence."""
+    """Return the first line of an error's text, cut to 200 characters, as a part of a sentence."""
     text = str(error.args[-1]) if isinstance(error, OSError) and error.args else str(error)
     return next(iter(text.splitlines()), type(error).__name__)[:200].rstrip(". ")

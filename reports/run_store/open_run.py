@@ -25,7 +25,11 @@ UNPARSABLE = (pa.ArrowException, UnicodeDecodeError)
 
 
 def open_run(out: str) -> RunStore:
-    """Open a complete run; raise an error if a table is missing, damaged or of another version."""
+    """Open a complete run that has all tables.
+
+    Raise CastigateError for an unfinished run or a shard, and if a table is missing, damaged or of
+    another version.
+    """
     store = _open_complete(out)
     if store.record.shard is not None:
         raise CastigateError(
@@ -38,7 +42,7 @@ def open_run(out: str) -> RunStore:
 
 
 def open_shard(out: str) -> RunStore:
-    """Open a complete shard, whose parts can be read."""
+    """Open a complete shard, whose parts can be read; raise CastigateError for any other run."""
     store = _open_complete(out)
     if store.record.shard is None:
         raise CastigateError(
@@ -50,7 +54,10 @@ def open_shard(out: str) -> RunStore:
 def read_batches(
     store: RunStore, table: str, columns: Sequence[str] | None = None, rows: int = 1 << 16
 ) -> Iterator[Any]:
-    """A table of a complete run as record batches, in row order; raise an error on damage."""
+    """Yield a table of a complete run as record batches, in row order; raise an error on damage.
+
+    Without ``columns`` they have all columns; each has at most ``rows`` rows.
+    """
     with _open_table(store.folder, table) as file:
         missing = file.metadata.num_rows
         try:
@@ -151,7 +158,7 @@ class RunAnswers:
             if digests is None or digest.as_py() in digests
         }
         self.array = lru_cache(CACHED_ARRAYS)(self._decode)
-        """The array of a digest."""
+        """Returns the array of a digest; raises CastigateError if the run lacks it."""
 
     def cases(self, backend: str) -> Iterator[CaseRow]:
         """The cases of one backend, in the order of the run."""
@@ -162,13 +169,13 @@ class RunAnswers:
                     yield CaseRow(**row)
 
     def answered(self, asked: str | None, answers: str | None) -> InputsAndAnswers | None:
-        """The arrays of a case from the digests in its row; None if it has none."""
+        """Return the inputs and answers with the digests of a case; None if it has no digests."""
         if asked is None or answers is None:
             return None
         return InputsAndAnswers(self.array(asked), self.array(answers))
 
     def values(self, digest: str) -> NDArray[Any]:
-        """The patterns or texts of a digest."""
+        """Return the patterns or texts of the array with a digest."""
         return self.array(digest).values
 
     def _decode(self, digest: str) -> DatumArray:

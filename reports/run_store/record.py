@@ -46,7 +46,7 @@ Examples = Annotated[int, Field(ge=0, le=MOST_EXAMPLES)]
 
 
 class BackendRecord(StrictModel):
-    """A backend as the user named it."""
+    """A backend's name as the user gave it, and the backend's version."""
 
     name: Annotated[str, Field(min_length=1)]
     version: str
@@ -63,7 +63,10 @@ class TierOfCases(StrictModel):
 
 
 def _dtypes(stored: Any) -> Any:
-    """The dtypes that a selection's ``null``, one name or list of names stands for."""
+    """Return the dtypes that a selection's ``null``, one name or list of names stands for.
+
+    Anything else comes back as it is, so that validation refuses it.
+    """
     match stored:
         case None:
             return ()
@@ -84,7 +87,7 @@ def _stored_dtypes(dtypes: tuple[str, ...]) -> str | tuple[str, ...] | None:
 
 
 Dtypes = Annotated[tuple[str, ...], BeforeValidator(_dtypes), PlainSerializer(_stored_dtypes)]
-"""The selected dtypes, all if there are none."""
+"""The names of the selected dtypes; empty if all are selected."""
 
 
 class Selection(StrictModel):
@@ -100,7 +103,7 @@ class Selection(StrictModel):
     choices: tuple[TierOfCases, ...] = ()
 
     def choice(self, case: str) -> TierOfCases | None:
-        """Return the first choice that matches a case id."""
+        """Return the first choice that matches a case id, or None."""
         return next((each for each in self.choices if any_matches(each.match, case)), None)
 
 
@@ -131,7 +134,7 @@ class Environment(StrictModel):
 
 
 class RunRecord(StrictModel):
-    """All of ``run.json``."""
+    """The content of ``run.json``, without its checksum."""
 
     format: Literal[2] = FORMAT_VERSION
     suite: str = VERSION
@@ -144,9 +147,9 @@ class RunRecord(StrictModel):
     isolates_sweeps: bool = False
     """Whether sweeps too were answered in processes that share no memory with the judge."""
     chains: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """The editions whose chains of casts each backend was asked."""
+    """By backend, the editions whose chains of casts it was asked."""
     rules: dict[str, str] = Field(default_factory=dict)
-    """The texts of the house rules by which the run judges, by name."""
+    """The texts of the house rules by which the run judges, by the name of the rules."""
     shard: Shard | None = None
     environments: tuple[Environment, ...]
     command_line: tuple[str, ...]
@@ -181,7 +184,7 @@ def current_time() -> datetime:
 
 
 def current_environment() -> Environment:
-    """The machine on which this process runs."""
+    """Describe the machine on which this process runs."""
     return Environment(
         python=platform.python_version(),
         platform=platform.platform(),
@@ -192,7 +195,7 @@ def current_environment() -> Environment:
 
 
 def shareable_command(argv: Sequence[str]) -> tuple[str, ...]:
-    """A command line without local folders: an absolute path is cut to its last name."""
+    """Return a command line without local folders: an absolute path is cut to its last name."""
     program, *arguments = argv
     words = (PurePath(program).name, *(LOCAL_FOLDERS.sub(r"\1", each) for each in arguments))
     return tuple(map(plain_text, words))
@@ -262,7 +265,7 @@ def parse_record(data: bytes, path: str) -> RunRecord:
 
 
 def record_differences(one: RunRecord, other: RunRecord) -> list[tuple[str, str]]:
-    """Pairs of texts: each option or version that affects answers and differs, in either record."""
+    """List the options and versions that affect answers and differ, as texts of both records."""
     first, second = _facts(one), _facts(other)
     return [
         (first.get(name, f"no {name}"), second.get(name, f"no {name}"))
@@ -272,7 +275,7 @@ def record_differences(one: RunRecord, other: RunRecord) -> list[tuple[str, str]
 
 
 def _facts(record: RunRecord) -> dict[str, str]:
-    """List the options that affect answers as a user writes them; leave out unset ones."""
+    """Map each option or version that affects answers to its text; leave out unset options."""
     selected, shard = record.selection, record.shard
     values = {
         "castigate": record.suite,

@@ -36,12 +36,12 @@ class Folder:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is on this machine rather than in an object store."""
+        """Whether the folder is on this machine rather than in an object store."""
         return isinstance(self.system, LocalFiles)
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether only this process can see it, and only until it ends."""
+        """Whether only this process can see the folder, and only until the process ends."""
         return not isinstance(self.system, LocalFiles) and self.system.is_in_memory
 
     @property
@@ -77,7 +77,7 @@ class Folder:
             return None
 
     def open_file(self, name: str) -> Any:
-        """Open a file for reading at any position."""
+        """Open a file for reading at any position; raise OSError as the file system does."""
         return self.system.open_file(self._at(name))
 
     @contextmanager
@@ -120,7 +120,10 @@ def is_unfinished(name: str) -> bool:
 
 
 def folder_at(out: str) -> Folder:
-    """The folder at a path or URL (``s3://…``, ``gs://…``, ``file://…``); it need not exist."""
+    """Return the folder at a path or URL (``s3://…``, ``gs://…``, ``file://…``).
+
+    It need not exist. Raise CastigateError for a text that names no folder.
+    """
     shown = out.encode("utf-8", "backslashreplace").decode()
     if not out or "\0" in out or shown != out:
         raise CastigateError(f"`{shown}` does not name a folder; give a path or a URL")
@@ -147,7 +150,7 @@ def check_outlives(folder: Folder) -> None:
 
 
 def folder_and_name(file: str) -> tuple[Folder, str]:
-    """The folder of a file that a path or URL names, and the file's name in it."""
+    """Split a path or URL of a file into the folder that it lies in, and the file's name."""
     head, slash, name = file.rpartition("/")
     if head.endswith(":/"):
         head += slash  # A URL of a bucket alone, which is refused.
@@ -179,7 +182,10 @@ def file_to_write(file: str) -> tuple[Folder, str]:
 
 
 def reason_of(error: BaseException) -> str:
-    """The system's reason for an error in one line, without file names: our messages have these."""
+    """Return the system's reason for an error in one line, without names of files.
+
+    Our messages name the file themselves.
+    """
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     return next(iter(str(error).splitlines()), type(error).__name__)[:300]
@@ -199,7 +205,7 @@ def explain_read_errors(folder: Folder, name: str) -> Iterator[None]:
 
 @contextmanager
 def explain_write_errors(folder: Folder, name: str, advice: str = RESUME_ADVICE) -> Iterator[None]:
-    """Turn an OSError into a CastigateError that ends with advice."""
+    """Turn an OSError into a CastigateError that names the file and ends with ``advice``."""
     try:
         yield
     except OSError as error:
@@ -272,9 +278,10 @@ class LocalFiles:
             raise
 
     def end_of_links(self, path: str) -> str:
-        """The path to which a path leads if it is a link; raise OSError if it leads nowhere.
+        """Return where a link leads in the end, or a path itself if it is no link.
 
-        A link of ``/proc`` to an open stream is its own end.
+        The end need not exist. A link of ``/proc`` to an open stream is its own end. Raise OSError
+        for more than ``MAX_LINKS`` links, as in a loop.
         """
         for _ in range(MAX_LINKS):
             folder = os.path.realpath(os.path.dirname(path))

@@ -34,7 +34,7 @@ class RunStore:
     record: RunRecord
 
     def write(self, task: str, judgements: list[Judgement]) -> None:
-        """Store what a finished task found."""
+        """Store the judgements of a finished task as its part."""
         self.write_part(task, encode_task(task, judgements))
 
     def write_part(self, task: str, part: bytes) -> None:
@@ -42,11 +42,11 @@ class RunStore:
         self.folder.write(_part_path(task), part)
 
     def part(self, task: str) -> bytes:
-        """Return the bytes of a task's part; none if it is missing."""
+        """Return the bytes of a task's part; no bytes if it is missing."""
         return self.folder.read(_part_path(task)) or b""
 
     def read(self, task: str) -> list[Judgement]:
-        """Read the judgements of a task; raise an error if its part is missing or damaged."""
+        """Read the judgements of a task; raise CastigateError if its part is missing or damaged."""
         path = _part_path(task)
         data = self.folder.read(path)
         try:
@@ -95,11 +95,11 @@ class RunStore:
         exit_code: Callable[[], int],
         find_causes: Callable[[RunStore], bytes] | None = None,
     ) -> RunStore:
-        """Write the tables, mark the run complete, remove the parts; a shard only keeps its parts.
+        """Write the tables, mark the run complete, and remove its parts; a shard keeps only parts.
 
-        ``exit_code`` and ``find_causes`` are called after all rows are written. Whenever this is
-        interrupted, the run can be resumed: the parts stay until the mark is written, and are not
-        needed afterwards.
+        Return the store with the new record. ``exit_code`` and ``find_causes`` are called after all
+        rows are written. Whenever this is interrupted, the run can be resumed: the parts stay until
+        the mark is written, and are not needed afterwards.
         """
         if self.record.shard is None:
             write_tables(self.folder, rows)
@@ -113,7 +113,7 @@ class RunStore:
         return done
 
     def with_environments(self, machines: Iterable[Environment]) -> RunStore:
-        """Add to the record the machines that it does not list yet."""
+        """Return the store with the machines added to the record that it does not list yet."""
         known = self.record.environments
         more = tuple(each for each in machines if each not in known)
         if not more:
@@ -134,7 +134,7 @@ class RunStore:
 
 
 def create(out: str, record: RunRecord) -> RunStore:
-    """Create a run in a folder that is empty or does not exist."""
+    """Create a run in a folder that is empty or does not exist; else raise CastigateError."""
     folder = folder_at(out)
     names = [name for name in folder.names() if not is_unfinished(name)]
     if RECORD in names:
@@ -174,7 +174,7 @@ def resume(out: str, record: RunRecord) -> RunStore:
 
 
 def read_record(folder: Folder) -> RunRecord:
-    """Read ``run.json``; raise an error that says what is wrong with it."""
+    """Read ``run.json``; raise CastigateError if it is missing or damaged."""
     data = folder.read(RECORD)
     if data is None:
         raise CastigateError(
@@ -184,5 +184,8 @@ def read_record(folder: Folder) -> RunRecord:
 
 
 def _part_path(task: str) -> str:
-    """The path of a task's part: a digest, as a task's name may be long and hold any character."""
+    """Return the path of a task's part.
+
+    It has a digest in place of the task's name, which may be long and hold any character.
+    """
     return f"{PARTS}/{sha256(task.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.part"

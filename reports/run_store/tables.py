@@ -35,7 +35,7 @@ from specs.formats import Format, format_named
 
 
 def list_of(kind: Any) -> Any:
-    """A list type whose field has the name that Parquet files give it, so that schemas compare."""
+    """Make a list type whose field is named as in Parquet files, so that schemas compare equal."""
     return pa.list_(pa.field("element", kind))
 
 
@@ -131,7 +131,7 @@ class TableWriter:
         )
 
     def add_row(self, row: dict[str, Any]) -> None:
-        """Add one row. Single rows are collected, because converting many at once is faster."""
+        """Add one row as a dictionary; rows are collected, because converting many is faster."""
         self.pending_rows.append(row)
         if len(self.pending_rows) == self.group_size:
             self._convert_rows()
@@ -198,7 +198,7 @@ def write_tables(folder: Folder, rows: Iterable[JudgedCase]) -> None:
 
 
 def case_row(backend: str, case: Case, judgement: Judgement) -> dict[str, Any]:
-    """The row of a judgement in ``cases.parquet``."""
+    """Return the row of a judgement in ``cases.parquet``, by column."""
     segments = case.id.split("/")
     row = {
         "backend": backend,
@@ -223,7 +223,7 @@ def case_row(backend: str, case: Case, judgement: Judgement) -> dict[str, Any]:
 
 
 def pair_row(backend: str, judgement: Judgement) -> dict[str, Any]:
-    """The row of a judgement in ``pairs.parquet``; a pair breaks one rule at most."""
+    """Return the row of a judgement in ``pairs.parquet``; a pair breaks one rule at most."""
     [broken] = judgement.broken_rules or (None,)
     return {
         "backend": backend,
@@ -240,10 +240,11 @@ def pair_row(backend: str, judgement: Judgement) -> dict[str, Any]:
 
 
 def problem_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[dict[str, Any]]:
-    """The rows of a judgement in ``problems.parquet``: its problems but wrong values and notes.
+    """Yield the rows of a judgement in ``problems.parquet``: no wrong values and notes.
 
-    A case that fails also has its further problems. Any other has only the problems that limit a
-    good verdict: a process that died and, unless the case was not run, what the backend declined.
+    A case that fails has all other problems, its further ones too. Any other case has only the
+    problems that limit a good verdict: a process that died and, unless the verdict is one of
+    ``NOT_RUN``, what the backend declined.
     """
     name, problems = judgement.check or case.id, judgement.problems
     if judgement.verdict in FAILING:
@@ -258,7 +259,7 @@ def problem_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[dic
 
 
 def _broken_rule(case: Case, broken: BrokenRule) -> dict[str, Any]:
-    """A broken rule as the struct ``BROKEN_RULE``; a fault has no inputs and answers."""
+    """Encode a broken rule as the struct ``BROKEN_RULE``; a fault has no runs and no example."""
     rule = {
         "rule": broken.rule,
         "clause": broken.clause,
@@ -280,7 +281,7 @@ def _broken_rule(case: Case, broken: BrokenRule) -> dict[str, Any]:
 
 
 def divergence_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[Any]:
-    """The rows of a judgement in ``divergences.parquet``: one Arrow table per broken rule."""
+    """Yield the rows of a judgement in ``divergences.parquet``: an Arrow table per broken rule."""
     source, target = format_named(case.source), format_named(case.target)
     for divergence in judgement.divergences:
         runs = divergence.runs.listed
@@ -307,7 +308,7 @@ def divergence_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[
 
 
 def _arrays(judgement: Judgement) -> tuple[DatumArray, ...]:
-    """The inputs and the answers of a judgement, if it holds them."""
+    """Return the arrays of inputs and of answers of a judgement, or nothing if it holds none."""
     answered = judgement.answered
     return (answered.inputs, answered.answers) if answered is not None else ()
 
@@ -339,7 +340,7 @@ def _words_and_texts(dtype: Format, column: NDArray[Any]) -> tuple[Any, Any]:
 
 
 def input_counts(runs: Runs) -> NDArray[np.uint64]:
-    """How many inputs each run has: one, if they are texts or patterns wider than a word."""
+    """Count the inputs of each run: one, if they are texts or patterns wider than a word."""
     if runs.first.dtype == object:
         return np.ones(runs.first.size, np.uint64)
     counts: NDArray[np.uint64] = runs.last - runs.first + np.uint64(1)

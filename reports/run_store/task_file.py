@@ -39,7 +39,7 @@ SCHEMA = pa.schema(
 )
 ARRAY_COLUMN = len(SCHEMA) - 1
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
-"""Most columns of a batch are null."""
+"""Compresses batches, because most of their columns are null."""
 
 
 DecodeColumns = Callable[..., tuple[NDArray[Any], ...]]
@@ -51,7 +51,7 @@ class DamagedPartError(Exception):
 
 
 def encode_task(name: str, judgements: list[Judgement]) -> bytes:
-    """Encode a task's name and what it found."""
+    """Encode a task's name and its judgements as the bytes of a part."""
     runs = _DistinctRuns()
     arrays: dict[str, DatumArray] = {}
     content = {
@@ -74,12 +74,12 @@ def encode_task(name: str, judgements: list[Judgement]) -> bytes:
 
 
 def read_task_name(part: bytes) -> str:
-    """The name of the task that a part belongs to; raise DamagedPartError if it is damaged."""
+    """Return the name of a part's task; raise DamagedPartError if the part cannot be read."""
     return str(_open(part)[0]["name"])
 
 
 def decode_task(part: bytes) -> tuple[str, list[Judgement]]:
-    """The name of the task and what it found; raise DamagedPartError if the part is damaged."""
+    """Return the task's name and its judgements; raise DamagedPartError for a damaged part."""
     content, stream = _open(part)
     batches = list(stream)
     first_array = content["runs"]
@@ -95,7 +95,10 @@ def decode_task(part: bytes) -> tuple[str, list[Judgement]]:
 
 
 def _open(part: bytes) -> tuple[Any, Any]:
-    """The JSON in a part's metadata, and the stream of its batches."""
+    """Return the JSON in a part's metadata, and the stream of its batches.
+
+    Raise DamagedPartError if the checksum is wrong or another version wrote the part.
+    """
     payload, checksum = part[:-CHECKSUM_BYTES], part[-CHECKSUM_BYTES:]
     if sha256(payload).digest() != checksum:
         raise DamagedPartError("its checksum is wrong")
@@ -108,14 +111,14 @@ def _open(part: bytes) -> tuple[Any, Any]:
 
 
 class _DistinctRuns:
-    """The runs of a part, without those whose columns are equal to earlier ones."""
+    """The runs of a part in the order in which they are stored; equal columns are stored once."""
 
     def __init__(self) -> None:
         self.distinct: list[Runs] = []
         self._places: dict[bytes, int] = {}
 
     def place_of(self, runs: Runs) -> int:
-        """The place of the first runs with these columns."""
+        """Return the place in ``distinct`` of the runs with these columns; add them if missing."""
         key = blake2b()
         for column in runs.columns:
             is_text = column.dtype == object
@@ -130,7 +133,10 @@ class _DistinctRuns:
 def _judgement_json(
     judgement: Judgement, runs: _DistinctRuns, arrays: dict[str, DatumArray]
 ) -> dict[str, Any]:
-    """A judgement as JSON, without the columns of its ``runs``, and its ``arrays``."""
+    """Encode a judgement as JSON; add its columns to ``runs`` and its arrays to ``arrays``.
+
+    The JSON names runs by their place and arrays by their digest.
+    """
     content = _fields(judgement)
     content["problems"] = [_problem_json(each, runs) for each in judgement.problems]
     content["further"] = [*map(problem_json, judgement.further)]
@@ -142,7 +148,10 @@ def _judgement_json(
 
 
 def _problem_json(problem: Problem, runs: _DistinctRuns) -> dict[str, Any]:
-    """A problem as JSON; wrong values without the columns of their runs."""
+    """Encode a problem as JSON; wrong values name the place of their columns in ``runs``.
+
+    The columns are added there if they are new.
+    """
     if isinstance(problem, WrongValues):
         place = runs.place_of(problem.runs)
         return _fields(problem) | {"runs": {"place": place, **_runs_json(problem.runs)}}
@@ -150,7 +159,7 @@ def _problem_json(problem: Problem, runs: _DistinctRuns) -> dict[str, Any]:
 
 
 def _fields(record: Judgement | WrongValues) -> dict[str, Any]:
-    """The fields by name; unlike ``asdict``, without copying what they hold."""
+    """Return the fields of a record by name; unlike ``asdict``, without copying what they hold."""
     return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
@@ -176,7 +185,7 @@ def _decode_problem(content: dict[str, Any], decode: DecodeColumns) -> Problem:
 
 
 def _runs_json(runs: Runs) -> dict[str, Any]:
-    """The JSON beside the batch of runs: their total and checksum, and the kind of each column."""
+    """Encode what is not in the batch of runs: total, checksum, and the kind of each column."""
     whole = {"total": runs.total, "checksum": runs.checksum}
     return whole | {name: _kind(getattr(runs, name)) for name in DATUM_COLUMNS}
 
@@ -188,7 +197,7 @@ def _kind(column: NDArray[Any]) -> str:
 
 
 def _run_batch(runs: Runs) -> Any:
-    """The rows of some runs; patterns of 128 bits are written in hex."""
+    """Make a record batch with a row per run; patterns of 128 bits are written in hex."""
     columns: dict[str, Any] = {"slope": pa.array(runs.slope), "straight": pa.array(runs.straight)}
     for name in DATUM_COLUMNS:
         column, rows = getattr(runs, name), runs.first.size
@@ -207,7 +216,7 @@ def _run_batch(runs: Runs) -> Any:
 
 
 def _array_batch(array: DatumArray) -> Any:
-    """One row, which holds an encoded array."""
+    """Make a record batch of one row, which holds an encoded array."""
     nulls = {field.name: pa.nulls(1, field.type) for field in SCHEMA}
     return pa.record_batch(nulls | {"array": pa.array([array.data], pa.large_binary())}, SCHEMA)
 
