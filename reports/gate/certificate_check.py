@@ -42,9 +42,10 @@ SHOWN_DIFFERENCES = 20
 
 
 def check_seals(certificate: dict[str, Any], named: str, key: str | None) -> str | None:
-    """Return the public key that signed it, if any; raise an error if a seal is wrong.
+    """Return the public key by which a certificate is signed, in hex; None if it is not signed.
 
-    If ``key`` is given, the certificate must be signed with it.
+    Raise CastigateError if its format, its digest or its signature is wrong. If ``key`` is given,
+    it must be signed by it.
     """
     if certificate.get("format") != FORMAT:
         raise CastigateError(
@@ -91,7 +92,10 @@ def load_evidence(
 
 
 def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
-    """List where a certificate differs from what its evidence gives; empty if it holds."""
+    """List where a certificate differs from what its evidence gives; empty if it holds.
+
+    Of many differences the first are listed, and the others counted.
+    """
     recomputed = certificate_body(evidence, evidence.judged())
     if _gives_same_results(certificate["suite"]):
         # It did not record what an accepted error leaves unjudged.
@@ -106,7 +110,7 @@ def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
 
 
 def _check_folder(certificate: dict[str, Any], folder: Path) -> dict[str, str]:
-    """Return the sealed files; raise an error that names one that was altered or is missing.
+    """Return the sealed digests by file; raise CastigateError if a file is altered or missing.
 
     An added file is an error in the gate's own folders only. Others may lie beside the certificate.
     """

@@ -91,7 +91,11 @@ class PolicyVerdict:
 
     @property
     def answered(self) -> dict[str, int]:
-        """How many cases were answered, were not, or pass only by the policy or baseline."""
+        """The numbers of cases, inputs and checks that the verdict covers, each by a name.
+
+        Cases are counted in all, and if answered, unsupported, accepted by the policy, or known to
+        the baseline.
+        """
         names = {
             status: {each.cell.name for each in self.divergences if each.status == status}
             for status in ("accepted", "known")
@@ -130,7 +134,7 @@ class PolicyVerdict:
 
     @property
     def passed_over(self) -> tuple[str, ...]:
-        """The cases that break rules of levels that the policy does not name, by name."""
+        """The names of cases and checks that break rules only of levels which the policy omits."""
         found = (each.cell.name for each in self.divergences if each.status == "not-asked")
         return tuple(dict.fromkeys(found))
 
@@ -140,7 +144,7 @@ class PolicyVerdict:
 
     @property
     def ran(self) -> bool:
-        """Whether the backend answered any case, rightly or wrongly."""
+        """Whether any case was put to the backend and not declined, even if only an error came."""
         return any(cell.verdict not in NOT_RUN for cell in self.cells)
 
 
@@ -225,10 +229,10 @@ def _divergences(
 
 
 def _failures(cell: Cell) -> Iterator[tuple[Cell, Divergence | None]]:
-    """Yield each broken rule of a cell, and then no rule if an answer is missing.
+    """Yield the cell with each rule that it breaks, then with None if an answer is missing.
 
     A check that breaks rules may also lack an answer, and a process may have died before it
-    answered. No acceptance of a rule excuses these.
+    answered. No acceptance of a rule excuses these. The cell then has that verdict and message.
     """
     rules = broken_rules(cell)
     yield from ((cell, broken) for broken in rules)
@@ -267,7 +271,7 @@ def _hollow_verdict(cell: Cell) -> str:
 
 
 def _coverage_shortfalls(policy: Policy, cells: Sequence[Cell]) -> Iterator[str]:
-    """Yield where fewer cases are answered than the policy demands."""
+    """Yield a sentence for each minimum coverage of the policy that is not reached."""
     for pattern, per_cent in policy.entry.minimum_coverage.items():
         matching = [cell for cell in cells if matches(pattern, cell.case)]
         yield from _shortfall(pattern, per_cent, matching)
@@ -285,7 +289,7 @@ def _shortfall(patterns: str, per_cent: int, cells: Sequence[Cell]) -> Iterator[
 
 
 def verdict_counts(cells: Iterable[Cell]) -> dict[str, dict[str, int]]:
-    """Count the verdicts by version of a document."""
+    """Return how often each verdict occurs, by document and version."""
     counts: dict[str, Counter[str]] = {}
     for cell in cells:
         counts.setdefault(f"{cell.document}:{cell.version}", Counter())[cell.verdict] += 1
