@@ -21,7 +21,7 @@ COLUMNS = (
 
 
 def cases_csv(report: Report) -> str:
-    """Return the table, with its rows in the order of the run."""
+    """Return a report's cells as CSV, a row each, in the order of the run."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(COLUMNS)
