@@ -134,7 +134,7 @@ class PolicyVerdict:
 
     @property
     def passed_over(self) -> tuple[str, ...]:
-        """The names of cases and checks that break rules only of levels which the policy omits."""
+        """The names of cases and checks that break rules of levels that the policy leaves out."""
         found = (each.cell.name for each in self.divergences if each.status == "not-asked")
         return tuple(dict.fromkeys(found))
 
