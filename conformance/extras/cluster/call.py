@@ -21,5 +21,5 @@ def call(payload: bytes) -> bytes:
 
 
 def payload_of(function: Callable[..., Any], *arguments: Any) -> bytes:
-    """Return the bytes that make ``call`` call a function."""
+    """Return the bytes that make ``call`` call a function with these arguments."""
     return pickle.dumps((function, arguments))

@@ -80,7 +80,7 @@ class LaidTensor:
 
 
 def storable() -> list[str]:
-    """The names of the dtypes that containers hold: all but texts."""
+    """Return the names of the dtypes that containers hold: all but texts."""
     return [name for name, entry in formats().items() if entry.kind != "text"]
 
 
@@ -211,7 +211,10 @@ class Way:
 
 
 def ways_of(backends: Sequence[Backend], container: str, dtypes: Sequence[str]) -> list[Way]:
-    """Write and read all probes of some dtypes through a container, each party with each."""
+    """Write and read all probes of some dtypes through a container, each party with each.
+
+    Return a way for each writer, reader and dtype. Parties without the container are left out.
+    """
     clients = {each.name: Client(each) for each in backends}
     asked = [(dtype, probe) for dtype in dtypes for probe in probes(dtype)]
     with ThreadPoolExecutor(len(clients)) as pool:
@@ -270,9 +273,10 @@ def _read(client: Client, container: str, held: Mapping[tuple[str, bytes], str])
 def _sent(
     client: Client, requests: Sequence[MethodRequest], names: Sequence[str]
 ) -> list[Answered[Any] | NoAnswer]:
-    """Send requests, those of the first dtype before the others.
+    """Send requests, those of the first dtype first, and return their replies in order.
 
-    A probe that crashes the process is not sent for other dtypes: each crash costs a start.
+    ``names`` are those of their probes. A probe that crashes the process is not sent for other
+    dtypes, as each crash costs a start: they get the same reply.
     """
     if not requests:
         return []
@@ -287,7 +291,7 @@ def _sent(
 
 
 def _has_container(replies: Iterable[object]) -> bool:
-    """Whether a party has the container at all: it answers, or fails in doing so."""
+    """Return whether a party has the container at all: it answers, or fails in doing so."""
     return any(not isinstance(reply, Declined) for reply in replies)
 
 
