@@ -55,7 +55,7 @@ class NothingRanError(CastigateError):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Holds the inputs of a certificate; ``baseline`` is None if the policy needs none."""
+    """All from which a certificate is computed; ``baseline`` is None if the policy needs none."""
 
     policy: Policy
     store: RunStore
@@ -152,7 +152,11 @@ def only_backend(store: RunStore) -> str:
 
 
 def open_baseline(out: str, policy: Policy) -> RunStore:
-    """Open an earlier run; raise an error if it has other settings than the policy, or its seed."""
+    """Open an earlier run with which a gate is to compare.
+
+    Raise CastigateError if its settings differ from the policy's, or if it has the seed that the
+    policy names.
+    """
     store = open_run(out)
     record, entry = store.record, policy.entry
     for setting, actual, expected in (

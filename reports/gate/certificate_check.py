@@ -67,7 +67,11 @@ def check_seals(certificate: dict[str, Any], named: str, key: str | None) -> str
 def load_evidence(
     certificate: dict[str, Any], folder: Path, asked_names: AskedNames, named: str
 ) -> Evidence:
-    """Open the run and the baseline beside a certificate, or raise an error if they do not fit."""
+    """Return the evidence beside a certificate; raise CastigateError if it does not fit.
+
+    The evidence is the policy, the run and the baseline. ``asked_names`` gives the names that the
+    run must have.
+    """
     _check_suite(certificate, named)
     match certificate.get("policy"):
         case {"content": content}:

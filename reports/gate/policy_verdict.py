@@ -46,7 +46,7 @@ class PolicyDivergence:
 
     @property
     def kind(self) -> str:
-        """The kind of failure that it is, if it fails."""
+        """The kind of ``GateFailure`` that the divergence makes, if it fails."""
         if self.status == "expired":
             return "expired"
         if self.broken is None:
@@ -55,7 +55,7 @@ class PolicyDivergence:
 
     @property
     def reason(self) -> str:
-        """A description that all cases of one failure share."""
+        """The broken rule, or the verdict with its message, as all cases of a failure share it."""
         if self.broken is None:
             text = ": ".join(filter(None, (self.cell.verdict, shortened(self.cell.message))))
         else:
@@ -80,7 +80,10 @@ class GateFailure:
 
 @dataclass(frozen=True)
 class PolicyVerdict:
-    """The result of applying a policy to a run."""
+    """The result of applying a policy to a run; the gate passes if ``failures`` is empty.
+
+    ``cells`` are the results of cases, ``checks`` those of checks on dtype pairs.
+    """
 
     cells: tuple[Cell, ...]
     checks: tuple[Cell, ...]
@@ -159,7 +162,8 @@ def apply_policy(
 ) -> PolicyVerdict:
     """Apply a policy to a run that took ``seconds``, as of ``day``.
 
-    An expected case or check that the run does not have is a failure.
+    ``expected`` are the names of cases and checks that the run must have; one that it lacks is a
+    failure. ``baseline`` is None if the policy compares with none.
     """
     cells, checks = tuple(cells), tuple(checks)
     found = {cell.name: cell for cell in (*cells, *checks)}

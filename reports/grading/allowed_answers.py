@@ -115,7 +115,7 @@ def _is_rising(inputs: Bits) -> bool:
 
 
 def grade_answers(ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits) -> Grades:
-    """The grade of each answer: ALLOWED, NOT_RECOMMENDED or NOT_ALLOWED."""
+    """Return the grade of each answer: ALLOWED, NOT_RECOMMENDED or NOT_ALLOWED."""
     if ruling.is_open:
         return np.full(answers.shape, ALLOWED, np.uint8)
     if ruling.target.kind == "text":

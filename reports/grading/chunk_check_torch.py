@@ -71,7 +71,7 @@ class DeviceCheck:
 
     @cached_property
     def _cares(self) -> Any:
-        """The bits of each row that are compared."""
+        """For each row, the target's bits that are compared, on the device."""
         mask = self._table.cares.dtype.type(self._mask)
         return self._copied((self._table.cares & mask).view(self._signed))
 

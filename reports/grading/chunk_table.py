@@ -75,7 +75,7 @@ class Table:
 
 @lru_cache(maxsize=256)
 def table(ruling: Ruling) -> Table:
-    """Lay out the table of a numeric ruling whose source has at most 32 bits."""
+    """Return the table of a numeric ruling whose source has at most 32 bits."""
     assert ruling.source.bits <= 32, f"{ruling.source.name} has too many patterns for a table"
     stairs = staircase(ruling)
     storage = np.dtype(ruling.target.storage)

@@ -42,7 +42,7 @@ class Use:
 
     @property
     def worst(self) -> str:
-        """The verdict that the field shows."""
+        """The most severe verdict of the cases, which the field shows; see ``SEVERITY``."""
         return next(name for name in SEVERITY if self.verdicts[name])
 
     @property

@@ -60,7 +60,7 @@ class OpenPoints:
 
 
 def open_points(report: Report) -> Iterator[OpenPoints]:
-    """Yield the open points of each document of a run."""
+    """Yield for each document of a run which inputs it leaves open, and which texts disagree."""
     for name in dict.fromkeys(document for document, _ in report.cases):
         document = documents()[name]
         open_rules = _open_rules(report, document)

@@ -74,7 +74,10 @@ class FindingNews:
 
 @dataclass
 class BackendNews:
-    """How all judged cases of one backend compare with its ledger, if it has one."""
+    """How all judged cases of one backend compare with its ledger, if it has one.
+
+    ``cases`` has those that do not fail as listed.
+    """
 
     backend: str
     version: str

@@ -52,7 +52,7 @@ class PairTotals:
         """Backend, check and message of each check with the verdict `open`."""
 
     def add(self, record: dict[str, Any]) -> None:
-        """Count a judgement by its ``count_record``."""
+        """Count a judgement on a dtype pair, given as its ``count_record``."""
         kind = kind_of_check(record["check"])
         self.verdicts.setdefault((record["backend"], kind), Counter())[record["verdict"]] += 1
         if record["verdict"] == "open":
@@ -88,7 +88,7 @@ class Totals:
         self.inputs = 0
 
     def add(self, record: dict[str, Any]) -> None:
-        """Count a judgement by its ``count_record``."""
+        """Count a judgement on a case or a dtype pair, given as its ``count_record``."""
         if record["check"]:
             self.pairs.add(record)
             return

@@ -57,7 +57,10 @@ RENDERERS: Mapping[str, Callable[[Report], str]] = {
 
 
 def write_output(report: Report, output: str, file: str | os.PathLike[str]) -> None:
-    """Write one output of a report to a file; an existing file is replaced as a whole."""
+    """Write a report to a file in the form ``output``, a key of ``RENDERERS``.
+
+    An existing file is replaced as a whole.
+    """
     folder, name = file_to_write(os.fspath(file))
     text = RENDERERS[output](report)
     folder.write(name, text.encode(), "the file is unchanged; give another name or folder")

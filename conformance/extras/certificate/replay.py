@@ -110,7 +110,7 @@ def fresh_count(count: int, answered: int) -> int:
 
 
 def random_cases(cases: list[Case], count: int, seed: int) -> list[Case]:
-    """Return ``count`` of the cases, chosen at random, in their order."""
+    """Return ``count`` of the cases, or all of fewer, chosen at random, in their order."""
     indices = Random(seed).sample(range(len(cases)), min(count, len(cases)))
     return [cases[index] for index in sorted(indices)]
 

@@ -32,7 +32,11 @@ class LostCallError(Exception):
 
 @dataclass(eq=False)
 class Job:
-    """A function that one of the workers is to call, and the calls that are under way."""
+    """A function that one of the workers is to call, and the calls that are under way.
+
+    A call passes ``arguments``, then what ``Cluster.start`` gets. ``more`` are arguments for that,
+    and ``tasks`` are those that the function does.
+    """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -83,7 +87,7 @@ class Cluster:
         return CastigateError(f"the Dask scheduler at {self.address} was lost; {RESUME_ADVICE}")
 
     def workers(self) -> dict[str, int]:
-        """Return the threads of each worker by address; raise CastigateError if none are told."""
+        """Return the threads of each worker by address; raise CastigateError if that fails."""
         if self.client.status != "running":
             raise self.lost()
         try:

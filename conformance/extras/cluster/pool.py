@@ -202,7 +202,7 @@ class DaskPool:
         """Queue a lost job behind all others, so that a loss by chance is not repeated soon.
 
         Its tasks become jobs of their own, to show at which one workers are lost. A job that had
-        not begun goes to the front.
+        not begun goes to the front. Raise CastigateError if a job without tasks is lost too often.
         """
         self._cluster.drop(job, worker)
         if not was_run:
@@ -227,7 +227,10 @@ class DaskPool:
             waiting.append(job)
 
     def _retry(self, job: Job, worker: str, error: BaseException, waiting: deque[Job]) -> None:
-        """Have a job done again, as another worker may succeed, or end the run with the error."""
+        """Have a job done again, as another worker may succeed.
+
+        Raise CastigateError with the job's last error if it has failed too often.
+        """
         job.failures += 1
         reason = next(iter(str(error).splitlines()), "")[:200]
         failed = f"worker {worker} failed: {type(error).__name__}: {reason}"

@@ -75,7 +75,7 @@ class Done:
 
 
 def installed_here() -> Installed:
-    """Describe the castigate and the packages of this process; the backend is left empty."""
+    """Describe the castigate and the packages of this process, without any backend."""
     return Installed(VERSION, _digest_of_sources(), current_environment())
 
 

@@ -65,9 +65,9 @@ PREFIX = 1 << 16
 class CodecAnswers:
     """The answers of a codec.
 
-    If ``is_whole``, all inputs were asked, and ``inputs`` are the first ones of consecutive inputs
-    that share an answer. Otherwise they are those that were asked, ``drawn`` of them at random, and
-    ``reason`` says why. ``seconds`` and ``processor_seconds`` are the time that asking took.
+    If ``is_whole``, all inputs were asked, and each has the answer of the last of ``inputs`` up to
+    it. Otherwise ``inputs`` are those that were asked, ``drawn`` of them at random, and ``reason``
+    says why. ``seconds`` and ``processor_seconds`` are the time that asking took.
     """
 
     called: Signature | str
@@ -114,7 +114,8 @@ def ask_all(
 ) -> CodecAnswers:
     """Ask a codec all inputs, or as many as there is time for; raise CastigateError if it fails.
 
-    ``progress`` is called with the number of inputs once it is known.
+    Before a sweep, ``progress`` is called with its number of inputs; it returns what counts those
+    done. Programs are compiled in ``folder``.
     """
     try:
         return _ask_all(target, rules, signature, seconds, jobs, folder, progress)
@@ -256,7 +257,7 @@ def _probes(rules: Ruling) -> Words32:
 
 
 def _most_telling(target: CodecTarget, failures: list[CastigateError]) -> CastigateError:
-    """The error to report for a codec that no form could call: that of the likeliest form."""
+    """Return the error to report for a codec that no form could call: the likeliest form's."""
     if target.kind != "python":
         return failures[0]
     by_form = dict(zip(FORMS, failures, strict=True))

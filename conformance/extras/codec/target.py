@@ -48,7 +48,7 @@ class CodecTarget:
 
     @property
     def text(self) -> str:
-        """The target as the command takes it."""
+        """The target as the user writes it: ``c:HEADER:FUNCTION`` or ``py:MODULE:FUNCTION``."""
         prefix = "py" if self.kind == "python" else "c"
         return f"{prefix}:{self.where}:{self.function}"
 

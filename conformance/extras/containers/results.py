@@ -112,7 +112,7 @@ def survey(
 
 @dataclass(frozen=True)
 class ContainerCell:
-    """A group of dtypes from a writer to a reader: the count of each outcome, and words."""
+    """A group of dtypes from a writer to a reader: how many have each outcome, and reasons."""
 
     group: str
     writer: str
@@ -128,7 +128,7 @@ class ContainerCell:
 
 @dataclass(frozen=True)
 class ContainerTable:
-    """A container: its readers, the cells of all writers, and what is wrong."""
+    """The table of a container: its readers, the cells of all writers, and the faults found."""
 
     name: str
     readers: tuple[str, ...]

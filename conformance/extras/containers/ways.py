@@ -65,7 +65,10 @@ ODD_STEP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 
 @dataclass(frozen=True)
 class LaidTensor:
-    """A tensor as it lies in memory; one of the other byte order has the same patterns."""
+    """A probe: a tensor as it lies in memory.
+
+    If ``is_big``, a writer gets the same patterns in big-endian order.
+    """
 
     name: str
     bits: Bits
@@ -86,7 +89,7 @@ def storable() -> list[str]:
 
 @cache
 def probes(dtype: str) -> tuple[LaidTensor, ...]:
-    """Return the tensors of a dtype, those with few elements first."""
+    """Return the probes of a dtype, those with few elements first."""
     return tuple(_probes(format_named(dtype)))
 
 
@@ -144,9 +147,10 @@ def _blocks(entry: Format, shape: tuple[int, ...]) -> Bits:
 
 
 def whole(entry: Format) -> Bits:
-    """Return every pattern of up to 16 bits in a row, of wider dtypes the telling ones.
+    """Return a row of every pattern of up to 16 bits, of wider dtypes only of the special ones.
 
-    Packed elements come in all combinations of a byte.
+    Packed elements come in all combinations of a byte, those of 6 bits at each place of three
+    bytes.
     """
     if entry.kind == "complex":
         part = few_patterns(entry.entry.part, "string", 0).astype(object)
@@ -366,7 +370,7 @@ def smallest_difference(
 
 
 def _alone(dtype: str, fault: str, written: Bits, read: Bits) -> Iterator[Bits]:
-    """Yield the smallest pattern to which a fault happens, if it happens to single elements."""
+    """Yield at most one row: the smallest pattern to which a fault happens by itself."""
     row, found = written.reshape(-1), read.reshape(-1)
     wrong = np.flatnonzero(row != found)
     for at in wrong[np.argsort(row[wrong], kind="stable")].tolist():

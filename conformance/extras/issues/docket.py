@@ -111,7 +111,7 @@ class DocketEntry(StrictModel):
 
 @dataclass(frozen=True)
 class Thread:
-    """A thread of the docket, and where it stands."""
+    """A thread of the docket with the entry of its project, and the file where it stands."""
 
     link: str
     entry: ThreadEntry
@@ -137,7 +137,7 @@ class Thread:
 
 @cache
 def docket() -> tuple[Thread, ...]:
-    """All shipped threads, project by project; raise DocumentError if a case is missing."""
+    """Return all shipped threads, project by project; raise DocumentError for a mistake."""
     return tuple(each for path in sorted(DOCKET.glob("*.yaml")) for each in load_docket(path))
 
 

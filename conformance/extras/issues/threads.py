@@ -132,7 +132,7 @@ class DecidedThread:
 
     @property
     def answered(self) -> Iterator[tuple[Decided, dict[str, Today]]]:
-        """Each question with the answer of each backend."""
+        """Each question with the answer of each backend, by the backend's name."""
         for number, each in enumerate(self.questions):
             yield each, {name: answers[number] for name, answers in self.today.items()}
 

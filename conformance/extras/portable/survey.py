@@ -317,8 +317,8 @@ def _is_simpler(source: Format, code: int, other: int) -> bool:
 class _Ranges:
     """The agreeing ranges of one cell; of very many, the widest are kept.
 
-    The columns of a range are its ends and the nearest inputs asked outside, as ranks plus one, 0
-    where there is none.
+    The columns of a range are the ranks of its two ends, and 1 plus the nearest rank that was asked
+    below it and above it, or 0 where there is none.
     """
 
     def __init__(self, cell: RankRange) -> None:

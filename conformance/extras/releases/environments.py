@@ -133,7 +133,7 @@ def default_folder() -> Path:
 
 @dataclass
 class Environments:
-    """The environments of one backend in a folder; ``made`` are those that did not exist yet."""
+    """The environments of one backend in a folder; ``made`` lists releases that got a new one."""
 
     backend: str
     folder: Path
