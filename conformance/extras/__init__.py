@@ -86,7 +86,7 @@ def addon_with_page(name: str) -> Addon:
 
 
 def pages_of(run: RunStore, asked: Collection[Addon]) -> list[Page]:
-    """The pages of extras in the report of a run: those asked for, and those that it shows."""
+    """Return the pages of the extras in ``asked``, and of those whose content a run has."""
     wanted = [each for each in WITH_PAGE.values() if each in asked or each.shows(run)]
     pages = (resolve_name(each.page)(run) for each in wanted)
     return [page for page in pages if page is not None]

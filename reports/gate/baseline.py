@@ -31,14 +31,17 @@ AnswerByInput = Mapping[int | str, int | str]
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """The cells of an earlier run by name, and what reads the arrays of both runs by digest."""
+    """The cells of an earlier run by name, and functions that read both runs' arrays by digest."""
 
     cells: Mapping[str, Cell]
     before: StoredArrays
     now: StoredArrays
 
     def has(self, cell: Cell, broken: Divergence | None) -> bool:
-        """Return whether the earlier run has a divergence, or without one the same failure."""
+        """Return whether the earlier run also breaks the rule of ``broken``, in the same way.
+
+        If ``broken`` is None, return whether it lacks the same answers as the cell.
+        """
         before = self.cells.get(cell.name)
         if before is None:
             return False
@@ -82,7 +85,7 @@ class EarlierRun:
         wrong_before: AnswerByInput,
         further: AnswerByInput,
     ) -> bool:
-        """Whether wrong answers on other inputs follow from those of the earlier run."""
+        """Return whether the wrong answers in ``further`` follow from those of the earlier run."""
         source = format_named(before.source)
         is_text = "text" in (source.kind, format_named(before.target).kind)
         inputs = _column(further, source.storage)
@@ -110,9 +113,10 @@ class EarlierRun:
 def _wrong_answers(
     cell: Cell, failing: FailingInputs, stored: StoredArrays, ends: Sequence[int]
 ) -> AnswerByInput:
-    """The wrong answers that a run has: to stored inputs, and at the ends of other runs of inputs.
+    """Return the wrong answers of a cell that its run holds, by input.
 
-    Inputs beyond one of ``ends`` are left out: one of the two runs does not list them.
+    These are stored answers, and those at both ends of runs of inputs without stored ones. Inputs
+    beyond one of ``ends`` are left out: one of the two runs does not list them.
     """
     asked, answers = (stored(each) if each else None for each in (cell.asked, cell.answers))
     samples = failing.samples(asked, answers)
@@ -124,7 +128,10 @@ def _wrong_answers(
 
 
 def _agree(some: AnswerByInput, others: AnswerByInput, asked: set[int | str]) -> bool:
-    """Whether the others have the same wrong answers on what they were asked."""
+    """Return whether ``others`` has the same wrong answers as ``some`` to inputs of both runs.
+
+    ``asked`` are the inputs of the run of ``others``.
+    """
     shared = some.keys() & (asked | others.keys())
     return all(others.get(each) == some[each] for each in shared)
 
@@ -136,7 +143,7 @@ def _column(data: Any, storage: Any) -> NDArray[Any]:
 
 
 def _beside(asked: NDArray[Any], wrong: AnswerByInput, further: AnswerByInput) -> tuple[Mask, Mask]:
-    """Which further inputs are next to one that failed, and which of them share its answer.
+    """Return which further inputs are next to a failed one, and which of them share its answer.
 
     Two inputs are next to each other if none between them was asked.
     """

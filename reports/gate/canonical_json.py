@@ -11,7 +11,7 @@ from specs.json_source import JsonError, parse_json
 
 
 def canonical_bytes(content: Any) -> bytes:
-    """Serialize with sorted keys, an indent of one, and in ASCII; raise an error on floats."""
+    """Return content as JSON in ASCII with sorted keys; raise CastigateError if it has a float."""
     _reject_floats(content)
     text = json.dumps(content, sort_keys=True, indent=1, ensure_ascii=True, allow_nan=False)
     return f"{text}\n".encode("ascii")

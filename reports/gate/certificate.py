@@ -50,12 +50,12 @@ SEALS = ("digest", "signature")
 
 
 class NothingRanError(CastigateError):
-    """The backend answered no case of the run, so there is no certificate."""
+    """The backend declined or was not given every case of the run, so there is no certificate."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Holds the inputs of a certificate; ``baseline`` is None if the policy needs none."""
+    """All from which a certificate is computed; ``baseline`` is None if the policy needs none."""
 
     policy: Policy
     store: RunStore
@@ -68,7 +68,7 @@ class Evidence:
     """The sha256 of each file that the gate wrote beside the run."""
 
     def judged(self) -> PolicyVerdict:
-        """Apply the policy to the run."""
+        """Return the policy's verdict on the run, compared with the baseline if there is one."""
         before = None
         if self.baseline is not None:
             cells = dict(_cells_by_name(self.baseline, only_backend(self.store)))
@@ -136,7 +136,7 @@ def certificate_body(evidence: Evidence, verdict: PolicyVerdict) -> dict[str, An
 
 
 def with_digest(body: dict[str, Any]) -> dict[str, Any]:
-    """Return a certificate: its body and the digest of that."""
+    """Return a certificate's body together with its digest."""
     return {**body, "digest": digest_of(body)}
 
 
@@ -152,7 +152,11 @@ def only_backend(store: RunStore) -> str:
 
 
 def open_baseline(out: str, policy: Policy) -> RunStore:
-    """Open an earlier run; raise an error if it has other settings than the policy, or its seed."""
+    """Open an earlier run with which a gate is to compare.
+
+    Raise CastigateError if its settings differ from the policy's, or if it has the seed that the
+    policy names.
+    """
     store = open_run(out)
     record, entry = store.record, policy.entry
     for setting, actual, expected in (
@@ -178,7 +182,7 @@ def _shown_choices(choices: Sequence[TierOfCases]) -> str:
 
 
 def copy_run(store: RunStore, out: str) -> RunStore:
-    """Copy a complete run into a new folder, to be handed over with a certificate."""
+    """Copy a complete run, but not its log, to a new folder for a certificate; return the copy."""
     place = folder_at(out)
     causes = [name for name in store.folder.names() if name == CAUSES]
     for name in (*SCHEMAS, *causes, RECORD):
@@ -187,13 +191,16 @@ def copy_run(store: RunStore, out: str) -> RunStore:
 
 
 def file_digests(store: RunStore) -> dict[str, str]:
-    """Return the sha256 of each file of a run, including the log of a vendor's program."""
+    """Return the sha256 of each file of a run by name; raise CastigateError if one is missing.
+
+    The log of a vendor's program is included, if there is one.
+    """
     others = [name for name in store.folder.names() if name in (LOG, CAUSES)]
     return {name: _file_digest(store, name) for name in (RECORD, *SCHEMAS, *others)}
 
 
 def folder_digests(folder: Path | None) -> dict[str, str]:
-    """Return the sha256 of each file of a gate's folder, by its path.
+    """Return the sha256 of each file of a gate's folder, by its path; empty without a folder.
 
     The certificate is left out, and so are the run and the baseline, which it seals by themselves.
     """
@@ -208,7 +215,7 @@ def folder_digests(folder: Path | None) -> dict[str, str]:
 
 
 def read_program(folder: Path | None) -> dict[str, Any] | None:
-    """Return what a gate recorded of its backend; None if there is no such file."""
+    """Return a backend's hello and file digests, as its gate recorded them; None without a file."""
     if folder is None or not (folder / PROGRAM).is_file():
         return None
     path = folder / PROGRAM
@@ -237,7 +244,10 @@ def _cells_by_name(baseline: RunStore, backend: str) -> Iterable[tuple[str, Cell
 
 
 def _baseline_backend(baseline: RunStore, name: str) -> str:
-    """The backend to compare with: the one of the same name, or the only one."""
+    """Return the baseline's backend of this name, or its only one.
+
+    Raise CastigateError if it has several, all with other names.
+    """
     names = [backend.name for backend in baseline.record.backends]
     if name in names:
         return name
@@ -259,7 +269,11 @@ def _asked(record: RunRecord) -> dict[str, Any]:
 
 
 def _cases(cells: Sequence[Cell]) -> dict[str, Any]:
-    """The table of cases: verdict, counts of inputs, open and wrong ones, digest of the inputs."""
+    """Return the number of cells, a table of them by version, and the table's digest.
+
+    A cell's row is its verdict, its numbers of inputs, of open and of wrong ones, and the digest of
+    the inputs.
+    """
     table: dict[str, dict[str, str]] = {}
     for cell in cells:
         row = f"{cell.verdict} {cell.inputs} {cell.open} {cell.wrong} {cell.asked or '-'}"
@@ -269,7 +283,7 @@ def _cases(cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def _findings(store: RunStore) -> Iterator[dict[str, Any]]:
-    """The root causes of what fails, accepted or not."""
+    """Yield each finding of a run as data, also those that the policy accepts."""
     for found in found_again(store).values():
         for each in found:
             yield {
@@ -312,7 +326,10 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class ProgramHello(StrictModel):
-    """The hello of a backend; earlier versions recorded its name, version and claims only."""
+    """What a backend says of itself when it starts, its hello.
+
+    Earlier versions recorded its name, version and claims only.
+    """
 
     name: str
     version: str
@@ -329,7 +346,7 @@ class Program(StrictModel):
 
 
 def check_program(content: dict[str, Any], named: str) -> dict[str, Any]:
-    """Return the record of a program if it is valid; else raise an error that names the key."""
+    """Return the record of a program if it is valid; else raise CastigateError with the key."""
     try:
         Program.model_validate(content)
     except ValidationError as error:

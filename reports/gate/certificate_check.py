@@ -42,9 +42,10 @@ SHOWN_DIFFERENCES = 20
 
 
 def check_seals(certificate: dict[str, Any], named: str, key: str | None) -> str | None:
-    """Return the public key that signed it, if any; raise an error if a seal is wrong.
+    """Return the public key by which a certificate is signed, in hex; None if it is not signed.
 
-    If ``key`` is given, the certificate must be signed with it.
+    Raise CastigateError if its format, its digest or its signature is wrong. If ``key`` is given,
+    it must be signed by it.
     """
     if certificate.get("format") != FORMAT:
         raise CastigateError(
@@ -66,7 +67,11 @@ def check_seals(certificate: dict[str, Any], named: str, key: str | None) -> str
 def load_evidence(
     certificate: dict[str, Any], folder: Path, asked_names: AskedNames, named: str
 ) -> Evidence:
-    """Open the run and the baseline beside a certificate, or raise an error if they do not fit."""
+    """Return the evidence beside a certificate; raise CastigateError if it does not fit.
+
+    The evidence is the policy, the run and the baseline. ``asked_names`` gives the names that the
+    run must have.
+    """
     _check_suite(certificate, named)
     match certificate.get("policy"):
         case {"content": content}:
@@ -91,7 +96,10 @@ def load_evidence(
 
 
 def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
-    """List where a certificate differs from what its evidence gives; empty if it holds."""
+    """List where a certificate differs from what its evidence gives; empty if it holds.
+
+    Of many differences the first are listed, and the others counted.
+    """
     recomputed = certificate_body(evidence, evidence.judged())
     if _gives_same_results(certificate["suite"]):
         # It did not record what an accepted error leaves unjudged.
@@ -106,7 +114,7 @@ def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
 
 
 def _check_folder(certificate: dict[str, Any], folder: Path) -> dict[str, str]:
-    """Return the sealed files; raise an error that names one that was altered or is missing.
+    """Return the sealed digests by file; raise CastigateError if a file is altered or missing.
 
     An added file is an error in the gate's own folders only. Others may lie beside the certificate.
     """

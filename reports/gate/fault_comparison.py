@@ -32,7 +32,10 @@ FOLLOWING = ("followed", "script")
 
 
 def broken_rules(cell: Cell) -> tuple[Divergence, ...]:
-    """All rules that a cell breaks: the table of checks has one, the problems name the others."""
+    """Return all rules that a cell breaks.
+
+    For a check, the table has one of them, and the problems name the others; these have no inputs.
+    """
     if not cell.check:
         return cell.broken
     found = {each.key: each for each in cell.broken}
@@ -44,16 +47,20 @@ def broken_rules(cell: Cell) -> tuple[Divergence, ...]:
 
 
 def has_failure(before: Cell, now: Cell, broken: Divergence | None) -> bool:
-    """Whether an earlier run breaks the same rule or, without one, lacks the answer too."""
+    """Return whether an earlier cell fails by the same rule, other than by wrong values.
+
+    If ``broken`` is None, return whether it lacks an answer as the new cell does.
+    """
     if broken is None:
         return before.verdict == now.verdict or bool(problems_of(before, None, now.verdict))
     return broken.key in [each.key for each in broken_rules(before) if each.smallest is None]
 
 
 def shows_no_more(before: Cell, now: Cell, broken: Divergence | None) -> bool:
-    """Whether the earlier run had all problems under a rule too, but for what a seed decides.
+    """Return whether the earlier cell has all problems of the new one, but for what a seed decides.
 
-    If ``broken`` is None, these are the problems by which an answer is missing.
+    Only the problems under the rule ``broken`` count, or if it is None those by which an answer is
+    missing.
     """
     if broken is None and before.asked is not None and now.asked is None:
         return False  # Before, the case was answered in one row.
@@ -65,7 +72,7 @@ def shows_no_more(before: Cell, now: Cell, broken: Divergence | None) -> bool:
 
 
 def problems_of(cell: Cell, broken: Divergence | None, verdict: str = "") -> list[Problem]:
-    """The problems by which a cell breaks a rule, or without one those that name no rule.
+    """Return the problems by which a cell breaks a rule, or without one those that name no rule.
 
     For the verdict `crashed` the latter are the deaths of the process, otherwise all but those.
     """
@@ -77,17 +84,19 @@ def problems_of(cell: Cell, broken: Divergence | None, verdict: str = "") -> lis
 
 
 def rule_of(problem: Problem) -> tuple[str, str, str] | None:
-    """Rule, clause and level, all empty if an answer is missing; None if the backend declined."""
+    """Return the rule, clause and level that a problem breaks.
+
+    All are empty if an answer is missing. If the backend declined, there is None.
+    """
     if isinstance(problem, Fault):
         return problem.rule, problem.clause, problem.level
     return None if isinstance(problem, Unoffered) else ("", "", "")
 
 
 def _keeps_changes(old: Sequence[Problem], new: Sequence[Problem]) -> bool:
-    """Whether the earlier run has all changes with layout of the inputs that every run asks.
+    """Return whether ``old`` has all changes with layout that ``new`` has, except its first.
 
-    The first change of each run is in the smallest tensor, and may be of an input that was drawn,
-    so that of the new run is not compared.
+    The first change of a run is in the smallest tensor, and may be of an input that was drawn.
     """
     before, now = (
         [each for each in some if isinstance(each, ChangesWithLayout)] for some in (old, new)
@@ -97,7 +106,7 @@ def _keeps_changes(old: Sequence[Problem], new: Sequence[Problem]) -> bool:
 
 
 def _is_same(source: Format, old: Problem, new: Problem) -> bool:
-    """Whether a problem of the earlier run is the same, but for what a seed decides."""
+    """Return whether two problems are the same, but for what a seed decides."""
     match old, new:
         case ChangesWithLayout(), ChangesWithLayout():
             is_other = old.given != new.given
@@ -124,7 +133,7 @@ def _is_same(source: Format, old: Problem, new: Problem) -> bool:
 
 
 def _compared(value: Any) -> Any:
-    """A problem, or a field of one, without what follows from the rest or varies between runs."""
+    """Return a problem, or a field of one, without what follows from the rest or varies by run."""
     match value:
         case str():
             return _steady(value)
@@ -137,21 +146,24 @@ def _compared(value: Any) -> Any:
 
 
 def _are_same_inputs(source: Format, old: str, new: str) -> bool:
-    """Whether the named inputs are the same, or may be drawn: those of a wide source but zero."""
+    """Return whether two texts name the same inputs, or inputs that may be drawn.
+
+    Those of a wide source may be drawn, but zero is not.
+    """
     is_drawn = source.kind != "text" and not _is_exhaustive(source)
     return old == new or (is_drawn and bool(old) and new != f"on {datum_text(source, 0)}")
 
 
 def _is_exhaustive(source: Format) -> bool:
-    """Whether each run asks every input."""
+    """Return whether every run asks all inputs of a source, as it is narrow enough."""
     return source.kind != "text" and source.bits <= EXHAUSTIVE_BITS
 
 
 def _inputs_of(how: str) -> str:
-    """The inputs that the words for a crash begin with; empty if they name none."""
+    """Return the inputs with which the words for a crash begin; empty if they name none."""
     return how.partition(": ")[0] if how.startswith("on ") else ""
 
 
 def _steady(text: str) -> str:
-    """A text without numbers that are likely to differ in the next run."""
+    """Return a text with numbers that vary between runs, such as addresses, replaced."""
     return ADDRESS.sub("…", text)

@@ -74,7 +74,7 @@ def gate_summary(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
 
 
 def failure_line(failure: GateFailure, most: int = EXAMPLES) -> str:
-    """Describe a failure in one line: its kind, its reason and a few of its cases."""
+    """Describe a failure in one line: its kind, its reason and at most ``most`` of its cases."""
     document = f"{failure.document}: " if failure.document else ""
     text = f"{failure.kind}: {document}{failure.reason}"
     if not failure.cases:
@@ -97,7 +97,7 @@ def answered_line(answered: Mapping[str, int]) -> str:
 
 
 def finding_lines(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a line for each finding of a certificate, the most severe first."""
+    """Yield a line for each of a certificate's first findings, then one that counts the others."""
     for each in findings[:FINDINGS_SHOWN]:
         yield f"finding: {each['kind']}: {each['finding']} ({counted(each['cases'], 'case')})"
     if len(findings) > FINDINGS_SHOWN:
@@ -137,7 +137,7 @@ def _result(policy: Policy, verdict: PolicyVerdict) -> Iterator[str]:
 
 
 def _accepted(verdict: PolicyVerdict) -> Iterator[str]:
-    """Yield the section on divergences that the policy or the baseline lets pass."""
+    """Yield the section that counts divergences that the policy or the baseline lets pass."""
     counts: dict[str, int] = {}
     for divergence in verdict.divergences:
         if divergence.status in ("accepted", "known"):

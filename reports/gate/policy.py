@@ -146,7 +146,7 @@ class Policy:
         )
 
     def entry_of(self, case: str) -> CaseEntry | None:
-        """Return the entry of `cases` by which a case is judged."""
+        """Return the entry of `cases` by which a case is judged; None if none matches it."""
         return next((each for each in self.entry.cases if any_matches(each.match, case)), None)
 
     def levels_of(self, case: str) -> list[JudgedLevel]:
@@ -166,12 +166,15 @@ class Policy:
 
 
 def shipped_policies() -> dict[str, Path]:
-    """The files of the policies that ship with Castigate, by name."""
+    """Return the files of the policies that ship with Castigate, by the policy's name."""
     return {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
 
 
 def shipped_like(name: str) -> Path | None:
-    """Return the shipped policy of this name, whatever its capitals and punctuation, if any."""
+    """Return the file of the shipped policy of this name in any spelling; None if none has it.
+
+    Capitals and punctuation do not count.
+    """
     letters = {_letters(shipped): path for shipped, path in shipped_policies().items()}
     return letters.get(_letters(name))
 
@@ -227,7 +230,10 @@ def load_policy(path: Path) -> Policy:
 
 
 def policy_from_certificate(content: object, named: str) -> Policy:
-    """Read the policy in a certificate, or raise an error that names the key at fault."""
+    """Return the policy in a certificate; raise CastigateError if it is invalid.
+
+    It is invalid too if it has the name of a shipped policy and other content.
+    """
     try:
         policy = Policy(PolicyEntry.model_validate(content))
     except ValidationError as error:
@@ -249,7 +255,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _check(source: YamlFile, entry: PolicyEntry) -> None:
-    """Raise an error on an unknown document, or on a pattern that matches no case."""
+    """Raise an error on an unknown document or rule, or on a pattern that matches no case."""
     for index, word in enumerate([] if entry.documents == CLAIMED else entry.documents):
         _check_document(source, ("documents", index), word)
     rules = _rule_names(entry)
@@ -272,13 +278,13 @@ def _check(source: YamlFile, entry: PolicyEntry) -> None:
 
 
 def _deeper(pattern: str, known: list[str]) -> str:
-    """Advice for a pattern that stops at a pair whose cases have modes."""
+    """Return a question that suggests ``PATTERN/**``; empty if that matches no case either."""
     deeper = f"{pattern}/**"
     return f"did you mean `{deeper}`? " if any(matches(deeper, case) for case in known) else ""
 
 
 def _rule_names(entry: PolicyEntry) -> set[str]:
-    """The names of all rules that a verdict on a policy's documents can report as broken."""
+    """Return the names of all rules that a verdict on a policy's documents can report as broken."""
     named = list(documents()) if entry.documents == CLAIMED else entry.documents
     entries = [documents()[word.partition(":")[0]].entry for word in named]
     return {name for each in entries for name in each.breakable()}
@@ -302,7 +308,7 @@ def _check_document(source: YamlFile, location: Location, word: str) -> None:
 
 
 def _case_ids(entry: PolicyEntry) -> Iterator[str]:
-    """Yield the ids of all cases of a policy's documents, and of the invariance checks."""
+    """Yield the ids of all cases of a policy's documents, and the names of invariance checks."""
     named = list(documents()) if entry.documents == CLAIMED else entry.documents
     for document in named:
         name, _, version = document.partition(":")
@@ -313,7 +319,7 @@ def _case_ids(entry: PolicyEntry) -> Iterator[str]:
 
 
 def _patterns(entry: PolicyEntry) -> Iterator[tuple[Location, str]]:
-    """Yield every pattern of a policy with its location in the YAML."""
+    """Yield every pattern of a policy after its location in the YAML."""
     for index, chosen in enumerate(entry.cases):
         for number, pattern in enumerate(chosen.match):
             yield ("cases", index, "match", number), pattern

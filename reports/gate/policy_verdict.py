@@ -46,7 +46,7 @@ class PolicyDivergence:
 
     @property
     def kind(self) -> str:
-        """The kind of failure that it is, if it fails."""
+        """The kind of ``GateFailure`` that the divergence makes, if it fails."""
         if self.status == "expired":
             return "expired"
         if self.broken is None:
@@ -55,7 +55,7 @@ class PolicyDivergence:
 
     @property
     def reason(self) -> str:
-        """A description that all cases of one failure share."""
+        """The broken rule, or the verdict with its message, as all cases of a failure share it."""
         if self.broken is None:
             text = ": ".join(filter(None, (self.cell.verdict, shortened(self.cell.message))))
         else:
@@ -80,7 +80,10 @@ class GateFailure:
 
 @dataclass(frozen=True)
 class PolicyVerdict:
-    """The result of applying a policy to a run."""
+    """The result of applying a policy to a run; the gate passes if ``failures`` is empty.
+
+    ``cells`` are the results of cases, ``checks`` those of checks on dtype pairs.
+    """
 
     cells: tuple[Cell, ...]
     checks: tuple[Cell, ...]
@@ -91,7 +94,11 @@ class PolicyVerdict:
 
     @property
     def answered(self) -> dict[str, int]:
-        """How many cases were answered, were not, or pass only by the policy or baseline."""
+        """The numbers of cases, inputs and checks that the verdict covers, each by a name.
+
+        Cases are counted in all, and if answered, unsupported, accepted by the policy, or known to
+        the baseline.
+        """
         names = {
             status: {each.cell.name for each in self.divergences if each.status == status}
             for status in ("accepted", "known")
@@ -130,7 +137,7 @@ class PolicyVerdict:
 
     @property
     def passed_over(self) -> tuple[str, ...]:
-        """The cases that break rules of levels that the policy does not name, by name."""
+        """The names of cases and checks that break rules of levels that the policy leaves out."""
         found = (each.cell.name for each in self.divergences if each.status == "not-asked")
         return tuple(dict.fromkeys(found))
 
@@ -140,7 +147,7 @@ class PolicyVerdict:
 
     @property
     def ran(self) -> bool:
-        """Whether the backend answered any case, rightly or wrongly."""
+        """Whether any case was put to the backend and not declined, even if only an error came."""
         return any(cell.verdict not in NOT_RUN for cell in self.cells)
 
 
@@ -155,7 +162,8 @@ def apply_policy(
 ) -> PolicyVerdict:
     """Apply a policy to a run that took ``seconds``, as of ``day``.
 
-    An expected case or check that the run does not have is a failure.
+    ``expected`` are the names of cases and checks that the run must have; one that it lacks is a
+    failure. ``baseline`` is None if the policy compares with none.
     """
     cells, checks = tuple(cells), tuple(checks)
     found = {cell.name: cell for cell in (*cells, *checks)}
@@ -225,10 +233,10 @@ def _divergences(
 
 
 def _failures(cell: Cell) -> Iterator[tuple[Cell, Divergence | None]]:
-    """Yield each broken rule of a cell, and then no rule if an answer is missing.
+    """Yield the cell with each rule that it breaks, then with None if an answer is missing.
 
     A check that breaks rules may also lack an answer, and a process may have died before it
-    answered. No acceptance of a rule excuses these.
+    answered. No acceptance of a rule excuses these. The cell then has that verdict and message.
     """
     rules = broken_rules(cell)
     yield from ((cell, broken) for broken in rules)
@@ -267,7 +275,7 @@ def _hollow_verdict(cell: Cell) -> str:
 
 
 def _coverage_shortfalls(policy: Policy, cells: Sequence[Cell]) -> Iterator[str]:
-    """Yield where fewer cases are answered than the policy demands."""
+    """Yield a sentence for each minimum coverage of the policy that is not reached."""
     for pattern, per_cent in policy.entry.minimum_coverage.items():
         matching = [cell for cell in cells if matches(pattern, cell.case)]
         yield from _shortfall(pattern, per_cent, matching)
@@ -285,7 +293,7 @@ def _shortfall(patterns: str, per_cent: int, cells: Sequence[Cell]) -> Iterator[
 
 
 def verdict_counts(cells: Iterable[Cell]) -> dict[str, dict[str, int]]:
-    """Count the verdicts by version of a document."""
+    """Return how often each verdict occurs, by document and version."""
     counts: dict[str, Counter[str]] = {}
     for cell in cells:
         counts.setdefault(f"{cell.document}:{cell.version}", Counter())[cell.verdict] += 1

@@ -42,7 +42,7 @@ def load_public_key(file: Path) -> str:
 
 
 def sign_certificate(certificate: dict[str, Any], key: Any) -> dict[str, Any]:
-    """Return a certificate with a signature of all its other keys."""
+    """Return a certificate with a signature, by a private key, of all its other keys."""
     signature = {
         "algorithm": ALGORITHM,
         "key": _hex_of(key.public_key()),
@@ -89,7 +89,11 @@ def _read(file: Path) -> bytes:
 
 
 def _cryptography() -> tuple[Any, Any, Any]:
-    """Import the optional package `cryptography`, or raise an error that says how to install it."""
+    """Return the modules ``serialization`` and ``ed25519``, and the class InvalidSignature.
+
+    They are of the optional package `cryptography`. If it is missing, raise CastigateError that
+    says how to install it.
+    """
     try:
         primitives = "cryptography.hazmat.primitives"
         serialization = importlib.import_module(f"{primitives}.serialization")

@@ -52,7 +52,7 @@ MOST_TEXTS = 1 << 18
 
 
 class Expectations:
-    """Computes what is expected of each input, and caches it for the last few rulings.
+    """Computes what a ruling expects of inputs, and caches it for the last few rulings.
 
     With ``independent``, the exact definition decides instead of the kernels, so that the backend
     that answers with the kernels is not judged by them.
@@ -65,7 +65,7 @@ class Expectations:
         self._graded: dict[Hashable, tuple[Bits, Bits, Grades]] = {}
 
     def of(self, ruling: Ruling, inputs: Bits) -> Expected:
-        """The expectations of a ruling for these inputs; cached while the array is the same."""
+        """Return what a ruling expects of each input; it is cached for the same array object."""
         if ruling.is_open:
             # Any answer is allowed, so none is computed; the kernels have no complex values.
             nothing = np.zeros(inputs.shape, ruling.target.storage)
@@ -78,7 +78,7 @@ class Expectations:
         return expected
 
     def grades(self, ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits) -> Grades:
-        """The grade of each answer; cached for the same inputs and answers by an equal ruling."""
+        """Return the grade of each answer, cached for the same input array and equal answers."""
         known = self._graded.get(ruling.meaning)
         if known is not None and known[0] is inputs and np.array_equal(known[1], answers):
             return known[2]
@@ -115,7 +115,7 @@ def _is_rising(inputs: Bits) -> bool:
 
 
 def grade_answers(ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits) -> Grades:
-    """The grade of each answer: ALLOWED, NOT_RECOMMENDED or NOT_ALLOWED."""
+    """Return the grade of each answer: ALLOWED, NOT_RECOMMENDED or NOT_ALLOWED."""
     if ruling.is_open:
         return np.full(answers.shape, ALLOWED, np.uint8)
     if ruling.target.kind == "text":
@@ -141,9 +141,10 @@ def grade_answers(ruling: Ruling, inputs: Bits, expected: Expected, answers: Bit
 
 
 def allowed_by_constant(target: Format, outcome: Outcome, answers: Bits) -> NDArray[np.bool_]:
-    """Which answers are allowed by an outcome that is the same for all inputs.
+    """Return which answers are allowed by an outcome that is the same for all inputs.
 
-    Such an outcome is one pattern, one of two of them, or the NaNs of a sign.
+    Such an outcome is one pattern, one of two of them, or the NaNs of a sign. Any other raises
+    AssertionError.
     """
     match outcome:
         case Nan(sign=sign):
@@ -179,7 +180,7 @@ def _grade_texts(ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits
 def _accepted(
     source: Format, outcome: Outcome, rows: list[tuple[int | str, str]]
 ) -> NDArray[np.bool_]:
-    """Which inputs and texts an outcome allows together."""
+    """Return, for each row of an input and a text, whether an outcome allows that answer."""
     if isinstance(outcome, Anything):
         return np.ones(len(rows), bool)
     known = _texts_known(source, outcome)
@@ -193,12 +194,15 @@ def _accepted(
 
 @lru_cache(CACHED_RULINGS)
 def _texts_known(source: Format, outcome: Outcome) -> dict[tuple[int | str, str], bool]:
-    """A cache of results for inputs and texts: versions of a document share most outcomes."""
+    """Return the cache of an outcome: whether it allows a text, by input and text.
+
+    Versions of a document share most outcomes, and so their caches.
+    """
     return {}
 
 
 def grade_text(ruling: Ruling, branch_index: int, datum: int | str, answer: str) -> int:
-    """The grade of one text as the answer to an input that a branch of the ruling takes."""
+    """Return the grade of one text as the answer to an input that a branch of the ruling takes."""
     branch = ruling.branches[branch_index]
     if not _accepts(ruling.source, branch.outcome, datum, answer):
         return NOT_ALLOWED
@@ -208,7 +212,10 @@ def grade_text(ruling: Ruling, branch_index: int, datum: int | str, answer: str)
 
 
 def _accepts(source: Format, outcome: Outcome, datum: int | str, answer: str) -> bool:
-    """Whether an outcome allows a text: by a double where that is enough, else by definition."""
+    """Return whether an outcome allows a text for an input.
+
+    A float64 decides it where that is enough, otherwise the exact definition.
+    """
     if isinstance(datum, int):
         match outcome:
             case ParsesTo() if surely_reads_back(source, datum, answer):
@@ -221,7 +228,10 @@ def _accepts(source: Format, outcome: Outcome, datum: int | str, answer: str) ->
 
 
 def grade_pattern(ruling: Ruling, allowed: Allowed, answer: int) -> int:
-    """The grade of one bit pattern as an answer."""
+    """Return the grade of one bit pattern as the answer to the input to which ``allowed`` applies.
+
+    The branch must allow patterns: where it allows anything, the grade is NOT_ALLOWED.
+    """
     branch = allowed.branch
     if not _allows(ruling.target, branch.outcome, allowed.codes, answer):
         return NOT_ALLOWED
@@ -283,7 +293,7 @@ RuleKey = tuple[str, str, str]
 
 @dataclass(frozen=True, eq=False)
 class RuleGroups:
-    """The keys under which a ruling's wrong answers are gathered, required levels first."""
+    """Lists the keys of all rules that a ruling's answers can break, required levels first."""
 
     keys: tuple[RuleKey, ...]
     _group_of: NDArray[np.uint8]
@@ -301,7 +311,7 @@ class RuleGroups:
 
 @lru_cache(maxsize=256)
 def rule_groups(ruling: Ruling) -> RuleGroups:
-    """List the keys of a ruling; branches of one rule and level share a key."""
+    """Return the keys of a ruling; branches with the same rule, clause and level share a key."""
     by_branch = [
         {
             NOT_RECOMMENDED: (branch.rule, branch.clause, "recommended"),

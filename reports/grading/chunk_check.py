@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from reports.grading.chunk_table import ANYTHING, CODE, NEEDS_GRADING, RANGES, ROW, Table
 
 Moving = NDArray[Any] | None
-"""Inputs that a pass over their answers advances to the next ones; None if there are none."""
+"""Inputs to which a pass over their answers adds a step, in place; None if there are none."""
 ChunkCheck = Callable[[int, NDArray[Any], Moving, int], bool]
-"""Returns whether the answers to the inputs from a pattern on are certainly all allowed.
+"""Takes a first pattern, answers, inputs and a step, and adds the step to each of the inputs.
 
-It also adds a number to each of the inputs that it is given.
+It returns whether the answers to the patterns from the first one on are certainly all allowed.
 """
 
 
 def check_of(table: Table) -> ChunkCheck:
-    """Return the check against a table."""
+    """Return the check of chunks against a table."""
 
     def check(first: int, answers: NDArray[Any], inputs: Moving, step: int) -> bool:
         advance(inputs, step)
@@ -30,13 +30,13 @@ def check_of(table: Table) -> ChunkCheck:
 
 
 def is_uniform(answers: NDArray[Any], inputs: Moving, step: int) -> bool:
-    """Whether all answers of an array are the same; the inputs, if any, are advanced."""
+    """Return whether all answers are the same; add ``step`` to each of the inputs, if any."""
     advance(inputs, step)
     return not (answers != answers[0]).any()
 
 
 def advance(inputs: Moving, step: int) -> None:
-    """Add a number to each of the inputs, if there are any."""
+    """Add ``step`` to each of the inputs in place; None stands for no inputs."""
     if inputs is not None:
         np.add(inputs, inputs.dtype.type(step), inputs)
 
@@ -61,7 +61,11 @@ def all_right(table: Table, first: int, answers: NDArray[Any]) -> bool:
 
 
 class SegmentGroup(NamedTuple):
-    """Segments, from one to before another, and the places of their answers in a chunk."""
+    """Segments of a table, and the places of their answers in a chunk.
+
+    The segments are from ``segment`` to before ``after``, the places from ``begin`` to before
+    ``stop``.
+    """
 
     segment: int
     after: int

@@ -19,12 +19,12 @@ from reports.grading.chunk_table import ANYTHING, CODE, RANGES, ROW, Table
 
 
 def check_of(table: Table) -> ChunkCheck:
-    """Return the check against a table, with the table's arrays at hand: it is called often."""
+    """Return the check of chunks against a table; it is given the table's arrays only once."""
     return partial(_all_right, *table.stacked)
 
 
 def is_uniform(answers: NDArray[Any], inputs: Moving, step: int) -> bool:
-    """Whether all answers of an array are the same; the inputs, if any, are advanced."""
+    """Return whether all answers are the same; add ``step`` to each of the inputs, if any."""
     return bool(_is_uniform(answers, inputs, step))
 
 
@@ -82,7 +82,7 @@ def _all_right(
 
 @numba.njit(cache=True, nogil=True)
 def _advance(inputs: Any, step: Any) -> None:
-    """Raise every input."""
+    """Add ``step`` to each of the inputs; None stands for no inputs."""
     if inputs is not None:
         step = inputs.dtype.type(step)
         for at in range(inputs.size):
@@ -91,7 +91,7 @@ def _advance(inputs: Any, step: Any) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _bits_of_any(answers: Any) -> Any:
-    """The bits that are set in any answer."""
+    """Return the bits that are set in any answer."""
     width = answers.dtype.type
     bits = width(0)
     for at in range(answers.size):
@@ -106,7 +106,7 @@ def _is_uniform(answers: Any, inputs: Any, step: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def _differs_from_code(answers: Any, code: Any, inputs: Any, step: Any) -> Any:
-    """Whether any answer is another code."""
+    """Return whether any answer is not ``code``; add ``step`` to each of the inputs, if any."""
     width = answers.dtype.type
     wrong_bits = width(0)
     if inputs is not None:
@@ -120,7 +120,7 @@ def _differs_from_code(answers: Any, code: Any, inputs: Any, step: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def _outside_ranges(answers: Any, bounds: Any, inputs: Any, step: Any) -> Any:
-    """Whether any answer lies in neither of two ranges."""
+    """Return whether any answer lies in neither of two ranges; advance the inputs by ``step``."""
     low, other_low = bounds[0], bounds[2]
     width = answers.dtype.type
     span, other_span = width(bounds[1] - low), width(bounds[3] - other_low)
@@ -139,7 +139,10 @@ def _outside_ranges(answers: Any, bounds: Any, inputs: Any, step: Any) -> Any:
 def _differs_from_line(
     answers: Any, code: Any, slope: Any, mask: Any, inputs: Any, step: Any
 ) -> Any:
-    """Whether the answers do not rise from a code by a slope."""
+    """Return whether any answer is not the one before plus ``slope``, from ``code`` on.
+
+    Sums are cut by ``mask``. Each of the inputs, if any, is advanced by ``step``.
+    """
     width = answers.dtype.type
     wrong_bits = width(0)
     if inputs is not None:
@@ -156,7 +159,10 @@ def _differs_from_line(
 def _differs_from_row(
     answers: Any, row: Any, mask: Any, inside: Any, inputs: Any, step: Any
 ) -> Any:
-    """Whether answers, beginning ``inside`` inputs into a segment, do not repeat its row."""
+    """Return whether answers, beginning ``inside`` inputs into a segment, do not repeat its row.
+
+    Each of the inputs, if any, is advanced by ``step``.
+    """
     width = answers.dtype.type
     codes, cares, rise = row
     wrong_bits = width(0)

@@ -17,7 +17,11 @@ from reports.grading.chunk_table import ANYTHING, CODE, NEEDS_GRADING, RANGES, R
 
 
 class DeviceCheck:
-    """Checks answers against a table that is copied to their device once."""
+    """Checks answers against a table that is copied to their device once.
+
+    The private checks return a boolean tensor on the device, so that only ``all_right`` waits for
+    it.
+    """
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -50,7 +54,7 @@ class DeviceCheck:
         return not bool(wrong)
 
     def _copied(self, array: NDArray[Any]) -> Any:
-        """Copy an array of the answers' dtype to their device."""
+        """Return a tensor on the answers' device, of their dtype, with the content of an array."""
         return self._like.new_tensor(array)
 
     @cached_property
@@ -67,7 +71,7 @@ class DeviceCheck:
 
     @cached_property
     def _cares(self) -> Any:
-        """The bits of each row that are compared."""
+        """For each row, the target's bits that are compared, on the device."""
         mask = self._table.cares.dtype.type(self._mask)
         return self._copied((self._table.cares & mask).view(self._signed))
 

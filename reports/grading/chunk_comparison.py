@@ -34,7 +34,7 @@ class ChunkComparison:
 
 @cache
 def chunk_comparison(compiled: bool) -> ChunkComparison:
-    """Return the steps compiled by numba, or numpy's."""
+    """Return the steps compiled by numba if ``compiled`` is true, otherwise numpy's."""
     if not compiled:
         return ChunkComparison(
             "numpy",

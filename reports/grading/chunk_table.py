@@ -48,7 +48,11 @@ class Table:
 
     @cached_property
     def stacked(self) -> tuple[Any, ...]:
-        """All arrays stacked into as few as possible: numba examines each argument of each call."""
+        """The arrays as numba's check takes them, stacked into four.
+
+        These are firsts with kinds, bounds, rows with cares, and rises with slopes. numba examines
+        each argument of each call, so few are best.
+        """
         return (
             np.stack([self.firsts.astype(np.int64), self.kinds.astype(np.int64)]),
             self.bounds,
@@ -65,13 +69,13 @@ class Table:
 
     @cached_property
     def not_codes(self) -> NDArray[np.intp]:
-        """The segments of another kind than ``CODE``, and the number of segments as the end."""
+        """The indices of segments not of kind ``CODE``, and the number of segments as the end."""
         return np.append(np.flatnonzero(self.kinds != CODE), self.kinds.size)
 
 
 @lru_cache(maxsize=256)
 def table(ruling: Ruling) -> Table:
-    """Lay out the table of a numeric ruling whose source has at most 32 bits."""
+    """Return the table of a numeric ruling whose source has at most 32 bits."""
     assert ruling.source.bits <= 32, f"{ruling.source.name} has too many patterns for a table"
     stairs = staircase(ruling)
     storage = np.dtype(ruling.target.storage)
@@ -106,7 +110,10 @@ class _Segments(NamedTuple):
 
 @dataclass
 class Rows:
-    """Collects the rows of a table; no answer of a refused branch is right."""
+    """Collects the rows of a table.
+
+    The steps of ``refused_branches`` allow no answer, so a stretch with one gets no row.
+    """
 
     mask: int
     storage: np.dtype[Any]
@@ -118,20 +125,27 @@ class Rows:
 
     @property
     def word(self) -> int:
-        """All bits of an answer's storage."""
+        """The mask of all bits of an answer's storage."""
         return int(np.iinfo(self.storage).max)
 
     @property
     def anything(self) -> int:
-        """The kind of a segment of which every code is allowed."""
+        """The kind of a segment in which every code is allowed.
+
+        It is ``RANGES`` if codes do not fill their storage, so that other bits are noticed.
+        """
         return ANYTHING if self.mask == self.word else RANGES
 
     def are_refused(self, steps: NDArray[np.void]) -> NDArray[np.bool_]:
-        """Which steps are of inputs that must be refused."""
+        """Return which steps are of inputs that must be refused."""
         return np.isin(steps["branch_index"], self.refused_branches)
 
     def add(self, shift: int, steps: NDArray[np.void]) -> int:
-        """Add a row for a stretch with a short period, if a row can hold it; return its kind."""
+        """Return the kind of a stretch with a short period: the number of a new row if possible.
+
+        It is ``NEEDS_GRADING`` if no row can hold what is allowed, and ``anything`` if every code
+        is.
+        """
         if self.are_refused(steps).any():
             return NEEDS_GRADING
         free = (steps["low"] == 0) & (steps["high"] == self.mask)
@@ -157,7 +171,7 @@ class Rows:
 
 
 def _segments(stretch: np.void, steps: NDArray[np.void], rows: Rows) -> _Segments:
-    """One segment for a stretch whose answers repeat a row, one per step and period otherwise."""
+    """Return one segment for a stretch of short periods, otherwise one per step and period."""
     first, last, shift = (int(stretch[name]) for name in ("first", "last", "shift"))
     periods = (last - first >> shift) + 1
     if periods == 1 or (steps.size == 1 and not steps["rise"].any()):
@@ -172,7 +186,7 @@ def _segments(stretch: np.void, steps: NDArray[np.void], rows: Rows) -> _Segment
 def _segment_per_step(
     first: int, last: int, shift: int, periods: int, steps: NDArray[np.void], rows: Rows
 ) -> _Segments:
-    """Every step of every period as its own segment."""
+    """Return a segment for every step of each of the ``periods`` of a stretch."""
     nth = np.arange(periods, dtype=np.uint64)[:, np.newaxis]
     firsts = (np.uint64(first) + steps["offset"] + (nth << np.uint64(shift))).ravel()
     inside = firsts <= last

@@ -39,9 +39,9 @@ def find_failures(
     grades: Grades,
     gather: Gather = gather,
 ) -> Iterator[tuple[Failures, int]]:
-    """Yield the failures of each rule and level, required first, and the smallest input's index.
+    """Yield the failures of each rule and level, and the index of their smallest input.
 
-    ``branch_indices`` are those of the branches that apply to the inputs.
+    Required levels come first. ``branch_indices`` are those of the branches that take the inputs.
     """
     groups = rule_groups(rules)
     fails = grades != ALLOWED
@@ -60,7 +60,7 @@ def find_failures(
 
 
 def wrong_values(rules: Ruling, failures: Failures) -> WrongValues:
-    """Wrong values, with what is allowed for the smallest input."""
+    """Return failures as a problem, with what is allowed for their smallest input."""
     smallest = failures.smallest
     allowed = expect_by_exact.allow(rules, smallest)
     words = describe_allowed(rules, allowed, smallest, failures.key[2])
@@ -69,7 +69,7 @@ def wrong_values(rules: Ruling, failures: Failures) -> WrongValues:
 
 
 class FailureTally:
-    """Joins the failures of one part of a case's inputs after another."""
+    """Joins the failures of a case whose inputs are graded part by part, in order."""
 
     def __init__(self, rules: Ruling) -> None:
         self._rules = rules
@@ -78,7 +78,7 @@ class FailureTally:
         copies each run only a few times."""
 
     def add(self, failures: Failures) -> None:
-        """Join the failures of the inputs that come next."""
+        """Join the failures of one rule and level in the next part to those before."""
         parts, size = self._parts.setdefault(failures.key, []), 1
         while parts and parts[-1][0] == size:
             failures = self._joined(parts.pop()[1], failures)
@@ -86,7 +86,7 @@ class FailureTally:
         parts.append((size, failures))
 
     def divergences(self) -> Iterator[WrongValues]:
-        """Yield one divergence per rule and level."""
+        """Yield the wrong values of each rule and level, over all parts."""
         for parts in self._parts.values():
             yield wrong_values(self._rules, reduce(self._joined, (each for _, each in parts)))
 
@@ -96,7 +96,7 @@ class FailureTally:
 
 
 def simplicity(source: Format, datum: Any) -> tuple[int, int, int]:
-    """The key that sorts inputs: few set bits, then a small magnitude; texts by their length."""
+    """Return the key that sorts inputs: few set bits, then a small magnitude; texts by length."""
     if isinstance(datum, str):
         return len(datum), 0, 0
     code = datum_of(datum)
@@ -105,7 +105,7 @@ def simplicity(source: Format, datum: Any) -> tuple[int, int, int]:
 
 
 def index_of_simplest(source: Format, inputs: Bits, among: NDArray[np.bool_]) -> int:
-    """The index of the simplest of the inputs that the mask ``among`` selects."""
+    """Return the index of the simplest of the inputs that the mask ``among`` selects."""
     if inputs.dtype.kind == "u":
         # Few inputs have the fewest bits: only for these is the whole key computed.
         bits = np.where(among, np.bitwise_count(inputs), np.uint8(255))
@@ -130,7 +130,7 @@ def simplest_between(source: Format, first: int, last: int) -> int:
 
 
 def datum_of(element: Any) -> ShownDatum:
-    """An element of an array of inputs or answers, as a plain pattern or text."""
+    """Return an element of an array of inputs or answers as an integer pattern or a text."""
     if isinstance(element, str | int):
         return element
     return int.from_bytes(element.tobytes(), "little")

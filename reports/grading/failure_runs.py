@@ -58,7 +58,10 @@ class Runs:
         return tuple(getattr(self, name) for name in COLUMNS)
 
     def joined(self, later: Runs) -> Runs:
-        """These runs and those of the inputs that come next; a run may continue over the seam."""
+        """Return these runs and those of the inputs that come next.
+
+        If the first of the later runs continues the last of these, the two become one.
+        """
         if not self.total:
             return later
         if not later.total:
@@ -74,7 +77,7 @@ class Runs:
         return _concatenated(parts, total - 1, checksum)
 
     def merged(self, other: Runs) -> Runs:
-        """These runs and those of other inputs that lie between them; no two runs become one."""
+        """Return these runs and those of other inputs, in the order of inputs; none are joined."""
         both = [np.concatenate(pair) for pair in zip(self.columns, other.columns, strict=True)]
         order = np.argsort(both[0], kind="stable")
         shown = order[_within_cap(order.size)]
@@ -88,19 +91,19 @@ Gather = Callable[[NDArray[Any], NDArray[Any], NDArray[np.uint8]], Iterator[tupl
 
 
 def no_runs(inputs: NDArray[Any], answers: NDArray[Any]) -> Runs:
-    """No runs, in columns of the dtypes that such inputs and answers have."""
+    """Return no runs, in columns of the dtypes that such inputs and answers have."""
     return _build(inputs[:0], answers[:0], np.empty(0, np.intp))
 
 
 def one_run(first: int, last: int, answer: int, checksum: int) -> Runs:
-    """The run of the patterns from ``first`` to ``last``, which all have the same answer."""
+    """Return ``Runs`` with one: the patterns from ``first`` to ``last``, all with one answer."""
     start, end, code = (np.array([each], np.uint64) for each in (first, last, answer))
     flat, straight = np.zeros(1, np.int64), np.ones(1, bool)
     return Runs(1, start, end, code, code, flat, straight, checksum=checksum)
 
 
 def checksum_of_row(first: int, count: int, answer: int) -> int:
-    """What consecutive inputs that share an answer add to the checksum of their runs."""
+    """Return what consecutive inputs that share an answer add to the checksum of their runs."""
     inputs = np.arange(first, first + count, dtype=np.uint64)
     return int(_hashes(inputs, np.array([answer], np.uint64)).sum(dtype=np.uint64))
 
@@ -108,7 +111,7 @@ def checksum_of_row(first: int, count: int, answer: int) -> int:
 def gather(
     inputs: NDArray[Any], answers: NDArray[Any], groups: NDArray[np.uint8]
 ) -> Iterator[tuple[int, Runs]]:
-    """The runs of each group but 0, from inputs in rising order and the group of each."""
+    """Yield each group but 0 with its runs, from rising inputs and the group of each input."""
     where = np.flatnonzero(groups)
     inputs, answers, groups = inputs[where], answers[where], groups[where]
     if not where.size:
@@ -124,18 +127,18 @@ def gather(
 
 
 def capped(runs: Runs, where: NDArray[np.intp], checksum: int) -> Runs:
-    """The runs at some rows as ``Runs`` of their own, with their own total, capped."""
+    """Return the runs at the rows ``where``, at most as many as are kept; ``total`` counts all."""
     shown = runs.at(where[_within_cap(where.size)])
     return replace(shown, total=where.size, checksum=checksum)
 
 
 def _hashes(inputs: NDArray[Any], answers: NDArray[Any]) -> NDArray[np.uint64]:
-    """Hash each input together with its answer into a word."""
+    """Return a 64-bit hash of each input together with its answer."""
     return _mixed(_mixed(_words(inputs)) ^ _words(answers))
 
 
 def _words(column: NDArray[Any]) -> NDArray[np.uint64]:
-    """Each pattern as a word; of a text, or of a pattern of 128 bits, a digest."""
+    """Return each pattern as a 64-bit word; of a text or a pattern of 128 bits, a digest."""
     if column.dtype != object and column.dtype.kind != "V":
         return column.astype(np.uint64)
     encoded = (
@@ -147,7 +150,7 @@ def _words(column: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finalizer of splitmix64."""
+    """Map 64-bit words to words one to one, by the finalizer of splitmix64."""
     first, second, third = map(np.uint64, SHIFTS)
     words = (words ^ words >> first) * np.uint64(FACTORS[0])
     words = (words ^ words >> second) * np.uint64(FACTORS[1])
@@ -155,7 +158,10 @@ def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _is_successor(inputs: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether each input but the first is the successor of the one before; texts have none."""
+    """Return whether each input but the first is the one before plus 1.
+
+    Texts and patterns of 128 bits count as no successors.
+    """
     if inputs.dtype == object or inputs.dtype.kind == "V":
         return np.zeros(inputs.size - 1, bool)
     follows: NDArray[np.bool_] = inputs[1:] == inputs[:-1] + inputs.dtype.type(1)
@@ -184,7 +190,10 @@ def _build(inputs: NDArray[Any], answers: NDArray[Any], starts: NDArray[np.intp]
 
 
 def _rises(answers: NDArray[Any]) -> NDArray[np.int64]:
-    """Each answer minus the one before, modulo 2**64; for texts, 1 where the text changes."""
+    """Return each answer minus the one before, modulo 2**64.
+
+    For texts and patterns of 128 bits it is 1 where the answer changes, otherwise 0.
+    """
     if answers.dtype == object or answers.dtype.kind == "V":
         changes: NDArray[np.bool_] = answers[1:] != answers[:-1]
         return changes.astype(np.int64)
@@ -193,7 +202,7 @@ def _rises(answers: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _as_column(column: NDArray[Any]) -> NDArray[Any]:
-    """Patterns as uint64; texts as they are; patterns of 128 bits as Python integers."""
+    """Return patterns as uint64, those of 128 bits as Python integers, and texts as they are."""
     if column.dtype == object:
         return column
     if column.dtype.kind == "V":
@@ -203,14 +212,17 @@ def _as_column(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _continues(end: Runs, start: Runs) -> bool:
-    """Whether the second run begins at the pattern after the first run's last."""
+    """Return whether the second run begins at the pattern after the first run's last.
+
+    Runs of texts and of patterns of 128 bits never continue.
+    """
     if end.last.dtype == object:
         return False
     return int(end.last[0]) + 1 == int(start.first[0])
 
 
 def _joined_at_seam(end: Runs, start: Runs) -> Runs:
-    """One run from the last run before the seam and the run that continues it."""
+    """Return one run from the last run before the seam and the run that continues it."""
     rise = _rises(np.concatenate([end.last_answer, start.answer]))
     end_alone, start_alone = end.first == end.last, start.first == start.last
     return Runs(
@@ -232,7 +244,7 @@ def _concatenated(parts: list[Runs], total: int, checksum: int) -> Runs:
 
 
 def _within_cap(rows: int) -> Any:
-    """The indices of the rows to keep: the first ``MOST_RUNS`` and the very last."""
+    """Return an index of the rows to keep: all, or the first ``MOST_RUNS`` and the very last."""
     if rows <= MOST_RUNS:
         return slice(None)
     return np.append(np.arange(MOST_RUNS), rows - 1)

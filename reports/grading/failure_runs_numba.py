@@ -21,7 +21,7 @@ BLOCK = 1024
 def gather(
     inputs: NDArray[Any], answers: NDArray[Any], groups: NDArray[np.uint8]
 ) -> Iterator[tuple[int, Runs]]:
-    """The runs of each group but 0, from patterns of at most 64 bits in rising order."""
+    """Yield each group but 0 with its runs, from patterns of at most 64 bits in rising order."""
     total = _count(inputs, groups)
     columns = (
         *(np.empty(total, np.uint64) for _ in range(4)),
@@ -38,13 +38,16 @@ def gather(
 
 
 def checksum_of_row(first: int, count: int, answer: int) -> int:
-    """What consecutive inputs that share an answer add to the checksum of their runs."""
+    """Return what consecutive inputs that share an answer add to the checksum of their runs."""
     return int(_checksum_of_row(np.uint64(first), count, np.uint64(answer)))
 
 
 @numba.njit(cache=True, nogil=True)
 def _first_other(column: Any, at: Any) -> Any:
-    """The index of the first element after ``at`` that differs from the one there."""
+    """Return the index of the first element after ``at`` that differs from the one there.
+
+    It is the size of the column if none does.
+    """
     value, singly = column[at], min(column.size, at + SINGLY)
     while at < singly and column[at] == value:
         at += 1
@@ -59,7 +62,7 @@ def _first_other(column: Any, at: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def _end(inputs: Any, groups: Any, start: Any) -> Any:
-    """The index after the last input of the run that begins at ``start``."""
+    """Return the index after the last input of the run that begins at ``start``."""
     end = _first_other(groups, start)
     distance = np.uint64(inputs[start]) - np.uint64(start)
     if np.uint64(inputs[end - 1]) - np.uint64(end - 1) == distance:
@@ -73,7 +76,7 @@ def _end(inputs: Any, groups: Any, start: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def _count(inputs: Any, groups: Any) -> Any:
-    """How many runs all groups have."""
+    """Return how many runs all groups but 0 have."""
     total, at = 0, 0
     while at < groups.size:
         if groups[at] == 0:
@@ -88,7 +91,10 @@ def _count(inputs: Any, groups: Any) -> Any:
 def _fill(
     inputs: Any, answers: Any, groups: Any, columns: Any, group_of_run: Any, checksums: Any
 ) -> None:
-    """Fill one row per run."""
+    """Write a row of each column for each run; inputs of group 0 are in no run.
+
+    The columns are ``columns``, ``group_of_run`` and ``checksums``, in the order of inputs.
+    """
     first, last, answer, last_answer, slope, straight = columns
     row, at = 0, 0
     while at < groups.size:
@@ -113,7 +119,7 @@ def _fill(
 
 @numba.njit(cache=True, nogil=True)
 def _checksum(inputs: Any, answers: Any) -> Any:
-    """The sum of the hashes of all inputs, each with its answer."""
+    """Return the sum of the hashes of all inputs, each with its answer, modulo 2**64."""
     total = np.uint64(0)
     for at in range(inputs.size):
         total += _mixed(_mixed(np.uint64(inputs[at])) ^ np.uint64(answers[at]))
@@ -130,13 +136,13 @@ def _checksum_of_row(first: Any, count: Any, answer: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def _rise(answers: Any, at: Any) -> Any:
-    """An answer minus the one before, modulo 2**64."""
+    """Return the answer at ``at`` minus the one before, modulo 2**64."""
     return np.int64(np.uint64(answers[at]) - np.uint64(answers[at - 1]))
 
 
 @numba.njit(cache=True, nogil=True)
 def _mixed(word: Any) -> Any:
-    """The finalizer of splitmix64."""
+    """Map a 64-bit word to a word one to one, by the finalizer of splitmix64."""
     word = (word ^ word >> np.uint64(SHIFTS[0])) * np.uint64(FACTORS[0])
     word = (word ^ word >> np.uint64(SHIFTS[1])) * np.uint64(FACTORS[1])
     return word ^ word >> np.uint64(SHIFTS[2])

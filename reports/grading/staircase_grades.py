@@ -24,9 +24,10 @@ CompareWithSteps = Callable[[Staircase, NDArray[Any], NDArray[Any]], Compared]
 
 
 def compare_with_steps(stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]) -> Compared:
-    """Compare each answer with the step that its input lies on.
+    """Return whether each answer is outside the step of its input, and the index of its branch.
 
-    An answer with a bit beyond its format is outside even where anything is allowed.
+    The inputs rise. An answer with a bit beyond its format is outside even where anything is
+    allowed.
     """
     steps, periods = locate_steps(stairs, inputs)
     mask = np.uint64(stairs.ruling.target.mask)
@@ -46,7 +47,10 @@ def grade_by_staircase(
     answers: NDArray[Any],
     compare: CompareWithSteps = compare_with_steps,
 ) -> tuple[Grades, NDArray[np.uint8]]:
-    """Return the grade of each answer, and the index of the branch that applies to each input."""
+    """Return the grade of each answer, and the index of the branch that takes each input.
+
+    The inputs rise.
+    """
     outside, branch_indices = compare(stairs, inputs, answers)
     grades = np.where(outside, np.uint8(NOT_ALLOWED), np.uint8(ALLOWED))
     for index in stairs.ruling.refused_branches:

@@ -13,7 +13,7 @@ from reports.grading.staircase_grades import Compared
 
 
 def compare_with_steps(stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]) -> Compared:
-    """Compare each answer with the step that its input lies on."""
+    """Return what ``staircase_grades.compare_with_steps`` returns, in compiled code."""
     outside, branch_indices = np.empty(inputs.size, bool), np.empty(inputs.size, np.uint8)
     mask = np.uint64(stairs.ruling.target.mask)
     _compare(stairs.stretches, stairs.steps, mask, inputs, answers, outside, branch_indices)
@@ -66,7 +66,10 @@ def _compare_with_step(
     outside: Any,
     at: Any,
 ) -> Any:
-    """Compare the inputs of one step in one period; return the index of the first after it."""
+    """Compare the answers to inputs up to ``last`` with one step in one period.
+
+    Fill ``outside`` from ``at`` on, and return the index of the first input after ``last``.
+    """
     low = step["low"] + periods * step["rise"]
     other_low = step["other_low"] + periods * step["other_rise"]
     span, other_span = step["high"] - step["low"], step["other_high"] - step["other_low"]

@@ -28,7 +28,10 @@ ChecksumOfRow = Callable[[int, int, int], int]
 
 
 class UniformChecksums:
-    """Computes checksums of rows, and caches those of whole blocks by their answer."""
+    """Computes checksums of consecutive inputs that share an answer; caches those of whole blocks.
+
+    With a ``folder``, the blocks' checksums are also stored there, a file per answer.
+    """
 
     def __init__(self, checksum_of_row: ChecksumOfRow, folder: Path | None) -> None:
         self._checksum_of_row = checksum_of_row
@@ -58,7 +61,7 @@ class UniformChecksums:
         return checksums
 
     def _stored(self, answer: int) -> NDArray[np.uint64]:
-        """Read the stored checksums of an answer; ignore a file that cannot be read."""
+        """Return the stored checksum of each block for an answer, 0 where none can be read."""
         blocks = np.zeros(BLOCKS, np.uint64)
         if self._folder is not None:
             with suppress(OSError):
@@ -67,7 +70,10 @@ class UniformChecksums:
         return blocks
 
     def _store(self, answer: int, begin: int, checksums: NDArray[np.uint64]) -> None:
-        """Write the checksums of consecutive blocks; other processes may write others."""
+        """Write the checksums of the blocks from ``begin`` on; a failure to write is ignored.
+
+        Other blocks in the file stay, as other processes may have written them.
+        """
         if self._folder is None:
             return
         with suppress(OSError):
@@ -85,7 +91,7 @@ class UniformChecksums:
 
 @lru_cache(maxsize=4)
 def uniform_checksums(checksum_of_row: ChecksumOfRow, is_stored: bool) -> UniformChecksums:
-    """Return the checksums of this process; store them in the user's cache if ``is_stored``."""
+    """Return this process's ``UniformChecksums``; if ``is_stored``, in the user's cache."""
     constants = "-".join(f"{each:x}" for each in (BLOCK, *SHIFTS, *FACTORS))
     folder = cache_folder("checksums") / constants if is_stored else None
     return UniformChecksums(checksum_of_row, folder)

@@ -30,7 +30,10 @@ class SharedValues:
         self._indexes: dict[Hashable, int] = {}
 
     def index_of(self, key: Hashable, value: Any) -> int:
-        """Return the index of a key's value; append that of a new key, called if it is callable."""
+        """Return the index of a key's value.
+
+        The value of a new key is appended; if it is callable, what it returns is.
+        """
         if key not in self._indexes:
             self._indexes[key] = len(self.values)
             self.values.append(value() if callable(value) else value)
@@ -38,7 +41,7 @@ class SharedValues:
 
 
 def case_details(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and the content of each data file."""
+    """Yield the name and the content of each data file, without suffix and not yet encoded."""
     files: dict[str, list[Cell]] = {}
     for cases in report.cases.values():
         for cell in cases:
@@ -76,7 +79,7 @@ def _file_content(report: Report, document: str, cases: Iterable[Cell]) -> dict[
 
 
 def _rule_rows(rules: Iterable[CaseRule]) -> tuple[tuple[str, ...], ...]:
-    """Rule, level, clause and inputs of each rule of a case."""
+    """Return the rule, level, clause and inputs of each rule of a case."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for each in rules:
         found.setdefault((each.rule, each.level, each.clause), []).append(each.inputs)

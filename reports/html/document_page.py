@@ -41,7 +41,10 @@ class RuleRow:
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause of a rule; each range of lines comes with the row in which it begins, for links."""
+    """A clause of a rule with the lines that it cites.
+
+    Each cited range comes with the range of the row in which it begins, for links.
+    """
 
     text: str
     ranges: tuple[tuple[LineSpan, LineSpan], ...]
@@ -63,13 +66,13 @@ def document_page_file(document: str) -> str:
 
 
 def version_link(version: Version, **filters: str) -> str:
-    """Return the address of a version's matrices, with further filters."""
+    """Return the address of a version's matrices; ``filters`` are added to its fragment."""
     document, number = version
     return f"{document_page_file(document)}#{urlencode({'version': number, **filters})}"
 
 
 def rule_row_file(document: str, rule: str) -> str:
-    """Return the file with a rule's row; empty if the document no longer has the rule."""
+    """Return the name of the page with a rule's row; empty if the document lacks the rule."""
     known = documents().get(document)
     has_row = known is not None and rule in lines_of_rules(known)
     return document_page_file(document) if has_row else ""
@@ -82,7 +85,7 @@ def cited_lines(document: str, rule: str, clause: str) -> str:
 
 
 def document_pages(report: Report) -> Iterator[DocumentPage]:
-    """Yield the page of each document of a report."""
+    """Yield the page of each document of a report, with the number of its cases."""
     cases = Counter[str]()
     for (name, _), of_version in report.cases.items():
         cases[name] += len(of_version)
@@ -106,7 +109,7 @@ def _line_rows(found: Coverage, section: LineSpan) -> Iterator[LineRow]:
 
 
 def _rule_rows(report: Report, document: Document, lines: list[LineRow]) -> list[RuleRow]:
-    """A row for every part of a document that has a clause, in the document's order."""
+    """Return a row for every part of a document that has a clause, in the document's order."""
     rows: dict[str, RuleRow] = {}
     for each in encoders(document):
         if each.clause is not None:

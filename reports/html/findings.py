@@ -23,13 +23,13 @@ MOST_ROWS = 40
 
 
 def finding_page(finding: Finding) -> str:
-    """The file name of a finding's page."""
+    """Return the file name of a finding's page."""
     return f"finding-{re.sub(r'[^a-zA-Z0-9_.-]+', '-', finding.id)}.html"
 
 
 @dataclass(frozen=True)
 class FindingLine:
-    """A finding on the front page: two lines, and how it changed since the previous run."""
+    """A finding on the front page: its extent, its change since the previous run, who shares it."""
 
     finding: Finding
     page: str
@@ -41,7 +41,11 @@ class FindingLine:
 
 @dataclass(frozen=True)
 class BackendFindings:
-    """A backend on the front page: how many findings of each kind, and how they changed."""
+    """A backend on the front page: its findings, how many of each kind, and how they changed.
+
+    ``cases`` counts the judged ones, ``failing`` those with a finding. ``mended`` are findings of
+    the previous run only.
+    """
 
     name: str
     version: str
@@ -54,7 +58,7 @@ class BackendFindings:
 
 
 def backend_findings(report: Report) -> list[BackendFindings]:
-    """The findings of every backend, those with most findings first."""
+    """Return the findings of every backend, the backends with most findings first."""
     found = [_backend(report, each.name, each.version) for each in report.record.backends]
     return sorted(found, key=lambda each: -len(each.lines))
 
@@ -89,7 +93,10 @@ def _backend(report: Report, name: str, version: str) -> BackendFindings:
 
 @dataclass(frozen=True)
 class PairRow:
-    """A dtype pair and mode, or several, in a finding's table, and its share in each version."""
+    """A row of a finding's table: a dtype pair in a mode, and its share of the finding by version.
+
+    For several casts, ``mode`` holds all their dtypes and modes.
+    """
 
     source: str
     target: str
@@ -164,7 +171,7 @@ def _pair_rows(finding: Finding) -> list[PairRow]:
 def _example(
     source: Format, target: Format, shown: ExplainedCase
 ) -> list[tuple[str, DatumColumns]]:
-    """Input, allowed answers and answer as rows of pattern, fields and value."""
+    """Return the input, the allowed answers and the answer, each as pattern, fields and value."""
     rows = [("input", _columns(source, shown.smallest))]
     rows += [("expected", allowed_columns(target, each)) for each in shown.allowed]
     return [*rows, ("answer", _columns(target, shown.answer))]

@@ -68,7 +68,7 @@ def _version_row(report: Report, version: Version) -> dict[str, Any]:
 
 
 def _rule_summaries(report: Report) -> list[RuleSummary]:
-    """The broken rules by document, required rules first, then those broken in most cases."""
+    """Return the broken rules by document, required ones first, then those broken in most cases."""
     found: dict[tuple[str, str, str, str], RuleSummary] = {}
     for cell in report.cells.values():
         for each in cell.broken:
@@ -88,7 +88,7 @@ def _rule_summaries(report: Report) -> list[RuleSummary]:
 
 
 def _change_counts(report: Report, changes: list[DivergenceChange]) -> dict[str, Counter[str]]:
-    """How many changes of each kind each backend has."""
+    """Return how many changes of each kind each backend has."""
     counts = {backend: Counter[str]() for backend in report.backends}
     for change in changes:
         counts[change.backend][change.kind] += 1
@@ -96,7 +96,7 @@ def _change_counts(report: Report, changes: list[DivergenceChange]) -> dict[str,
 
 
 def _count_not_compared(report: Report) -> int:
-    """How many cells the previous run does not have."""
+    """Return how many cells of the last run the previous run does not have; 0 without one."""
     if len(report.records) < 2:
         return 0
     return sum(history[-2] == NO_VERDICT for history in report.history.values())

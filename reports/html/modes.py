@@ -34,7 +34,7 @@ SEVERITY: tuple[Verdict, ...] = (
 
 @dataclass(frozen=True)
 class Use:
-    """The verdicts on one backend in the cases of one field."""
+    """The verdicts of one backend in the cases of one field of a ``DocumentTable``."""
 
     filters: str
     """The fragment of the list of cases that shows them."""
@@ -42,7 +42,7 @@ class Use:
 
     @property
     def worst(self) -> str:
-        """The verdict that the field shows."""
+        """The most severe verdict of the cases, which the field shows; see ``SEVERITY``."""
         return next(name for name in SEVERITY if self.verdicts[name])
 
     @property
@@ -54,7 +54,7 @@ class Use:
 
 @dataclass(frozen=True)
 class DocumentTable:
-    """The newest version of a document; ``by`` says what its rows are.
+    """The table of the newest version of a document; ``by`` says what its rows are.
 
     ``uses`` has a field for each row, backend and column in which there are cases.
     """
@@ -70,7 +70,7 @@ class DocumentTable:
 
 @dataclass(frozen=True)
 class PageFinding:
-    """A finding about documents of a page: its page of the report, and how far it reaches."""
+    """A finding about documents of a page: the file of its own page, and its extent in words."""
 
     finding: Finding
     page: str
@@ -90,7 +90,7 @@ class Place(NamedTuple):
 
 
 class ModesPage(NamedTuple):
-    """A page as a family describes it, for the documents of its operations."""
+    """A page as a family describes it; ``place`` says where on it a case stands."""
 
     name: str
     title: str
@@ -110,7 +110,7 @@ class ShownPage:
 
 
 def mode_pages(report: Report) -> Iterator[ShownPage]:
-    """Yield the pages of which the run has documents."""
+    """Yield each page of modes for which the run has documents."""
     newest: dict[ModesPage, dict[str, Version]] = {}
     for operation in operations():
         for document, version in report.cases:

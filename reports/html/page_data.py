@@ -85,7 +85,7 @@ def _version(report: Report, version: Version) -> dict[str, Any]:
 
 
 def _newest_version(report: Report, document: str) -> Version:
-    """The last version of a document that the run has."""
+    """Return the last version of a document that the run has."""
     return [version for version in report.cases if version[0] == document][-1]
 
 
@@ -119,9 +119,10 @@ def _digits(report: Report, backend: str, cases: list[Cell]) -> Iterator[str]:
 
 
 def _equal_answers(report: Report, cases: list[Cell]) -> Iterator[str]:
-    """For each backend a letter per case: equal ones have the same answers, bit for bit.
+    """Yield a text per backend, with a letter per case that is equal where answers are.
 
-    A space stands where the run does not keep the answers, and a hyphen where there are none.
+    Within a case, backends with the same letter have the same answers, bit for bit. A space stands
+    where the run does not keep the answers, and a hyphen where there are none.
     """
     letters: list[dict[str, str]] = []
     for one in cases:
@@ -141,7 +142,7 @@ def _equal_answers(report: Report, cases: list[Cell]) -> Iterator[str]:
 def _change_kinds(
     report: Report, backend: str, cases: list[Cell]
 ) -> Iterator[tuple[str, list[int]]]:
-    """Yield the index of each changed case with the kinds of its changes."""
+    """Yield the index of each changed case, as text, and its kinds as indices in ``CHANGES``."""
     kinds = list(CHANGES)
     for index, cell in enumerate(cases):
         changes = report.changes.get((backend, cell.case), ())
@@ -150,7 +151,7 @@ def _change_kinds(
 
 
 def _cases_by_rule(report: Report, backend: str, cases: list[Cell]) -> dict[str, list[int]]:
-    """The indexes of the cases in which a backend breaks each rule."""
+    """Return the indices of the cases in which a backend breaks each rule, by rule."""
     found: dict[str, list[int]] = {}
     for index, one in enumerate(cases):
         cell = report.cells.get((backend, one.case))

@@ -21,11 +21,11 @@ from specs.model.document import ConflictEntry
 
 @dataclass
 class OpenRules:
-    """A set of rules that leave inputs open, with the cases in which exactly these do."""
+    """The rules that together leave inputs open in some cases, and counts of these cases."""
 
     rules: tuple[str, ...]
     clauses: tuple[tuple[str, str], ...]
-    """Each clause with a rule that cites it."""
+    """Pairs of a rule and its clause, each clause once."""
     input_classes: set[str] = field(default_factory=set)
     versions: dict[str, None] = field(default_factory=dict)
     cases: int = 0
@@ -46,7 +46,7 @@ class Conflict:
 
 @dataclass(frozen=True)
 class OpenPoints:
-    """The open points of one document; ``changed`` says whether it is newer than the run."""
+    """The open points of one document; ``changed`` says whether it has changed since the run."""
 
     name: str
     title: str
@@ -60,7 +60,7 @@ class OpenPoints:
 
 
 def open_points(report: Report) -> Iterator[OpenPoints]:
-    """Yield the open points of each document of a run."""
+    """Yield for each document of a run which inputs it leaves open, and which texts disagree."""
     for name in dict.fromkeys(document for document, _ in report.cases):
         document = documents()[name]
         open_rules = _open_rules(report, document)
@@ -115,9 +115,10 @@ NOT_TOLD = ("unsupported", "conforms")
 
 @dataclass(frozen=True)
 class LayoutChecks:
-    """The checks of one kind on a backend: how many have each verdict, and those with a message.
+    """The checks of one kind on a backend: how many have each verdict, and the messages.
 
-    ``says`` names the kind. ``told`` has the first of all checks with the same message.
+    ``says`` names the kind. ``told`` has one check for each message, but none of the verdicts in
+    ``NOT_TOLD``.
     """
 
     backend: str
@@ -127,7 +128,7 @@ class LayoutChecks:
 
 
 class ToldCheck(NamedTuple):
-    """A check, its name on the page, and how many others have the same message."""
+    """A check with its name on the page; ``others`` counts further checks with the same message."""
 
     cell: Cell
     name: str
@@ -135,7 +136,7 @@ class ToldCheck(NamedTuple):
 
 
 def layout_checks(report: Report) -> Iterator[LayoutChecks]:
-    """Yield the checks of each backend, in the order of the run."""
+    """Yield the checks of each backend and kind, in the order of the run."""
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in report.checks:
         groups.setdefault((cell.backend, kind_of_check(cell.check)), []).append(cell)
@@ -168,7 +169,10 @@ def _told(kind: str, cells: Sequence[Cell]) -> Iterator[ToldCheck]:
 
 @dataclass(frozen=True)
 class Point:
-    """The counts of a run's verdicts on a document, and the change in wrong ones since the last."""
+    """One run of a backend on a document: counts of verdicts, wrong ones, and how these changed.
+
+    ``change`` is None without verdicts on the document in this run and an earlier one.
+    """
 
     counts: Counter[str]
     wrong: int
@@ -238,18 +242,21 @@ class ComparedBehavior:
 
     @property
     def is_whole(self) -> bool:
-        """Whether a closed form gives all the answers."""
+        """Whether the sentence gives all the answers by closed forms."""
         return "unexplained" not in self.text
 
     @property
     def order(self) -> tuple[int, int, str]:
-        """Sorts behaviors: first those of most backends, then those of most pairs."""
+        """The key that sorts behaviors: first those of most backends, then those of most pairs."""
         return -len(self.pairs), -sum(map(len, self.pairs.values())), self.text
 
 
 @dataclass
 class TargetFamily:
-    """A family of targets, and the behaviors of backends on it, the most common first."""
+    """A family of targets, and the behaviors of backends on it, the most common first.
+
+    ``whole`` are the behaviors that give all the answers.
+    """
 
     name: str
     whole: list[ComparedBehavior]
@@ -257,7 +264,7 @@ class TargetFamily:
 
 
 def family_of(target: Format) -> str:
-    """The family of a target."""
+    """Return the family in ``FAMILIES`` to which a target belongs."""
     signed, unsigned, boolean, narrow, wide, others = FAMILIES
     match target.kind:
         case "integer":
@@ -270,7 +277,7 @@ def family_of(target: Format) -> str:
 
 
 def behaviors_by_family(report: Report) -> list[TargetFamily]:
-    """Every family for which a backend answered open inputs."""
+    """Return the families of targets for which a backend answered open inputs, with behaviors."""
     order = list(formats())
     found: dict[str, dict[str, ComparedBehavior]] = {}
     cells = sorted(

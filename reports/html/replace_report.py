@@ -29,7 +29,10 @@ Files = Callable[[], Iterator[tuple[str, bytes]]]
 
 
 def check_output_folder(out: str) -> Folder:
-    """Return a report's folder; raise CastigateError for a file, or files where no report is."""
+    """Return the folder for a report; raise CastigateError if it may not be replaced.
+
+    This is so for a file, and for a folder that holds files but no report.
+    """
     folder = folder_at(out)
     if folder.is_local and os.path.exists(folder.path) and not folder.exists:
         raise CastigateError(f"report folder {out} is a file; give a folder as --out")
@@ -43,7 +46,10 @@ def check_output_folder(out: str) -> Folder:
 
 
 def replace_report(folder: Folder, files: Files) -> None:
-    """Write a report; on this machine all of it or nothing, in a store the front page last."""
+    """Write a report; on this machine all of it or nothing, in a store the front page last.
+
+    Raise CastigateError if it cannot be written.
+    """
     if not folder.is_local:
         _replace_objects(folder, files())
         return
@@ -57,9 +63,10 @@ def replace_report(folder: Folder, files: Files) -> None:
 
 
 def _replace_objects(folder: Folder, files: Iterable[tuple[str, bytes]]) -> None:
-    """Replace the objects; the front page says that it is incomplete until all others are written.
+    """Replace the objects of a report in a store, the front page last.
 
-    All are rendered before the first change, so that an error leaves the older report as it is.
+    Until all others are written, the front page says that the report is incomplete. All are
+    rendered before the first change, so that an error leaves the older report as it is.
     """
     rendered = dict(files)
     folder.write(MARK, b"", ADVICE)
@@ -72,7 +79,7 @@ def _replace_objects(folder: Folder, files: Iterable[tuple[str, bytes]]) -> None
 
 
 def _replace_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write into a folder beside it, and rename that when it is complete."""
+    """Write the files to a temporary folder beside ``folder``, and put it there when complete."""
     temporary = folder.with_name(f".{folder.name}.{token_hex(8)}{UNFINISHED}")
     temporary.mkdir(parents=True)
     try:

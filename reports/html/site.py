@@ -72,7 +72,7 @@ def write_site(
     out: str | os.PathLike[str],
     pages: Pages = lambda _: (),
 ) -> Report:
-    """Write the report of some runs, oldest first, and replace an older report in the folder.
+    """Write the report of runs, oldest first, in place of an older report; return what it shows.
 
     ``pages`` makes further pages from the last run.
     """

@@ -71,7 +71,9 @@ class LedgerFile(StrictModel):
 
 
 def ledger_of(backend: str, case: str = "") -> str:
-    """The name of the ledger that lists a backend's case: with house rules, one of their own.
+    """Return the name of the ledger that lists a backend's case.
+
+    House rules have ledgers of their own.
 
     >>> ledger_of("ort", "onnx-cast+java:25/float32/int32")
     'ort+java'
@@ -81,7 +83,7 @@ def ledger_of(backend: str, case: str = "") -> str:
 
 
 def path_of(name: str) -> Path | None:
-    """The path of a ledger, whether it exists or not; None if its backend cannot have one.
+    """Return the path of a ledger, even if there is no file; None if its backend cannot have one.
 
     The ledger for house rules of a user's own lies beside the file of these rules.
     """
@@ -94,7 +96,7 @@ def path_of(name: str) -> Path | None:
 
 
 def update_command(name: str) -> str:
-    """The command that records in a ledger what its backend does now."""
+    """Return the command that records in a ledger what its backend does now."""
     backend, joint, rules = name.partition(JOINT)
     if joint and rules not in shipped_rules() and rules in known_rules():
         rules = str(known_rules()[rules].source.path)
@@ -103,7 +105,7 @@ def update_command(name: str) -> str:
 
 
 def load_ledger(name: str) -> Ledger | None:
-    """The ledger of a name, if there is one; raise an error with file and line if it is wrong."""
+    """Return the ledger of a name, None without a file; raise CastigateError if it is wrong."""
     path = path_of(name)
     if path is None or not path.is_file():
         return None
@@ -114,7 +116,7 @@ def load_ledger(name: str) -> Ledger | None:
 
 
 def read_ledger(path: Path) -> Ledger:
-    """Read a ledger."""
+    """Read the ledger in a file; raise DocumentError with file and line if it is wrong."""
     source = read_yaml(path)
     if not isinstance(source.data, dict):
         raise source.error((), "a ledger is a mapping that begins with `backend: NAME`")
@@ -138,7 +140,7 @@ def read_ledger(path: Path) -> Ledger:
 
 
 def _patterns(index: int, entry: FindingEntry) -> Iterator[tuple[str, str, Location]]:
-    """Yield each pattern of an entry with the failures of its cases, and where it stands."""
+    """Yield each pattern of an entry, between the failures of its cases and its location."""
     for text, patterns in entry.cases.items():
         here = ("findings", index, "cases", text)
         if isinstance(patterns, str):
@@ -149,7 +151,10 @@ def _patterns(index: int, entry: FindingEntry) -> Iterator[tuple[str, str, Locat
 
 
 def _add_cases(source: YamlFile, index: int, entry: FindingEntry, ledger: Ledger) -> None:
-    """Add the cases of an entry; raise an error on a pattern without cases, or a contradiction."""
+    """Add the cases of an entry to a ledger.
+
+    Raise DocumentError on a pattern without cases, or a case that another entry contradicts.
+    """
     span = Span.of(entry.versions)
     for text, pattern, here in _patterns(index, entry):
         try:

@@ -65,12 +65,18 @@ class Ledger:
         return [each for each in self.listings.get(case, ()) if version in each.span]
 
     def nearest(self, version: str) -> str:
-        """The last version up to this one with which the ledger was made, else the first after."""
+        """Return the last version up to this one with which the ledger was made.
+
+        If there is none, it is the first after, or without any version this one itself.
+        """
         earlier = [each for each in self.versions if version_order(each) <= version_order(version)]
         return (earlier[-1:] or [*self.versions[:1], public_version(version)])[0]
 
     def applied_to(self, version: str, *, exactly: bool = False) -> AppliedLedger:
-        """The ledger as it is used for a version: by its own entries, or by the nearest ones."""
+        """Return the ledger for a version, by the nearest version's entries.
+
+        If ``exactly``, only entries for this version apply.
+        """
         base = public_version(version) if exactly else self.nearest(version)
         return AppliedLedger(self, public_version(version), base)
 
@@ -88,19 +94,19 @@ class AppliedLedger:
         return self.ledger.at(case, self.base)
 
     def counted(self) -> tuple[int, int]:
-        """How many cases are listed for the version that applies, and how many for others only."""
+        """Return how many cases are listed for the version that applies, and how many are not."""
         used = sum(bool(self.at(case)) for case in self.ledger.listings)
         return used, len(self.ledger.listings) - used
 
     def links(self, names: Iterable[str]) -> list[str]:
-        """The upstream issues of some findings."""
+        """Return the links to the upstream issues of the findings with these names, each once."""
         found = (self.ledger.findings[name].upstream for name in names)
         return list(dict.fromkeys(link for link in found if link is not None))
 
 
 @dataclass(frozen=True)
 class LedgerComparison:
-    """How a case compares with the ledger, and one line that says so.
+    """How a case compares with the ledger, with one line about it.
 
     ``findings`` are those under which the ledger lists the case.
     """
@@ -113,7 +119,7 @@ class LedgerComparison:
 def compare_with_listings(
     listed: Sequence[Listing], found: Sequence[KnownFailure], verdict: str
 ) -> LedgerComparison | None:
-    """Compare how a case fails with what is listed for it; None if there is neither."""
+    """Compare how a case fails with what is listed for it; return None if both are empty."""
     if not listed and not found:
         return None
     names = tuple(dict.fromkeys(name for each in listed for name in each.findings))
@@ -150,6 +156,6 @@ def _change(old: KnownFailure, new: KnownFailure) -> str:
 
 
 def _with_inputs(failure: KnownFailure) -> str:
-    """The verdict, and how many inputs are wrong, if any are."""
+    """Return a failure's verdict, and how many inputs are wrong, if any are."""
     noun = "input" if failure.inputs == 1 else "inputs"
     return f"{failure.what} ({failure.inputs:,} {noun})" if failure.inputs else failure.what

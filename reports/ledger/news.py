@@ -35,6 +35,7 @@ class CaseNews:
 class FindingNews:
     """How the cases that a finding explains now compare with those that the ledger lists for it.
 
+    ``same`` counts the cases that fail as listed, and ``otherwise`` has those that fail otherwise.
     A case that moved from one finding to another is ``gone`` from the first and ``more`` for the
     second.
     """
@@ -48,7 +49,7 @@ class FindingNews:
     otherwise: list[CaseNews] = field(default_factory=list)
 
     def kind(self, is_listed: bool) -> NewsKind | None:
-        """Say whether the finding is new, changed or mended; None if it is as it was."""
+        """Return whether the finding is new, changed or mended; None if it is as listed."""
         if not is_listed:
             return "new"
         if self.gone and not (self.same or self.more or self.otherwise):
@@ -73,7 +74,10 @@ class FindingNews:
 
 @dataclass
 class BackendNews:
-    """How all judged cases of one backend compare with its ledger, if it has one."""
+    """How all judged cases of one backend compare with its ledger, if it has one.
+
+    ``cases`` has those that do not fail as listed.
+    """
 
     backend: str
     version: str
@@ -90,7 +94,10 @@ class BackendNews:
             self.cases.append(CaseNews(case, compared.status, compared.message, compared.findings))
 
     def findings(self, found: Sequence[Finding]) -> dict[NewsKind | None, list[FindingNews]]:
-        """Group the findings by how they differ from the ledger; ``found`` are the current ones."""
+        """Group the findings by how they differ from the ledger, under None those that do not.
+
+        ``found`` are the findings of the current run.
+        """
         now: dict[str, list[str]] = {}
         for finding in found:
             for case in finding.cases:
@@ -121,7 +128,7 @@ class BackendNews:
         return by_kind
 
     def screen(self, found: Sequence[Finding]) -> BackendScreen:
-        """A line that counts, then what is new, changed or mended, and how to record it."""
+        """Return what a screen shows: counts, each finding that is news, and how to record it."""
         by_kind = self.findings(found)
         told = [
             [

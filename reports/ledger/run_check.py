@@ -42,7 +42,7 @@ class RunLedgers:
 
     @property
     def hold(self) -> bool:
-        """Whether every backend does what its ledger says."""
+        """Whether every backend does what its ledger says, and without a ledger fails nowhere."""
         return not any(each.cases for each in self.news.values())
 
     def screens(self, findings: Findings) -> Iterator[BackendScreen]:

@@ -38,7 +38,10 @@ def update_ledger(
     found: Mapping[str, Sequence[KnownFailure]],
     findings: Sequence[Finding],
 ) -> Ledger:
-    """The ledger after a run on one version; what is listed for other versions is kept."""
+    """Return the ledger after a run on one version; what is listed for other versions is kept.
+
+    ``found`` has the failures of each case, and ``before`` is None for a new ledger.
+    """
     old = before if before is not None else Ledger(backend)
     own = public_version(version)
     versions = tuple(sorted({*old.versions, own}, key=version_order))
@@ -77,7 +80,10 @@ def _way(listed: Sequence[Listing]) -> CaseFailure:
 
 
 def _joined(ways: Sequence[tuple[str, CaseFailure]], newest: str) -> Iterator[Listing]:
-    """Join neighboring versions in which a case fails alike; the newest run names the findings."""
+    """Yield a listing for each failure in neighboring versions in which a case fails alike.
+
+    The findings are those of the version ``newest`` if it is among them, otherwise of the last.
+    """
     for failed, group in groupby(ways, key=lambda each: each[1].failures):
         together = dict(group)
         first, last = next(iter(together)), next(reversed(together))
@@ -87,7 +93,7 @@ def _joined(ways: Sequence[tuple[str, CaseFailure]], newest: str) -> Iterator[Li
 
 
 def _known(finding: Finding, old: Ledger) -> KnownFinding:
-    """A finding as the ledger records it; an upstream issue that a person added stays."""
+    """Return a finding as the ledger records it; an upstream issue that a person added stays."""
     before = old.findings.get(finding.name)
     upstream = finding.upstream or (before.upstream if before is not None else None)
     example = shortened(example_words(finding), LONGEST_EXAMPLE)
@@ -140,7 +146,7 @@ def _entries(ledger: Ledger) -> Iterator[dict[str, Any]]:
 def _entry(
     name: str, finding: KnownFinding, span: Span, cases: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """An entry as plain data, without the keys that have no value."""
+    """Return an entry as plain data, without the keys that have no value."""
     patterns = {text: compress(together) for text, together in cases.items()}
     in_order = sorted(patterns.items(), key=lambda item: natural_order(item[1][0]))
     entry = {

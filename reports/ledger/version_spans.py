@@ -13,12 +13,12 @@ END = (1, 0, "")
 
 
 def public_version(version: str) -> str:
-    """A version without its local part, so that all builds of a version are one: 2.13.0+cpu."""
+    """Return a version without its local part, 2.13.0 for 2.13.0+cpu: all its builds are one."""
     return " ".join(version.partition("+")[0].split())
 
 
 def version_order(version: str) -> tuple[tuple[int, int, str], ...]:
-    """The key that sorts versions."""
+    """Return the key that sorts versions, those with a suffix such as rc before the bare number."""
     parts = []
     for word in re.findall(r"\d+|[^\W\d_]+", public_version(version).lower()):
         if word.isdigit():
@@ -58,7 +58,7 @@ class Span:
         return self.first, self.last
 
     def overlaps(self, other: Span) -> bool:
-        """Whether a version can be in both."""
+        """Return whether a version can be in both spans."""
         return version_order(self.first) <= version_order(other.last) and (
             version_order(other.first) <= version_order(self.last)
         )

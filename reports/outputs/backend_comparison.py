@@ -58,7 +58,7 @@ class CaseComparison:
 
     @cached_property
     def count(self) -> int:
-        """On how many inputs they differ."""
+        """The number of inputs on which the two backends differ."""
         return sum(difference.count for difference in self.differences)
 
 
@@ -81,7 +81,7 @@ def compare_answers(
 
 
 def _shared_inputs(one: InputsAndAnswers, other: InputsAndAnswers) -> tuple[Bits, Bits, Bits]:
-    """The inputs that both were asked, and the answers of both to them."""
+    """Return the inputs that both were asked, the answers of ``one``, and those of ``other``."""
     index_in_other = {datum: index for index, datum in enumerate(other.inputs.values.tolist())}
     here = [
         index for index, datum in enumerate(one.inputs.values.tolist()) if datum in index_in_other
@@ -129,7 +129,7 @@ def _differences(
 def _who_is_right(
     one: NDArray[np.bool_], other: NDArray[np.bool_], is_open: NDArray[np.bool_]
 ) -> NDArray[np.uint8]:
-    """Per input, the index in ``WHO_IS_RIGHT``, from whether each answer is allowed."""
+    """Return per input an index in ``WHO_IS_RIGHT``, from whether each answer is allowed."""
     right = np.full(one.shape, WHO_IS_RIGHT.index("neither"), np.uint8)
     right[one & ~other] = WHO_IS_RIGHT.index("one")
     right[other & ~one] = WHO_IS_RIGHT.index("other")

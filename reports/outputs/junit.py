@@ -27,7 +27,7 @@ class JunitResult:
 
 
 class JunitTest(NamedTuple):
-    """A test; one that passes and has no output has no result."""
+    """A test in XML; its result is None if it passes and has no output."""
 
     group: str
     name: str
@@ -39,7 +39,10 @@ def junit(
     result_of: Callable[[Cell], JunitResult | None] | None = None,
     more_suites: Sequence[tuple[str, Sequence[JunitTest]]] = (),
 ) -> str:
-    """Return the XML; ``result_of`` replaces the results by verdict, ``more_suites`` come first."""
+    """Return a report as JUnit XML; ``more_suites`` of titles and tests come first.
+
+    ``result_of`` gives the result of each cell, by default by its verdict.
+    """
     root = Tree.Element("testsuites", name="castigate")
     time = report.record.started.isoformat(timespec="seconds")
     versions = {backend.name: backend.version for backend in report.record.backends}
@@ -57,7 +60,7 @@ def junit(
 
 
 def result_by_verdict(cell: Cell) -> JunitResult | None:
-    """Return the result of a case by its verdict alone, without a policy."""
+    """Return the result of a cell by its verdict alone; None if it passes without output."""
     match cell.verdict:
         case verdict if verdict in FAILURES:
             return JunitResult("failure", _summary(cell), verdict, failure_text(cell))
@@ -78,7 +81,7 @@ def failure_text(cell: Cell) -> str:
 
 
 def _broken_line(broken: Divergence) -> str:
-    """A broken rule, the wrong answers if it counts them, and the smallest input if it has one."""
+    """Return a line on a broken rule: the wrong answers if counted, the smallest input if any."""
     line = f"{broken.rule} ({broken.clause}, {broken.level})"
     if broken.wrong:
         line += f": {broken.wrong:,} wrong {'answer' if broken.wrong == 1 else 'answers'}"

@@ -26,7 +26,7 @@ MOST_CASES = 100
 
 
 def sarif(findings: Findings, record: RunRecord) -> str:
-    """Return the log of one run.
+    """Return the findings of one run as a SARIF log, in JSON.
 
     Code scanning requires a line of a file in the repository. That is the first line of the adapter
     or the program if the backend was given by a path, else of a file with the backend's name.
@@ -52,7 +52,7 @@ def sarif(findings: Findings, record: RunRecord) -> str:
 
 
 def write_sarif(store: RunStore, failing: Collection[str], file: str) -> None:
-    """Write the findings behind some failing cases of a run; without any, a log without results."""
+    """Write the findings behind the failing cases of a run as SARIF; without any, an empty log."""
     found = {
         backend: [each for each in findings if not set(failing).isdisjoint(each.cases)]
         for backend, findings in read_findings(store).items()
@@ -110,7 +110,7 @@ def _message(finding: Finding, version: str) -> Iterator[str]:
 
 
 def _place(backend: str) -> str:
-    """The backend's file, as a URI relative to the working directory."""
+    """Return the backend's file, as a URI relative to the working directory."""
     path, colon, _ = backend.rpartition(":")
     if backend.startswith("exec:"):
         words = shlex.split(backend.removeprefix("exec:"))

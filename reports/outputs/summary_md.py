@@ -17,7 +17,7 @@ SHOWN = 20
 
 
 def summary_md(report: Report) -> str:
-    """Return the page as Markdown."""
+    """Return the findings, verdicts and changes of a report as Markdown."""
     return "\n".join(
         [*_head(report), *_findings(report), *_verdicts(report), *_changes(report), ""]
     )
@@ -34,7 +34,7 @@ def _head(report: Report) -> Iterator[str]:
 
 
 def _tiers(report: Report) -> str:
-    """The tier, or how many cases each has where a policy chooses."""
+    """Return the tier in words, or how many cases each tier has if a policy chose them."""
     record = report.record
     if not record.selection.choices:
         return f"tier {record.tier}"

@@ -11,7 +11,7 @@ from specs.plain_text import escape_markdown
 
 
 def in_columns(rows: Sequence[Sequence[str]], numbers: Container[int] = ()) -> Iterator[str]:
-    """Each row as a line, its cells below those of the row before, ``numbers`` to the right."""
+    """Yield each row as a line in aligned columns; the columns ``numbers`` are set to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (
@@ -30,5 +30,5 @@ def markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iter
 
 
 def escaped(rows: Iterable[Sequence[str]]) -> list[list[str]]:
-    """The same rows with every character escaped that could be markup."""
+    """Return the same rows with every character escaped that Markdown could take for markup."""
     return [[*map(escape_markdown, row)] for row in rows]

@@ -52,7 +52,7 @@ class PairTotals:
         """Backend, check and message of each check with the verdict `open`."""
 
     def add(self, record: dict[str, Any]) -> None:
-        """Count a judgement by its ``count_record``."""
+        """Count a judgement on a dtype pair, given as its ``count_record``."""
         kind = kind_of_check(record["check"])
         self.verdicts.setdefault((record["backend"], kind), Counter())[record["verdict"]] += 1
         if record["verdict"] == "open":
@@ -60,16 +60,16 @@ class PairTotals:
 
     @property
     def judged(self) -> int:
-        """The number of judgements that are not `unsupported`."""
+        """The number of checks that are not `unsupported`."""
         return sum(counts.total() - counts["unsupported"] for counts in self.verdicts.values())
 
     @property
     def fail(self) -> bool:
-        """Whether a pair fails a check."""
+        """Whether any check fails."""
         return any(counts[verdict] for counts in self.verdicts.values() for verdict in FAILING)
 
     def table(self) -> Iterator[str]:
-        """A row per backend and kind of check; a column per verdict that occurs."""
+        """Yield a table: a row per backend and kind of check, a column per verdict that occurs."""
         return _counts_in_columns("pairs", dict(sorted(self.verdicts.items())))
 
     def open_lines(self) -> Iterator[str]:
@@ -79,7 +79,7 @@ class PairTotals:
 
 
 class Totals:
-    """Counts judgements by verdict."""
+    """Counts the verdicts on cases and on dtype pairs, and the inputs of the cases."""
 
     def __init__(self) -> None:
         self.verdicts: dict[tuple[str, str, str], Counter[str]] = {}
@@ -88,7 +88,7 @@ class Totals:
         self.inputs = 0
 
     def add(self, record: dict[str, Any]) -> None:
-        """Count a judgement by its ``count_record``."""
+        """Count a judgement on a case or a dtype pair, given as its ``count_record``."""
         if record["check"]:
             self.pairs.add(record)
             return
@@ -98,12 +98,12 @@ class Totals:
 
     @property
     def judged(self) -> int:
-        """How many cases were run on a backend that did not decline them."""
+        """The number of cases that were run on a backend that did not decline them."""
         return sum(row.total() - sum(row[verdict] for verdict in NOT_RUN) for row in self._rows)
 
     @property
     def exit_code(self) -> int:
-        """0 every claimed rule holds, 1 one does not, 3 nothing was judged."""
+        """The exit code: 1 if a case or a check fails, 3 if no case was judged, otherwise 0."""
         if any(row[verdict] for row in self._rows for verdict in FAILING) or self.pairs.fail:
             return 1
         return 0 if self.judged else 3
@@ -113,7 +113,7 @@ class Totals:
         return list(self.verdicts.values())
 
     def lines(self) -> Iterator[str]:
-        """How often each backend's cases and checks have each verdict, a line per backend."""
+        """Yield how often each backend's cases and checks have each verdict, a line per backend."""
         counts: dict[str, Counter[str]] = {}
         for (backend, *_), row in [*self.verdicts.items(), *self.pairs.verdicts.items()]:
             counts.setdefault(backend, Counter()).update(row)
@@ -122,7 +122,10 @@ class Totals:
             yield f"{backend}: {words}"
 
     def verdict_table(self) -> Iterator[str]:
-        """A row per backend, document and version, in its order; a column per verdict."""
+        """Yield a table: a row per backend and version of a document, a column per verdict.
+
+        Versions are in their document's order; verdicts that do not occur have no column.
+        """
         counts = {
             (backend, f"{document}:{version}"): row
             for (backend, document, version), row in sorted(
@@ -155,7 +158,10 @@ INDENT = "      "
 
 @dataclass(frozen=True)
 class BackendScreen:
-    """A heading, the lines of each finding, the most important first, and last words."""
+    """The last lines on a backend: a heading, its findings, and last words.
+
+    Each finding has lines of its own, and the most important finding comes first.
+    """
 
     heading: str
     findings: Sequence[Sequence[str]] = ()
@@ -164,7 +170,7 @@ class BackendScreen:
     """The noun for each of ``findings``; a gate also shows reasons against a certificate."""
 
     def lines(self, most: int) -> Iterator[str]:
-        """The lines, with at most this number of findings; the others are counted."""
+        """Yield the lines, with at most this number of findings; the others are counted."""
         yield from _wrapped(self.heading)
         for finding in self.findings[:most]:
             for line in finding:
@@ -176,7 +182,10 @@ class BackendScreen:
 
 
 def last_screen(backends: Sequence[BackendScreen], rows: int | None = ROWS) -> list[str]:
-    """The lines of all backends, each with the same highest number of findings that fits."""
+    """Return the lines of all backends, with as many findings of each as fit into ``rows``.
+
+    If ``rows`` is None, all fit.
+    """
     most = max((len(each.findings) for each in backends), default=0)
     while True:
         lines = [line for each in backends for line in each.lines(most)]

@@ -21,7 +21,7 @@ COLUMNS = (
 
 
 def cases_csv(report: Report) -> str:
-    """Return the table, with its rows in the order of the run."""
+    """Return a report's cells as CSV, a row each, in the order of the run."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(COLUMNS)
@@ -57,7 +57,10 @@ RENDERERS: Mapping[str, Callable[[Report], str]] = {
 
 
 def write_output(report: Report, output: str, file: str | os.PathLike[str]) -> None:
-    """Write one output of a report to a file; an existing file is replaced as a whole."""
+    """Write a report to a file in the form ``output``, a key of ``RENDERERS``.
+
+    An existing file is replaced as a whole.
+    """
     folder, name = file_to_write(os.fspath(file))
     text = RENDERERS[output](report)
     folder.write(name, text.encode(), "the file is unchanged; give another name or folder")

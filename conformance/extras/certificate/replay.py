@@ -102,7 +102,7 @@ class Replay:
 
 
 def fresh_count(count: int, answered: int) -> int:
-    """How many of the answered cases a replay of ``count`` asks fresh inputs: half, at least one.
+    """Return how many answered cases a replay of ``count`` asks fresh inputs: half, at least one.
 
     Where that is all that are asked, they are asked the recorded inputs too.
     """
@@ -110,15 +110,15 @@ def fresh_count(count: int, answered: int) -> int:
 
 
 def random_cases(cases: list[Case], count: int, seed: int) -> list[Case]:
-    """Return ``count`` of the cases, chosen at random, in their order."""
+    """Return ``count`` of the cases, or all of fewer, chosen at random, in their order."""
     indices = Random(seed).sample(range(len(cases)), min(count, len(cases)))
     return [cases[index] for index in sorted(indices)]
 
 
 def _other_verdicts(baseline: EarlierRun, now: Cell) -> Iterator[str]:
-    """Yield a line for each failure with other inputs that the certificate does not list.
+    """Yield a line for each failure on fresh inputs that the certified run does not have.
 
-    Wrong answers under a rule that it lists must continue those that it has.
+    Wrong answers under a rule that it breaks must continue those that it has.
     """
     before = baseline.cells[now.name]
     if now.verdict not in (before.verdict, "conforms", "open"):
@@ -134,7 +134,7 @@ def _other_verdicts(baseline: EarlierRun, now: Cell) -> Iterator[str]:
 
 
 def _deaths(before: Cell, now: Cell) -> Iterator[str]:
-    """Yield a line if the process died now and then, which it did not before."""
+    """Yield a line if the process died in the replay, and did not die in the certified run."""
     known, found = (
         [each for each in cell.problems if isinstance(each, Died)] for cell in (before, now)
     )

@@ -118,7 +118,7 @@ def verify_command(
 
 
 def _without_rules(evidence: Evidence, required: Sequence[HouseRules]) -> Iterator[str]:
-    """Yield a line for each house rules by which nothing was judged.
+    """Yield a line for each required set of house rules by which the run did not judge.
 
     Where a run has others of the same name, its evidence cannot be loaded.
     """
@@ -136,7 +136,10 @@ def _other_baseline(evidence: Evidence, required: str) -> Iterator[str]:
 
 
 def check_command(certified: str, repeated: str | None) -> None:
-    """Refuse to run a command that only the certificate names."""
+    """Raise CastigateError for a command that only the certificate names, or another backend.
+
+    ``certified`` is the certificate's backend, ``repeated`` that of --backend or None.
+    """
     if repeated is None and is_program(certified):
         raise CastigateError(
             f"--replay would run `{certified}`, which the certificate names; "
@@ -165,7 +168,7 @@ def _other_identity(
 def _summary(
     content: dict[str, Any], evidence: Evidence, signer: str | None, replay: int, seed: int
 ) -> Iterator[str]:
-    """Describe a certificate that holds, and what it cannot vouch for."""
+    """Yield lines that describe a certificate that holds, and what it cannot vouch for."""
     answered = content["answered"]
     backend = evidence.store.record.backends[0]
     policy = evidence.policy

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def call(payload: bytes) -> bytes:
-    """Call the function in ``payload``; return what it returns, or the Exception that it raises."""
+    """Call the function in ``payload``; return its result, or the Exception it raises, pickled."""
     try:
         function, arguments = pickle.loads(payload)
         result = function(*arguments)
@@ -21,5 +21,5 @@ def call(payload: bytes) -> bytes:
 
 
 def payload_of(function: Callable[..., Any], *arguments: Any) -> bytes:
-    """Return the bytes that make ``call`` call a function."""
+    """Return the bytes that make ``call`` call a function with these arguments."""
     return pickle.dumps((function, arguments))

@@ -27,12 +27,16 @@ SECONDS_TO_ANSWER = 60.0
 
 
 class LostCallError(Exception):
-    """The answer to a call that Dask could not finish."""
+    """What comes in place of an answer to a call that Dask could not finish."""
 
 
 @dataclass(eq=False)
 class Job:
-    """A function that one of the workers is to call, and the calls that are under way."""
+    """A function that one of the workers is to call, and the calls that are under way.
+
+    A call passes ``arguments``, then what ``Cluster.start`` gets. ``more`` are arguments for that,
+    and ``tasks`` are those that the function does.
+    """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -48,7 +52,7 @@ class Job:
 
 
 class Cluster:
-    """The connection to a scheduler."""
+    """The connection to a scheduler; raises CastigateError if there is none at the address."""
 
     def __init__(self, address: str) -> None:
         match = re.fullmatch(r"dask://(\[[0-9a-fA-F:]+\]|[^:/\s\[\]]+):([0-9]{1,5})/?", address)
@@ -79,11 +83,11 @@ class Cluster:
         self._answers: SimpleQueue[tuple[Job, str, Any, Any]] = SimpleQueue()
 
     def lost(self) -> CastigateError:
-        """The error of a connection that is gone."""
+        """Return the error to raise when the connection is gone."""
         return CastigateError(f"the Dask scheduler at {self.address} was lost; {RESUME_ADVICE}")
 
     def workers(self) -> dict[str, int]:
-        """The threads of each worker by its address; raise CastigateError if there is no answer."""
+        """Return the threads of each worker by address; raise CastigateError if that fails."""
         if self.client.status != "running":
             raise self.lost()
         try:
@@ -92,7 +96,7 @@ class Cluster:
             raise self.lost() from None
 
     def start(self, job: Job, worker: str, *more: Any) -> None:
-        """Have a worker do a job; ``answer`` returns the result."""
+        """Have a worker do a job, with ``more`` arguments; ``answer`` returns the result later."""
         payload = payload_of(job.function, *job.arguments, *more)
         where = {"workers": [worker], "allow_other_workers": False, "pure": False}
         try:
@@ -116,7 +120,10 @@ class Cluster:
         self._answers.put((job, worker, future, answer))
 
     def answer(self) -> tuple[Job, str, Any] | None:
-        """Wait a short time for an answer to a call that was not dropped meanwhile."""
+        """Wait a short time for an answer; return the job, the worker and the answer, or None.
+
+        An answer is a result or an Exception. One to a call that was dropped is left out.
+        """
         try:
             job, worker, future, answer = self._answers.get(timeout=SECONDS_BETWEEN_LOOKS)
         except Empty:
@@ -131,7 +138,7 @@ class Cluster:
         return job, worker, answer
 
     def drop(self, job: Job, worker: str | None = None) -> None:
-        """Cancel a job's calls, or only that of a worker."""
+        """Cancel a job's calls, or only that of one worker."""
         for each in [worker] if worker else list(job.calls):
             future = job.calls.pop(each, None)
             with suppress(Exception):

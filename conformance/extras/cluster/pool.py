@@ -84,7 +84,10 @@ class DaskPool:
         return tuple(each.environment for _, each in sorted(self._admitted.items()))
 
     def open(self) -> None:
-        """Check all workers that are there, and choose the version that most of them have."""
+        """Check all workers that are there, and choose the version that most of them have.
+
+        Raise CastigateError if none of them can be used.
+        """
         found: dict[str, Any] = {}
         while not self._threads or self._checks:
             self._look()
@@ -111,7 +114,10 @@ class DaskPool:
     def run(
         self, tasks: Iterable[Task], keep: Keep, listener: Listener, is_over: Callable[[], bool]
     ) -> None:
-        """Do all tasks, or as many as are done when ``is_over`` returns true."""
+        """Do all tasks, or as many as are done when ``is_over`` returns true.
+
+        ``keep`` gets the name and the bytes of each part, and ``listener`` hears of progress.
+        """
 
         def finish(job: Job, done: Any) -> None:
             for message in done.messages:
@@ -145,7 +151,10 @@ class DaskPool:
         finish: Callable[[Job, Any], None],
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Have all jobs done; do lost ones again, and give the last ones to two workers."""
+        """Have all jobs done; call ``finish`` with each job and its result.
+
+        Lost jobs are done again, and the last ones are given to two workers.
+        """
         waiting, left = deque(jobs), set(jobs)
         try:
             while left and not is_over():
@@ -193,7 +202,7 @@ class DaskPool:
         """Queue a lost job behind all others, so that a loss by chance is not repeated soon.
 
         Its tasks become jobs of their own, to show at which one workers are lost. A job that had
-        not begun goes to the front.
+        not begun goes to the front. Raise CastigateError if a job without tasks is lost too often.
         """
         self._cluster.drop(job, worker)
         if not was_run:
@@ -218,7 +227,10 @@ class DaskPool:
             waiting.append(job)
 
     def _retry(self, job: Job, worker: str, error: BaseException, waiting: deque[Job]) -> None:
-        """Have a job done again, as another worker may succeed, or end the run with the error."""
+        """Have a job done again, as another worker may succeed.
+
+        Raise CastigateError with the job's last error if it has failed too often.
+        """
         job.failures += 1
         reason = next(iter(str(error).splitlines()), "")[:200]
         failed = f"worker {worker} failed: {type(error).__name__}: {reason}"
@@ -281,7 +293,10 @@ class DaskPool:
                 self._cluster.start(job, worker, *more, *job.more)
 
     def _taken_over(self, worker: str, left: set[Job]) -> Job | None:
-        """A job taken from another worker that has not begun it, or a copy of a slow one."""
+        """Return a job to take over from another worker, or None.
+
+        It is one that the other has not begun, and which it loses, or a copy of a slow one.
+        """
         for other, threads in self._threads.items():
             if other != worker and (at_hand := _in_order(other, left)[threads:]):
                 self._cluster.drop(at_hand[-1], other)
@@ -341,7 +356,7 @@ def _begun(job: Job) -> float:
 
 
 def _in_order(worker: str, jobs: Iterable[Job]) -> list[Job]:
-    """The jobs that a worker has, the first one first."""
+    """Return the jobs that a worker has, the first begun first."""
     return sorted((job for job in jobs if worker in job.calls), key=_begun)
 
 
@@ -349,7 +364,10 @@ def _in_order(worker: str, jobs: Iterable[Job]) -> list[Job]:
 def cluster_pools(
     address: str, setup: Setup, reporter: ProgressReporter
 ) -> Iterator[list[DaskPool]]:
-    """Connect to a cluster, and open a pool per backend on its workers."""
+    """Connect to a cluster, and yield a pool on its workers for each backend.
+
+    All are closed at the end. Raise CastigateError if there is no scheduler, or no usable worker.
+    """
     launch_configs(setup.backends, (), setup.seconds)
     disabled = logging.root.manager.disable
     # Errors of the cluster are reported in our own messages.

@@ -75,12 +75,12 @@ class Done:
 
 
 def installed_here() -> Installed:
-    """Describe the castigate and the packages of this process; the backend is left empty."""
+    """Describe the castigate and the packages of this process, without any backend."""
     return Installed(VERSION, _digest_of_sources(), current_environment())
 
 
 def installed(setup: Setup, backend: str, processes: int) -> Installed:
-    """Load a backend, and describe this worker."""
+    """Load a backend, and describe it and this worker."""
     with _borrowed(setup, backend, processes) as pool:
         return _installed(pool)
 
@@ -94,7 +94,10 @@ def roads(setup: Setup, backend: str, processes: int, cases: tuple[Case, ...]) -
 def do_tasks(
     setup: Setup, backend: str, processes: int, tasks: tuple[Task, ...], crash: str
 ) -> Done:
-    """Do tasks; if ``crash`` gives a reason, record the only task as crashed without doing it."""
+    """Do tasks and return what they found; raise TaskCancelledError if they were cancelled.
+
+    If ``crash`` gives a reason, the only task is recorded as crashed without being done.
+    """
     parts: dict[str, bytes] = {}
     collector = _Collector()
     is_cancelled = _cancellation()
@@ -191,7 +194,7 @@ def _installed(pool: ProcessPool) -> Installed:
 
 @cache
 def _own_files(backend: str) -> dict[str, str]:
-    """The digests of an adapter's or a program's files.
+    """Return the digests of an adapter's or a program's files, by name.
 
     Lists of installed files differ between machines on which the same version is installed.
     """
@@ -201,7 +204,7 @@ def _own_files(backend: str) -> dict[str, str]:
 
 @cache
 def _digest_of_sources() -> str:
-    """The digest of the names and the contents of castigate's own files."""
+    """Return the digest of the names and the contents of castigate's own files."""
     digest = sha256()
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*")):
@@ -212,7 +215,7 @@ def _digest_of_sources() -> str:
 
 
 def _cancellation() -> Callable[[], bool]:
-    """Return a function that tells whether the task of this thread has been cancelled."""
+    """Return a function that returns whether the task of this thread has been cancelled."""
     worker: Any = get_worker()
     key = worker.get_current_task()
 

@@ -65,9 +65,9 @@ PREFIX = 1 << 16
 class CodecAnswers:
     """The answers of a codec.
 
-    If ``is_whole``, all inputs were asked, and ``inputs`` are the first ones of consecutive inputs
-    that share an answer. Otherwise they are those that were asked, ``drawn`` of them at random, and
-    ``reason`` says why. ``seconds`` and ``processor_seconds`` are the time that asking took.
+    If ``is_whole``, all inputs were asked, and each has the answer of the last of ``inputs`` up to
+    it. Otherwise ``inputs`` are those that were asked, ``drawn`` of them at random, and ``reason``
+    says why. ``seconds`` and ``processor_seconds`` are the time that asking took.
     """
 
     called: Signature | str
@@ -86,14 +86,17 @@ class CodecAnswers:
         return self.called.text if isinstance(self.called, Signature) else FORM_WORDS[self.called]
 
     def of(self, inputs: NDArray[Any]) -> NDArray[Any]:
-        """The answers to some inputs: any if all were asked, otherwise only those that were."""
+        """Return the answers to some inputs.
+
+        These may be any inputs if all were asked, otherwise only those that were.
+        """
         found: NDArray[Any] = self.codes[np.searchsorted(self.inputs, inputs, "right") - 1]
         return found
 
 
 @dataclass(frozen=True)
 class _Ready:
-    """A codec whose signature or form is known."""
+    """A codec that is called in a known way, and how many ``parts`` a sweep of it has."""
 
     called: Signature | str
     process: CodecProcess
@@ -111,7 +114,8 @@ def ask_all(
 ) -> CodecAnswers:
     """Ask a codec all inputs, or as many as there is time for; raise CastigateError if it fails.
 
-    ``progress`` is called with the number of inputs once it is known.
+    Before a sweep, ``progress`` is called with its number of inputs; it returns what counts those
+    done. Programs are compiled in ``folder``.
     """
     try:
         return _ask_all(target, rules, signature, seconds, jobs, folder, progress)
@@ -172,7 +176,11 @@ def _ask_all(
 def _ready(
     target: CodecTarget, rules: Ruling, signature: str | None, seconds: float, folder: Path
 ) -> _Ready:
-    """Return the codec called by the given signature, or by the one with the most right answers."""
+    """Return the codec, called by the given signature or in the way that fits best.
+
+    For a header that is the first that compiles, otherwise the one with most right answers. Raise
+    CastigateError if none will do.
+    """
     ways = [*_ways(target, rules, signature, seconds, folder)]
     if signature is not None or target.kind == "header":
         return _first_compiled(target, rules, ways)
@@ -209,7 +217,10 @@ def _ready(
 
 
 def _fits(codec: _Ready, rules: Ruling) -> bool:
-    """Whether a codec that fails for some inputs is right for most of 0, 0.5, 1, 2 and -1."""
+    """Return whether a codec that fails for some inputs is right for most of five simple ones.
+
+    These are 0, 0.5, 1, 2 and -1.
+    """
     source = rules.source
     one, step = source.one_code, 1 << source.entry.mantissa
     inputs = np.array([0, one - step, one, one + step, one | source.sign_bit]).astype(np.uint32)
@@ -221,7 +232,10 @@ def _fits(codec: _Ready, rules: Ruling) -> bool:
 
 
 def _first_compiled(target: CodecTarget, rules: Ruling, ways: list[Callable[[], _Ready]]) -> _Ready:
-    """The codec by the first signature that the compiler accepts: it knows the function's type."""
+    """Return the codec by the first signature that the compiler accepts.
+
+    The compiler knows the function's type. Raise CastigateError if it accepts none.
+    """
     for way in ways:
         try:
             return way()
@@ -235,7 +249,7 @@ def _first_compiled(target: CodecTarget, rules: Ruling, ways: list[Callable[[], 
 
 
 def _probes(rules: Ruling) -> Words32:
-    """Inputs on which signatures are tried."""
+    """Return the inputs on which signatures are tried."""
     count = 1 << rules.source.bits
     if rules.source.bits <= EXHAUSTIVE_BITS:
         return np.arange(0, count, max(1, count // PROBES)).astype(np.uint32)
@@ -243,7 +257,7 @@ def _probes(rules: Ruling) -> Words32:
 
 
 def _most_telling(target: CodecTarget, failures: list[CastigateError]) -> CastigateError:
-    """The error to report for a codec that no form could call: that of the likeliest form."""
+    """Return the error to report for a codec that no form could call: the likeliest form's."""
     if target.kind != "python":
         return failures[0]
     by_form = dict(zip(FORMS, failures, strict=True))
@@ -253,7 +267,10 @@ def _most_telling(target: CodecTarget, failures: list[CastigateError]) -> Castig
 def _ways(
     target: CodecTarget, rules: Ruling, signature: str | None, seconds: float, folder: Path
 ) -> Iterator[Callable[[], _Ready]]:
-    """Yield functions that prepare the codec, one per signature or form of a Python function."""
+    """Yield functions that prepare the codec and return it, one for each way to call it.
+
+    A way is a signature in C, or a form of a Python function.
+    """
     source, answer = rules.source, rules.target
     if target.kind == "python":
         if signature is not None:
@@ -352,7 +369,7 @@ def _input_words(rules: Ruling, code: int) -> str:
 
 
 def _failed(target: CodecTarget, rules: Ruling, error: CodecFailedError) -> str:
-    """A codec's failure in words, with the input if that is known."""
+    """Return a codec's failure in words, with the input if that is known."""
     where = (
         f" for {_input_words(rules, error.place)}" if error.has_input and error.place >= 0 else ""
     )
@@ -372,7 +389,7 @@ def _not_opened(target: CodecTarget, said: str) -> str:
 
 
 def _time_words(seconds: float) -> str:
-    """A time in the unit that suits it."""
+    """Return a time in the unit that suits it."""
     for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "s"), (1e-3, "ms")):
         if seconds >= size * (2 if size >= 60 else 1):
             return f"{seconds / size:.3g} {unit}"

@@ -46,7 +46,10 @@ class WrongSignatureError(CastigateError):
 def build(
     target: CodecTarget, signature: Signature, source: Format, answer: Format, folder: Path
 ) -> Path:
-    """Compile a codec by a signature into a program; raise CastigateError if that fails."""
+    """Compile a codec by a signature, and return the path of the program.
+
+    Raise CastigateError if that fails, and WrongSignatureError if the signature is refused.
+    """
     compiler, flags = compiler_for(target)
     suffix = "cc" if target.is_cplusplus else "c"
     code, program = folder / f"codec.{suffix}", folder / "codec"
@@ -59,7 +62,7 @@ def build(
 
 
 def compiler_for(target: CodecTarget) -> tuple[list[str], list[str]]:
-    """The compiler's command and the user's flags; raise CastigateError if there is none."""
+    """Return the compiler's command and the user's flags; raise CastigateError if there is none."""
     variable, flags, known = COMPILERS[target.is_cplusplus]
     named = shlex.split(os.environ.get(variable, ""))
     found = [path for name in ([*named[:1]] or known) if (path := shutil.which(name))]
@@ -73,7 +76,7 @@ def compiler_for(target: CodecTarget) -> tuple[list[str], list[str]]:
 
 
 def program_text(target: CodecTarget, signature: Signature, source: Format, answer: Format) -> str:
-    """The program's text: the codec, the function that calls it by a signature, and the driver."""
+    """Return the program's text: the codec, the function that calls it, and the driver."""
     includes = "".join(f"#include <{name}>\n" for name in INCLUDED)
     types = f"typedef {source.storage}_t input_t;\ntypedef {answer.storage}_t answer_t;\n"
     codec, ask = _codec(target, signature), _ask(target, signature, source)
@@ -81,7 +84,7 @@ def program_text(target: CodecTarget, signature: Signature, source: Format, answ
 
 
 def _codec(target: CodecTarget, signature: Signature) -> str:
-    """The code that includes the codec's header, or loads its library and looks up the function."""
+    """Return code that includes the codec's header, or loads its library and the function."""
     path = _quoted(str(Path(target.where).resolve()))
     if target.kind == "header":
         return (
@@ -103,7 +106,7 @@ static int open_codec(void) {{
 
 
 def _ask(target: CodecTarget, signature: Signature, source: Format) -> str:
-    """The C function that asks the codec for an array of inputs."""
+    """Return the C function that asks the codec for an array of inputs."""
     given, answer = signature.given, signature.answer
     if signature.count:
         return f"""
@@ -134,10 +137,10 @@ static void ask(const input_t *inputs, answer_t *answers, size_t count) {{
 
 
 def _not_of_numbers(target: CodecTarget, signature: Signature) -> str:
-    """A compile-time check that a function for patterns does not take numbers.
+    """Return a compile-time check that a function for patterns does not take numbers.
 
-    C would convert the patterns to numbers. A macro has no type, and C++ has other means to tell
-    types apart.
+    C would convert the patterns to numbers. It is empty where it cannot be made: a library or a
+    macro has no type, and C++ has other means to tell types apart.
     """
     if target.kind == "library" or target.is_cplusplus or is_floating(signature.given):
         return ""
@@ -180,7 +183,7 @@ def check_widths(signature: Signature, source: Format, answer: Format) -> None:
 
 
 def symbol_hint(target: CodecTarget) -> str:
-    """The most similar function that a library has, as far as `nm` can tell."""
+    """Return a question that names a library's most similar function; empty if `nm` shows none."""
     if (nm := shutil.which("nm")) is None:
         return ""
     command = [nm, "-D", "--defined-only", target.where]
@@ -196,7 +199,10 @@ def _quoted(path: str) -> str:
 
 
 def _refusal(target: CodecTarget, signature: Signature, stderr: str, code: Path) -> CastigateError:
-    """The error for a program that does not compile: no such function, wrong type, broken file."""
+    """Return the error for a program that does not compile.
+
+    It tells a missing function, a wrong type and a broken file apart.
+    """
     lines = [line for line in stderr.splitlines() if "error" in line] or stderr.splitlines()
     if any(target.function in line and UNKNOWN.search(line) for line in lines):
         return CastigateError(

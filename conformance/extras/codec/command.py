@@ -167,7 +167,7 @@ def report_lines(
 
 
 def sample_words(answers: CodecAnswers) -> str:
-    """Which inputs were sampled, and how rare a fault can be that the sample misses."""
+    """Say which inputs were sampled, and how rare a fault may be that the sample misses."""
     one_of = max(1, int(answers.drawn / -math.log(1 - LIKELY)))
     return (
         f"all where the answer changes, and {answers.drawn:,} at random: a fault in one of"
@@ -178,7 +178,7 @@ def sample_words(answers: CodecAnswers) -> str:
 def record(
     codec: CodecTarget, case: Case, answers: CodecAnswers, judged: JudgedCodec
 ) -> dict[str, Any]:
-    """The result as data for JSON."""
+    """Return the result as data for JSON."""
     return {
         "target": codec.text,
         "called": answers.form,
@@ -208,7 +208,7 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
 
 
 def table_lines(name: str) -> Iterator[str]:
-    """The codes of a format with their fields and values."""
+    """Yield the codes of a format with their fields and values, a line each."""
     form = format_named(name)
     rows = [("", datum_columns(form, code)) for code in range(form.mask + 1)]
     yield from (line.strip() for line in aligned_rows(rows))

@@ -37,7 +37,10 @@ BACKEND = "codec"
 
 @dataclass(frozen=True)
 class JudgedCodec:
-    """The judgement of a codec, its findings, and the input classes that the yardstick opens."""
+    """The judgement of a codec, its findings, and the input classes that stay open.
+
+    The yardstick ``small-floats`` allows any answer to these.
+    """
 
     judgement: Judgement
     findings: tuple[Finding, ...]
@@ -76,12 +79,12 @@ def judge_codec(case: Case, answers: CodecAnswers) -> JudgedCodec:
 
 
 def open_classes(rules: Ruling) -> tuple[str, ...]:
-    """The input classes that the yardstick leaves open."""
+    """Return the names of the input classes for which a ruling allows any answer."""
     return tuple(rules.branches[index].input_class for index in rules.open_branches)
 
 
 def _asked(rules: Ruling, answers: CodecAnswers, problems: list[WrongValues]) -> NDArray[Any]:
-    """The inputs by which causes are found.
+    """Return the inputs by which causes are found.
 
     Of a whole sweep these are the quick ones, and the ends and the simplest input of each run of
     wrong answers; of a sample, all that were asked.
@@ -98,7 +101,7 @@ def _asked(rules: Ruling, answers: CodecAnswers, problems: list[WrongValues]) ->
 
 
 def step_starts(stairs: Staircase) -> NDArray[np.uint64]:
-    """The inputs at which the allowed answers change."""
+    """Return the inputs at which the allowed answers change."""
     parts = []
     for number, stretch in enumerate(stairs.stretches):
         first, last, shift = (int(stretch[name]) for name in ("first", "last", "shift"))
@@ -161,7 +164,10 @@ def _joined(
 def _simplest(
     rules: Ruling, first: NDArray[np.uint64], last: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:
-    """The simplest pattern of each range: the fewest bits set, then the smallest magnitude."""
+    """Return the simplest pattern of each range from ``first`` to ``last``.
+
+    It has the fewest bits set, and of several such the smallest magnitude.
+    """
     best = first.copy()
     for bit in range(rules.source.bits):
         rounded = ((first >> np.uint64(bit)) + np.uint64(1)) << np.uint64(bit)
@@ -175,7 +181,7 @@ def _simplest_of(rules: Ruling, codes: NDArray[np.uint64]) -> int:
 
 
 def _keys(rules: Ruling, codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Keys that sort patterns of at most 32 bits by simplicity; see ``simplicity``."""
+    """Return keys that sort patterns of at most 32 bits by simplicity; see ``simplicity``."""
     sign = np.uint64(rules.source.sign_bit)
     negative = np.where(codes & sign, np.uint64(1), np.uint64(0)) if sign else np.uint64(0)
     bits = np.bitwise_count(codes).astype(np.uint64)

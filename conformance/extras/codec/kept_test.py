@@ -47,7 +47,10 @@ def write_kept_test(path: Path, target: CodecTarget, case: Case, answers: CodecA
 
 
 def kept_test(path: Path, target: CodecTarget, case: Case, answers: CodecAnswers) -> str:
-    """The text of the test for a file at ``path``, from which the codec's path is relative."""
+    """Return the text of the test.
+
+    ``path`` is the test's file, from which the path of the codec in it is relative.
+    """
     rules = ruling(case)
     text = packed(allowed_pieces(rules))
     table = "\n".join(text[at : at + WIDTH] for at in range(0, len(text), WIDTH))
@@ -65,7 +68,7 @@ def kept_test(path: Path, target: CodecTarget, case: Case, answers: CodecAnswers
 
 
 def allowed_pieces(rules: Ruling) -> NDArray[np.uint32]:
-    """Rows of the first input of a piece, and the two ranges of codes that are allowed in it.
+    """Return rows of the first input of a piece, and the two ranges of codes allowed in it.
 
     The test does not require what is only recommended. Neighbors that allow the same are one piece.
     """
@@ -87,7 +90,7 @@ def allowed_pieces(rules: Ruling) -> NDArray[np.uint32]:
 
 
 def packed(pieces: NDArray[np.uint32]) -> str:
-    """The table as text: each row minus the one before, deflated."""
+    """Return the table as text: each row minus the one before, deflated."""
     differences = np.diff(pieces, axis=0, prepend=np.zeros((1, 5), np.uint32)).astype("<u4")
     return b85encode(zlib.compress(differences.tobytes(), 9)).decode()
 
@@ -95,7 +98,7 @@ def packed(pieces: NDArray[np.uint32]) -> str:
 def _c_test(
     path: Path, target: CodecTarget, rules: Ruling, signature: Signature
 ) -> tuple[str, str]:
-    """A program that asks all inputs, and a test that compiles and runs it."""
+    """Return no imports, and the text of a test that asks all inputs by a C program."""
     suffix, compiler = ("cc", "c++") if target.is_cplusplus else ("c", "cc")
     where = _beside(path, Path(target.where))
     codec, library = '#include "CODEC"', ""
@@ -127,7 +130,7 @@ def test_{_plain(target.function)}(tmp_path):
 
 
 def _c_call(function: str, rules: Ruling, signature: Signature) -> str:
-    """The statements that ask for input `i` and put the answer's pattern in `y`."""
+    """Return the C statements that ask for input `i` and put the answer's pattern in `y`."""
     source, target = rules.source, rules.target
     given, answer = signature.given, signature.answer
     pattern = f"{source.storage}_t u = ({source.storage}_t)i;"
@@ -184,7 +187,7 @@ def test_{_plain(target.function)}():
 
 
 def _python_call(function: str, source: Format, target: Format, form: str) -> str:
-    """The expression that asks for `bits` and gives the patterns of the answers."""
+    """Return the expression that asks for `bits` and gives the patterns of the answers."""
     patterns = f"bits.astype(np.{source.storage})"
     match source.name:
         case "float32" | "float16":
@@ -219,7 +222,7 @@ ARRAYS = ("numpy", "numpy-bits")
 
 
 def _beside(path: Path, other: Path) -> str:
-    """The path of another file from the test's folder."""
+    """Return the path of another file relative to the test's folder."""
     return Path(os.path.relpath(other.resolve(), path.resolve().parent)).as_posix()
 
 

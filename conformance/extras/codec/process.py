@@ -65,9 +65,10 @@ class CodecProcess:
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def answers(self, inputs: Words32, step: int = WHOLE) -> tuple[Words32, float]:
-        """The answers to some inputs, and the seconds that the codec took for them.
+        """Return the answers to some inputs, and the seconds that the codec took for them.
 
-        If the codec fails, it is asked again one by one, to name the input.
+        A call gets at most ``step`` inputs. If the codec fails, it is asked again one by one, and
+        CodecFailedError names the input.
         """
         try:
             return self._list(inputs, min(step, self.block))
@@ -85,9 +86,10 @@ class CodecProcess:
     def sweep(
         self, count: int, parts: int, most: int, jobs: int, progress: Advance
     ) -> tuple[Words32, Words32]:
-        """The runs of the answers to the inputs from 0 on: their first inputs, and the answers.
+        """Return the first inputs of all runs of equal answers, and these answers.
 
-        Raises ManyRunsError if a part has more than ``most`` of them.
+        The inputs are those from 0 to before ``count``, in ``parts``. Raises ManyRunsError if a
+        part has more than ``most`` runs, and CodecFailedError if the codec fails.
         """
         size, stop = -(-count // parts), Event()
         ranges = [(first, min(size, count - first)) for first in range(0, count, size)]
@@ -159,7 +161,10 @@ class CodecProcess:
         swept: tuple[int, int] = (0, 0),
         progress: Advance = lambda inputs: None,
     ) -> float:
-        """Run the program until it ends or exceeds a time limit; return the codec's own seconds."""
+        """Run the program until it ends; return the codec's own seconds.
+
+        Raise an error that tells why if it fails, exceeds a time limit, or is to ``stop``.
+        """
         file = folder / "progress"
         np.array([STARTING, 0], np.uint64).tofile(file)
         place = np.memmap(file, np.uint64, "r+")
@@ -236,7 +241,7 @@ class NotOpenedError(CastigateError):
 
 
 def error_among(inputs: Words32) -> str:
-    """The message for inputs that make a codec fail together, but not one by one."""
+    """Return the message for inputs that make a codec fail together, but not one by one."""
     return (
         f"fails for the inputs 0x{int(inputs[0]):x} to 0x{int(inputs[-1]):x}, and for none of them"
         " alone"
@@ -244,12 +249,12 @@ def error_among(inputs: Words32) -> str:
 
 
 def python_command(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The command that asks a Python codec, and its environment."""
+    """Return the command that asks a Python codec, and the environment variables for it."""
     command = (sys.executable, "-P", "-m", "conformance.extras.codec.python_worker", *words)
     return command, os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 def seconds_of_children() -> float:
-    """The processor time of all processes that have ended so far."""
+    """Return the processor time of all child processes that have ended so far."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

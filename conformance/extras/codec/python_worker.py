@@ -40,12 +40,12 @@ class WrongTypeError(Exception):
 
 
 def asks_one_by_one(form: str) -> bool:
-    """Whether a function takes one number at a time."""
+    """Return whether a function of this form takes one number at a time."""
     return form in ("number", "bits")
 
 
 def main() -> None:
-    """Load the function, and ask it the inputs that the command line names."""
+    """Load the function, ask it the inputs that the command line names, and write the answers."""
     module, function, form, source, target, how, progress_file, out, *words = sys.argv[1:]
     place = np.memmap(progress_file, np.uint64, "r+")
     sys.stdout = sys.stderr
@@ -71,7 +71,10 @@ def main() -> None:
 def _asked(
     ask: Answers32, blocks: Any, place: NDArray[np.uint64], first: int
 ) -> Iterator[NDArray[Any]]:
-    """Yield the answers to one block after another; on an error, print the input and exit."""
+    """Yield the answers to one block after another.
+
+    On an error, print it with the input at fault, and exit.
+    """
     at = first
     for block in blocks:
         place[0] = at
@@ -88,7 +91,7 @@ def _asked(
 
 
 def _guilty(ask: Answers32, block: NDArray[Any]) -> int:
-    """The first input for which a function raises an error, found by bisecting the block."""
+    """Return the first input for which a function raises an error, found by bisecting the block."""
     while block.size > 1:
         half = block[: block.size // 2]
         try:
@@ -128,7 +131,7 @@ def _sweep(
 
 
 def _loaded(module: str, function: str) -> Callable[[Any], Any]:
-    """The function, from a module or from a file."""
+    """Return the function of a module or a file; raise an error if there is none."""
     found: Any = _module_from(Path(module)) if module.endswith(".py") else _imported(module)
     for name in function.split("."):
         if not hasattr(found, name):
@@ -177,7 +180,7 @@ def _one_by_one(
 
 
 def _numbers(source: Format, bits: NDArray[Any]) -> NDArray[Any]:
-    """Numbers as numpy has them; small floats, which it lacks, as their codes."""
+    """Return numbers as numpy has them: bfloat16 as float32, small floats as their codes."""
     if source.name in ("float32", "float16"):
         return bits.view(source.name)
     if source.name == "bfloat16":
@@ -212,7 +215,10 @@ def _from_torch(answer: Any) -> NDArray[Any]:
 
 
 def _patterns(answer: Any, bits: NDArray[Any], target: Format) -> NDArray[Any]:
-    """An array of answers as patterns of the target."""
+    """Return an array of answers as patterns of the target, one for each of ``bits``.
+
+    Raise WrongTypeError if they have another shape, or are no codes.
+    """
     found = np.asarray(answer)
     if found.shape != bits.shape:
         raise WrongTypeError(f"returns the shape {found.shape} for {bits.shape}")
@@ -235,7 +241,7 @@ def _patterns(answer: Any, bits: NDArray[Any], target: Format) -> NDArray[Any]:
 
 
 def _pattern(answer: Any, target: Format) -> int:
-    """One answer as a pattern of the target."""
+    """Return one answer as a pattern of the target; raise WrongTypeError if it is none."""
     if isinstance(answer, bool) or not isinstance(answer, int | float | np.generic):
         raise WrongTypeError(f"returns a {type(answer).__name__} where {_wanted(target)} is wanted")
     if isinstance(answer, np.generic):

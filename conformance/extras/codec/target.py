@@ -48,7 +48,7 @@ class CodecTarget:
 
     @property
     def text(self) -> str:
-        """The target as the command takes it."""
+        """The target as the user writes it: ``c:HEADER:FUNCTION`` or ``py:MODULE:FUNCTION``."""
         prefix = "py" if self.kind == "python" else "c"
         return f"{prefix}:{self.where}:{self.function}"
 
@@ -105,7 +105,10 @@ class Signature:
 
 
 def signatures(source: Format, target: Format) -> Iterator[Signature]:
-    """The signatures to try, numbers before bit patterns and single ones before arrays."""
+    """Yield the signatures to try, single numbers before arrays.
+
+    Of each kind, those with numbers come before those with bit patterns.
+    """
     for count in ("", "size_t"):
         for answer in _types(target, is_exact=True):
             for given in _types(source, is_exact=bool(count)):
@@ -139,7 +142,7 @@ def is_floating(name: str) -> bool:
 
 
 def _type(words: str, text: str) -> str:
-    """A type without `const` and without the parameter's name."""
+    """Return a type without `const` and the parameter's name; raise CastigateError if unknown."""
     name = words.removeprefix("const ").removesuffix(" const")
     for known in (name, name.rpartition(" ")[0]):
         if known and (known in FLOATING or INTEGERS.fullmatch(known)):
@@ -149,14 +152,14 @@ def _type(words: str, text: str) -> str:
 
 
 def _types(form: Format, *, is_exact: bool) -> list[str]:
-    """The types of a format's numbers and patterns; if exact, only those of its width."""
+    """Return the C types of a format's numbers and patterns; if exact, only those of its width."""
     numbers = NUMBERS.get(form.name, ())
     fitting = [each for each in numbers if not is_exact or FLOATING[each] == form.bits]
     return [*fitting, f"{form.storage}_t"]
 
 
 def small_formats() -> list[str]:
-    """The formats that a codec can encode and decode."""
+    """Return the names of the formats that a codec can encode and decode."""
     dtypes = document_named(YARDSTICK).entry.versions[VERSION].to or ()
     return [name for name in dtypes if name != "float32"]
 
@@ -164,7 +167,11 @@ def small_formats() -> list[str]:
 def codec_case(
     name: str, wide: str, encodes: bool, rounding: str | None, overflow: str | None
 ) -> Case:
-    """The case of a format and the options; raise CastigateError where these contradict it."""
+    """Return the case of a format and options; raise CastigateError where these contradict it.
+
+    ``wide`` is the format that is encoded, or decoded to. Without ``rounding`` or ``overflow``, the
+    first mode is taken.
+    """
     if name not in small_formats():
         raise CastigateError(
             f"--format `{name}` is no small float; the formats are {', '.join(small_formats())}"

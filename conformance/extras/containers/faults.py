@@ -18,14 +18,20 @@ OTHER = "other bits"
 
 
 class ChangeNames(NamedTuple):
-    """Possible changes of a tensor: each name explains the difference or, if mixed, part of it."""
+    """The names of changes of a tensor that explain a difference.
+
+    Each name explains all of the difference or, if mixed, a part of it.
+    """
 
     names: tuple[str, ...]
     is_mixed: bool = False
 
 
 def explained(dtype: str, written: Bits, read: Tensor, *, is_strided: bool) -> ChangeNames:
-    """Explain how what was read differs from what was written; no names if it does not."""
+    """Explain how what was read differs from what was written; no names if it does not.
+
+    If ``is_strided``, the cause may also be that the memory layout is ignored.
+    """
     entry = format_named(dtype)
     if read.dtype != dtype:
         same = _same_bytes(entry, written, read)
@@ -88,7 +94,10 @@ def _shape_fault(entry: Format, written: Bits, found: Bits) -> str:
 
 
 def _halves_swapped(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """The elements of each byte reversed, as if the first lay in the high bits; padding is zero."""
+    """Return the elements of each byte reversed, as if the first lay in the high bits.
+
+    Padding is zero.
+    """
     if entry.bits not in (2, 4):
         return None
     count = 8 // entry.bits
@@ -107,7 +116,7 @@ def _tail_lost(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _bytes_of_their_own(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Elements that lie in bytes of their own, read as if several shared a byte."""
+    """Return elements that lie in bytes of their own, read as if several shared a byte."""
     if entry.bits not in (2, 4):
         return None
     spread = np.zeros(row.size * (8 // entry.bits), np.uint8)
@@ -116,7 +125,7 @@ def _bytes_of_their_own(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _places_of_two(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Elements that lie in words of twice their width, read as if they were adjacent."""
+    """Return elements that lie in words of twice their width, read as if they were adjacent."""
     if entry.bits < 8 or entry.bits > 64:
         return None
     spread = np.zeros(2 * row.size, row.dtype)
@@ -125,7 +134,7 @@ def _places_of_two(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _numbers_of_patterns(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Patterns taken for numbers and converted to the dtype."""
+    """Return patterns that are taken for numbers and converted to the dtype."""
     if entry.name == "bfloat16":
         words = row.astype(np.float32).view(np.uint32)
         rounded = words + np.uint32(0x7FFF) + (words >> np.uint32(16) & np.uint32(1))
@@ -137,7 +146,7 @@ def _numbers_of_patterns(entry: Format, row: Bits, written: Bits) -> Bits | None
 
 
 def _numbers_rounded_if_odd(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Patterns taken for numbers, rounded as by openvino.
+    """Return patterns that are taken for numbers, rounded as openvino rounds.
 
     It adds half a step where the last bit kept is one.
     """
@@ -158,7 +167,7 @@ def _bytes_reversed(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _parts_reversed(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """The bytes of each of the two numbers of a complex one reversed."""
+    """Return complex elements with the bytes of each of their two numbers reversed."""
     if entry.kind != "complex":
         return None
     half = row.dtype.itemsize // 2
@@ -183,21 +192,21 @@ def _columns_read(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _neighbors_in_blocks(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Neighbors share a byte, where the format pairs the elements j and j + 16 of a block."""
+    """Return elements packed with neighbors in a byte, read by pairs j and j + 16 of a block."""
     if row.size % BLOCK or not is_packed(entry):
         return None
     return row.reshape(-1, BLOCK // 2, 2).swapaxes(1, 2).reshape(-1)
 
 
 def _halves_of_blocks(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """The elements j and j + 16 of a block are read as neighbors."""
+    """Return elements of which j and j + 16 of a block are read as neighbors."""
     if row.size % BLOCK or not is_packed(entry):
         return None
     return row.reshape(-1, 2, BLOCK // 2).swapaxes(1, 2).reshape(-1)
 
 
 def _offset_ignored(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Each row begins an element too early, where the memory is zero."""
+    """Return elements where each row begins one too early, where the memory is zero."""
     if row.size < 2 or not written.ndim:
         return None
     changed = np.zeros(written.shape, row.dtype)
@@ -206,7 +215,7 @@ def _offset_ignored(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _offset_ignored_backwards(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """A row that lies backwards begins at its end, before which the memory is zero."""
+    """Return a row that lies backwards and begins at its end, before which the memory is zero."""
     if row.size < 2 or written.ndim != 1 or written.strides[0] > 0:
         return None
     changed = np.zeros(row.size, row.dtype)

@@ -51,7 +51,7 @@ class ChangedTensor(StrictModel):
 
     @property
     def lines(self) -> list[str]:
-        """The tensor that was written, and the one that was read, a line each."""
+        """The tensor that was written, and the one that was read if any was, a line each."""
         written = f"{self.dtype}{list(self.shape)} {_row(self.patterns)} ({self.probe})"
         if not self.read_dtype:
             return [f"written   {written}"]
@@ -83,7 +83,7 @@ class PartyFault(StrictModel):
 
     @property
     def dtype_words(self) -> str:
-        """The dtypes, of many the first."""
+        """The names of the dtypes; of many, the first and the number of the others."""
         rest = len(self.dtypes) - MOST_NAMED
         return ", ".join(self.dtypes[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -108,7 +108,10 @@ def findings_of(backends: Sequence[Backend], ways: Sequence[Way]) -> list[PartyF
 
 
 def _by_fault(differences: Sequence[ChangedProbe]) -> Iterator[tuple[str, list[ChangedProbe]]]:
-    """Yield the fewest faults that explain all differences, each with those that it explains."""
+    """Yield faults that explain all differences, each with those that it explains.
+
+    The fault that explains most is chosen first. Each part of a mixed difference is a fault too.
+    """
     whole = [each for each in differences if not each.explanation.is_mixed]
     faults: dict[str, list[ChangedProbe]] = defaultdict(list)
     while whole:
@@ -125,7 +128,10 @@ def _by_fault(differences: Sequence[ChangedProbe]) -> Iterator[tuple[str, list[C
 def _guilty(
     way: Way, difference: ChangedProbe, changed: set[tuple[str, str, str, str]]
 ) -> tuple[str, str]:
-    """Return the party at fault for a difference, and on which side."""
+    """Return the party at fault for a difference, and on which side; if unknown, both parties.
+
+    ``changed`` holds the dtype, writer, reader and probe of each tensor that changes.
+    """
     probe = difference.probe.name
     if way.writer != TEXT and (way.dtype, way.writer, TEXT, probe) in changed:
         return way.writer, WRITES
@@ -190,7 +196,7 @@ def _example(named: Mapping[str, Backend], way: Way, difference: ChangedProbe) -
 
 
 def _first_shown(difference: ChangedProbe) -> int:
-    """Return where the shown elements begin: at the first that differs, if it can be told."""
+    """Return the index of the first shown element: 0, or the first that differs in a long row."""
     read, bits = difference.read, difference.probe.bits
     if read is None or read.bits.shape != bits.shape or bits.size <= SHOWN:
         return 0

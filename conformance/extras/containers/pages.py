@@ -33,14 +33,14 @@ SIGNS: Mapping[str, Mark] = {
 
 
 def containers_page(store: RunStore) -> Page | None:
-    """The page of a run; None if no survey was stored with it."""
+    """Return the page of a run; None if no survey was stored with it."""
     found = stored_tables(store.folder)
     content = {"tables": found, "signs": SIGNS}
     return Page("containers", "Containers", __package__, content) if found else None
 
 
 def matrix(table: ContainerTable) -> list[list[str]]:
-    """A container's table: the titles, then writers down and readers across."""
+    """Return a container's table: the titles, then writers down and readers across."""
     rows = [
         [
             group,
@@ -71,7 +71,7 @@ def finding_lines(finding: PartyFault) -> Iterator[str]:
 
 
 def page(found: Containers) -> str:
-    """Return the page as Markdown."""
+    """Return the findings, the tables and the scripts of a survey as Markdown."""
     return "\n".join([*_head(found), *_matrices(found), *_scripts(found)]) + "\n"
 
 

@@ -55,7 +55,7 @@ class Containers(StrictModel):
 
 
 def way_result(way: Way) -> WayResult:
-    """Return the result of a way's probes.
+    """Return the outcome of a way, from the results of its probes.
 
     A refused big-endian tensor does not count: a party without such arrays cannot be given one.
     """
@@ -85,7 +85,10 @@ def survey(
     pythons: Sequence[str] = (),
     timeout: float = DEFAULT_TIMEOUT,
 ) -> Containers:
-    """Return how tensors change between parties, by default between all that are installed."""
+    """Return how tensors change between parties, by default between all that are installed.
+
+    ``names`` are the containers, and ``dtypes`` by default all that containers hold.
+    """
     ways: list[WayResult] = []
     findings: list[PartyFault] = []
     with ExitStack() as stack:
@@ -109,7 +112,7 @@ def survey(
 
 @dataclass(frozen=True)
 class ContainerCell:
-    """A group of dtypes from a writer to a reader: the count of each outcome, and words."""
+    """A group of dtypes from a writer to a reader: how many have each outcome, and reasons."""
 
     group: str
     writer: str
@@ -125,7 +128,7 @@ class ContainerCell:
 
 @dataclass(frozen=True)
 class ContainerTable:
-    """A container: its readers, the cells of all writers, and what is wrong."""
+    """The table of a container: its readers, the cells of all writers, and the faults found."""
 
     name: str
     readers: tuple[str, ...]
@@ -134,7 +137,7 @@ class ContainerTable:
 
     @property
     def rows(self) -> Sequence[tuple[str, str, Mapping[str, ContainerCell]]]:
-        """By group and writer the cells of each reader; without rows in which all is refused."""
+        """Each group and writer with its cells by reader; without rows in which all is refused."""
         found: dict[tuple[str, str], dict[str, ContainerCell]] = {}
         for cell in self.cells:
             found.setdefault((cell.group, cell.writer), {})[cell.reader] = cell
@@ -187,7 +190,7 @@ def _cells(ways: Sequence[WayResult]) -> Iterator[ContainerCell]:
 
 
 def survey_of_run(run: str, timeout: float) -> None:
-    """Ask all installed parties, and store the results with a run."""
+    """Survey all installed parties, and store the results with a run."""
     store(run, survey(timeout=timeout))
 
 
@@ -197,7 +200,10 @@ def store(run: str, found: Containers) -> None:
 
 
 def stored_tables(folder: Folder) -> list[ContainerTable]:
-    """Return the tables that were stored in a run's folder; empty if none were."""
+    """Return the tables that were stored in a run's folder; empty if none were.
+
+    Raise CastigateError if the file cannot be read.
+    """
     content = folder.read(FILE)
     if content is None:
         return []

@@ -65,7 +65,10 @@ ODD_STEP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 
 @dataclass(frozen=True)
 class LaidTensor:
-    """A tensor as it lies in memory; one of the other byte order has the same patterns."""
+    """A probe: a tensor as it lies in memory.
+
+    If ``is_big``, a writer gets the same patterns in big-endian order.
+    """
 
     name: str
     bits: Bits
@@ -80,13 +83,13 @@ class LaidTensor:
 
 
 def storable() -> list[str]:
-    """The names of the dtypes that containers hold: all but texts."""
+    """Return the names of the dtypes that containers hold: all but texts."""
     return [name for name, entry in formats().items() if entry.kind != "text"]
 
 
 @cache
 def probes(dtype: str) -> tuple[LaidTensor, ...]:
-    """Return the tensors of a dtype, those with few elements first."""
+    """Return the probes of a dtype, those with few elements first."""
     return tuple(_probes(format_named(dtype)))
 
 
@@ -144,9 +147,10 @@ def _blocks(entry: Format, shape: tuple[int, ...]) -> Bits:
 
 
 def whole(entry: Format) -> Bits:
-    """Return every pattern of up to 16 bits in a row, of wider dtypes the telling ones.
+    """Return a row of every pattern of up to 16 bits, of wider dtypes only of the special ones.
 
-    Packed elements come in all combinations of a byte.
+    Packed elements come in all combinations of a byte, those of 6 bits at each place of three
+    bytes.
     """
     if entry.kind == "complex":
         part = few_patterns(entry.entry.part, "string", 0).astype(object)
@@ -211,7 +215,10 @@ class Way:
 
 
 def ways_of(backends: Sequence[Backend], container: str, dtypes: Sequence[str]) -> list[Way]:
-    """Write and read all probes of some dtypes through a container, each party with each."""
+    """Write and read all probes of some dtypes through a container, each party with each.
+
+    Return a way for each writer, reader and dtype. Parties without the container are left out.
+    """
     clients = {each.name: Client(each) for each in backends}
     asked = [(dtype, probe) for dtype in dtypes for probe in probes(dtype)]
     with ThreadPoolExecutor(len(clients)) as pool:
@@ -270,9 +277,10 @@ def _read(client: Client, container: str, held: Mapping[tuple[str, bytes], str])
 def _sent(
     client: Client, requests: Sequence[MethodRequest], names: Sequence[str]
 ) -> list[Answered[Any] | NoAnswer]:
-    """Send requests, those of the first dtype before the others.
+    """Send requests, those of the first dtype first, and return their replies in order.
 
-    A probe that crashes the process is not sent for other dtypes: each crash costs a start.
+    ``names`` are those of their probes. A probe that crashes the process is not sent for other
+    dtypes, as each crash costs a start: they get the same reply.
     """
     if not requests:
         return []
@@ -287,7 +295,7 @@ def _sent(
 
 
 def _has_container(replies: Iterable[object]) -> bool:
-    """Whether a party has the container at all: it answers, or fails in doing so."""
+    """Return whether a party has the container at all: it answers, or fails in doing so."""
     return any(not isinstance(reply, Declined) for reply in replies)
 
 
@@ -362,7 +370,7 @@ def smallest_difference(
 
 
 def _alone(dtype: str, fault: str, written: Bits, read: Bits) -> Iterator[Bits]:
-    """Yield the smallest pattern to which a fault happens, if it happens to single elements."""
+    """Yield at most one row: the smallest pattern to which a fault happens by itself."""
     row, found = written.reshape(-1), read.reshape(-1)
     wrong = np.flatnonzero(row != found)
     for at in wrong[np.argsort(row[wrong], kind="stable")].tolist():

@@ -42,7 +42,7 @@ AnswersOrMissing = list[Any] | Missing
 
 
 def threads_about(backend: str, threads: Iterable[DecidedThread]) -> list[DecidedThread]:
-    """The threads that a backend is asked: those about it, or all if the docket has none."""
+    """Return the threads that a backend is asked: those about it, or all if the docket has none."""
     known = {system for each in docket() for system in each.systems}
     return [each for each in threads if backend in each.thread.systems or backend not in known]
 
@@ -50,7 +50,7 @@ def threads_about(backend: str, threads: Iterable[DecidedThread]) -> list[Decide
 def ask_backends(
     threads: Sequence[DecidedThread], backends: Sequence[Backend]
 ) -> list[DecidedThread]:
-    """Ask each backend its threads, in one round, and add the judged answers."""
+    """Ask each backend its threads, in one round, and return them with the judged answers."""
     found: dict[str, dict[str, list[Today]]] = {each.thread.link: {} for each in threads}
     for backend in backends:
         judges = {
@@ -64,7 +64,10 @@ def ask_backends(
 
 
 def _ask(backend: Backend, decided: Decided) -> Ask[Today]:
-    """Ask a question of a backend; of several answers to the same input, the worst."""
+    """Ask a question of a backend; return the judged answer, or why there is none.
+
+    Of several answers to the same input, the worst counts.
+    """
     if isinstance(decided.asked, Chain):
         found = yield from _ask_chain(backend, decided.asked, decided)
     elif takes_named_tensors(decided.asked):

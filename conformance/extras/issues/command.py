@@ -71,13 +71,13 @@ def docket_command(
 
 
 def summary(threads: list[DecidedThread]) -> str:
-    """The number of threads with each verdict, in one line."""
+    """Return the number of threads with each verdict, in one line."""
     numbers = [f"{number} {verdict}" for verdict, number in counts(threads).items()]
     return f"{counted(len(threads), 'thread')}: {', '.join(numbers) or 'nothing to decide'}"
 
 
 def _threads(projects: list[str]) -> list[Thread]:
-    """The threads of some projects, or of all."""
+    """Return the threads of some projects, or of all; raise CastigateError for an unknown one."""
     known = {each.project.project for each in docket()}
     for name in projects:
         if name not in known:

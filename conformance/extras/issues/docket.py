@@ -111,7 +111,7 @@ class DocketEntry(StrictModel):
 
 @dataclass(frozen=True)
 class Thread:
-    """A thread of the docket, and where it stands."""
+    """A thread of the docket with the entry of its project, and the file where it stands."""
 
     link: str
     entry: ThreadEntry
@@ -137,12 +137,15 @@ class Thread:
 
 @cache
 def docket() -> tuple[Thread, ...]:
-    """All shipped threads, project by project; raise DocumentError if a case is missing."""
+    """Return all shipped threads, project by project; raise DocumentError for a mistake."""
     return tuple(each for path in sorted(DOCKET.glob("*.yaml")) for each in load_docket(path))
 
 
 def load_docket(path: Path) -> Iterator[Thread]:
-    """Load one project's threads; raise DocumentError with file and line if a case is missing."""
+    """Yield one project's threads; raise DocumentError with file and line for a mistake.
+
+    Mistakes are missing cases, unknown documents, wrong links, and all that breaks the format.
+    """
     for thread in _threads(path):
         file = thread.source
         for number, name in enumerate(thread.project.claims):
@@ -158,7 +161,7 @@ def load_docket(path: Path) -> Iterator[Thread]:
 
 
 def _threads(path: Path) -> Iterator[Thread]:
-    """Read one project's threads; raise DocumentError for a link that is not of the project."""
+    """Yield one project's threads; raise DocumentError for a wrong format or a foreign link."""
     file = read_yaml(path)
     try:
         project = DocketEntry.model_validate(file.data)

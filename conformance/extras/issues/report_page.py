@@ -28,7 +28,7 @@ Stored = Mapping[tuple[str, str], tuple[str | None, str | None]]
 
 
 def issues_page(store: RunStore) -> Page:
-    """A row for each thread, the most urgent verdicts first."""
+    """Return the page of a run: a row for each thread, the most urgent verdicts first."""
     versions = {each.name: each.version for each in store.record.backends}
     threads = [decide(each) for each in docket()]
     stored = _stored(store, {one.question.case for each in threads for one in each.questions})

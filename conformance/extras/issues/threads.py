@@ -42,7 +42,7 @@ WRONG = ("violates", "deviates")
 
 
 class Judged(NamedTuple):
-    """An answer as it is spelled, and the verdict on it."""
+    """An answer as the judge spells it, and the verdict on it."""
 
     answer: Any
     verdict: str
@@ -111,7 +111,7 @@ class ThreadVerdict:
 
 @dataclass(frozen=True)
 class DecidedThread:
-    """A thread, its questions, and the answers of backends to each of them by name."""
+    """A thread, its decided questions, and by backend its answers to them, in their order."""
 
     thread: Thread
     questions: Sequence[Decided]
@@ -132,7 +132,7 @@ class DecidedThread:
 
     @property
     def answered(self) -> Iterator[tuple[Decided, dict[str, Today]]]:
-        """Each question with the answer of each backend."""
+        """Each question with the answer of each backend, by the backend's name."""
         for number, each in enumerate(self.questions):
             yield each, {name: answers[number] for name, answers in self.today.items()}
 
@@ -142,7 +142,10 @@ class DecidedThread:
         return list(dict.fromkeys(system for each in self.questions for system in each.faulty))
 
     def _of_backend(self, name: str, answers: Sequence[Today]) -> ThreadVerdict:
-        """The verdict by a backend's answers; empty if no wrong reported answer concerns it."""
+        """Return the verdict by a backend's answers.
+
+        It is empty if no wrong reported answer concerns the backend.
+        """
         given = [each for each in answers if isinstance(each, Judged)]
         if any(each.is_wrong for each in given):
             return ThreadVerdict(PRESENT, backend=name)
@@ -160,7 +163,10 @@ class DecidedThread:
         return ThreadVerdict(MENDED if own else ABSENT, backend=name)
 
     def _by_document(self) -> ThreadVerdict:
-        """The verdict by the document alone; empty if every system that was wrong was asked."""
+        """Return the verdict by the document alone.
+
+        It is empty if every system that was wrong was asked.
+        """
         if self.faulty:
             systems = self.thread.project.systems
             reasons = [
@@ -196,7 +202,7 @@ def decide(thread: Thread) -> DecidedThread:
 
 
 def _differ(one: Decided, other: Decided) -> bool:
-    """Whether two questions give the same input of a pair different answers."""
+    """Return whether two questions give the same input of a pair different answers."""
     pairs = [(each.asked.source, each.asked.target, each.input) for each in (one, other)]
     answers = [{str(side.answer) for side in each.sides} for each in (one, other)]
     return pairs[0] == pairs[1] and answers[0] != answers[1]
@@ -231,7 +237,11 @@ def _decided(question: Question) -> Decided:
 
 
 def _judge(question: Question, asked: Case | Chain) -> Callable[[Any], dict[str, Any]]:
-    """Return a function that judges an answer: verdict, level, clause, and what is allowed."""
+    """Return a function that judges an answer to a question.
+
+    It returns a mapping with ``verdict``, ``level``, ``clause`` and ``allowed``, and with ``input``
+    and ``output`` as patterns.
+    """
     if isinstance(asked, Chain):
         return lambda answer: _judge_chain(asked, str(question.input), answer)
 
@@ -270,7 +280,7 @@ def _judge_element(question: Question, case: Case, answer: Any) -> dict[str, Any
 
 
 def _only(tensor: Any) -> Any:
-    """The one element of a tensor in JSON."""
+    """Return the one element of a tensor in JSON."""
     element = tensor["bits"] if isinstance(tensor, dict) else tensor
     while isinstance(element, list):
         [element] = element
@@ -318,14 +328,14 @@ def _clauses(chain: Chain, given: int) -> Iterator[str]:
 
 
 def judged_today(decided: Decided, answers: Sequence[Any]) -> Judged:
-    """The worst of different answers to the input of a question, as it is spelled."""
+    """Judge different answers to a question; return a wrong one, or the first if none is wrong."""
     judge = _judge(decided.question, decided.asked)
     judged = [Judged(each, judge(each)["verdict"]) for each in answers]
     return max(judged, key=lambda each: each.is_wrong)
 
 
 def different(answers: Bits, target: str) -> list[Any]:
-    """The different elements of an array, as they are spelled."""
+    """Return the different elements of an array, as hex patterns or as texts in JSON."""
     form = format_named(target)
     words: list[Any] = []
     for each in dict.fromkeys(map(datum_of, answers.reshape(-1))):

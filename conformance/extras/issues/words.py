@@ -34,13 +34,13 @@ LATER_LINES = TextWrapper(
 
 
 def counts(threads: Iterable[DecidedThread]) -> dict[str, int]:
-    """How many threads have each verdict, in the order of the verdicts."""
+    """Return how many threads have each verdict, in the order of the verdicts."""
     found = Counter(each.verdict.verdict for each in threads)
     return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
 
 
 def thread_lines(decided: DecidedThread, versions: Mapping[str, str]) -> Iterator[str]:
-    """A thread with its verdicts, and below each question what the document says."""
+    """Yield the lines of a thread with its verdicts, then those of each question."""
     thread = decided.thread
     for verdict in decided.verdicts:
         where = f"  {thread.link}  {thread.entry.opened}".rstrip()
@@ -51,7 +51,7 @@ def thread_lines(decided: DecidedThread, versions: Mapping[str, str]) -> Iterato
 
 
 def verdict_words(verdict: ThreadVerdict, versions: Mapping[str, str]) -> str:
-    """A verdict, the backend with its version, and the reason if there is one."""
+    """Return a verdict in words with its reason, or without one with the backend's version."""
     name = verdict.backend
     of_backend = f" in {name} {versions[name]}" if name and not verdict.why else ""
     return verdict.verdict + of_backend + (f" ({verdict.why})" if verdict.why else "")
@@ -73,20 +73,20 @@ def question_words(decided: Decided, answers: Mapping[str, Today]) -> str:
 
 
 def _scale_words(question: Question) -> str:
-    """The scale and the zero point of an element that has them."""
+    """Return words for the scale and the zero point of an element; empty without a scale."""
     zero = f" and zero point {question.zero}" if question.zero is not None else ""
     return f" by scale {question.scale}{zero}" if question.scale is not None else ""
 
 
 def allowed_words(decided: Decided) -> str:
-    """The level, and all that is allowed."""
+    """Return the level and all that is allowed, in words."""
     allowed = decided.allowed if isinstance(decided.allowed, list) else [decided.allowed]
     words = " or ".join(_words(decided.asked.target, each) for each in allowed)
     return f"{decided.level} {words}"
 
 
 def _words(dtype: str, value: Any) -> str:
-    """A value in JSON in words: a pattern with its number, a text, a tensor, an error."""
+    """Return a JSON value in words: a pattern with its number, a text, a tensor, an error."""
     match value:
         case {"error": _}:
             return "an error"
@@ -108,7 +108,7 @@ def standing(decided: DecidedThread) -> str:
 
 
 def thread_data(decided: DecidedThread) -> dict[str, Any]:
-    """A thread as data for JSON."""
+    """Return a thread as data for JSON."""
     thread = decided.thread
     return {
         "link": thread.link,
@@ -141,7 +141,7 @@ def _question_data(decided: Decided, answers: Mapping[str, Today]) -> dict[str, 
 
 
 def page(threads: Sequence[DecidedThread], versions: Mapping[str, str], date: str) -> str:
-    """Return the page as Markdown."""
+    """Return the decided threads as a page in Markdown."""
     return "\n".join([*_head(threads, versions, date), *_projects(threads, versions), ""])
 
 

@@ -61,7 +61,7 @@ class Exporter:
                 _write(data / f"{'input' if name == 'x' else 'output'}_0.pb", tensor)
 
     def why_unsupported(self, case: Case) -> str:
-        """Say why the onnx package cannot express a case; empty if it can."""
+        """Return why the onnx package cannot express a case; empty if it can."""
         try:
             self._models.road(case)
         except Unsupported as reason:

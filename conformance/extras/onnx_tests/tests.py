@@ -60,7 +60,10 @@ class ExportedTest:
 
 @dataclass(frozen=True)
 class ExportedCase:
-    """The tests of a case, and how many inputs are left out for which reason."""
+    """The tests of a case, and how many inputs are left out for which reason.
+
+    ``why_no_test`` is the reason if there are no tests, otherwise empty.
+    """
 
     tests: tuple[ExportedTest, ...] = ()
     left_out: Counter[str] = field(default_factory=Counter)
@@ -195,7 +198,10 @@ INDEX = "index.json"
 
 @dataclass
 class ExportIndex:
-    """The tests that are written, and what is left out."""
+    """The content of the index: tests that are written, and what is left out.
+
+    ``cases_left_out`` has a reason by case, ``inputs_left_out`` counts by case and reason.
+    """
 
     tests: list[dict[str, Any]] = field(default_factory=list)
     cases_left_out: dict[str, str] = field(default_factory=dict)

@@ -106,7 +106,7 @@ class PortablePairs(StrictModel):
 
 @dataclass(frozen=True)
 class KnownAgreement:
-    """An agreement, its parties, and what else is known of the pair."""
+    """An agreement on a pair, its parties, the names of the backends, and the rounding of casts."""
 
     found: Agreement
     parties: Parties
@@ -116,7 +116,10 @@ class KnownAgreement:
     def pair(
         self, backends: dict[str, str], absent: dict[str, str], exact_ends: bool
     ) -> PortablePair:
-        """Put the agreement into words."""
+        """Return the agreement as data and words.
+
+        ``backends`` has the case of each backend, ``absent`` the reason why others have no answers.
+        """
         found, source = self.found, self.found.source
         finite = found.cells[FINITE]
         shown = shown_ranges(found)
@@ -140,7 +143,7 @@ class KnownAgreement:
         )
 
     def _count(self, each: ValueRange) -> int:
-        """How many inputs of an agreeing range were asked."""
+        """Return how many inputs of an agreeing range were asked."""
         if self.found.is_whole and self.found.sample.ranks.size != 1 << self.found.source.bits:
             return each.span
         ranks = self.found.sample.ranks
@@ -160,7 +163,7 @@ class KnownAgreement:
             yield PairDifference(where=tuple(_named(where)), does=does, documents=allowed)
 
     def _outside(self, shown: Sequence[ValueRange]) -> Iterator[tuple[str, NDArray[np.intp]]]:
-        """The regions outside the ranges in words, each with its places in the sample."""
+        """Yield the regions outside the ranges in words, each with its places in the sample."""
         found, source = self.found, self.found.source
         ranks = found.sample.ranks
         finite = cells_of(source)[FINITE]
@@ -218,7 +221,7 @@ class KnownAgreement:
 
 
 def shown_ranges(found: Agreement) -> list[ValueRange]:
-    """The few ranges of finite values that words name, from low to high.
+    """Return the few ranges of finite values that words name, from low to high.
 
     These are the one that holds zero and one, and the widest.
     """
@@ -229,14 +232,14 @@ def shown_ranges(found: Agreement) -> list[ValueRange]:
 
 
 def agree_names(found: Agreement) -> list[str]:
-    """The ranges on which all agree in words, and the names of other cells on which they do."""
+    """Return in words the ranges on which all agree, and the names of other cells where they do."""
     extremes = [each for each in found.cells.values() if each.cell.name != FINITE]
     agree = [range_words(found.source, each) for each in shown_ranges(found)]
     return agree + _named([each.cell.name for each in extremes if each.is_safe])
 
 
 def gaps_between(shown: Sequence[ValueRange], first: int, last: int) -> Iterator[ValueRange]:
-    """Yield the gaps outside some ranges, between the first and the last rank."""
+    """Yield the gaps before, between and after some ranges, from the first to the last rank."""
     start, below = first, None
     for each in shown:
         if each.below is not None:
@@ -248,7 +251,7 @@ def gaps_between(shown: Sequence[ValueRange], first: int, last: int) -> Iterator
 
 
 def portability_of(found: Agreement) -> str:
-    """How safe it is to port a cast: everywhere, in a range that holds zero and one, or not."""
+    """Return how safe it is to port a cast: everywhere, in a range with zero and one, or not."""
     if found.asked == found.agreeing:
         return SAFE
     return NOT_SAFE if home_range(found) is None else IN_RANGE
@@ -260,7 +263,7 @@ def _range(source: Format, each: ValueRange) -> Range:
 
 
 def _only_answer(target: Format, answers: Bits) -> str | None:
-    """The answer as a value if all answers are the same; None if they differ."""
+    """Return the answer as a value if all answers are the same; None if they differ."""
     if target.nan_codes and is_nan(target, answers).all():
         return "NaN"
     if (answers == answers[0]).all():
@@ -279,7 +282,7 @@ def _explained(line: Explanation, is_alone: bool) -> str:
 
 
 def _named(names: Sequence[str]) -> list[str]:
-    """Names of regions; two cells with a common name are joined if both are there."""
+    """Return names of regions; two cells with a common name are joined if both are there."""
     left = [*names]
     for pair, word in BOTH.items():
         if all(name in left for name in pair):
@@ -294,7 +297,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def pair_lines(pair: PortablePair) -> Iterator[str]:
-    """A pair as lines."""
+    """Yield the lines that describe a pair on a terminal."""
     yield f"{pair.source} to {pair.target}: {basis_words(pair)}"
     if pair.asked:
         yield f"  agree   {agree_words(pair)}"
@@ -309,7 +312,7 @@ def pair_lines(pair: PortablePair) -> Iterator[str]:
 
 
 def basis_words(pair: PortablePair) -> str:
-    """Which inputs were asked."""
+    """Say which inputs were asked, and whether the ranges are sampled."""
     if not pair.asked:
         return "nothing to compare, as fewer than two answer it"
     if pair.every_input:
@@ -319,19 +322,19 @@ def basis_words(pair: PortablePair) -> str:
 
 
 def also_words(pair: PortablePair) -> str:
-    """How many inputs agree outside the ranges that are named."""
+    """Say how many inputs agree outside the ranges that are named."""
     return f"{pair.elsewhere:,} of the others agree, by chance or in narrow ranges"
 
 
 def agree_words(pair: PortablePair) -> str:
-    """The ranges of inputs on which all backends agree."""
+    """Name the ranges of inputs on which all backends agree."""
     if pair.asked == pair.agreeing:
         return "every input" if pair.every_input else "every input asked"
     return ", ".join(pair.agree) or "nowhere"
 
 
 def does_lines(difference: PairDifference) -> Iterator[str]:
-    """Say what each backend and document does, in one line for all that do the same."""
+    """Yield what each backend and document does, in one line for all that do the same."""
     doing: dict[str, list[str]] = {}
     for name, words in {**difference.does, **difference.documents}.items():
         doing.setdefault(words, []).append(name)
@@ -340,7 +343,7 @@ def does_lines(difference: PairDifference) -> Iterator[str]:
 
 
 def page(every: PortablePairs, date: str) -> str:
-    """Return the page as Markdown."""
+    """Return the answers for all pairs as a page in Markdown."""
     return "\n".join(
         [*_head(every, date), *(line for each in every.pairs for line in _section(each))]
     )

@@ -86,7 +86,10 @@ class Surveyed:
 def of_backends(
     backends: Sequence[Backend], question: PairQuestion, on_asked: Callable[[int], None]
 ) -> Surveyed:
-    """Ask backends where they agree on a pair."""
+    """Ask backends where they agree on a pair; raise LostBackendError if one fails on the way.
+
+    ``on_asked`` is called with the number of inputs of each row.
+    """
     found = {each.name: asked_of(each, question.source, question.target) for each in backends}
     asked = [each for each in found.values() if isinstance(each, BackendCase)]
     absent = {name: reason for name, reason in found.items() if isinstance(reason, str)}
@@ -138,7 +141,10 @@ def _surveyed(
 def of_run(
     store: RunStore, names: Sequence[str], questions: Sequence[PairQuestion]
 ) -> Iterator[Surveyed]:
-    """Survey the pairs of a run by its answers; by default all pairs that two backends answered."""
+    """Yield the results of pairs by a run's answers; by default all that two backends answered.
+
+    Raise CastigateError for a backend that the run does not have.
+    """
     known = {each.name: each.version for each in store.record.backends}
     for name in names:
         if name not in known:
@@ -162,7 +168,10 @@ def of_run(
 
 
 def rows_by_pair(held: RunAnswers, backend: str) -> dict[tuple[str, str], CaseRow]:
-    """The first case of each pair of numbers whose answers a backend's part of the run holds."""
+    """Return the first case of each numeric pair whose answers by a backend a run holds.
+
+    Cases with house rules and worked examples are left out.
+    """
     found: dict[tuple[str, str], CaseRow] = {}
     for row in held.cases(backend):
         if row.asked is None or row.answers is None:
@@ -208,7 +217,7 @@ def stored_agreement(
 
 
 def _common(held: RunAnswers, rows: Sequence[CaseRow]) -> tuple[Bits, list[Bits]]:
-    """The inputs that all were asked, in rising order of patterns, and the answers to them."""
+    """Return the inputs that all were asked, in rising order, and the answers of each to them."""
     columns = []
     for row in rows:
         assert row.asked is not None
@@ -239,7 +248,10 @@ class BackendCase:
         return self.backend.name
 
     def answers(self, inputs: Bits) -> Bits:
-        """The answers to a row, padded to a power of two; raise LostError if there are none."""
+        """Return the answers to a row of inputs; raise LostBackendError if there are none.
+
+        The backend gets the row padded to a power of two.
+        """
         size = max(VECTOR, 1 << (inputs.size - 1).bit_length())
         row = np.concatenate([inputs, np.resize(inputs[-1:], size - inputs.size)])
         match drive(ask(Cast(self.case, row)), Client(self.backend)):
@@ -251,7 +263,7 @@ class BackendCase:
 
 
 def asked_of(backend: Backend, source: str, target: str) -> BackendCase | str:
-    """The backend with the case that it is asked for a pair; a reason if it answers none.
+    """Return the backend with the case that it is asked for a pair; a reason if it answers none.
 
     That is the case of default modes of a document that it claims, else of ``COMMON``, else of any.
     """
@@ -285,7 +297,7 @@ def _cases(backend: Backend, source: str, target: str) -> Iterator[Case]:
 
 
 def case_between(document: str, version: str, source: str, target: str) -> Case | None:
-    """The first case of a pair that answers every input; None if none does.
+    """Return the first case of a pair that answers every input; None if none does.
 
     Default modes come first. Another operation, a call or a worked example gives None.
     """
@@ -299,7 +311,7 @@ def case_between(document: str, version: str, source: str, target: str) -> Case 
 
 
 def allows_of(case: Case) -> Allows:
-    """Return a function that tells which answers a case allows."""
+    """Return a function that returns which of some answers to inputs a case allows."""
     rules, expectations = ruling(case), Expectations(independent=False)
 
     def allows(inputs: Bits, answers: Bits) -> Mask:
@@ -311,7 +323,10 @@ def allows_of(case: Case) -> Allows:
 
 
 def documents_of(words: Sequence[str], source: str, target: str) -> dict[str, Case | None]:
-    """The case of a pair in each document named, by default of its newest version, or None."""
+    """Return the case of a pair by each document's name and version, None where there is none.
+
+    Without a version, the newest is taken.
+    """
     found = {}
     for word in words:
         document, version = document_and_version(word)
@@ -325,7 +340,10 @@ def drive_survey(
     parties: Sequence[BackendCase],
     on_asked: Callable[[int], None] = lambda count: None,
 ) -> Agreement:
-    """Answer a survey; ``on_asked`` gets the number of inputs of each row."""
+    """Answer a survey by asking backends, and return the agreement that it finds.
+
+    ``on_asked`` is called with the number of inputs of each row.
+    """
     with ThreadPoolExecutor(len(parties)) as pool:
         try:
             inputs = next(asked)

@@ -43,7 +43,7 @@ CaseRows = Mapping[tuple[str, str], CaseRow]
 
 @dataclass(frozen=True)
 class PortedPair:
-    """A pair of dtypes as two backends answer it: how safe it is, words, a case."""
+    """A pair of dtypes as two backends answer it: how safe it is, words, the id of a case."""
 
     source: str
     target: str
@@ -93,14 +93,14 @@ def _in_order(names: set[str]) -> list[str]:
 
 
 def portability_page(store: RunStore) -> Page | None:
-    """The page of a run; None if it has nothing to compare."""
+    """Return the page of a run; None if it has nothing to compare."""
     found = portings(store)
     content = {"portings": found, "signs": SIGNS}
     return Page("portability", "Portability", __package__, content) if found else None
 
 
 def portings(store: RunStore) -> list[Porting]:
-    """Compare each two backends of a run; empty if it has one."""
+    """Compare each two backends of a run that have answers to any pair; may be empty."""
     held = RunAnswers(store)
     rows = {each.name: rows_by_pair(held, each.name) for each in store.record.backends}
     comparison = _Comparison(held)
@@ -138,7 +138,10 @@ class _Comparison:
         self._known: dict[Hashable, tuple[str, str]] = {}
 
     def of(self, pair: tuple[str, str], one: CaseRow, other: CaseRow) -> tuple[str, str]:
-        """How portable a pair is, and in words where both agree; no words if that is everywhere."""
+        """Return how portable a pair is, and in words where both agree.
+
+        There are no words if they agree everywhere.
+        """
         key = (pair, frozenset({(one.asked, one.answers), (other.asked, other.answers)}))
         if key not in self._known:
             source, target = map(format_named, pair)

@@ -44,7 +44,10 @@ class Required:
 
 
 def pair_named(text: str) -> tuple[str, str]:
-    """The dtypes of ``SOURCE/TARGET``, as frameworks spell them; both must be numbers."""
+    """Return the dtypes of ``SOURCE/TARGET`` as Castigate spells them.
+
+    Raise CastigateError if it is malformed, or if one of them is no dtype of numbers.
+    """
     source, slash, target = text.strip().partition("/")
     if not (source and slash and target) or "/" in target:
         raise CastigateError(f"pair `{text}` is not SOURCE/TARGET; write one such as float32/int8")
@@ -58,7 +61,7 @@ def pair_named(text: str) -> tuple[str, str]:
 
 
 def required_range(text: str) -> Required:
-    """Parse ``SOURCE/TARGET: [LOW, HIGH]``; raise CastigateError if it is malformed."""
+    """Parse ``SOURCE/TARGET: [LOW, HIGH]``; raise CastigateError if it is malformed or empty."""
     match = WRITTEN.fullmatch(text)
     if match is None:
         raise CastigateError(
@@ -90,7 +93,7 @@ def _end(text: str, word: str) -> Fraction | float:
 
 
 def _ranks(source: Format, low: Fraction | float, high: Fraction | float) -> range:
-    """The ranks of the values of an interval; an infinite end includes the infinity."""
+    """Return the ranks of the values in an interval; an infinite end includes the infinity."""
     ends = [each if isinstance(each, Fraction) else None for each in (low, high)]
     if low == high and None in ends:
         name = "infinity" if high > 0 else "-infinity"
@@ -112,7 +115,10 @@ class Requirement:
 
 
 def unchecked(required: Sequence[Required], absent: Mapping[str, str]) -> tuple[Requirement, ...]:
-    """Say of each requirement that it is not checked, as some backends answer nothing."""
+    """Return a line for each requirement that it is not checked, as some backends answer nothing.
+
+    ``absent`` has the reason why each of these does not.
+    """
     why = "; ".join(f"{name}: {reason}" for name, reason in absent.items()) or "one answers it"
     lines = (f"{each.text} is not checked: {why}" for each in required)
     return tuple(Requirement(line, is_safe=False) for line in lines)
@@ -121,7 +127,7 @@ def unchecked(required: Sequence[Required], absent: Mapping[str, str]) -> tuple[
 def checked_requirements(
     requirements: Sequence[Required], found: Agreement, names: Sequence[str], parties: Parties
 ) -> Iterator[Requirement]:
-    """Say of each requirement whether it holds, with the simplest input that shows why not."""
+    """Yield whether each requirement holds, with the simplest input that shows why not."""
     results = zip(requirements, found.breaches, found.checked, strict=True)
     for required, breach, checked in results:
         if breach is not None:
@@ -143,7 +149,7 @@ def checked_requirements(
 
 
 def _refusals(parties: Parties, names: Sequence[str], breach: FirstDisagreement) -> Iterator[str]:
-    """Say which documents do not allow an answer of a breach, and which backends gave it."""
+    """Yield which documents do not allow an answer of a breach, and which backends gave it."""
     given = np.array([breach.code], parties.source.storage)
     for document, allows in parties.documents.items():
         answers = (np.array([code], parties.target.storage) for code in breach.answers)

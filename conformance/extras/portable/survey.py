@@ -58,14 +58,14 @@ AnswerRows = Sequence[Bits]
 
 @dataclass(frozen=True)
 class Parties:
-    """A pair of dtypes, and what documents allow, by name."""
+    """A pair of dtypes, and for each document by name a function that tells what it allows."""
 
     source: Format
     target: Format
     documents: Mapping[str, Allows] = field(default_factory=dict)
 
     def agree(self, inputs: Bits, answers: AnswerRows) -> Mask:
-        """Which inputs have one answer that all documents allow."""
+        """Return for which inputs all backends give one answer that all documents allow."""
         first, *others = answers
         same = np.ones(inputs.shape, bool)
         nan = is_nan(self.target, first) if self.target.nan_codes else None
@@ -92,12 +92,12 @@ class SurveyedInputs:
     agrees: Mask
 
     def at(self, places: NDArray[np.intp]) -> SurveyedInputs:
-        """Some of the inputs."""
+        """Return the inputs at some places, with all that is known of them."""
         answers = [each[places] for each in self.answers]
         return SurveyedInputs(self.ranks[places], self.inputs[places], answers, self.agrees[places])
 
     def joined(self, other: SurveyedInputs) -> SurveyedInputs:
-        """A sample of these inputs and others, in the order of their ranks."""
+        """Return these inputs and others in the order of their ranks."""
         order = np.argsort(np.concatenate([self.ranks, other.ranks]), kind="stable")
 
         def both(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
@@ -130,7 +130,7 @@ class CellAgreement:
 
 @dataclass(frozen=True)
 class FirstDisagreement:
-    """The simplest input of a required range that does not agree, and each backend's answer."""
+    """The simplest input in a required range on which not all agree, and each backend's answer."""
 
     code: int
     answers: tuple[int, ...]
@@ -173,10 +173,11 @@ def survey(
     required: Sequence[range] = (),
     refines: bool = True,
 ) -> Survey:
-    """Find where all agree. ``required`` has ranges of ranks in which a difference is a breach.
+    """Yield rows of inputs, get each backend's answers, and return where all agree.
 
-    Without ``refines`` only the ``inputs`` are asked, which must be distinct; this is for stored
-    answers.
+    The ``required`` ranges of ranks are those in which a difference is a breach. If ``whole``,
+    every input is asked in the end. Without ``refines`` only the ``inputs`` are asked, which must
+    be distinct; this is for stored answers.
     """
     source = parties.source
     ranks = ranks_of(source, inputs)
@@ -220,7 +221,7 @@ def _refined(
 
 
 def _drawn(source: Format, sample: SurveyedInputs, chance: np.random.Generator) -> Ranks:
-    """Ranks drawn from each wide range of each cell."""
+    """Return ranks drawn at random from each wide range of each cell."""
     drawn = [np.empty(0, np.uint64)]
     for cell in cells_of(source).values():
         ranges = _Ranges(cell)
@@ -235,7 +236,7 @@ def _drawn(source: Format, sample: SurveyedInputs, chance: np.random.Generator) 
 
 
 def _distances(span: int, chance: np.random.Generator) -> Ranks:
-    """Random distances from an end of a range, equally many between each two powers of two."""
+    """Return random distances from an end of a range, as many between any two powers of two."""
     powers = np.uint64(1) << np.arange((span - 1).bit_length(), dtype=np.uint64)
     lowest = np.repeat(powers, PROBES_OF_POWER)
     rows = lowest + chance.integers(0, lowest, dtype=np.uint64)
@@ -243,7 +244,7 @@ def _distances(span: int, chance: np.random.Generator) -> Ranks:
 
 
 def wide_ranges(cell: CellAgreement) -> list[ValueRange]:
-    """The wide ranges of a cell, the widest first."""
+    """Return the wide ranges of a cell, the widest first; see ``NARROWEST``."""
     widest = sorted(cell.ranges, key=lambda each: -each.span)
     return [each for each in widest if each.span * NARROWEST >= widest[0].span]
 
@@ -255,7 +256,7 @@ def _asked(parties: Parties, ranks: Ranks) -> Generator[Bits, AnswerRows, Survey
 
 
 def _between_unlike(source: Format, sample: SurveyedInputs) -> Ranks:
-    """The middles between neighbors of one cell of which one agrees and the other does not."""
+    """Return the middles between neighbors of a cell of which only one agrees."""
     middles = []
     for cell in cells_of(source).values():
         places = places_in(source, cell, sample.ranks)
@@ -284,7 +285,7 @@ class _Found:
         self.breaches: list[FirstDisagreement | None] = [None for _ in required]
 
     def add(self, cell: RankRange, sample: SurveyedInputs) -> None:
-        """Add the next inputs of a cell."""
+        """Add the next inputs of a cell to its ranges, and note breaches of required ranges."""
         if not sample.ranks.size:
             return
         self._ranges[cell.name].add(sample.ranks, sample.agrees)
@@ -305,7 +306,7 @@ class _Found:
             self.breaches[at] = found
 
     def cells(self) -> dict[str, CellAgreement]:
-        """The agreement of each cell."""
+        """Return the agreement of each cell, by its name."""
         return {name: each.finished() for name, each in self._ranges.items()}
 
 
@@ -316,8 +317,8 @@ def _is_simpler(source: Format, code: int, other: int) -> bool:
 class _Ranges:
     """The agreeing ranges of one cell; of very many, the widest are kept.
 
-    The columns of a range are its ends and the nearest inputs asked outside, as ranks plus one, 0
-    where there is none.
+    The columns of a range are the ranks of its two ends, and 1 plus the nearest rank that was asked
+    below it and above it, or 0 where there is none.
     """
 
     def __init__(self, cell: RankRange) -> None:
@@ -392,7 +393,7 @@ class _Ranges:
 
 
 def home_range(found: Agreement) -> ValueRange | None:
-    """The agreeing range that holds zero and one; None if no range does.
+    """Return the agreeing range that holds zero and one; None if no range does.
 
     For a source without a zero, it is the range that holds one.
     """

@@ -101,7 +101,7 @@ def bisect_command(
 def _lines(
     shown: tuple[str, str], answers: dict[str, ReleaseAnswer], *, has_changed: bool
 ) -> Iterator[str]:
-    """The answers of two releases, and if they differ a script that shows the later one's."""
+    """Yield the answers of two releases, and if they differ a script that shows the later one's."""
     width = max(map(len, shown))
     for release in dict.fromkeys(shown):
         for line in answers[release].words:
@@ -131,7 +131,7 @@ def _json(
 
 
 def _installed(package: str) -> str:
-    """The release that is installed beside Castigate; empty if none is."""
+    """Return the release that is installed beside Castigate; empty if none is."""
     try:
         return version(package).partition("+")[0]
     except PackageNotFoundError:
@@ -148,7 +148,7 @@ class ReleaseChange(NamedTuple):
 def first_change(
     releases: Sequence[str], answer_of: Callable[[str], Found], newest: Found
 ) -> ReleaseChange | None:
-    """The first change among releases, the oldest first; None if both ends answer alike.
+    """Return the first change among releases, the oldest first; None if both ends answer alike.
 
     ``newest`` is what the last release answers. At most log2 of their number are asked besides the
     oldest. If answers change and change back, one of the changes is found.
@@ -178,7 +178,10 @@ class ReleaseAnswer:
 def answer_of_release(
     case: Case, inputs: Sequence[str], backend: str, python: str | None, seconds: float
 ) -> ReleaseAnswer:
-    """Ask one release, in the Python where it is installed, or in this one."""
+    """Ask one release, and return its answers; without ``inputs``, its result of the quick tier.
+
+    ``python`` is the Python where it is installed, or None for this one.
+    """
     pythons = [f"{backend}={python}"] if python is not None else []
     loaded = load_isolated(backend, launch_configs([backend], pythons, seconds)[backend])
     try:

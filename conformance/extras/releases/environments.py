@@ -43,7 +43,10 @@ EnvironmentsOption = Annotated[
 
 
 def requirements_of(backend: str) -> list[Requirement]:
-    """The requirements of a backend besides Castigate; the first is its framework."""
+    """Return a backend's requirements besides Castigate; the first is its framework.
+
+    Raise CastigateError if the backend has no package, or Castigate is not installed as one.
+    """
     builtin = BUILTINS.get(framework_of(backend))
     if builtin is None or builtin.extra is None:
         known = ", ".join(name for name, each in BUILTINS.items() if each.extra)
@@ -66,7 +69,7 @@ def requirements_of(backend: str) -> list[Requirement]:
 
 
 def releases(framework: Requirement, wanted: str) -> list[str]:
-    """The releases that a range or a list names, the oldest first.
+    """Return the releases that a range or a list names, the oldest first.
 
     A range is ``1.28..1.32``, an end of it may be missing; ``1.32`` includes 1.32.1, and ``..`` is
     all that Castigate drives. Only a list may name releases before a final one, such as 1.32rc1;
@@ -108,7 +111,7 @@ def _offered(package: str) -> list[str]:
 
 
 def _is_up_to(version: str, last: Version) -> bool:
-    """Whether a release is not after a bound, or a later release of what the bound names."""
+    """Return whether a release is not after a bound, or begins with it as 1.32.1 with 1.32."""
     parts = last.release
     return _version(version) <= last or _version(version).release[: len(parts)] == parts
 
@@ -123,21 +126,21 @@ def _version(text: str) -> Version:
 
 
 def default_folder() -> Path:
-    """The folder in which environments are kept if none is named."""
+    """Return the folder in which environments are kept if none is named."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "castigate" / "environments"
 
 
 @dataclass
 class Environments:
-    """The environments of one backend in a folder; ``made`` are those that did not exist yet."""
+    """The environments of one backend in a folder; ``made`` lists releases that got a new one."""
 
     backend: str
     folder: Path
     made: list[str] = field(default_factory=list)
 
     def python(self, version: str) -> str:
-        """The Python of the environment of a release, which is made if it does not exist.
+        """Return the Python of the environment of a release, which is made if it does not exist.
 
         Other packages get the versions that are installed here, if that is possible. This Castigate
         is copied into it each time, since it may have changed.
@@ -183,7 +186,7 @@ class Environments:
 
 
 def _pins_but(framework: str) -> list[str]:
-    """The version of everything that is installed here, except the framework and Castigate."""
+    """Return a pin for each package that is installed here, except the framework and Castigate."""
     left_out = {canonicalize_name(framework), "castigate"}
     found = {
         canonicalize_name(each.metadata["Name"]): each.version.partition("+")[0]
@@ -193,7 +196,7 @@ def _pins_but(framework: str) -> list[str]:
 
 
 def _copy_castigate(python: Path) -> None:
-    """Put this Castigate beside the framework: both ends of a conversation are of one version."""
+    """Copy this Castigate beside the framework, so that both processes have the same version."""
     [packages] = (python.parent.parent / "lib").glob("python3*/site-packages")
     for name in OWN_PACKAGES:
         shutil.rmtree(packages / name, ignore_errors=True)

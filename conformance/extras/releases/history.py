@@ -92,7 +92,7 @@ def history_command(
 
 
 def _finished(nights: Nights, backend: str, selection: Selection) -> dict[str, RunStore]:
-    """The complete runs of this backend alone with the same selection, by its release."""
+    """Return the complete runs of this backend alone with this selection, by its release."""
     found: dict[str, RunStore] = {}
     for name in nights.folder.names("runs"):
         try:
@@ -106,7 +106,7 @@ def _finished(nights: Nights, backend: str, selection: Selection) -> dict[str, R
 
 
 def _tell(backend: str, release: str, before: tuple[str, Findings] | None, now: Findings) -> None:
-    """Say in a few lines what a release changed since the one before."""
+    """Print in a few lines what a release changed since the one before."""
     findings = now.get(backend, ())
     if before is None:
         typer.echo(f"{backend} {release}: {counted(len(findings), 'finding')}")
