@@ -52,7 +52,9 @@ def decided(rules: HouseRules, case: Case, ruling: Ruling) -> Ruling:
     rounding: Rounding = roundings.pop() if roundings else ruling.rounding
     partition = partition_atoms(source, target, tuple(each.input_class for each in branches))
     assert partition.gap is None, (case.id, partition.gap)
-    assert partition.overlap is None, (case.id, partition.overlap)
+    if partition.overlap is not None:
+        # Two answers for parts of what `otherwise` takes, of which no class takes just one.
+        raise _error(rules, name, f"its answers for {case.id} are for no input class of their own")
     used = tuple(branches[index] for index in partition.used)
     return replace(ruling, branches=used, partition=partition, rounding=rounding)
 

@@ -54,13 +54,13 @@ def with_house_rules(named: Sequence[str], words: Sequence[str]) -> tuple[str, .
     """
     found = list(named)
     for word in words:
-        rules = house_rules_for(word)
+        rules, before = house_rules_for(word), len(found)
         for document in rules.entry.documents:
             versions = [each.partition(":") for each in named]
             asked = [colon + version for name, colon, version in versions if name == document]
             for version in asked if named else [""]:
                 found.append(f"{document}{JOINT}{rules.name}{version}")
-        if found == list(named):
+        if len(found) == before:
             raise CastigateError(
                 f"the house rules {rules.name} are for {', '.join(rules.entry.documents)}; "
                 "name one of these with --document, or none"

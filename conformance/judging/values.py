@@ -48,10 +48,6 @@ from specs.ruling import ruling
 
 OTHER_MEMBERS_HOLD = 3
 OTHER_MEMBERS_KEPT = 64
-FEW = 4
-"""Elements of the tensor with which promises besides values are checked."""
-FEATURES = 2
-"""How many inputs and outputs a Linear layer has that is run."""
 
 
 @dataclass(frozen=True)

@@ -42,10 +42,13 @@ class KeptParts:
                 store.write_part(name, part)
 
     def keep(self, store: RunStore) -> None:
-        """Store the reference's parts of a finished run, unless the file has the same tasks."""
+        """Store the reference's parts of a finished run, unless the file has the same tasks.
+
+        A run without the reference leaves the file as it is.
+        """
         key, stream = key_of(store.record), BytesIO()
         names = [each for each in sorted(store.finished()) if each.startswith(f"{BACKEND}/")]
-        if set(names) == set(self._parts(key)):
+        if not names or set(names) == set(self._parts(key)):
             return
         with ZipFile(stream, "w") as archive:
             # A ZipInfo names no time of day: the same parts make the same file.

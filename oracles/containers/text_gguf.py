@@ -99,13 +99,16 @@ def write_gguf(container: str, dtype: str, bits: Bits) -> bytes:
 
 
 def read_gguf(container: str, content: bytes) -> Tensor:
-    """Return the first tensor of a file, or its codes if the container is of a block type.
+    """Return the tensor of a file, or its codes if the container is of a block type.
 
-    Raises ValueError if the file is not GGUF, or its blocks are of another type or scale.
+    Raises ValueError if the file is not GGUF or has several tensors, or if its type is unknown or
+    its blocks are of another type or scale.
     """
     if content[:4] != b"GGUF":
         raise ValueError("the file does not begin with GGUF")
-    _, _, pairs = struct.unpack_from("<IQQ", content, 4)
+    _, count, pairs = struct.unpack_from("<IQQ", content, 4)
+    if count != 1:
+        raise ValueError(f"the file has {count} tensors, not one")
     at, alignment = 24, ALIGNMENT
     for _ in range(pairs):
         key, at = _text(content, at)
@@ -120,7 +123,9 @@ def read_gguf(container: str, content: bytes) -> Tensor:
     start = -(-(at + 8 * rank + 12) // alignment) * alignment + offset
     if container in BLOCK_TYPES:
         return _read_blocks(BLOCK_TYPES[container], number, shape, content[start:])
-    dtype = NAMES.get(number, f"type {number}")
+    if number not in NAMES:
+        raise ValueError(f"the tensor has the unknown type {number}")
+    dtype = NAMES[number]
     size = prod(shape) * format_named(dtype).bits // 8
     codes = np.frombuffer(content[start : start + size], format_named(dtype).storage)
     return tensor(dtype, codes.reshape(shape))
@@ -140,8 +145,9 @@ def _read_blocks(kind: BlockType, number: int, shape: tuple[int, ...], content: 
     count = prod(shape) // BLOCK
     blocks = np.frombuffer(content[: count * kind.block_bytes], np.uint8).reshape(count, -1)
     scales, codes = np.hsplit(blocks, [len(kind.one)])
-    if any(scale.tobytes() != kind.one for scale in scales):
-        raise ValueError(f"a scale is {scales[0].tobytes().hex()}, not one")
+    wrong = (scale for scale in map(bytes, scales) if scale != kind.one)
+    if (scale := next(wrong, None)) is not None:
+        raise ValueError(f"a scale is {scale.hex()}, not one")
     if kind.halves:
         codes = np.concatenate([codes & np.uint8(15), codes >> np.uint8(4)], axis=1)
     return tensor(kind.dtype, codes.reshape(shape))

@@ -130,7 +130,9 @@ def read_tensor(message: bytes) -> Tensor:
             earlier = contents.setdefault(field, [])
             assert isinstance(earlier, list)
             earlier += numbers
-    dtype = NAMES.get(data_type, f"number {data_type}")
+    if data_type not in NAMES:
+        raise ValueError(f"the tensor has the unknown data type {data_type}")
+    dtype = NAMES[data_type]
     field = RAW if RAW in contents else FIELDS.get(dtype, INT32S)
     held = contents.get(field, b"")
     codes = _codes(dtype, held, prod(shape)) if held else np.zeros(0, format_named(dtype).storage)

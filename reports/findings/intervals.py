@@ -122,8 +122,6 @@ def count_regions(source: Format, failing: FailingInputs, asked: NDArray[Any]) -
     inputs are no numbers of at most 64 bits.
     """
     runs = failing.runs
-    if runs.first.size > MANY_RUNS and not failing.are_words:
-        return Regions(runs.first.size, 0, 0)
     if source.kind == "text" or not (source.is_numeric and failing.are_words):
         return Regions(runs.first.size, 0, 0)
     begin, end = (np.searchsorted(asked, column) for column in (runs.first, runs.last))

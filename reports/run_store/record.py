@@ -287,6 +287,12 @@ def _facts(record: RunRecord) -> dict[str, str]:
         "--tier": record.tier,
         "--seed": record.seed,
         "--max-examples": record.max_examples,
+        "--chains": ", ".join(f"{name} {' '.join(each)}" for name, each in record.chains.items()),
+        "--rules": ", ".join(
+            f"{name} of sha256 {sha256(text.encode()).hexdigest()}"
+            for name, text in record.rules.items()
+        ),
+        "sweeps in processes of their own": record.isolates_sweeps or None,
         "--shard": shard and str(shard),
     }
     facts = {name: f"{name} {value}" for name, value in values.items() if value not in (None, "")}
@@ -294,6 +300,10 @@ def _facts(record: RunRecord) -> dict[str, str]:
     for name, digest in record.documents.items():
         facts[f"document {name}"] = f"document {name} of sha256 {digest}"
     return facts
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
 
 
 def _installed(package: str) -> str | None:

@@ -100,8 +100,6 @@ ROWS_PER_GROUP = {
     "problems.parquet": 1 << 12,
 }
 """Rows of a row group, which is what a writer or a reader holds in memory at a time."""
-WORD_END = 1 << 64
-"""Patterns from here on do not fit into a column of 64-bit words, and are written as texts."""
 JudgedCase = tuple[str, Case, Judgement]
 """A backend's name, a case, and the judgement on it."""
 
@@ -328,15 +326,14 @@ def _datum_text(dtype: Format, datum: ShownDatum) -> str:
 
 
 def _words_and_texts(dtype: Format, column: NDArray[Any]) -> tuple[Any, Any]:
-    """Split a column into 64-bit words and texts; each row is null in one of the two."""
+    """Return a column as 64-bit words or as texts, and nulls in the place of the other.
+
+    Patterns of a dtype that is wider than a word are all texts, however small.
+    """
     if column.dtype != object:
         return pa.array(column, BITS), pa.nulls(column.size, TEXT)
-    words = [each if isinstance(each, int) and each < WORD_END else None for each in column]
-    texts = [
-        _datum_text(dtype, each) if word is None else None
-        for each, word in zip(column, words, strict=True)
-    ]
-    return pa.array(words, BITS), pa.array(texts, TEXT)
+    texts = [_datum_text(dtype, each) for each in column]
+    return pa.nulls(column.size, BITS), pa.array(texts, TEXT)
 
 
 def input_counts(runs: Runs) -> NDArray[np.uint64]:

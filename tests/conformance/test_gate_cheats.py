@@ -268,6 +268,9 @@ def test_a_backend_that_knows_the_inputs_of_the_baseline_fails(
     assert certificate["asked"]["seed"] != int(SEED)
     code, out, err = castigate("verify", str(folder), f"--baseline={baseline}")
     assert (err, "\nbaseline  " in out) == ("", True)
+    (baseline / "log.txt").write_text("what its backend wrote to stderr, which no gate copies")
+    assert castigate("verify", str(folder), f"--baseline={baseline}")[1:] == (out, "")
+    (baseline / "log.txt").unlink()
     code, _, err = castigate("verify", str(folder), f"--baseline={folder / 'run'}")
     assert (code, "it was compared with another run than" in err) == (1, True), err
 

@@ -76,3 +76,10 @@ def test_a_damaged_file_is_not_used_and_replaced(
     kept.keep(second)
     # Some bytes of a zip file have no meaning, so a change of them is no damage.
     assert (restored, file.read_bytes()) in [(set(), whole), ({*PARTS}, bytes(damaged))]
+
+
+def test_a_night_without_the_reference_leaves_the_parts(kept: KeptParts, tmp_path: Path) -> None:
+    other = store(tmp_path / "other", backends=(BackendRecord(name="ort", version="1"),))
+    kept.keep(other)
+    kept.restore(second := store(tmp_path / "second"))
+    assert second.finished() == {*PARTS}

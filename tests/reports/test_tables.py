@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reports.findings.failing_inputs import failing_inputs
 from reports.grading.failure_runs import MOST_RUNS, Runs
 from reports.judgement import DatumArray, InputsAndAnswers, Judgement, decode_array
 from reports.problems import WrongForm
@@ -45,6 +46,7 @@ from tests.reports.common import (
 from tests.search import examples
 
 ROOT = Path(__file__).parents[2]
+TWO_ROWS = np.zeros(2, np.int64), np.ones(2, np.bool_)
 SLOPE_AND_STRAIGHT = np.array([3], np.int64), np.array([True])
 
 
@@ -189,7 +191,7 @@ ONE_RUN = {
             "last": 2,
             "count": 2,
             "answer_text": "0x00000000000000010000000000000000",
-            "last_answer": MAX_WORD,
+            "last_answer_text": f"0x{MAX_WORD:032x}",
         },
     ),
 }  # fmt: skip
@@ -283,3 +285,11 @@ def test_an_error_of_the_last_write_is_raised(
     with pytest.raises(CastigateError, match="No space left"):
         write_tables(folder_at(str(tmp_path)), rows_of_several_groups())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_small_patterns_of_a_wide_dtype_are_texts_as_large_ones_are() -> None:
+    rows = Runs(2, patterns([1, 2]), patterns([1, 2]), *[objects([5, 1 << 70])] * 2, *TWO_ROWS)
+    [table] = divergence_rows("ort", TO_COMPLEX, judgement(TO_COMPLEX, divergence(rows)))
+    assert table["answer"].null_count == 2
+    found = failing_inputs(table, 2, 2)
+    assert found.runs.answer.tolist() == [f"0x{5:032x}", f"0x{1 << 70:032x}"]

@@ -158,6 +158,10 @@ def test_house_rules_are_for_documents(tmp_path: Path) -> None:
     )
     with pytest.raises(CastigateError, match="the house rules java are for onnx-cast, cinn-cast"):
         named_with_house_rules(["torch-tensor-to"], ["java"])
+    other = tmp_path / "ours.yaml"
+    other.write_text(HEAD.replace("[onnx-cast]", "[cinn-cast]") + "    then: {otherwise: zero}\n")
+    with pytest.raises(CastigateError, match="the house rules ours are for cinn-cast; name one"):
+        named_with_house_rules(["onnx-cast:25"], ["java", str(other)])
     for name, message in (("torch-view", "no document of casts"), ("onnx", "unknown document")):
         other = tmp_path / f"{name}.yaml"
         then = "    then: {nan: zero, otherwise: saturate}\n"

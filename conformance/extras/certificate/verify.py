@@ -29,6 +29,7 @@ from reports.gate.outputs import answered_line
 from reports.gate.policy import CLAIMED, policy_named
 from reports.gate.signing import load_public_key
 from reports.run_store.open_run import open_run
+from reports.run_store.store import LOG, RunStore
 from specs.errors import CastigateError
 from specs.house_rules import HouseRules
 from specs.json_source import MAX_BYTES
@@ -131,8 +132,13 @@ def _other_baseline(evidence: Evidence, required: str) -> Iterator[str]:
     """Yield a line if the gate compared with another run than the required one, or with none."""
     if evidence.baseline is None:
         yield f"policy {evidence.policy.name} compares with no run; leave --baseline out"
-    elif file_digests(evidence.baseline) != file_digests(open_run(required)):
+    elif _without_log(evidence.baseline) != _without_log(open_run(required)):
         yield f"it was compared with another run than {required}"
+
+
+def _without_log(store: RunStore) -> dict[str, str]:
+    """Digests of a run's files but the log, which a gate does not copy from its baseline."""
+    return {name: digest for name, digest in file_digests(store).items() if name != LOG}
 
 
 def check_command(certified: str, repeated: str | None) -> None:

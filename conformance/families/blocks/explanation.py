@@ -17,7 +17,7 @@ import numpy as np
 from conformance.families.blocks.exact import CodeAnswer, codes_of, scale_of
 from conformance.families.blocks.grading import GLOBAL, SCALE, X, Y
 from conformance.families.blocks.kernels import decoded, values_of
-from conformance.families.blocks.ruling import BlockRuling, block_ruling
+from conformance.families.blocks.ruling import GLOBAL_DTYPE, BlockRuling, block_ruling
 from conformance.families.family import Explained, WrittenQuestion
 from conformance.families.named_tensors import AboutTensors
 from conformance.families.value_spelling import datum
@@ -33,8 +33,6 @@ from specs.formats import Format, format_named
 from specs.model.block_entry import BlockQuestion
 
 OPEN = "anything"
-GLOBAL_DTYPE = "float32"
-"""The dtype of global scales."""
 
 
 def explain(case: Case, question: WrittenQuestion) -> Explained:

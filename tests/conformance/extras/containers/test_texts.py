@@ -138,3 +138,19 @@ def test_our_own_import_of_numpy_agrees_with_numpy() -> None:
     for array in (np.array(3, np.float32), np.zeros((2, 0), np.int8), np.eye(3)[::-1, ::2]):
         content = exported(array)
         assert np.array_equal(np.from_dlpack(DlpackExporter(content)), array)
+
+
+def test_gguf_of_other_tensors_than_one_is_refused() -> None:
+    content = write_gguf("gguf", "int8", np.arange(6, dtype=np.uint8))
+    with pytest.raises(ValueError, match="has 2 tensors"):
+        read_gguf("gguf", content[:8] + struct.pack("<Q", 2) + content[16:])
+    with pytest.raises(ValueError, match="unknown type 99"):
+        read_gguf("gguf", content.replace(struct.pack("<QI", 6, 24), struct.pack("<QI", 6, 99)))
+
+
+def test_the_wrong_scale_of_a_later_block_is_shown() -> None:
+    content = bytearray(write_gguf("gguf-q4_0", "uint4", np.zeros(64, np.uint8)))
+    later = content.rindex(b"\x00\x3c")
+    content[later : later + 2] = b"\x00\x40"
+    with pytest.raises(ValueError, match="a scale is 0040"):
+        read_gguf("gguf-q4_0", bytes(content))

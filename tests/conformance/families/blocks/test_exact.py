@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from conformance.families.blocks import exact, kernels
-from conformance.families.blocks.grading import GLOBAL, SCALE, X
+from conformance.families.blocks.grading import GLOBAL, SCALE, GradedBlocks, X
 from conformance.families.blocks.inputs import block_inputs
 from conformance.families.blocks.ruling import BlockRuling, block_ruling
 from lab import block_model as model
@@ -19,6 +19,7 @@ from specs.formats import Format
 from specs.selection import case_named, select
 
 ENCODED = select(["mx-blocks", "nvfp4-blocks"])
+ENCODED_WITH_MANTISSA = next(case for case in ENCODED if case.document == "nvfp4-blocks")
 DECODED = select(["mx-blocks-decode", "nvfp4-blocks-decode"])
 RANDOM_BLOCKS = 500
 FEW = 5
@@ -205,3 +206,21 @@ def test_a_model_with_one_wrong_rule_is_noticed(monkeypatch: pytest.MonkeyPatch)
     own = model.power_of
     monkeypatch.setattr(model, "power_of", lambda rule, *given: own("ceil", *given))
     assert differences(case, blocks, None) > 0
+
+
+@pytest.mark.parametrize("word", ["nearest-even", "round-up", "round-down"])
+def test_scales_with_a_mantissa_are_rounded_by_each_word(word: Any) -> None:
+    ruling = block_ruling(ENCODED_WITH_MANTISSA)
+    largest = np.geomspace(2.0**-5, 2.0**10, 301)
+    found, _ = kernels._with_mantissa(ruling, largest, word, 1.0)
+    for number, code in zip(largest.tolist(), found.tolist(), strict=True):
+        quotient = Fraction(number) / exact.value_of(ruling.element, ruling.element.max_code)
+        assert code == max(exact._rounded_to_scale(word, quotient, ruling.scale), 1)
+
+
+def test_only_codes_of_magnitude_zero_are_zeros() -> None:
+    case = case_named("mx-blocks-decode:1/float8e4m3fn/float32/block:32")
+    codes = np.resize(np.array([0x00, 0x80, 0x01, 0x81, 0x02], np.uint8), (1, 32))
+    tensors = {X: codes, SCALE: np.full((1, 1), 127, np.uint8)}
+    graded = GradedBlocks(block_ruling(case), tensors, {})
+    assert graded.zero[0, :5].tolist() == [True, True, False, False, False]
