@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from specs.cases import Case
 from specs.loader import document_named
-from specs.model.document import FAMILIES
+from specs.model.document import FAMILIES_MODULE
 
 X, SCALE, ZERO, GLOBAL, Y = "x", "scale", "zero", "global", "y"
 """The names of tensors, where an operation takes or returns several."""
@@ -23,12 +23,12 @@ class TensorDtypes(NamedTuple):
 
 def of_family(operation: str, purpose: str) -> Any:
     """What the record of an operation's family names in the field ``purpose``; None if nothing."""
-    return import_module(FAMILIES).member_of(operation, purpose)
+    return import_module(FAMILIES_MODULE).member_of(operation, purpose)
 
 
 def methods_of_families() -> Mapping[str, str]:
     """The adapters' methods that only a family's requests call, with the types they return."""
-    found: Mapping[str, str] = import_module(FAMILIES).METHODS
+    found: Mapping[str, str] = import_module(FAMILIES_MODULE).METHODS
     return found
 
 

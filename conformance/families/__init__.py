@@ -1,6 +1,6 @@
 """The families of questions, and the table by which the core finds them.
 
-Each lies in a folder of its own here. Its functions are named by the records below, and a module of
+Each lies in a folder or a module of its own here. Its functions are named by the records below, and a module of
 a family is imported only when a case of it is met: a run of plain casts imports no other family.
 """
 

@@ -1,9 +1,10 @@
 """What the core asks of a family of questions, in one record.
 
 A **family** is what documents say of some operations: of casts, of bitcasts, of quantization. Its
-folder holds all that it takes to ask a backend and to judge the answers: the exact definition, the
-kernels, the inputs, the judge, the ways in which a backend may be wrong, and how people spell a
-question. The core reaches these by the record alone.
+folder or module holds all that it takes to ask a backend and to judge the answers: the exact
+definition, the kernels, the inputs, the judge, the ways in which a backend may be wrong, and how
+people spell a question. The core reaches these by the record alone. Casts are older: their
+definition and kernels lie in ``oracles.reference``, and the checks of pairs call their judges.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The causes of failures other than wrong values: refusals, crashes, shapes, and layouts."""
+"""The causes of all failures but wrong values of casts, which ``find.py`` explains.
+
+Among them are refusals, crashes, shapes, layouts, and wrong elements of quantizations and bitcasts.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,7 @@ OTHER_VALUES = (
 
 
 def failures_of(cell: Cell) -> Iterator[Failure]:
-    """Yield the failures of a cell other than wrong values.
+    """Yield the failures of a cell other than wrong values of casts.
 
     A cell that breaks no rule gives one failure without a rule.
     """

@@ -177,7 +177,7 @@ def _share_strings(row: dict[str, Any]) -> None:
 
 
 Problems = Mapping[CellKey, Sequence[Problem]]
-"""The problems other than wrong values, by case or check."""
+"""The problems other than wrong values of casts, by case or check."""
 
 
 def _read_problems(store: RunStore) -> Problems:

@@ -1,4 +1,4 @@
-"""Compares failures other than wrong values with the same failures of an earlier run.
+"""Compares failures other than wrong values of casts with the same failures of an earlier run.
 
 Each run draws inputs and tensors of its own. So the smallest tensor in which an answer changes may
 be another one. Everything that does not depend on the seed must be the same: the answers to the

@@ -213,7 +213,7 @@ def serialize_record(record: RunRecord) -> bytes:
 def _checksum(content: dict[str, Any]) -> str:
     """The sha256 of all members but the checksum itself."""
     text = json.dumps(_without_checksum(content), sort_keys=True)
-    return sha256(text.encode()).hexdigest()
+    return _digest(text)
 
 
 def _without_checksum(content: dict[str, Any]) -> dict[str, Any]:
@@ -289,8 +289,7 @@ def _facts(record: RunRecord) -> dict[str, str]:
         "--max-examples": record.max_examples,
         "--chains": ", ".join(f"{name} {' '.join(each)}" for name, each in record.chains.items()),
         "--rules": ", ".join(
-            f"{name} of sha256 {sha256(text.encode()).hexdigest()}"
-            for name, text in record.rules.items()
+            f"{name} of sha256 {_digest(text)}" for name, text in record.rules.items()
         ),
         "sweeps in processes of their own": record.isolates_sweeps or None,
         "--shard": shard and str(shard),

@@ -78,7 +78,7 @@ ABSENT = "absent"
 LAYER_RUNS, RECEIVER_UNCHANGED, NOT_COPIED = "layer-runs", "receiver-unchanged", "not-copied"
 STORAGE_OFFSET = "storage-offset"
 """The names under which verdicts report promises that are not about values."""
-FAMILIES = "conformance.families"
+FAMILIES_MODULE = "conformance.families"
 """The module that has the table of families."""
 HEX = re.compile(r"0x[0-9a-f]+")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -116,7 +116,7 @@ def operations() -> tuple[str, ...]:
     Their table belongs to the families, a layer above this package. So the module is imported by
     its name.
     """
-    found: tuple[str, ...] = import_module(FAMILIES).OPERATIONS
+    found: tuple[str, ...] = import_module(FAMILIES_MODULE).OPERATIONS
     return found
 
 
