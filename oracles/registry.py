@@ -7,11 +7,18 @@ import importlib.util
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.abc import SourceLoader
 from importlib.machinery import ModuleSpec
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import (
+    EntryPoint,
+    PackageNotFoundError,
+    entry_points,
+    packages_distributions,
+    version,
+)
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,6 +36,7 @@ from oracles.protocol import (
 )
 from specs.errors import CastigateError, did_you_mean
 from specs.plain_text import plain_line
+from specs.release import VERSION
 
 EXEC = "exec:"
 LONGEST_VERSION = 200
@@ -312,6 +320,24 @@ def available_backends() -> str:
         parts.append(f"not installed: {hints}")
     parts.append("or give package.module:Class, path/to/file.py:Class or exec:COMMAND")
     return "; ".join(parts)
+
+
+def installed_version(name: str) -> str:
+    """Return the version of an installed backend's package, by its metadata; empty if it has none.
+
+    Nothing is imported. The reference has Castigate's version, a program none.
+    """
+    if name not in BUILTINS:
+        distribution = third_party()[name].dist
+        return distribution.version if distribution is not None else ""
+    package = BUILTINS[name].package
+    if package is None:
+        return "" if BUILTINS[name].executable else VERSION
+    with suppress(PackageNotFoundError):
+        return version(package)
+    # Builds for other devices have other names, such as onnxruntime-gpu.
+    names = packages_distributions().get(package, ())
+    return version(names[0]) if names else ""
 
 
 def installed() -> Iterator[str]:

@@ -15,7 +15,7 @@ from oracles.backend.isolated_oracle import IsolatedOracle
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import OPERATIONS, Oracle
-from oracles.registry import BUILTINS, third_party
+from oracles.registry import BUILTINS, installed, installed_version, third_party
 from oracles.smoke_check import check_dtypes
 from specs.errors import CastigateError
 from specs.operations import methods_of_families
@@ -65,16 +65,22 @@ class BackendDescription:
 def backends_command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Backends, also variants (default: all known)."),
+        typer.Argument(metavar="NAME", help="Backends to load and describe, also variants."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
-    """List installed backends and what each supports; explain how to install the others."""
-    chosen = names or [*BUILTINS, *third_party()]
+    """List installed backends, or describe those named; explain how to install the others.
+
+    Only a backend that is named is loaded: it shows what it claims, answers and changes.
+    """
+    if not names:
+        for line in known_as_json() if as_json else known_backends():
+            typer.echo(line)
+        return
     is_missing = False
-    for name, config in launch_configs(chosen, python or (), timeout).items():
+    for name, config in launch_configs(names, python or (), timeout).items():
         found = describe_backend(name, config)
         is_missing |= found.version is None
         if as_json:
@@ -82,9 +88,38 @@ def backends_command(
         else:
             for line in found.lines():
                 typer.echo(line)
-    # Without names all known backends are described, of which every machine lacks some.
-    if names and is_missing:
+    if is_missing:
         raise typer.Exit(2)
+
+
+def known_as_json() -> Iterator[str]:
+    """Yield a JSON object for each known backend; the version is null where it is not installed."""
+    found = {name: installed_version(name) for name in installed()}
+    for name in [*BUILTINS, *third_party()]:
+        extra = BUILTINS[name].extra if name in BUILTINS else None
+        yield json.dumps({"name": name, "version": found.get(name), "extra": extra})
+
+
+def known_backends() -> Iterator[str]:
+    """Yield a line for each installed backend, and a few on how to get the others."""
+    found = [*installed()]
+    width = max(map(len, found))
+    yield from (f"{name:<{width}}  {installed_version(name)}".rstrip() for name in found)
+    missing = [name for name in BUILTINS if name not in found]
+    extras = dict.fromkeys(extra for name in missing if (extra := BUILTINS[name].extra))
+    elsewhere = [name for name in missing if not BUILTINS[name].extra]
+    if missing:
+        yield from wrap(f"not installed: {', '.join(missing)}", WIDTH, subsequent_indent="  ")
+    if extras:
+        yield from _indented(f"pip install 'castigate[{','.join(extras)}]'")
+    if elsewhere:
+        yield from _indented(f"castigate backends {' '.join(elsewhere)} says how to get these")
+    yield "castigate backends NAME shows what a backend claims and supports"
+
+
+def _indented(text: str) -> Iterator[str]:
+    marks = {"initial_indent": "  ", "subsequent_indent": "    "}
+    yield from wrap(text, WIDTH, break_on_hyphens=False, **marks)  # type: ignore[arg-type]
 
 
 def operations_of(oracle: Oracle) -> tuple[str, ...]:

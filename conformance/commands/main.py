@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pkgutil import resolve_name
 from typing import Annotated
@@ -21,7 +22,7 @@ from conformance.commands.interruption import (
     signals_raise,
     stderr_is_open,
 )
-from conformance.extras import ADDONS
+from conformance.extras import ADDONS, NamedCommand
 from oracles.backend.resource_limits import collect_garbage_rarely
 from specs.errors import IS_A_BUG, CastigateError
 from specs.plain_text import plain_text
@@ -33,23 +34,70 @@ OUTPUT_CLOSED = 141
 NO_MEMORY = "out of memory; free some, raise the limit, or use fewer --jobs"
 
 COMMANDS = {
-    "specs": "conformance.commands.specs:specs_command",
-    "rules": "conformance.commands.rules:rules_command",
-    "explain": "conformance.commands.explain:explain_command",
-    "chains": "conformance.commands.chains:chains_command",
-    "backends": "conformance.commands.backends:backends_command",
-    "selftest": "conformance.commands.selftest:selftest_command",
-    "run": "conformance.commands.run:run_command",
-    "merge": "conformance.commands.run:merge_command",
-    "diff": "conformance.commands.diff:diff_command",
-    "findings": "conformance.commands.findings:findings_command",
-    "report": "conformance.commands.report:report_command",
-    "nightly": "conformance.commands.nightly:nightly_command",
-    "gate": "conformance.commands.gate:gate_command",
-    "inputs": "conformance.commands.inputs:inputs_command",
-    "judge": "conformance.commands.judge:judge_command",
-} | {command: function for each in ADDONS for command, function in each.commands.items()}
-"""The functions of all commands, in the order of ``--help``."""
+    "specs": NamedCommand(
+        "conformance.commands.specs:specs_command",
+        "Show documents, versions, cases and rules, or prove them.",
+    ),
+    "rules": NamedCommand(
+        "conformance.commands.rules:rules_command",
+        "List the shipped house rules, or prove some.",
+    ),
+    "explain": NamedCommand(
+        "conformance.commands.explain:explain_command",
+        "Show what documents allow for an input, and what backends answer.",
+    ),
+    "chains": NamedCommand(
+        "conformance.commands.chains:chains_command",
+        "Say which casts may be left out of a chain.",
+    ),
+    "backends": NamedCommand(
+        "conformance.commands.backends:backends_command",
+        "List backends, or show what some support.",
+    ),
+    "selftest": NamedCommand(
+        "conformance.commands.selftest:selftest_command",
+        "Check that a program speaks the protocol, and time it.",
+    ),
+    "run": NamedCommand(
+        "conformance.commands.run:run_command",
+        "Run cases against backends, and store the verdicts.",
+    ),
+    "merge": NamedCommand(
+        "conformance.commands.run:merge_command",
+        "Join the shards of a run into one run.",
+    ),
+    "diff": NamedCommand(
+        "conformance.commands.diff:diff_command",
+        "Show where two runs, or two backends of one run, differ.",
+    ),
+    "findings": NamedCommand(
+        "conformance.commands.findings:findings_command",
+        "List the root causes behind the failures of a run.",
+    ),
+    "report": NamedCommand(
+        "conformance.commands.report:report_command",
+        "Write the HTML report of a run, with the changes since others.",
+    ),
+    "nightly": NamedCommand(
+        "conformance.commands.nightly:nightly_command",
+        "Run installed backends, compare with ledgers, and report.",
+    ),
+    "gate": NamedCommand(
+        "conformance.commands.gate:gate_command",
+        "Run a backend, judge it by a policy, and certify the result.",
+    ),
+    "inputs": NamedCommand(
+        "conformance.commands.inputs:inputs_command",
+        "Print the inputs of the quick tier.",
+    ),
+    "judge": NamedCommand(
+        "conformance.commands.judge:judge_command",
+        "Judge recorded answers, one JSON object per line.",
+    ),
+} | {name: command for each in ADDONS for name, command in each.commands.items()}
+"""All commands, in the order of ``--help``."""
+COMPLETED = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
+"""Where shells put the line that they complete."""
 CLASSES = {"explain": "conformance.commands.explain:ExplainCommand"}
 """The commands that read their arguments in a way of their own."""
 
@@ -69,35 +117,39 @@ def options(
     """Options of the command itself."""
 
 
-def build_app(names: Iterable[str]) -> typer.Typer:
-    """Import the commands of some names, and return the application that has them."""
+def build_app(names: Collection[str]) -> typer.Typer:
+    """Assemble all commands, and import those of these names.
+
+    The others have a name and a summary: importing all takes longer than most commands.
+    """
     app = typer.Typer(
         name="castigate",
         help="Tells, bit for bit, whether a framework converts numbers the way its documents say.",
         no_args_is_help=True,
-        add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         callback=options,
         cls=StoppableGroup,
     )
-    for name in names:
-        command = resolve_name(COMMANDS[name])
+    for name, listed in COMMANDS.items():
+        command = resolve_name(listed.function) if name in names else _not_imported
         if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
+            app.add_typer(command, name=name, short_help=listed.summary)
         else:
-            cls = resolve_name(CLASSES[name]) if name in CLASSES else None
-            app.command(name=name, cls=cls)(command)
+            cls = resolve_name(CLASSES[name]) if name in CLASSES and name in names else None
+            app.command(name=name, cls=cls, short_help=listed.summary)(command)
     return app
 
 
-def commands_for(arguments: Sequence[str]) -> Iterable[str]:
-    """Return the name of the command to import; all names if the arguments begin with none.
+def _not_imported() -> None:
+    """Stand in for a command that is only listed."""
 
-    Importing all of them takes longer than most commands.
-    """
-    named = arguments[0] if arguments else ""
-    return [named] if named in COMMANDS else COMMANDS
+
+def named_commands(arguments: Sequence[str]) -> Collection[str]:
+    """The command that the arguments name, or the line that a shell completes; none for --help."""
+    line = next((os.environ[name] for name in COMPLETED if name in os.environ), "").split()
+    named = [*line[1:2], *arguments[:1]]
+    return [name for name in named if name in COMMANDS]
 
 
 def main() -> None:
@@ -112,7 +164,7 @@ def _run() -> int:
     """Run the command; return the exit code."""
     try:
         with signals_raise(), plain_stdout():
-            app = build_app(commands_for(sys.argv[1:]))
+            app = build_app(named_commands(sys.argv[1:]))
             code = app(prog_name="castigate", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except CastigateError as error:

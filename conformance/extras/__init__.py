@@ -9,13 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from specs.errors import CastigateError, did_you_mean
 
 if TYPE_CHECKING:
     from reports.html.site import Page
     from reports.run_store.store import RunStore
+
+
+class NamedCommand(NamedTuple):
+    """A command by the name of its function, and its line in ``castigate --help``.
+
+    So commands are listed without an import of any.
+    """
+
+    function: str
+    summary: str
 
 
 @dataclass(frozen=True)
@@ -29,7 +39,7 @@ class Addon:
     """
 
     name: str
-    commands: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, NamedCommand] = field(default_factory=dict)
     page: str = ""
     shows: Callable[[RunStore], bool] = lambda _: False
     survey: str = ""
@@ -39,35 +49,77 @@ class Addon:
 ADDONS = (
     Addon(
         "portable",
-        commands={"portable": "conformance.extras.portable.command:portable_command"},
+        commands={
+            "portable": NamedCommand(
+                "conformance.extras.portable.command:portable_command",
+                "Show on which inputs backends agree, as ranges of values.",
+            )
+        },
         page="conformance.extras.portable.report_page:portability_page",
         shows=lambda run: len(run.record.backends) > 1,
     ),
     Addon(
         "containers",
-        commands={"containers": "conformance.extras.containers.command:containers_command"},
+        commands={
+            "containers": NamedCommand(
+                "conformance.extras.containers.command:containers_command",
+                "Write tensors with one library, and read them with another.",
+            )
+        },
         page="conformance.extras.containers.pages:containers_page",
         shows=lambda run: "containers.json" in run.folder.names(),
         survey="conformance.extras.containers.results:survey_of_run",
     ),
     Addon(
         "issues",
-        commands={"docket": "conformance.extras.issues.command:docket_command"},
+        commands={
+            "docket": NamedCommand(
+                "conformance.extras.issues.command:docket_command",
+                "Decide public threads about conversions.",
+            )
+        },
         page="conformance.extras.issues.report_page:issues_page",
     ),
-    Addon("onnx_tests", commands={"export": "conformance.extras.onnx_tests.command:export_app"}),
+    Addon(
+        "onnx_tests",
+        commands={
+            "export": NamedCommand(
+                "conformance.extras.onnx_tests.command:export_app",
+                "Write cases for the test runners of other projects.",
+            )
+        },
+    ),
     Addon(
         "releases",
         commands={
-            "history": "conformance.extras.releases.history:history_command",
-            "bisect": "conformance.extras.releases.bisect:bisect_command",
+            "history": NamedCommand(
+                "conformance.extras.releases.history:history_command",
+                "Run past releases of a framework, and report them in order.",
+            ),
+            "bisect": NamedCommand(
+                "conformance.extras.releases.bisect:bisect_command",
+                "Find the first release that answers otherwise.",
+            ),
         },
     ),
     Addon(
         "certificate",
-        commands={"verify": "conformance.extras.certificate.verify:verify_command"},
+        commands={
+            "verify": NamedCommand(
+                "conformance.extras.certificate.verify:verify_command",
+                "Check a certificate, its run, and some answers.",
+            )
+        },
     ),
-    Addon("codec", commands={"codec": "conformance.extras.codec.command:codec_command"}),
+    Addon(
+        "codec",
+        commands={
+            "codec": NamedCommand(
+                "conformance.extras.codec.command:codec_command",
+                "Judge a function that encodes or decodes a small float.",
+            )
+        },
+    ),
     Addon("cluster", executor="conformance.extras.cluster.pool:cluster_pools"),
 )
 """All extras, in the order of ``--help`` and of the pages of a report."""

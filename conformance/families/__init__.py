@@ -1,7 +1,8 @@
 """The families of questions, and the table by which the core finds them.
 
-Each lies in a folder or a module of its own here. Its functions are named by the records below, and a module of
-a family is imported only when a case of it is met: a run of plain casts imports no other family.
+Each lies in a folder or a module of its own here. Its functions are named by the records below, and
+a module of a family is imported only when a case of it is met: a run of plain casts imports no
+other family.
 """
 
 from __future__ import annotations

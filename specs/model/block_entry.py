@@ -15,7 +15,7 @@ ScaleRule = Literal[
     "floor", "ceil", "round-up", "round-down", "even", "nearest", "nearest-log", "round-up-7.25",
     "nearest-even", "nearest-away",
 ]  # fmt: skip
-"""How a scale follows from the largest magnitude of a block; ``exact`` of the family of blocks defines each."""
+"""How a scale follows from the largest magnitude of a block; ``exact`` of blocks defines each."""
 BlockWord = Literal[
     "floor", "ceil", "round-up", "round-down", "even", "nearest", "nearest-log", "round-up-7.25",
     "nearest-even", "nearest-away",

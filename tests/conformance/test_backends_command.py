@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from importlib.metadata import version
 
 import pytest
 
-from oracles.registry import BUILTINS
+from oracles.registry import BUILTINS, third_party
 from tests.conformance.processes import RUNNABLE, castigate
 
 HOSTILE = "tests/conformance/data/hostile.py"
@@ -58,3 +61,24 @@ def test_a_backend_that_cannot_be_loaded_is_a_line_among_others() -> None:
     first, second, *_ = out.splitlines()
     assert first.startswith(f"{RUNNABLE}:SegfaultsLoading: was ended by SIGSEGV")
     assert second.startswith("reference ")
+
+
+def test_backends_are_listed_by_their_metadata_and_none_is_imported() -> None:
+    code = (
+        "import sys; from conformance.commands.main import main\n"
+        "sys.argv = ['castigate', 'backends']\n"
+        "try:\n    main()\nfinally:\n"
+        "    print({'onnxruntime', 'torch', 'onnx', 'ml_dtypes'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "set()"
+    assert f"ml_dtypes      {version('ml_dtypes')}" in lines
+    assert "castigate backends NAME shows what a backend claims and supports" in lines
+
+
+def test_the_list_in_json_has_what_is_not_installed_too() -> None:
+    found = {str(each["name"]): each for each in backends_as_json()}
+    assert [*found] == [*BUILTINS, *third_party()]
+    assert found["ml_dtypes"]["version"] == version("ml_dtypes")
+    assert found["pypto"] == {"name": "pypto", "version": None, "extra": None}

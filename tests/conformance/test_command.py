@@ -20,7 +20,7 @@ from specs.questions import read_question
 from specs.release import VERSION
 from specs.ruling import ruling
 from specs.selection import case_named, select
-from tests.conformance.processes import castigate
+from tests.conformance.processes import castigate, castigate_process
 
 DATA = Path(__file__).with_name("data")
 HALF = "onnx-cast:25/float16/float32"
@@ -455,3 +455,13 @@ def test_a_bitcast_has_no_inputs_to_list() -> None:
     code, out, err = castigate("inputs", BITCAST)
     assert (code, out) == (2, "")
     assert "are tensors; add --json" in err
+
+
+def test_a_shell_completes_commands_and_their_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_CASTIGATE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    monkeypatch.setenv("COMP_WORDS", "castigate ga")
+    assert castigate_process()[1].split() == ["gate"]
+    monkeypatch.setenv("COMP_CWORD", "2")
+    monkeypatch.setenv("COMP_WORDS", "castigate gate --ba")
+    assert castigate_process()[1].split() == ["--backend", "--baseline"]
