@@ -149,11 +149,14 @@ NAMES = {
     "quantiz": {
         *("specs/model/document.py", "specs/model/step_entry.py"),
         *("oracles/protocol.py", "oracles/wire/schema.py", "reports/problems.py"),
-        "oracles/containers/gguf_party.py",  # functions of the gguf package
+        "conformance/extras/containers/parties/gguf_party.py",  # functions of the gguf package
     },
     "bitcast": {
         *("specs/model/document.py", "oracles/protocol.py", "oracles/wire/schema.py"),
-        *("oracles/containers/jax_party.py", "oracles/containers/small_parties.py"),
+        *(
+            "conformance/extras/containers/parties/jax_party.py",
+            "conformance/extras/containers/parties/small_parties.py",
+        ),
         "oracles/reference/call_dispatch.py",  # a method of CINN's builder
         # ONNX's runner has tests of two operators.
         *(f"conformance/extras/onnx_tests/{name}.py" for name in ("command", "tests")),

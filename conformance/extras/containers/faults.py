@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oracles.containers.text_gguf import BLOCK
+from conformance.extras.containers.parties.text_gguf import BLOCK
 from oracles.memory_layouts import is_packed, pack
 from oracles.protocol import Bits, Tensor
 from reports.grading.allowed_answers import is_nan

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from conformance.extras.containers.faults import common_fault
+from conformance.extras.containers.parties.dlpack_memory import capsule_statements
+from conformance.extras.containers.parties.parties import TEXT
+from conformance.extras.containers.parties.party import container_case
 from conformance.extras.containers.ways import ChangedProbe, Way, smallest_difference
 from oracles.adapters.script_text import WIDTH, bits_statement
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered
 from oracles.backend.requests import MethodRequest, ReadStatements, WriteStatements
-from oracles.containers.dlpack_memory import capsule_statements
-from oracles.containers.parties import TEXT
-from oracles.containers.party import container_case
 from oracles.protocol import Bits
 from oracles.registry import Backend
 from specs.formats import format_named

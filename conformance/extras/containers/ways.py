@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from conformance.extras.containers.faults import ChangeNames, common_fault, explained
+from conformance.extras.containers.parties.party import HOST, container_case
 from conformance.families.cast.quick_inputs import every_pattern, few_patterns
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, NoAnswer, Raised
 from oracles.backend.requests import MethodRequest, ReadContainer, WriteContainer
-from oracles.containers.party import HOST, container_case
 from oracles.memory_layouts import Layout, is_packed, with_layout
 from oracles.protocol import Bits, Tensor
 from oracles.registry import Backend

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from oracles.containers.party import ContainerRoad, tensor
-from oracles.containers.text_onnx import number_of, write_tensor
-from oracles.containers.texts import Texts, packed_row, write_npy
+from conformance.extras.containers.parties.party import ContainerRoad, tensor
+from conformance.extras.containers.parties.text_onnx import number_of, write_tensor
+from conformance.extras.containers.parties.texts import Texts, packed_row, write_npy
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
 from specs.formats import format_named

@@ -10,6 +10,8 @@ import pytest
 
 from conformance.extras.containers.faults import OTHER
 from conformance.extras.containers.findings import MOST_LINES, PartyFault, findings_of
+from conformance.extras.containers.parties.parties import TEXT
+from conformance.extras.containers.parties.texts import Texts
 from conformance.extras.containers.ways import (
     CONTAINERS,
     Way,
@@ -18,8 +20,6 @@ from conformance.extras.containers.ways import (
     ways_of,
     whole,
 )
-from oracles.containers.parties import TEXT
-from oracles.containers.texts import Texts
 from oracles.registry import Backend
 from specs.formats import format_named
 from tests.conformance.data import planted_parties as planted
@@ -129,7 +129,7 @@ def test_an_unexplained_change_is_called_so() -> None:
 
 
 def test_scripts_run_alone() -> None:
-    numpy_party = pytest.importorskip("oracles.containers.numpy_party")
+    numpy_party = pytest.importorskip("conformance.extras.containers.parties.numpy_party")
     pytest.importorskip("ml_dtypes")
     _, findings = survey("npy", Texts(), numpy_party.NumpyParty())
     found = next(each for each in findings if each.fault == "the dtype becomes V2")

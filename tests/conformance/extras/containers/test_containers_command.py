@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from conformance.extras.containers import results
-from oracles.containers.parties import TEXT
+from conformance.extras.containers.parties.parties import TEXT
 from tests.conformance.processes import castigate
 
 DATA = "tests/conformance/data/planted_parties.py"

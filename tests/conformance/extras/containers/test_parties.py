@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from conformance.extras.containers.findings import MOST_LINES, PartyFault, findings_of
+from conformance.extras.containers.parties.parties import PARTIES, TEXT
 from conformance.extras.containers.ways import Way, storable, ways_of
-from oracles.containers.parties import PARTIES, TEXT
 from oracles.registry import Backend
 
 
@@ -20,7 +20,7 @@ def survey(container: str, *names: str) -> tuple[list[Way], list[PartyFault]]:
         party = PARTIES[name]
         if party.package:
             pytest.importorskip(party.package)
-        module = importlib.import_module(f"oracles.containers.{party.module}")
+        module = importlib.import_module(f"conformance.extras.containers.parties.{party.module}")
         backends.append(Backend(name, getattr(module, party.attribute)()))
     ways = ways_of(backends, container, storable())
     return ways, findings_of(backends, ways)

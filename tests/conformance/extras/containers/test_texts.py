@@ -8,11 +8,22 @@ import struct
 import numpy as np
 import pytest
 
-from oracles.containers.dlpack_memory import DlpackExporter, described, exported, read_described
-from oracles.containers.party import container_case
-from oracles.containers.text_gguf import read_gguf, write_gguf
-from oracles.containers.text_onnx import read_tensor, write_tensor
-from oracles.containers.texts import Texts, read_npy, read_safetensors, write_npy, write_safetensors
+from conformance.extras.containers.parties.dlpack_memory import (
+    DlpackExporter,
+    described,
+    exported,
+    read_described,
+)
+from conformance.extras.containers.parties.party import container_case
+from conformance.extras.containers.parties.text_gguf import read_gguf, write_gguf
+from conformance.extras.containers.parties.text_onnx import read_tensor, write_tensor
+from conformance.extras.containers.parties.texts import (
+    Texts,
+    read_npy,
+    read_safetensors,
+    write_npy,
+    write_safetensors,
+)
 from oracles.protocol import Bits, Tensor, Unsupported
 
 ROW = np.array([1, 2, 3], np.uint8)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from conformance.extras.containers.parties.dlpack_memory import DlpackExporter, exported, of_capsule
+from conformance.extras.containers.parties.numpy_arrays import Arrays
+from conformance.extras.containers.parties.party import BIG, ContainerRoad, Party, tensor
+from conformance.extras.containers.parties.safetensors_files import safetensors_road
 from oracles.adapters.paddle_tensors import PaddleTensors, load_paddle
 from oracles.adapters.refusals import first_line, load
 from oracles.adapters.tensorflow import ENVIRONMENT
-from oracles.containers.dlpack_memory import DlpackExporter, exported, of_capsule
-from oracles.containers.numpy_arrays import Arrays
-from oracles.containers.party import BIG, ContainerRoad, Party, tensor
-from oracles.containers.safetensors_files import safetensors_road
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
 from specs.formats import formats

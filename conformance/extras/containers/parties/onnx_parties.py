@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from conformance.extras.containers.parties.numpy_arrays import Arrays
+from conformance.extras.containers.parties.party import ContainerRoad, Party, tensor
+from conformance.extras.containers.parties.text_onnx import NAMES, number_of, write_tensor
 from oracles.adapters.openvino_tensors import DTYPES as OPENVINO_DTYPES
 from oracles.adapters.refusals import first_line, load
 from oracles.adapters.tensor_memory import patterns_in, patterns_of_ort_value
-from oracles.containers.numpy_arrays import Arrays
-from oracles.containers.party import ContainerRoad, Party, tensor
-from oracles.containers.text_onnx import NAMES, number_of, write_tensor
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
 from specs.formats import format_named, formats

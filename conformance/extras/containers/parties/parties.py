@@ -31,7 +31,7 @@ class BuiltinParty:
     @property
     def path(self) -> str:
         """The class as ``module:Class``, by which ``load_isolated`` finds it."""
-        return f"oracles.containers.{self.module}:{self.attribute}"
+        return f"conformance.extras.containers.parties.{self.module}:{self.attribute}"
 
 
 PARTIES: Mapping[str, BuiltinParty] = {

@@ -12,10 +12,10 @@ from math import prod
 
 import numpy as np
 
-from oracles.containers.dlpack_memory import described, read_described
-from oracles.containers.party import BIG, ContainerRoad, Party, tensor
-from oracles.containers.text_gguf import BLOCK_TYPES, read_gguf, write_gguf
-from oracles.containers.text_onnx import read_tensor, write_tensor
+from conformance.extras.containers.parties.dlpack_memory import described, read_described
+from conformance.extras.containers.parties.party import BIG, ContainerRoad, Party, tensor
+from conformance.extras.containers.parties.text_gguf import BLOCK_TYPES, read_gguf, write_gguf
+from conformance.extras.containers.parties.text_onnx import read_tensor, write_tensor
 from oracles.memory_layouts import is_packed, pack, unpack
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from conformance.extras.containers.parties.party import BIG, big_endian, tensor
 from oracles.adapters.ml_dtypes import ML_DTYPES, MlDtypes
 from oracles.adapters.numpy import Numpy
 from oracles.adapters.numpy_arrays import NumpyArrays
-from oracles.containers.party import BIG, big_endian, tensor
 from oracles.protocol import Bits, NotInstalled, Tensor
 from specs.cases import Case
 

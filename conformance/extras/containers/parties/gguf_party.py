@@ -10,9 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from conformance.extras.containers.parties.party import ContainerRoad, Party, tensor
+from conformance.extras.containers.parties.text_gguf import (
+    BLOCK,
+    BLOCK_TYPES,
+    TYPES,
+    require_blocks,
+)
 from oracles.adapters.refusals import load
-from oracles.containers.party import ContainerRoad, Party, tensor
-from oracles.containers.text_gguf import BLOCK, BLOCK_TYPES, TYPES, require_blocks
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
 from specs.formats import format_named

@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from oracles.containers.party import tensor
+from conformance.extras.containers.parties.party import tensor
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.formats import format_named
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from conformance.extras.containers.parties.party import ContainerRoad
 from oracles.adapters.refusals import load
-from oracles.containers.party import ContainerRoad
 from oracles.protocol import Bits, NotInstalled, Tensor, Unsupported
 from specs.cases import Case
 

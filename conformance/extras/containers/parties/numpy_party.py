@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from conformance.extras.containers.parties.dlpack_memory import DlpackExporter, exported
+from conformance.extras.containers.parties.numpy_arrays import Arrays
+from conformance.extras.containers.parties.party import ContainerRoad, Party
+from conformance.extras.containers.parties.safetensors_files import safetensors_road
 from oracles.adapters.refusals import first_line
-from oracles.containers.dlpack_memory import DlpackExporter, exported
-from oracles.containers.numpy_arrays import Arrays
-from oracles.containers.party import ContainerRoad, Party
-from oracles.containers.safetensors_files import safetensors_road
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from conformance.extras.containers.parties.dlpack_memory import DlpackExporter, exported
+from conformance.extras.containers.parties.party import BIG, ContainerRoad, Party, tensor
+from conformance.extras.containers.parties.safetensors_files import safetensors_road
 from oracles.adapters.refusals import first_line, load
 from oracles.adapters.torch_tensors import PAIRED, VIEWED, TorchTensors
-from oracles.containers.dlpack_memory import DlpackExporter, exported
-from oracles.containers.party import BIG, ContainerRoad, Party, tensor
-from oracles.containers.safetensors_files import safetensors_road
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
 from specs.formats import formats

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from conformance.extras.containers.parties.party import ContainerRoad, Party, tensor
 from oracles.adapters.refusals import load
-from oracles.containers.party import ContainerRoad, Party, tensor
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case
 from specs.formats import format_named

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from conformance.extras.containers.parties.dlpack_memory import DlpackExporter, exported
+from conformance.extras.containers.parties.numpy_arrays import Arrays
+from conformance.extras.containers.parties.party import ContainerRoad, Party
+from conformance.extras.containers.parties.safetensors_files import safetensors_road
 from oracles.adapters.refusals import first_line, load
-from oracles.containers.dlpack_memory import DlpackExporter, exported
-from oracles.containers.numpy_arrays import Arrays
-from oracles.containers.party import ContainerRoad, Party
-from oracles.containers.safetensors_files import safetensors_road
 from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.cases import Case

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.containers.party import tensor
+from conformance.extras.containers.parties.party import tensor
 from oracles.memory_layouts import is_packed, layout_of, pack, unpack
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.formats import format_named
