@@ -86,7 +86,7 @@ def prove(document: Document) -> Proof:
 def _require_cases(document: Document, modes: set[tuple[str, str]]) -> None:
     """Raise DocumentError if a call form or a member has no case, or a pair is not listed.
 
-    The pairs are those for which a document of bitcasts has additional shapes. ``modes`` are the
+    The pairs are those for which the document has additional shapes. ``modes`` are the
     name and value of every mode that some case has.
     """
     entry = document.entry

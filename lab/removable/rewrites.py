@@ -16,12 +16,12 @@ from multiprocessing import get_context
 from conformance.families.chains.judged_rewrites import Rewritten
 from conformance.families.chains.removable_casts import RemovableCast
 from conformance.families.chains.removable_page import answer_of
+from conformance.families.chains.rewrites import left_by, rewrites
 from lab.removable.casts import replaced
 from oracles.adapters.onnx_optimizers import REWRITERS, OnnxOptimizer
 from oracles.protocol import NotInstalled, Unsupported
 from specs.cases import Case
 from specs.chains import Chain, Company, chains_of
-from specs.rewrites import left_by, rewrites
 
 EDITION = "onnx-cast:25"
 """The edition by which installed optimizers of ONNX models are judged."""

@@ -1,6 +1,6 @@
 """The causes of all failures but wrong values of casts, which ``find.py`` explains.
 
-Among them are refusals, crashes, shapes, layouts, and wrong elements of quantizations and bitcasts.
+Among them are refusals, crashes, shapes, layouts, and wrong elements of other families.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.families.chains.judged_rewrites import RewrittenChains
+from conformance.families.chains.rewrites import rewrites
 from conformance.families.chains.rewrites_page import page, summary_lines
 from lab.removable.rewrites import (
     Changes,
@@ -16,7 +17,6 @@ from lab.removable.rewrites import (
 from oracles.adapters.onnx_optimizers import OnnxOptimizer, Rewriter
 from oracles.protocol import Unsupported
 from specs.chains import chain_named
-from specs.rewrites import rewrites
 
 pytest.importorskip("bitwuzla")
 SHORT = ("torch-cached-converts", "torch-pointless-convert-emulated", "onnxruntime-propagate-casts")

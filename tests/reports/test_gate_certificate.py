@@ -15,6 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.extras.certificate.check import (
+    SAME_RESULTS,
+    SHOWN_CHARACTERS,
+    check_seals,
+    differences,
+    load_evidence,
+)
 from reports.gate.canonical_json import canonical_bytes, digest_of, read_canonical
 from reports.gate.certificate import (
     Evidence,
@@ -25,13 +32,6 @@ from reports.gate.certificate import (
     folder_digests,
     open_baseline,
     with_digest,
-)
-from reports.gate.certificate_check import (
-    SAME_RESULTS,
-    SHOWN_CHARACTERS,
-    check_seals,
-    differences,
-    load_evidence,
 )
 from reports.gate.policy import Policy
 from reports.gate.signing import load_private_key, load_public_key, sign_certificate

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from conformance.commands.options import JobsOption, PythonOption, TimeoutOption
+from conformance.extras.certificate.check import check_seals, differences, load_evidence
 from conformance.extras.certificate.replay import Replay, fresh_count
 from conformance.running.gate import SEEDS
 from conformance.running.program_identity import identity_differences, program_identity
@@ -24,7 +25,6 @@ from oracles.registry import is_program
 from reports.findings.finding_text import counted
 from reports.gate.canonical_json import digest_of, read_canonical
 from reports.gate.certificate import FILE, Evidence, file_digests, only_backend
-from reports.gate.certificate_check import check_seals, differences, load_evidence
 from reports.gate.outputs import answered_line
 from reports.gate.policy import CLAIMED, policy_named
 from reports.gate.signing import load_public_key

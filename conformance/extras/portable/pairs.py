@@ -14,11 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from conformance.extras.portable.survey import Agreement, Parties, home_range, wide_ranges
-from oracles.protocol import Bits
-from reports.behaviors.explanation import Explanation, explain
-from reports.behaviors.tally import behavior_search, tally_each
-from reports.counterexample.drawing import datum_with_value, value_text
-from reports.findings.value_ranges import (
+from conformance.extras.portable.value_ranges import (
     FINITE,
     ValueRange,
     cells_of,
@@ -26,6 +22,10 @@ from reports.findings.value_ranges import (
     places_in,
     range_words,
 )
+from oracles.protocol import Bits
+from reports.behaviors.explanation import Explanation, explain
+from reports.behaviors.tally import behavior_search, tally_each
+from reports.counterexample.drawing import datum_with_value, value_text
 from reports.grading.allowed_answers import is_nan
 from reports.grading.divergences import index_of_simplest
 from reports.outputs.table import markdown_table

@@ -10,10 +10,10 @@ from fractions import Fraction
 import numpy as np
 
 from conformance.extras.portable.survey import Agreement, FirstDisagreement, Parties
+from conformance.extras.portable.value_ranges import cells_of, ranks_between
 from conformance.families.value_spelling import hexadecimal_float, signed_value
 from reports.counterexample.drawing import datum_with_value
 from reports.findings.finding_text import counted
-from reports.findings.value_ranges import cells_of, ranks_between
 from specs.errors import CastigateError
 from specs.formats import Format, dtype_spelled, format_named
 

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.protocol import Bits, Mask
-from reports.findings.value_ranges import (
+from conformance.extras.portable.value_ranges import (
     FINITE,
     RankRange,
     Ranks,
@@ -31,6 +30,7 @@ from reports.findings.value_ranges import (
     places_in,
     ranks_of,
 )
+from oracles.protocol import Bits, Mask
 from reports.grading.allowed_answers import is_nan
 from reports.grading.divergences import index_of_simplest, simplicity
 from specs.formats import Format

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 
 from conformance.families.chains.removable_casts import RemovableCast, RemovableCasts
+from conformance.families.chains.rewrites import rewrites
 from reports.findings.finding_text import datum_words
 from reports.outputs.table import markdown_table
 from specs.chains import chain_named
-from specs.rewrites import rewrites
 
 WIDTH = 100
 WORDS: Mapping[str, str] = {

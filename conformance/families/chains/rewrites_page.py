@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from conformance.families.chains.judged_rewrites import Rewritten, RewrittenChains
 from conformance.families.chains.removable_page import WORDS, counterexample_words
+from conformance.families.chains.rewrites import rewrites
 from reports.outputs.table import markdown_table
 from specs.release import VERSION
-from specs.rewrites import rewrites
 
 COLUMNS = {
     "always": "always",

@@ -21,9 +21,7 @@ from conformance.extras.portable.survey import (
     survey,
     wide_ranges,
 )
-from conformance.families.cast.quick_inputs import quick_inputs
-from oracles.protocol import Bits
-from reports.findings.value_ranges import (
+from conformance.extras.portable.value_ranges import (
     FINITE,
     cells_of,
     patterns_of,
@@ -33,6 +31,8 @@ from reports.findings.value_ranges import (
     ranks_between,
     ranks_of,
 )
+from conformance.families.cast.quick_inputs import quick_inputs
+from oracles.protocol import Bits
 from specs.formats import format_named, formats
 
 FLOAT32, INT32, UINT8 = map(format_named, ("float32", "int32", "uint8"))

@@ -1,4 +1,4 @@
-"""Rewrites: rules by which real optimizers change chains, read from ``rewrites.yaml``.
+"""Rewrites: rules by which real optimizers change chains, read from ``specs/rewrites.yaml``.
 
 A rewrite is a condition on the dtypes of a chain A→B→C, and the casts that are left if it holds.
 """
@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
+import specs
 from specs.cases import Case
 from specs.chains import Chain, chain_named
 from specs.formats import Format, format_named, formats
@@ -19,7 +20,7 @@ from specs.loader import document_and_version
 from specs.model.yaml_source import StrictModel, explain_validation_error, read_yaml
 from specs.pair_conditions import is_exact
 
-REWRITES_FILE = Path(__file__).with_name("rewrites.yaml")
+REWRITES_FILE = Path(specs.__file__).with_name("rewrites.yaml")
 PLACES = "ABC"
 DENIED = "not-"
 RELATIONS: Mapping[str, Callable[[Format, Format], bool]] = {

@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from conformance.families.chains.rewrites import (
+    REWRITES_FILE,
+    Rewrite,
+    left_by,
+    load_rewrites,
+    rewrites,
+)
 from specs.chains import Chain, chain_named, chains_of
 from specs.errors import CastigateError
-from specs.rewrites import REWRITES_FILE, Rewrite, left_by, load_rewrites, rewrites
 
 
 def rule(name: str) -> Rewrite:
