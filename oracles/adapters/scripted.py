@@ -144,7 +144,7 @@ class Scripted(ABC):
         return self.answer("cast", case, bits)
 
     def answer(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` after the steps of an operation."""
+        """Cast or bitcast ``bits`` by the statements of the script; return the patterns."""
         return self.run(self.made(operation, case, self.form_of(operation, case, bits)), case, bits)
 
     def run(self, make: Function, case: Case, bits: Bits) -> Bits:

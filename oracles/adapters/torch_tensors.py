@@ -140,7 +140,7 @@ class TorchTensors:
 
 
 def shares_memory(x: Any, y: Any) -> bool:
-    """Whether two tensors have the same storage; empty ones share none."""
+    """Whether two tensors are one object, or have the same storage of at least one byte."""
     left, right = x.untyped_storage(), y.untyped_storage()
     return bool(x is y or (left.nbytes() and left.data_ptr() == right.data_ptr()))
 

@@ -107,7 +107,7 @@ class IsolatedOracle:
 
     @property
     def waited(self) -> float:
-        """The seconds spent on waiting for the process's replies."""
+        """The seconds spent on sending requests to the process, and on waiting for its replies."""
         return self._supervisor.waited
 
     @property

@@ -124,11 +124,12 @@ def _normalize(value: Any, width: int, select: Select) -> tuple[Any, Any]:
 
 
 def convert(target: Format, rounding: Rounding, parts: Unpacked, select: Select) -> Converted:
-    """Round a finite value to a target.
+    """Round a finite value other than zero to a code of a target, with flags such as overflow.
 
     The code of a non-negative float rises by one from each value to the next, across binades too,
-    so that it is the code of the binade plus the rounded significand. A carry out of the
-    significand, into the next binade or past the largest value, needs no case of its own.
+    so that it is the code of the binade below plus the rounded significand, which has its leading
+    one. A carry out of the significand, into the next binade or past the largest value, needs no
+    case of its own.
     """
     if target.is_integral:
         return _to_integer(target, rounding, parts, select)

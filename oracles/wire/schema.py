@@ -116,7 +116,7 @@ class AskBitcast(Header):
 
 
 class NamedTensor(Header):
-    """A tensor in the payload."""
+    """The name, dtype and shape by which a header describes one tensor of the payload."""
 
     name: Word
     dtype: str

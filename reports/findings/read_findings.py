@@ -101,7 +101,7 @@ def encode_findings(findings: Findings) -> bytes:
 
 
 def _explained_json(explained: ExplainedCase) -> list[Any]:
-    """List the name of the cell, and the fields of ``STORED`` in their order."""
+    """Encode a finding's share of a case: the name of the case or check, then ``STORED`` fields."""
     return [explained.cell.name, *(getattr(explained, name) for name in STORED)]
 
 

@@ -238,12 +238,7 @@ def pair_row(backend: str, judgement: Judgement) -> dict[str, Any]:
 
 
 def problem_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a judgement in ``problems.parquet``: no wrong values and notes.
-
-    A case that fails has all other problems, its further ones too. Any other case has only the
-    problems that limit a good verdict: a process that died and, unless the verdict is one of
-    ``NOT_RUN``, what the backend declined.
-    """
+    """Yield the rows of ``problems.parquet`` for a judgement: all but wrong values and notes."""
     name, problems = judgement.check or case.id, judgement.problems
     if judgement.verdict in FAILING:
         stored = [*problems, *judgement.further]

@@ -320,7 +320,7 @@ def _too_slow(codec: _Ready, rules: Ruling, jobs: int) -> tuple[str, float]:
 
 
 def _sample(rules: Ruling, pace: float) -> tuple[Words32, int]:
-    """Return inputs for a codec too slow for a sweep, and how many of them are drawn at random."""
+    """Return inputs for a codec too slow for a sweep, and how many were drawn, repeats counted."""
     source, target = rules.source, rules.target
     most = max(PROBES, min(MOST_SAMPLED, int(SAMPLE_SECONDS / pace)))
     edges = np.arange(0, 1 << source.bits, PREFIX, dtype=np.uint64)

@@ -121,7 +121,11 @@ class CodecProcess:
         return both[is_first, 0].copy(), both[is_first, 1].copy()
 
     def _located(self, error: CodecFailedError) -> CodecFailedError:
-        """Return the failure with its input, found by asking the block that failed again."""
+        """Ask a failed block again, to find the input at fault.
+
+        If the block does not fail again, its first input is named, with a note; if only the inputs
+        one by one do not fail, none is.
+        """
         if error.has_input:
             return error
         last = min(error.place + self.block, 1 << 32)

@@ -177,7 +177,7 @@ def _sides(shape: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True)
 class ChangedProbe:
-    """A probe that came back changed, or ended the reader or the writer."""
+    """A probe that came back changed or malformed, or by which the reader or the writer crashed."""
 
     probe: LaidTensor
     explanation: ChangeNames

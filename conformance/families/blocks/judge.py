@@ -147,10 +147,7 @@ def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[Wr
 
 
 def _smallest(case: Case, wrong: WrongResult) -> Ask[Shown]:
-    """Return the simplest wrong block by itself; in its tensor, if it is answered rightly alone.
-
-    If it is not answered alone, the tensor is shown, but the block counts as alone.
-    """
+    """Return the simplest wrong block: alone if it is wrong alone too, else within its tensor."""
     blocks, mask = wrong.at[0]
     ruling = blocks.ruling
     place = _simplest_place(blocks, wrong.result, mask)

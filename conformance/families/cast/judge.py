@@ -205,10 +205,11 @@ class _Examination:
         return Examined(self.case, rules, inputs.size, self.baseline, graded=graded)
 
     def _faults_of_refusal(self) -> Ask[list[FaultyTensor]]:
-        """Repeat a refused case in other tensors, every call but only some casts; return faults.
+        """Repeat a refused case in other tensors; return the faults, which are answers there.
 
-        Older versions refuse thousands, which a backend seldom tells apart. All are repeated at the
-        tier full, and for a backend that is not believed.
+        Every refused call is repeated, and of casts a sample, because older versions of a document
+        refuse thousands. All are repeated at the tier full, and for an adapter whose own words a
+        gate does not rely on.
         """
         case, subject = self.case, self.subject
         if receiver_of(case.document) is not None:

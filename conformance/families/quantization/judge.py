@@ -185,7 +185,7 @@ def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongTensor]
 
 
 def _where(answered: Sequence[_Answers]) -> list[str]:
-    """Return ``where`` of each request with wrong elements; it is empty for a short row."""
+    """Return how each tensor with wrong elements lies in memory; empty for a short row."""
     return [each.given.where for each in answered if each.graded.is_wrong.any()]
 
 

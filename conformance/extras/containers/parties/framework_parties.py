@@ -12,6 +12,7 @@ from conformance.extras.containers.parties.dlpack_memory import DlpackExporter, 
 from conformance.extras.containers.parties.numpy_arrays import Arrays
 from conformance.extras.containers.parties.party import BIG, ContainerRoad, Party, tensor
 from conformance.extras.containers.parties.safetensors_files import safetensors_road
+from oracles.adapters.dtype_table import names_in
 from oracles.adapters.paddle_tensors import PaddleTensors, load_paddle
 from oracles.adapters.refusals import first_line, load
 from oracles.adapters.tensorflow import ENVIRONMENT
@@ -102,7 +103,8 @@ class PaddleParty(Party):
 
     def dtype_expression(self, dtype: str) -> str:
         """Return the numpy or ml_dtypes expression by which a script names a dtype."""
-        return f"np.{dtype}" if dtype != "bfloat16" else "ml_dtypes.bfloat16"
+        added = names_in("ml")
+        return f"ml_dtypes.{added[dtype]}" if dtype in added else f"np.{dtype}"
 
     def _made(self, case: Case, bits: Bits) -> Any:
         if BIG in case.modes:
