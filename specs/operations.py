@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from specs.cases import Case
 from specs.loader import document_named
-from specs.model.document import FAMILIES_MODULE
+from specs.model.vocabulary import FAMILIES_MODULE
 
 X, SCALE, ZERO, GLOBAL, Y = "x", "scale", "zero", "global", "y"
 """The names of tensors, where an operation takes or returns several."""

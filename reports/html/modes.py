@@ -20,7 +20,7 @@ from reports.html.findings import finding_page
 from reports.judgement import Verdict
 from specs.cases import Case
 from specs.loader import documents
-from specs.model.document import operations
+from specs.model.vocabulary import operations
 from specs.operations import of_family
 
 OTHER_MODES = "other modes"

@@ -32,7 +32,7 @@ from reports.run_store.open_run import open_run
 from reports.run_store.store import RunStore
 from specs.coverage import by_kind
 from specs.loader import documents
-from specs.model.document import operations
+from specs.model.vocabulary import operations
 from specs.operations import of_family
 from specs.plain_text import plain_text
 

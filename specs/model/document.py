@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import import_module
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import (
@@ -36,6 +35,7 @@ from specs.model.vocabulary import (
     OTHERWISE,
     ROUNDINGS,
     Level,
+    operations,
 )
 from specs.model.yaml_source import Location, StrictModel
 
@@ -78,8 +78,6 @@ ABSENT = "absent"
 LAYER_RUNS, RECEIVER_UNCHANGED, NOT_COPIED = "layer-runs", "receiver-unchanged", "not-copied"
 STORAGE_OFFSET = "storage-offset"
 """The names under which verdicts report promises that are not about values."""
-FAMILIES_MODULE = "conformance.families"
-"""The module that has the table of families."""
 HEX = re.compile(r"0x[0-9a-f]+")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -108,16 +106,6 @@ def _check_dtype(word: str) -> str:
     if word not in every_format():
         raise ValueError(f"unknown dtype `{word}`; the dtypes are {', '.join(formats())}")
     return word
-
-
-def operations() -> tuple[str, ...]:
-    """The operations that a document can have, in the order in which people see them.
-
-    Their table belongs to the families, a layer above this package. So the module is imported by
-    its name.
-    """
-    found: tuple[str, ...] = import_module(FAMILIES_MODULE).OPERATIONS
-    return found
 
 
 def _check_operation(word: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib import import_module
 from itertools import product
 from typing import Literal, NamedTuple, get_args
 
@@ -185,3 +186,17 @@ def _text_atoms() -> Iterator[Atom]:
         yield Atom(kind, sign, zone, whole)
         if zone in REPRESENTABLE_ZONES or (zone == "none" and sign == "+"):
             yield Atom(kind, sign, zone, whole, representable=True)
+
+
+FAMILIES_MODULE = "conformance.families"
+"""The module that has the table of families."""
+
+
+def operations() -> tuple[str, ...]:
+    """The operations that a document can have, in the order in which people see them.
+
+    Their table belongs to the families, a layer above this package. So the module is imported by
+    its name.
+    """
+    found: tuple[str, ...] = import_module(FAMILIES_MODULE).OPERATIONS
+    return found
