@@ -7,7 +7,6 @@ from fnmatch import fnmatch
 RELATED = (
     ("reports/findings/codec_wrongs.py", "conformance/extras/codec/codec"),
     ("specs/behaviors.py", "reports/behavior_file reports/behavior_search"),
-    ("conformance/extras/issues/docket.py", "conformance/extras/issues/docket reports/upstream"),
     ("specs/house_*.py", "specs/house_rules conformance/house_rules"),
     ("specs/questions.py", "specs/questions"),
     (

@@ -29,7 +29,6 @@ from oracles.backend.frames import (
 )
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.message_codec import (
-    OPTIONAL_METHODS,
     OracleDescription,
     decode_description,
     decode_returned,
@@ -64,8 +63,8 @@ SWEEP_BYTES = 1 << 22
 """Bytes of the answers to one request in a sweep."""
 BISECTED = {"call"}
 """Forwarded methods whose crash is bisected, because they answer element by element."""
-SCRIPTS = {name for name in OPTIONAL_METHODS if name.startswith("reproduce")}
-"""Methods that write scripts: no verdict depends on them."""
+SCRIPT = "reproduce"
+"""Names of methods that write scripts begin so: no verdict depends on these."""
 MAX_LOST_MESSAGES = 3
 """After this many messages of several requests have failed, every request is sent alone."""
 
@@ -208,7 +207,7 @@ class IsolatedOracle:
                 arrays = tensors
             case [bits]:
                 arrays = {"": bits}
-        if method in SCRIPTS:
+        if method.startswith(SCRIPT):
             with _crash_as_exception():
                 return self._supervisor.ask(request, arrays, self._seconds)
         # A layer's members must keep their lengths, so only a single member can be bisected.

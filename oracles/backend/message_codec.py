@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from oracles.backend.frames import FrameError
@@ -37,15 +37,22 @@ if TYPE_CHECKING:
 CACHED_CASES = 64
 NOT_CALLED = {"sweep", "device_sweep", *ROADS.values()}
 """Methods that the server calls, or replaces, by itself."""
-OPTIONAL_METHODS = (
-    *(
-        name
-        for name, capability in CAPABILITIES.items()
-        if name not in NOT_CALLED and callable(getattr(capability, name, None))
-    ),
-    *methods_of_families(),
-)
-"""The optional methods that can be called in the backend's process."""
+
+
+@cache
+def optional_methods() -> tuple[str, ...]:
+    """The names of the optional methods that can be called in the backend's process.
+
+    A server says its version before it calls this, which imports more of the suite.
+    """
+    return (
+        *(
+            name
+            for name, capability in CAPABILITIES.items()
+            if name not in NOT_CALLED and callable(getattr(capability, name, None))
+        ),
+        *methods_of_families(),
+    )
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ def encode_description(oracle: Oracle) -> dict[str, Any]:
         "name": str(oracle.name),
         "version": oracle.version,
         "claims": None if claims is None else list(claims),
-        "offers": [name for name in OPTIONAL_METHODS if offers(oracle, name)],
+        "offers": [name for name in optional_methods() if offers(oracle, name)],
         "compiles_shapes": compiles_per_shape(oracle),
         "row_limits": list(row_limits_of(oracle)),
         "chain_roads": list(chain_roads_of(oracle)),
@@ -86,7 +93,7 @@ def decode_description(encoded: Any) -> OracleDescription:
             version=str(encoded["version"]),
             claims=None if claims is None else tuple(map(str, claims)),
             # Other names are ignored: they could hide methods of the oracle on this side.
-            offers=tuple(name for name in OPTIONAL_METHODS if name in offers),
+            offers=tuple(name for name in optional_methods() if name in offers),
             compiles_shapes=bool(encoded["compiles_shapes"]),
             row_limits=tuple(limits),
             chain_roads=tuple(map(str, encoded["chain_roads"])),

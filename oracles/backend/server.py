@@ -35,13 +35,13 @@ from oracles.backend.frames import (
     unpack_arrays,
 )
 from oracles.backend.message_codec import (
-    OPTIONAL_METHODS,
     decode_batch,
     decode_call,
     decode_case,
     decode_layouts,
     encode_description,
     encode_returned,
+    optional_methods,
 )
 from oracles.backend.remote_errors import encode_error
 from oracles.backend.resource_limits import (
@@ -157,7 +157,7 @@ class Server:
                 return self._sweep(case, header)
             case "road":
                 answer = oracle.road(case)
-            case _ if ask != "cast" and ask not in OPTIONAL_METHODS:
+            case _ if ask != "cast" and ask not in optional_methods():
                 raise FrameError(f"a request of the unknown kind {ask!r}")
             case _ if "call" in header:
                 answer = getattr(oracle, ask)(case, header["call"], arrays)

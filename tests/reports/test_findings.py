@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reports.findings import asked_inputs
+from reports.findings import failing_inputs
 from reports.findings.failing_inputs import known_ruling
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import changes_words, finding_record, findings_lines
@@ -231,7 +231,7 @@ def test_a_run_of_rules_that_have_changed_has_findings_too(
         raise CastigateError(f"gap: no rule applies to {case.id}")
 
     known_ruling.cache_clear()
-    monkeypatch.setattr(asked_inputs, "ruling", missing)
+    monkeypatch.setattr(failing_inputs, "ruling", missing)
     try:
         found = read_findings(store)["faulty"]
     finally:
