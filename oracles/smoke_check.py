@@ -20,7 +20,7 @@ def smoke(backend: Backend) -> dict[str, str]:
 
 
 def check_dtypes(backend: Backend) -> Iterator[tuple[str, str]]:
-    """Yield each dtype that the adapter offers with its fault message, empty if there is none.
+    """Yield each dtype that the adapter offers, with a fault message or an empty text.
 
     Needs ``identity``: without it nothing is checked, and no dtype is listed.
     """

@@ -1,4 +1,4 @@
-"""What a case is about: its operation, and what the family of the operation knows of it."""
+"""Looks up the operation of a case, and the functions of the family that has the operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What packages call the dtypes of this project, and by which integers they exchange bits."""
+"""The names that packages give to dtypes, and the integers by which they exchange bits."""
 
 from __future__ import annotations
 

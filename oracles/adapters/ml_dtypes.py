@@ -48,7 +48,7 @@ class MlDtypes(NumpyArrays):
             raise Unsupported(first_line(error)) from None
 
     def dtype(self, dtype: str) -> np.dtype[Any]:
-        """Return the dtype of ml_dtypes, or numpy's if it is none of ml_dtypes.
+        """Return the dtype as ml_dtypes adds it, or else as numpy has it.
 
         Raises Unsupported if the installed ml_dtypes lacks it.
         """

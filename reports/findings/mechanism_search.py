@@ -41,7 +41,7 @@ MOST_REGIONS = 4
 
 
 class Reach(IntEnum):
-    """Where the backend fails, of the inputs that a mechanism would answer wrongly."""
+    """On which of the inputs that a mechanism answers wrongly the backend fails as well."""
 
     EVERYWHERE = 0
     REGION = 1

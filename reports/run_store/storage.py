@@ -299,11 +299,11 @@ class LocalFiles:
         return SPECIAL_KINDS.get(stat.S_IFMT(mode), "")
 
     def delete_file(self, path: str) -> None:
-        """Delete a file; raise FileNotFoundError if there is none."""
+        """Delete a file; raise FileNotFoundError if it does not exist."""
         os.unlink(path)
 
     def delete_folder(self, path: str) -> None:
-        """Delete a folder with everything in it; raise FileNotFoundError if there is none."""
+        """Delete a folder with everything in it; raise FileNotFoundError if it does not exist."""
         rmtree(path)
 
     def _publish(self, temporary: str, path: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from reports.run_store.merge import merge_record
 from reports.run_store.open_run import open_shard
-from reports.run_store.record import BackendRecord
+from reports.run_store.record import BackendRecord, record_differences
 from reports.run_store.store import RunStore, create
 from specs.errors import CastigateError
 from tests.reports.common import HALF, MACHINE, divergence, judgement, record, same, shard, steps
@@ -108,3 +108,16 @@ def test_a_refusal_says_what_is_wrong(what: str, tmp_path: Path) -> None:
     with pytest.raises(CastigateError) as caught:
         merge_record(shards)
     assert str(caught.value) == message.replace("F/", f"{tmp_path}/")
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"chains": {"ort": ("onnx-cast:25",)}}, "--chains"),
+        ({"rules": {"ours": "a text"}}, "--rules"),
+        ({"isolates_sweeps": True}, "sweeps in processes of their own"),
+    ],
+)
+def test_records_differ_by_chains_rules_and_isolation(changes: Any, name: str) -> None:
+    [(missing, found)] = record_differences(record(), record(**changes))
+    assert (missing, found.startswith(f"{name} ")) == (f"no {name}", True)

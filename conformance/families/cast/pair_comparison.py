@@ -30,7 +30,7 @@ LATER_LINES = TextWrapper(
     break_on_hyphens=False,
 )
 ANY_VALUE = "any value"
-"""What a document allows that leaves the value open and requires an answer."""
+"""Stands for an outcome of which a document leaves the value open, but requires an answer."""
 LEVELS = ("required", "recommended", "open")
 """How firmly a document decides one input, from the strictest."""
 

@@ -1,4 +1,4 @@
-"""What torch's own text on `Tensor.to` requires of values, implies, and leaves open."""
+"""torch's text on `Tensor.to`: which values it requires, which it implies, which it leaves open."""
 
 from __future__ import annotations
 
