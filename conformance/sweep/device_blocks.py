@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oracles.backend.replies import Answered, attempt
-from oracles.protocol import Bits, DeviceSwept, Oracle, WithDeviceSweep
+from oracles.protocol import Bits, DeviceSwept, Oracle, Swept, WithDeviceSweep
 from oracles.reference.sweep_inputs import Dense, InputSequence
 from reports.grading.chunk_check_torch import DeviceCheck
 from reports.grading.chunk_table import table
@@ -55,7 +55,7 @@ class DeviceBlocks:
             case _:
                 return False
 
-    def fetched(self) -> DeviceSwept:
+    def fetched(self) -> Swept:
         """Copy the last answers to the host; return a call that answers with parts of them."""
         first, answers = self._first, self._answers.cpu().numpy().view(self._storage)
 

@@ -370,7 +370,8 @@ def sweep(
             _sweep(judge, checks, visit, lo, hi, progress)
     except Unanswered as unanswered:
         for check in checks:
-            check.end(unanswered.answer)
+            if not check.ended:
+                check.end(unanswered.answer)
     return [check.finished(lo, hi) for check in checks]
 
 

@@ -11,13 +11,24 @@ from typing import Any
 
 
 def call(payload: bytes) -> bytes:
-    """Call the function in ``payload``; return its result, or the Exception it raises, pickled."""
+    """Call the function in ``payload``; return its result, or the Exception it raises, pickled.
+
+    An Exception that does not survive pickling becomes a RuntimeError with its name and text.
+    """
     try:
         function, arguments = pickle.loads(payload)
-        result = function(*arguments)
+        return pickle.dumps(function(*arguments))
     except Exception as error:
-        result = error
-    return pickle.dumps(result)
+        return _pickled(error)
+
+
+def _pickled(error: Exception) -> bytes:
+    try:
+        pickled = pickle.dumps(error)
+        pickle.loads(pickled)
+    except Exception:
+        return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+    return pickled
 
 
 def payload_of(function: Callable[..., Any], *arguments: Any) -> bytes:

@@ -20,6 +20,8 @@ from reports.run_store.storage import RESUME_ADVICE
 from specs.errors import CastigateError
 
 LOST = "its process was lost"
+NOT_INSTALLED = "deserialization of the task graph"
+"""Words of Dask's error if the scheduler cannot import ``call``."""
 SECONDS_TO_CONNECT = 10.0
 SECONDS_BETWEEN_LOOKS = 1.0
 SECONDS_TO_ANSWER = 60.0
@@ -112,8 +114,7 @@ class Cluster:
         try:
             answer = pickle.loads(future.result())
         except Exception as error:
-            has_castigate = "deserialization of the task graph" not in str(error)
-            answer = LostCallError(LOST) if has_castigate else error
+            answer = error if NOT_INSTALLED in str(error) else LostCallError(LOST)
         except BaseException:
             # A future that is cancelled raises an error of asyncio, which is no Exception.
             answer = LostCallError(LOST)
@@ -131,7 +132,7 @@ class Cluster:
         if job.calls.get(worker) is not future:
             return None
         del job.calls[worker]
-        if "deserialization of the task graph" in str(answer):
+        if isinstance(answer, Exception) and NOT_INSTALLED in str(answer):
             raise CastigateError(
                 f"the scheduler at {self.address} has no castigate; install the same one there"
             )

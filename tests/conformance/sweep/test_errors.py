@@ -86,6 +86,25 @@ def test_after_an_error_nothing_is_counted(oracle_class: type[Planted]) -> None:
 
 
 @BOTH
+def test_an_error_stays_when_a_later_answer_is_missing(oracle_class: type[Planted]) -> None:
+    saturating = "pypto-cast:0.2/float32/int32/mode:CAST_NONE"
+    first_open = 0x4F00_0000
+
+    def raising(inputs: Any, answers: Any) -> Any:
+        if (inputs >= first_open + SMALL_CHUNK).any():
+            raise Unsupported("no such kernel")
+        if (inputs >= first_open).any():
+            raise OverflowError("too large")
+        return answers
+
+    oracle = oracle_class(saturating, raising)
+    lo, hi = RANGES["float32/int32"]
+    found = swept(oracle, [saturating, "onnx-cast:13/float32/int32"], lo, hi + SMALL_CHUNK)
+    assert [each.verdict for each in found] == ["error", "unsupported"]
+    assert found[0].message.endswith("OverflowError: too large")
+
+
+@BOTH
 def test_an_error_on_inputs_beyond_the_part_is_not_the_parts(oracle_class: type[Planted]) -> None:
     lo, hi = RANGES["float32/float16"]
 

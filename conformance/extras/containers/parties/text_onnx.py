@@ -158,7 +158,7 @@ def _codes(dtype: str, held: bytes | list[int], count: int) -> Bits:
 def fields_of(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield each field's number and value: an integer of a varint, and bytes of all else.
 
-    Raises ValueError for a wire type that it cannot skip.
+    Raises ValueError for a wire type that it cannot skip, or if the message ends within a field.
     """
     at = 0
     while at < len(message):
@@ -176,6 +176,8 @@ def fields_of(message: bytes) -> Iterator[tuple[int, int | bytes]]:
                 size = 4
             case kind:
                 raise ValueError(f"a field of wire type {kind}")
+        if len(message) - at < size:
+            raise ValueError(f"the message ends {at + size - len(message)} bytes too early")
         yield key >> 3, message[at : at + size]
         at += size
 
@@ -190,6 +192,8 @@ def _varints(content: bytes) -> Iterator[int]:
 def _read_varint(content: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
+        if at >= len(content):
+            raise ValueError("the message ends within a number")
         byte = content[at]
         value |= (byte & 0x7F) << shift
         at, shift = at + 1, shift + 7

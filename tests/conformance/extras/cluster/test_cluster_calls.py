@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import deque
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from conformance.extras.cluster import pool as dask_pool
+from conformance.extras.cluster.call import call, payload_of
 from conformance.extras.cluster.connection import Job
 from conformance.running.plan import PARTS, Task, sweep_tasks
 from conformance.sweep.plan import Sweep
@@ -17,6 +19,30 @@ from oracles.reference.sweep_inputs import SAMPLE, SequenceKind
 from specs.selection import case_named
 
 CASE = case_named("onnx-cast:25/float64/float32")
+
+
+class TwoWordsError(Exception):
+    """An error that does not survive pickling: it is made of two words and keeps one."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(f"{first} {second}")
+
+
+def fail(error: type[Exception], *words: str) -> None:
+    raise error(*words)
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "shown"),
+    [
+        (KeyError, ("x",), "KeyError('x')"),
+        (TwoWordsError, ("no", "kernel"), "RuntimeError('TwoWordsError: no kernel')"),
+    ],
+)
+def test_a_worker_returns_the_error_of_any_call(
+    error: type[Exception], words: tuple[str, ...], shown: str
+) -> None:
+    assert repr(pickle.loads(call(payload_of(fail, error, *words)))) == shown
 
 
 def parts(road: str, way: SequenceKind = "sample") -> list[Task]:

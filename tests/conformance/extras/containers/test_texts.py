@@ -76,6 +76,15 @@ def test_onnx_refuses_lengths_that_disagree() -> None:
         read_tensor(bytes([8, 3, 16, 22, 9 << 3 | 2, 1, 0x21]))
 
 
+@pytest.mark.parametrize(
+    ("ending", "message"),
+    [([16], "ends within a number"), ([9 << 3 | 2, 4, 0x21], "ends 3 bytes too early")],
+)
+def test_onnx_refuses_a_message_that_ends_too_early(ending: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_tensor(bytes([8, 3, *ending]))
+
+
 def test_safetensors_is_a_length_a_header_and_the_elements() -> None:
     content = write_safetensors("bfloat16", row(0x3F80, storage="uint16"))
     length = int.from_bytes(content[:8], "little")
