@@ -43,10 +43,11 @@ ENDINGS = {signal.SIGINT: ("interrupted", 130), signal.SIGTERM: ("terminated", 1
 
 
 def _handle_signals() -> None:
-    """End at once on Ctrl-C and SIGTERM whenever no command runs, unless they are ignored.
+    """Have Ctrl-C and SIGTERM end the process at once, unless they are ignored.
 
-    A command raises exceptions in their place, but a module that is being imported might catch
-    one, and when Python ends there is nobody left to do so.
+    That is for the time in which no command runs: a command replaces these handlers by exceptions.
+    But a module that is being imported might catch an exception, and when Python ends nothing
+    handles one.
     """
     taken = [
         number
@@ -72,7 +73,7 @@ def _ignore_signals(numbers: Iterable[signal.Signals]) -> None:
 
 
 def _complain(message: str) -> None:
-    """Print a message on stderr, if that is open: the exit code says the same."""
+    """Print a message on stderr, or nothing if that is closed: the exit code says the same."""
     if sys.stderr is not None:
         with suppress(OSError):
             sys.stderr.write(f"castigate: {message}\n")
@@ -120,7 +121,10 @@ def hidden_package() -> str:
 
 
 def _hiding(package: str) -> list[Path]:
-    """Return the paths that hide a package, imported already or found by a new process."""
+    """Return the paths of other packages that hide one of castigate's.
+
+    They are imported already, or a new process would import them.
+    """
     own = HERE / package / "__init__.py"
     found = [Path(path) for path in (_imported(package), _importable(package)) if path]
     return [path for path in found if not (path == own or (path.exists() and path.samefile(own)))]
@@ -134,7 +138,10 @@ def _imported(package: str) -> str:
 
 
 def _importable(package: str) -> str:
-    """The file or folder that Python finds; not by importlib.util, which looks at sys.modules."""
+    """Return the file or folder that Python would import a package from; empty if there is none.
+
+    It is not searched for by importlib.util, which looks at sys.modules.
+    """
     for finder in sys.meta_path:
         spec = finder.find_spec(package, None) if hasattr(finder, "find_spec") else None
         if spec is not None:
@@ -143,7 +150,7 @@ def _importable(package: str) -> str:
 
 
 def _lacks_backend(parser: pytest.Parser, args: list[str]) -> bool:
-    """Whether the arguments have the suite's option ``--backend``, and no plugin takes it."""
+    """Whether the arguments have the option ``--backend``, and no other plugin defines it."""
     _, unknown = parser.parse_known_and_unknown_args(args)
     return any(option.partition("=")[0] == "--backend" for option in unknown)
 

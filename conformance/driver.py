@@ -48,7 +48,8 @@ def _replies(requests: Requests, client: Client, first: Client | None) -> Sequen
 class BackendJudge:
     """Judges cases of one backend in this process, through a client of its own.
 
-    ``broken`` is the smoke check's result; if it is None, the check runs when it is first needed.
+    ``broken`` is the smoke check's result: a fault message for each dtype whose bits the adapter
+    changes or loses. If it is None, the check runs when its result is first needed.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class BackendJudge:
     ) -> list[Judgement]:
         """Judge cases of a pair, then do ``checks`` of it; see ``judge_pair`` in ``pair.py``.
 
-        ``first`` judges the framework's first backend, with which the check of variants compares.
+        ``first`` is the framework's first backend, with which the check of variants compares.
         """
         if first is None:
             return drive(judge_pair(self.subject, judged, checks, cases), self.client)

@@ -33,9 +33,9 @@ def judge_pair(
 ) -> Ask[list[Judgement]]:
     """Judge the cases ``judged`` of a pair, then do ``checks``; return judgements in this order.
 
-    The name of a check begins with a key of ``CHECKS``. Checks look at ``cases``, which are all
-    cases of the pair. ``first`` is the first backend of the framework, with which the check of
-    variants compares.
+    The name of a check begins with a key of ``CHECKS``. Checks use ``cases``, which are all cases
+    of the pair. ``first`` is the first backend of the framework, with which the check of variants
+    compares; other checks need none.
     """
     examined = yield from in_step({case: _examine(subject, case) for case in judged})
     waiting = [each for each in examined.values() if isinstance(each, Examined)]

@@ -64,7 +64,10 @@ class UnansweredInputs:
         self._left: dict[str, dict[str, None]] = {}
 
     def remove(self, case_id: str, lines: CaseLines, given: InputDatum) -> None:
-        """Remove the input of one line from those that its case has left."""
+        """Remove the input ``given`` from the inputs of a case that have no line yet.
+
+        The first call for a case lists all of its inputs. ``lines`` spells inputs of the case.
+        """
         if case_id not in self._left:
             inputs = lines_of(case_named(case_id)).listed(QUICK_SEED, QUICK_EXAMPLES)
             self._left[case_id] = dict.fromkeys(map(json_text, inputs))
@@ -84,7 +87,10 @@ class UnansweredInputs:
 
 @dataclass
 class LineTally:
-    """Counts lines by verdict; ``unanswered`` is for callers that want every input answered."""
+    """Counts lines by verdict, and malformed ones.
+
+    ``unanswered`` keeps the inputs that have no line; None if nobody needs them.
+    """
 
     lines: int = 0
     malformed: int = 0
@@ -93,7 +99,7 @@ class LineTally:
 
     @property
     def exit_code(self) -> int:
-        """2 for a malformed line, 1 for a broken rule, else 0."""
+        """The exit code of the command: 2 for a malformed line, 1 for a broken rule, else 0."""
         if self.malformed:
             return 2
         return 1 if self.verdicts.get("violates") or self.verdicts.get("deviates") else 0
@@ -102,7 +108,8 @@ class LineTally:
 def judge_stream(stream: IO[str], tally: LineTally) -> Iterator[dict[str, Any]]:
     """Yield each line with its verdict, or its number and an ``error`` if it is malformed.
 
-    Blank lines are skipped. ``tally`` counts the lines and their verdicts.
+    Blank lines are skipped. ``tally`` counts the lines and their verdicts. If it has
+    ``unanswered``, the input of each line is removed from there.
     """
     for number, line in _numbered(stream):
         tally.lines += 1
@@ -145,7 +152,7 @@ def _numbered(stream: IO[str]) -> Iterator[tuple[int, str | None]]:
 
 
 def _judged(lines: CaseLines, recorded: RecordedLine) -> dict[str, Any]:
-    """Return a line's members and those of its verdict; raise CastigateError if malformed."""
+    """Return a line's members and those of its verdict; raise CastigateError if it is malformed."""
     return {
         "case": recorded.case,
         "input": _as_json(recorded.input),

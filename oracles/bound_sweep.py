@@ -1,4 +1,4 @@
-"""Answers one part of a sequence of inputs after another, from one buffer that stays bound."""
+"""Casts one part of a sequence of inputs after another, from one buffer that stays bound."""
 
 from __future__ import annotations
 
@@ -14,20 +14,26 @@ from specs.cases import Case
 from specs.formats import Format, format_named
 
 CALL_BYTES = 1 << 20
-"""Bytes of the inputs and answers of one call. They fit into a core's own cache, where
-fast casts, such as torch's from float32 to float64, take less than half of the time."""
+"""Bytes of the inputs and answers of one call.
+
+They fit into a core's own cache, where fast casts, such as torch's from float32 to float64, take
+less than half of the time.
+"""
 CHECKED = 1 << 13
-"""How many inputs are verified at a time to be unchanged."""
+"""How many inputs at a time are checked to be unchanged."""
 
 
 def call_size(source: Format, target: Format) -> int:
-    """Return how many inputs one call of a sweep has: a power of two that ``CALL_BYTES`` holds."""
+    """Return how many inputs one call of a sweep gets: the largest power of two that fits.
+
+    Their bytes, and those of the answers, are at most ``CALL_BYTES``.
+    """
     element = np.dtype(source.storage).itemsize + np.dtype(target.storage).itemsize
     return int(1 << (CALL_BYTES // element).bit_length() - 1)
 
 
 class BoundSweep:
-    """Answers the inputs of a sequence from number ``lo`` up to ``hi``, ``most`` in one call."""
+    """Casts the inputs of a sequence from number ``lo`` to ``hi - 1``, up to ``most`` in a call."""
 
     def __init__(
         self, oracle: Oracle, case: Case, sequence: InputSequence, lo: int, hi: int, most: int
@@ -35,12 +41,12 @@ class BoundSweep:
         self._oracle, self._case, self._sequence = oracle, case, sequence
         self._hi = hi
         self._first, self._asked = lo, lo
-        """The numbers of the first input in the buffer, and of the first one of the last call."""
+        """The number of the first input in the buffer, and that of the last call's first input."""
         self._last: Bits | None = None
         self._ahead: Bits | BaseException | None = None
-        """The answers of the last call; and those that ``pass_over`` has fetched, or an error."""
+        """What the last call of ``pass_over`` gave, answers or an error, until it is returned."""
         self.inputs = in_huge_pages(min(most, hi - lo), format_named(case.source).storage)
-        """The inputs of the last call, and at the end of the sequence some that follow them.
+        """The inputs of the last call; if that had fewer than the buffer holds, others follow them.
 
         After ``to_advance``, they are the inputs of the next call.
         """
@@ -54,8 +60,8 @@ class BoundSweep:
     def __call__(self, first: int, count: int) -> Bits:
         """Return the answers to ``count`` inputs from number ``first`` on.
 
-        Raises ``InputsChanged`` if the oracle wrote to an earlier input, at the last call at the
-        latest.
+        Raises ``InputsChanged`` if the oracle wrote to any input of the sequence so far: at the
+        last call at the latest.
         """
         if (ahead := self._ahead) is not None:
             self._ahead = None
@@ -72,12 +78,13 @@ class BoundSweep:
     def pass_over(
         self, first: int, stop: int, is_right: Callable[[int, Bits, Bits, int], bool]
     ) -> int:
-        """Ask call after call up to number ``stop``, as long as a check finds the answers right.
+        """Call the oracle up to input number ``stop``, as long as a check finds the answers right.
 
-        The check ``is_right`` gets the number of the first input, the answers, the inputs and their
-        count, and it advances the inputs. Return the number of the first input after these calls,
-        one call before the end of the sequence at the latest. If the call from there on was made
-        already, its answers or its error are returned when that call is asked for.
+        ``is_right`` gets the number of the first input, the answers, the inputs and their count; it
+        must also add that count to the inputs. Returns the number of the first input whose answers
+        were not found right. It stops at least one call before the end of the sequence, and calls
+        nothing if the sequence is not dense or there was no call before. If the last call's answers
+        failed the check, or it raised an exception, the next ``__call__`` returns or raises that.
         """
         call, known, inputs, size = self._call, self._last, self.inputs, self._size
         end = min(stop, self._hi - size)
@@ -109,10 +116,10 @@ class BoundSweep:
         return ahead
 
     def to_advance(self) -> tuple[Bits | None, int]:
-        """Return the buffer, and the number to add to each input to get the next ones.
+        """Return the inputs, and the number that the caller must add to each to get the next ones.
 
-        The caller must add it, in the same pass in which it reads the call's answers. Returns the
-        buffer once per call, and only if the next inputs are made by adding; else None and 0.
+        The caller adds it in the same pass in which it reads the call's answers. If the next inputs
+        are not made by adding, or this was called before for the same call, return None and 0.
         """
         is_next = self._first == self._asked and self._asked + self._size < self._hi
         if not (is_next and self._is_dense):
@@ -154,7 +161,7 @@ class BoundSweep:
                 raise InputsChanged
 
     def _bound(self) -> Bound:
-        """A call that answers what the buffer holds: the oracle's own, or its cast of a copy."""
+        """Return a function that casts the buffer's content, by ``bind`` if the oracle has that."""
         oracle, case = self._oracle, self._case
         if isinstance(oracle, WithBind):
             return oracle.bind(case, self.inputs)
@@ -162,7 +169,7 @@ class BoundSweep:
 
 
 def _is_alike(answers: object, known: Bits) -> bool:
-    """Whether answers have the same dtype, shape and strides as others, which were checked."""
+    """Return whether answers have the dtype, shape and strides of ``known``, checked answers."""
     if type(answers) is not np.ndarray:
         return False
     form = (answers.dtype, answers.shape, answers.strides)

@@ -25,7 +25,7 @@ class Claim:
 
 
 def parse_claim(text: str) -> Claim:
-    """Parse ``document`` or ``document:version``; raise CastigateError for an unknown name."""
+    """Parse ``document`` or ``document:version``; raise CastigateError if either is unknown."""
     document, colon, version = text.partition(":")
     hint = did_you_mean(text, map(str, _all_claims()))
     if document not in documents():
@@ -44,7 +44,7 @@ def parse_claim(text: str) -> Claim:
 
 
 def normalize_claims(claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    """Sort claims in the order of the documents, and drop any that another one includes."""
+    """Sort claims in the order of the documents; drop those that another claim includes."""
     claimed = set(claims)
     return tuple(
         claim
@@ -54,7 +54,7 @@ def normalize_claims(claims: Iterable[Claim]) -> tuple[Claim, ...]:
 
 
 def claims_of_every_document() -> tuple[Claim, ...]:
-    """Return the claims of a backend that has no ``claims`` of its own: every document."""
+    """Return one claim for every document: the claims of a backend that has none of its own."""
     return tuple(map(Claim, documents()))
 
 

@@ -1,11 +1,10 @@
 """How tensors lie in memory: strides, alignment, pages, codes of less than a byte, and batches.
 
-Of codes of less than a byte the low bits come first. A batch has many tensors of one dtype: their
+Where codes share a byte, the first is in the low bits. A batch has many tensors of one dtype: their
 elements one after another, and their shapes.
 
-Small pages get any physical addresses from the system. Those of a megabyte then collide in a cache
-of two megabytes, by chance more or less, and a cast takes up to a quarter longer. The elements of
-arrays in huge pages do not compete for the same places of a processor's cache.
+Arrays in small pages may compete, by chance, for the same places of a processor's cache: then a
+cast takes up to a quarter longer. Arrays in huge pages do not.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 from specs.formats import Format
 
 BOUNDARY = 64
-"""Bytes: the alignment of the widest vectors and of the frameworks' own memory."""
+"""Bytes: the alignment of the widest vectors, and of memory that frameworks allocate."""
 
 NATURAL = 16
 """Bytes: the alignment of any memory that numpy allocates."""
@@ -31,16 +30,16 @@ NATURAL = 16
 
 @dataclass(frozen=True)
 class Layout:
-    """Strides in elements, and how many elements after a boundary the memory begins."""
+    """Strides in elements, and how many elements after a ``BOUNDARY`` the memory begins."""
 
     strides: tuple[int, ...]
     offset: int = 0
 
 
 def with_layout(values: NDArray[Any], layout: Layout) -> NDArray[Any]:
-    """Copy the values into fresh memory of this layout; texts are copied without a layout.
+    """Copy the values into fresh memory of this layout; texts get no layout.
 
-    Values at the same place in memory must be equal, as along a stride of 0.
+    Elements that share a place in memory, as along a stride of 0, must be equal.
     """
     size = values.dtype.itemsize
     if values.dtype == object or not values.size:
@@ -63,7 +62,7 @@ def copied(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def layout_of(array: NDArray[Any]) -> Layout | None:
-    """Return the array's layout, or None if a fresh array of the same shape would lie the same.
+    """Return the array's layout; None if a fresh array of the same shape would have the same.
 
     It is also None for texts, for an empty array, and for one that is misaligned for its own dtype.
     """
@@ -83,7 +82,7 @@ def layout_of(array: NDArray[Any]) -> Layout | None:
 
 
 def storage_offset(array: NDArray[Any]) -> int:
-    """Return how many elements after a boundary the array's memory begins."""
+    """Return how many elements after a ``BOUNDARY`` the array's memory begins."""
     layout = layout_of(array)
     return 0 if layout is None else layout.offset
 
@@ -107,10 +106,10 @@ HUGE_PAGE = 1 << 21
 
 
 def in_huge_pages(count: int, dtype: DTypeLike) -> NDArray[Any]:
-    """Return an array of zeros that begins at a huge page; memory around it is never touched.
+    """Return an array of zeros that begins at a huge page, in fresh memory of its own.
 
-    It has a mapping of its own: memory that was freed before may keep its small pages. An array of
-    less than ``SMALL`` bytes lies anywhere.
+    The memory is fresh because freed memory may keep its small pages. An array of less than
+    ``SMALL`` bytes lies anywhere.
     """
     size = count * np.dtype(dtype).itemsize
     if size < SMALL:
@@ -130,9 +129,10 @@ SPREADS: Mapping[int, tuple[str, tuple[tuple[int, int], ...]]] = {
     4: ("<u2", ((4, 0x0F0F),)),
     2: ("<u4", ((12, 0x000F000F), (6, 0x03030303))),
 }
-"""By bits per code: the word that one packed byte unpacks into, and the shifts and masks for it.
+"""By bits per code: the dtype of the word that one packed byte becomes, and the steps to it.
 
-Each step halves the groups of codes. Words are little-endian: the lowest code is the first byte.
+A step is ``(shift, mask)`` and halves the groups of codes. Words are little-endian: the lowest code
+is the first byte.
 """
 
 
@@ -156,7 +156,7 @@ def unpack(packed: Bytes, count: int, bits: int) -> Bytes:
 
 
 def _spread(packed: Bytes, bits: int) -> Bytes:
-    """Unpack each byte with whole-word shifts: a hundred times as fast as bit by bit."""
+    """Unpack codes into a byte each by shifts of words, a hundred times as fast as bit by bit."""
     dtype, steps = SPREADS[bits]
     words = packed.astype(dtype)
     for shift, mask in steps:
@@ -173,7 +173,7 @@ def codes_of(bits: NDArray[Any]) -> list[int]:
 
 
 def elements(fmt: Format, codes: list[int]) -> NDArray[Any]:
-    """Make a one-dimensional array of patterns in a format's storage dtype."""
+    """Return a one-dimensional array of patterns in a format's storage dtype."""
     storage = np.dtype(fmt.storage)
     if storage.kind == "V":
         raw = b"".join(code.to_bytes(storage.itemsize, "little") for code in codes)
@@ -183,11 +183,11 @@ def elements(fmt: Format, codes: list[int]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class TensorBatch:
-    """Holds the elements of many tensors in one row, and ``layouts`` that are not a fresh array's.
+    """Many tensors of one dtype: their elements in one row, their shapes and their layouts.
 
-    The keys of ``layouts`` are the indices of tensors. If the batch ``is_rewritten``, a process
-    holds each tensor in the memory of the one before, as far as that has the same shape and layout:
-    as a program that fills one buffer again and again.
+    ``layouts`` has, by index, the tensors that lie otherwise than a fresh array. If the batch
+    ``is_rewritten``, a process puts each tensor into the memory of the one before, if that has the
+    same shape and layout, as a program does that fills one buffer again and again.
     """
 
     elements: NDArray[Any]
@@ -197,7 +197,7 @@ class TensorBatch:
 
     @classmethod
     def of(cls, tensors: Sequence[NDArray[Any]]) -> TensorBatch:
-        """Join tensors of one dtype; raises ValueError if there are none."""
+        """Join tensors of one dtype; raise ValueError if there are none."""
         layouts = {index: layout_of(tensor) for index, tensor in enumerate(tensors)}
         return cls(
             np.concatenate([tensor.reshape(-1) for tensor in tensors]),
@@ -206,7 +206,7 @@ class TensorBatch:
         )
 
     def after(self, count: int) -> TensorBatch:
-        """Return the batch of all tensors but the first ``count``."""
+        """Return the batch without its first ``count`` tensors."""
         first = sum(map(prod, self.shapes[:count]))
         layouts = {at - count: each for at, each in self.layouts.items() if at >= count}
         return TensorBatch(self.elements[first:], self.shapes[count:], layouts, self.is_rewritten)
@@ -220,7 +220,7 @@ class TensorBatch:
             yield tensor.copy() if layout is None else with_layout(tensor, layout)
 
     def rewritten(self) -> Iterator[NDArray[Any]]:
-        """Yield each tensor in the memory of the one before, which it overwrites, if it fits."""
+        """Yield each tensor, in the memory of the one before if shape and layout are the same."""
         last: tuple[object, NDArray[Any]] | None = None
         for index, tensor in enumerate(self.tensors()):
             lies = tensor.shape, self.layouts.get(index)
@@ -232,10 +232,10 @@ class TensorBatch:
 
 @dataclass(frozen=True)
 class BatchAnswers:
-    """Holds the answers to the first ``count`` tensors of a batch, one after another.
+    """The answers to the first ``count`` tensors of a batch; ``elements`` has them in one row.
 
-    ``error`` is what the next tensor raised, if it did. It is that tensor's reply, because a second
-    attempt might succeed.
+    ``error`` is the exception that the next tensor raised, if it raised one. It is that tensor's
+    reply, because a second attempt might succeed.
     """
 
     elements: NDArray[Any]
@@ -243,7 +243,7 @@ class BatchAnswers:
     error: BaseException | None = None
 
     def split(self, batch: TensorBatch) -> Iterator[NDArray[Any]]:
-        """Yield the answer to each tensor that was answered."""
+        """Yield the answer to each tensor that was answered, in the tensor's shape."""
         first = 0
         for shape in batch.shapes[: self.count]:
             yield self.elements[first : (first := first + prod(shape))].reshape(shape)

@@ -22,25 +22,25 @@ Bits = NDArray[Any]
 """Bit patterns in the storage of a format (``Format.storage``), of any shape."""
 
 Bound = Callable[[], Bits]
-"""Answers for whatever its input buffer holds at the moment of the call."""
+"""Returns the answers to what its input buffer holds at the moment of the call."""
 
 Swept = Callable[[int, int], Bits]
-"""Takes a first pattern and a count, and answers that many consecutive patterns."""
+"""Gets a first pattern and a count; returns the answers to that many consecutive patterns."""
 
 DeviceSwept = Callable[[int, int], Any]
-"""Takes a first pattern and a count, and answers on a device.
+"""Gets a first pattern and a count; returns the answers to these patterns on a device.
 
-It returns a torch tensor of the patterns as signed integers, which lasts until the next call.
+The answers are a torch tensor of signed integers, which is valid until the next call.
 """
 
 MAX_ROW_LIMIT = 1 << 24
 """The largest number that ``row_limits`` may have.
 
-Each case is asked in a row of one element more. In the widest dtype, of 16 bytes, that is 256 MiB,
+Inputs are tested in a row of one element more. In the widest dtype, of 16 bytes, that is 256 MiB,
 which a backend's process holds several times: as a message, as inputs and as answers.
 """
 MAX_ROW_LIMITS = 16
-"""The most numbers that ``row_limits`` may have: each costs one more request of every case."""
+"""The most numbers that ``row_limits`` may have: each costs one more request per case."""
 
 
 class Unsupported(Exception):
@@ -48,7 +48,7 @@ class Unsupported(Exception):
 
 
 class InputsChanged(Exception):
-    """The oracle wrote to the inputs that it was given."""
+    """The oracle wrote to the inputs of a conversion."""
 
     def __init__(self) -> None:
         super().__init__("the backend writes to the inputs it is given")
@@ -81,11 +81,11 @@ else:
 class Capability(_ProtocolMeta):
     """The metaclass of optional protocols: ``isinstance`` tests whether an oracle has the members.
 
-    That of Python 3.11 would list the members of a protocol at every test.
+    It lists a protocol's members once, and so is faster than the metaclass of Python 3.11.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        """Whether an oracle has every member; a method that is None does not count."""
+        """Return whether an oracle has every member; a method that is None counts as missing."""
         for name, is_data in _members(cls):
             if getattr(instance, name, None) is None and not (is_data and hasattr(instance, name)):
                 return False
@@ -94,7 +94,7 @@ class Capability(_ProtocolMeta):
 
 @cache
 def _members(capability: type[Any]) -> tuple[tuple[str, bool], ...]:
-    """The members of a capability, each with whether it holds data."""
+    """Return the name of each member of a protocol, and whether it is an attribute with data."""
     data = [(name, True) for name in vars(capability).get("__annotations__", {})]
     methods = [(name, False) for name in vars(capability) if not name.startswith("_")]
     return *data, *methods
@@ -112,23 +112,26 @@ class WithClaims(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class WithDtypes(Protocol, metaclass=Capability):
-    """An oracle that lists its dtypes; the others raise ``Unsupported`` case by case."""
+    """An oracle that lists the dtypes it has; others raise ``Unsupported`` for a case they lack."""
 
     dtypes: tuple[str, ...]
 
 
 @runtime_checkable
 class WithCompiledShapes(Protocol, metaclass=Capability):
-    """An oracle that may compile for each new shape: where it does, fewer shapes are tested."""
+    """An oracle with ``compiles_shapes``: if true, each new shape costs a compilation.
+
+    Then fewer shapes are tested.
+    """
 
     compiles_shapes: bool
 
 
 @runtime_checkable
 class WithRowLimits(Protocol, metaclass=Capability):
-    """An oracle that casts long tensors in another way than short ones.
+    """An oracle that casts long tensors by other code than short ones.
 
-    ``row_limits`` are the numbers of elements above which the way changes, from 1 to
+    ``row_limits`` are the numbers of elements above which the code changes, each from 1 to
     ``MAX_ROW_LIMIT``. Inputs are tested in rows on both sides of each.
     """
 
@@ -137,27 +140,28 @@ class WithRowLimits(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class WithRoad(Protocol, metaclass=Capability):
-    """An oracle that says which cases share one kernel; for others every case is its own road."""
+    """An oracle that names each case's kernel; for others, every case has a road of its own."""
 
     def road(self, case: Case) -> str:
-        """Name what selects the kernel: cases on one road get the same answers to the same bits.
+        """Return a name of the case's kernel: cases with one name get equal answers to equal bits.
 
-        Raises ``Unsupported`` as ``cast`` would, where that is known without running the framework.
+        Raises ``Unsupported`` for a case that ``cast`` does not support, if that is known without
+        running the framework.
         """
         ...
 
 
 @runtime_checkable
 class WithBind(Protocol, metaclass=Capability):
-    """An oracle that can answer one buffer repeatedly; others are called through ``cast``."""
+    """An oracle that can cast one buffer's content repeatedly; of others, ``cast`` is called."""
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that answers a numeric case for what ``bits`` holds at each call.
+        """Return a function that casts, for a numeric case, what ``bits`` holds at each call.
 
-        ``bits`` is contiguous and one-dimensional. The call returns as many patterns in the
+        ``bits`` is contiguous and one-dimensional. The function returns as many patterns in the
         target's storage, on the road that ``cast`` takes. It may return the same array each time:
         the caller reads it before the next call and never writes to it. Both ``bind`` and the
-        call may raise ``Unsupported``.
+        function may raise ``Unsupported``.
         """
         ...
 
@@ -167,19 +171,20 @@ class WithSweep(Protocol, metaclass=Capability):
     """An oracle that generates consecutive inputs itself; others receive them as arrays."""
 
     def sweep(self, case: Case, lo: int, hi: int) -> Swept:
-        """Prepare a call that answers consecutive patterns, all within ``range(lo, hi)``.
+        """Return a function that casts consecutive patterns, all within ``range(lo, hi)``.
 
-        The call is made for one part after another; it may raise ``Unsupported``.
+        The function is called for one part of the range after another; it may raise
+        ``Unsupported``.
         """
         ...
 
 
 @runtime_checkable
 class WithDeviceSweep(Protocol, metaclass=Capability):
-    """An oracle that can make inputs on a device and leave the answers to be checked there."""
+    """An oracle that can generate inputs on a device, and leave the answers there to be checked."""
 
     def device_sweep(self, case: Case, most: int) -> DeviceSwept:
-        """Prepare a call that answers consecutive patterns of a 32-bit source, ``most`` at once.
+        """Return a function that casts up to ``most`` consecutive patterns of a 32-bit source.
 
         Raises ``Unsupported`` if there is no device: then the case is swept on the host.
         """
@@ -188,10 +193,10 @@ class WithDeviceSweep(Protocol, metaclass=Capability):
 
 @runtime_checkable
 class WithBitcastRoad(Protocol, metaclass=Capability):
-    """An oracle that says which bitcasts are the same to it; for others each case is its own."""
+    """An oracle that names the road of each bitcast; for others, every case has one of its own."""
 
     def bitcast_road(self, case: Case) -> str:
-        """Name what a bitcast depends on besides its tensor, as ``road`` does for a cast."""
+        """Return the name of a bitcast's road: on one road, equal tensors get equal answers."""
         ...
 
 
@@ -200,40 +205,41 @@ class WithBitcast(Protocol, metaclass=Capability):
     """An oracle that can reinterpret bits as another dtype."""
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Reinterpret the bits as the target: an array of whatever shape the system gives it.
+        """Reinterpret the bits as the target dtype; return an array of the shape the system gives.
 
-        A request that the system refuses raises the system's own error.
+        Raises the system's own error if the system refuses.
         """
         ...
 
 
 @runtime_checkable
 class WithBitcastMemory(Protocol, metaclass=Capability):
-    """An oracle that knows where a bitcast's result lies; for others this is not judged."""
+    """An oracle that can tell whether a bitcast shares memory; of others this is not judged."""
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
         """Return whether the result of a bitcast lies in the memory of its input.
 
-        Raises ``Unsupported`` where the system cannot tell: then it is not judged.
+        Raises ``Unsupported`` where the system cannot tell: then sharing is not judged.
         """
         ...
 
 
 @runtime_checkable
 class WithBitcastInStorage(Protocol, metaclass=Capability):
-    """An oracle whose tensors can begin in the middle of their storage; others are not asked."""
+    """An oracle whose tensors can begin in the middle of their storage."""
 
     def bitcast_in_storage(self, case: Case, bits: Bits) -> Bits:
-        """Bitcast a tensor whose storage begins at the last boundary of 64 bytes before ``bits``.
+        """Return the bitcast of a tensor that has elements of its storage before it.
 
-        ``storage_offset`` of ``oracles.memory_layouts`` counts the elements between the two.
+        The storage begins at the last 64-byte boundary before ``bits``; ``storage_offset`` of
+        ``oracles.memory_layouts`` counts the elements in between.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor after a call: its dtype, the kind of its device, and its bits."""
+    """A tensor after a call: its dtype, the kind of its device (such as ``cpu``), and its bits."""
 
     dtype: str
     device: str
@@ -242,12 +248,12 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Returned:
-    """Holds the return value of a call, and the state of its receiver afterwards.
+    """The result of a call, and the state of its receiver afterwards.
 
-    ``is_receiver`` says that the call returned its receiver itself, and ``shares_memory`` that the
-    result lies in the receiver's memory. Tensors are keyed by their members' names. ``outputs`` is
-    what a layer computes afterwards for each dtype of the call's ``inputs``: a tensor, or the
-    layer's error in one line.
+    ``tensors`` has the result's members by name, and ``receiver`` those of the receiver after the
+    call. ``is_receiver`` means that the result is the receiver itself, ``shares_memory`` that it
+    lies in the receiver's memory. ``outputs`` has, for each dtype in the call's ``inputs``, what
+    the resulting layer computes for an input of that dtype: a tensor, or its error in one line.
     """
 
     is_receiver: bool
@@ -262,28 +268,30 @@ class WithCall(Protocol, metaclass=Capability):
     """An oracle that makes calls exactly as a document writes them."""
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call on a tensor or a layer whose members hold those bits.
+        """Make a call on a tensor or layer whose members, by name, hold ``bits``.
 
-        Raises the system's own error. ``Unsupported`` means that the receiver, the method or an
-        argument cannot be created here, for example on a device that this machine lacks.
+        Raises the system's own error if the system refuses the call, and ``Unsupported`` if the
+        receiver, the method or an argument cannot be created here, for example for lack of a
+        device.
         """
         ...
 
 
 @runtime_checkable
 class WithChains(Protocol, metaclass=Capability):
-    """An oracle that makes casts of casts in one program, in which an optimizer may change them.
+    """An oracle that runs chains of casts as one program, which an optimizer may change.
 
-    ``chain_roads`` names the roads on which it makes chains; the first is the default.
+    ``chain_roads`` names the roads on which it runs chains; the first is the default.
     """
 
     chain_roads: tuple[str, ...]
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> Sequence[Bits]:
-        """Answer all chains of a company in one program, each for the input under its number.
+        """Run all chains of a company as one program; return their answers in the same order.
 
-        ``case`` is the first step of the first one. Raises ``Unsupported`` if one of them cannot be
-        made on the company's road, or was not made there.
+        ``bits`` has each chain's input under the chain's index, as text. ``case`` is the first step
+        of the first chain. Raises ``Unsupported`` if a chain cannot run, or did not run, on the
+        company's road.
         """
         ...
 
@@ -293,29 +301,33 @@ class WithReproduceChains(Protocol, metaclass=Capability):
     """An oracle that writes reproduction scripts of chains."""
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Write a self-contained script that shows the end of a company's only chain."""
+        """Return a self-contained script that shows the results of a company's only chain."""
         ...
 
 
 @runtime_checkable
 class WithContainers(Protocol, metaclass=Capability):
-    """A party that writes tensors into containers and reads them back, as its case names them."""
+    """A party that writes tensors into containers, or reads them, as a case says."""
 
     def write_container(self, case: Case, bits: Bits) -> Bits:
-        """Return the bytes that it writes for an array in this memory layout.
+        """Return the bytes of a container with the tensor ``bits``, which has any memory layout.
 
-        Raises ``Unsupported``, or the system's own error, for what it does not write.
+        Raises ``Unsupported`` if the party does not write such a tensor, and the system's own error
+        if the system refuses.
         """
         ...
 
     def read_container(self, case: Case, content: Bits) -> Tensor:
-        """Return the tensor that it reads, with the dtype that it gives it."""
+        """Return the tensor that the party reads from a container's bytes, with its dtype.
+
+        Raises ``Unsupported`` or the system's own error, as ``write_container`` does.
+        """
         ...
 
 
 @runtime_checkable
 class WithReproduceContainers(Protocol, metaclass=Capability):
-    """A party that writes reproduction scripts; an empty text stands for none."""
+    """A party that writes the statements of reproduction scripts; an empty text means none."""
 
     def reproduce_write(self, case: Case) -> str:
         """Return the statements that bind ``content`` to the container written from ``bits``."""
@@ -331,14 +343,14 @@ class WithQuantize(Protocol, metaclass=Capability):
     """An oracle that quantizes and dequantizes: with a scale and zero point, or block by block."""
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
-        """Do a case's operation to tensors, and return its results, all of them by name.
+        """Do the case's operation to tensors by name; return the results by name.
 
         | operation | takes | returns |
         |---|---|---|
         | quantize, dequantize | ``x``, ``scale``, and ``zero`` if there is a zero point | ``y`` |
         | dynamic-quantize | ``x`` | ``y``, ``scale``, ``zero`` |
         | block-quantize | ``x``, and ``global`` if there is a global scale | ``y``, ``scale`` |
-        | block-dequantize | ``x``, ``scale``, and ``global`` | ``y`` |
+        | block-dequantize | ``x``, ``scale``, and ``global`` if there is a global scale | ``y`` |
 
         Codes of less than a byte are in a byte each. Raises ``Unsupported`` for what the system
         does not offer, and the system's own error for what it refuses.
@@ -351,7 +363,7 @@ class WithReproduceQuantize(Protocol, metaclass=Capability):
     """An oracle that writes reproduction scripts of quantization."""
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Write a self-contained script that shows the results for these tensors."""
+        """Return a self-contained script that shows the results for tensors by name."""
         ...
 
 
@@ -369,7 +381,7 @@ class WithReproduce(Protocol, metaclass=Capability):
     """An oracle that writes reproduction scripts."""
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Write a self-contained script that shows the answers to these bits."""
+        """Return a self-contained script that shows the answers to ``bits``."""
         ...
 
 
@@ -378,7 +390,7 @@ class WithReproduceBitcast(Protocol, metaclass=Capability):
     """An oracle that writes reproduction scripts of bitcasts."""
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Write a self-contained script that shows the shape and the bits of a bitcast."""
+        """Return a self-contained script that shows the shape and bits of a bitcast's result."""
         ...
 
 
@@ -387,7 +399,7 @@ class WithReproduceCall(Protocol, metaclass=Capability):
     """An oracle that writes reproduction scripts of calls."""
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Write a self-contained script that makes a call on members that hold those bits."""
+        """Return a self-contained script that makes the call on members with these bits."""
         ...
 
 
@@ -419,18 +431,18 @@ CAPABILITIES: Mapping[str, type[Any]] = {
     "reproduce_chains": WithReproduceChains,
     "reproduce_quantize": WithReproduceQuantize,
 }
-"""The protocol of each optional member, for an oracle that forwards the members of another."""
+"""By the name of each optional member: the protocol that declares it."""
 OPERATIONS = ("cast", "bitcast", "call", "chains", "quantize", "sweep")
-"""The methods that answer cases, in the order in which people see them."""
+"""The methods that answer cases, in the order in which they are shown."""
 ROADS: Mapping[str, str] = {"bitcast": "bitcast_road", "bitcast_shares_memory": "bitcast_road"}
-"""By method, the member that says which cases share its answers to one tensor."""
+"""By method: the member that names a case's road; cases on one road share answers to a tensor."""
 VIEWING = ("bitcast",)
 """The methods whose answer may lie in the memory of its input."""
 
 
 @cache
 def returned_by(method: str) -> str:
-    """The type that an optional method returns, in the words of its protocol or its family."""
+    """Return the return annotation of an optional method, as its protocol or family writes it."""
     if method not in CAPABILITIES:
         from specs.operations import methods_of_families  # An adapter imports this module.
 
@@ -440,7 +452,7 @@ def returned_by(method: str) -> str:
 
 
 def offers(oracle: object, method: str) -> bool:
-    """Whether an oracle has an optional method."""
+    """Return whether an oracle has an optional method, of a protocol here or of a family."""
     capability = CAPABILITIES.get(method)
     if capability is None:
         return callable(getattr(oracle, method, None))
@@ -448,7 +460,7 @@ def offers(oracle: object, method: str) -> bool:
 
 
 def claims_of(oracle: Oracle) -> tuple[str, ...] | None:
-    """Return the oracle's claims, or None if it has none of its own and claims every document."""
+    """Return the oracle's claims; None if it lists none and so claims every document."""
     return oracle.claims if isinstance(oracle, WithClaims) else None
 
 
@@ -458,12 +470,15 @@ def compiles_per_shape(oracle: Oracle) -> bool:
 
 
 def chain_roads_of(oracle: Oracle) -> tuple[str, ...]:
-    """Return the roads on which the oracle makes chains of casts; none if it makes no chains."""
+    """Return the roads on which the oracle runs chains of casts; empty if it runs no chains."""
     return tuple(map(str, oracle.chain_roads)) if isinstance(oracle, WithChains) else ()
 
 
 def are_row_limits(limits: object) -> bool:
-    """Return whether an oracle may have these ``row_limits``: a sequence of few whole numbers."""
+    """Return whether ``limits`` is valid as ``row_limits``.
+
+    That is a sequence of at most ``MAX_ROW_LIMITS`` integers from 1 to ``MAX_ROW_LIMIT``.
+    """
     return (
         isinstance(limits, Sequence)
         and len(limits) <= MAX_ROW_LIMITS
@@ -478,5 +493,5 @@ def _is_row_limit(limit: object) -> bool:
 
 
 def row_limits_of(oracle: Oracle) -> tuple[int, ...]:
-    """Return the numbers of elements above which the oracle casts in another way."""
+    """Return the oracle's ``row_limits`` as a tuple; empty if it has none."""
     return tuple(map(int, oracle.row_limits)) if isinstance(oracle, WithRowLimits) else ()

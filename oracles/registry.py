@@ -41,13 +41,13 @@ from specs.release import VERSION
 EXEC = "exec:"
 LONGEST_VERSION = 200
 SHOWN = 100
-"""Characters of a wrong value that an error shows."""
+"""The most characters of a wrong value that an error shows."""
 GROUP = "castigate.oracles"
 """The entry-point group under which other packages register their backends."""
 
 
 def is_program(name: str) -> bool:
-    """Return whether a backend is a program that speaks the wire protocol."""
+    """Return whether a backend's name is ``exec:COMMAND``, a program with the wire protocol."""
     return name.startswith(EXEC)
 
 
@@ -57,12 +57,12 @@ def framework_of(name: str) -> str:
 
 
 def is_builtin(name: str) -> bool:
-    """Return whether a backend's adapter ships with the suite."""
+    """Return whether a backend, with or without a variant, is one of ``BUILTINS``."""
     return framework_of(name) in BUILTINS
 
 
 def forkable_package(name: str) -> str:
-    """Return the package that a process may import before it is forked; empty if there is none."""
+    """Return the backend's package if processes that have imported it may be forked, else ""."""
     builtin = BUILTINS.get(framework_of(name))
     return builtin.package or "" if builtin is not None and builtin.forks_after_import else ""
 
@@ -70,7 +70,7 @@ def forkable_package(name: str) -> str:
 def first_variant(names: Iterable[str], name: str) -> str:
     """Return the first of ``names`` that has the same framework as ``name``.
 
-    It is empty if ``name`` is that first one itself, with which the others are compared.
+    Empty if that is ``name`` itself. ``names`` must include ``name``.
     """
     first = next(each for each in names if framework_of(each) == framework_of(name))
     return "" if first == name else first
@@ -80,7 +80,8 @@ def first_variant(names: Iterable[str], name: str) -> str:
 class Builtin:
     """A backend that ships with the suite: its module and class, and the package that it drives.
 
-    One that has a package but no extra is not on a package index: its adapter says how to get it.
+    ``extra`` is Castigate's extra that installs the package. A package without one is not on a
+    package index: its adapter says how to get it.
     """
 
     module: str
@@ -88,11 +89,11 @@ class Builtin:
     package: str | None = None
     extra: str | None = None
     forks_after_import: bool = False
-    """Whether a process that has imported the package, and not used it, may be forked."""
+    """Whether a process that has imported the package, but not used it, may be forked."""
     executable: str | None = None
     """The program that it starts, which must be on the PATH."""
     casts: bool = True
-    """Whether it casts tensors itself; otherwise a night leaves it out unless it is named."""
+    """Whether it casts tensors itself; a night runs any other backend only if it is named."""
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -157,24 +158,27 @@ class Backend:
 
     @property
     def version(self) -> str:
-        """The oracle's version, safe to show."""
+        """The oracle's version as one line without control characters."""
         return plain_line(self.oracle.version, LONGEST_VERSION)
 
     @cached_property
     def claimed(self) -> tuple[Claim, ...]:
-        """The claims of the oracle; without ``claims`` of its own, every document."""
+        """The oracle's claims in the documents' order; every document if it has no ``claims``."""
         claims = claims_of(self.oracle)
         if claims is None:
             return claims_of_every_document()
         return normalize_claims(map(parse_claim, claims))
 
     def claims(self, document: str, version: str) -> bool:
-        """Return whether the oracle means to implement this version of a document."""
+        """Return whether the oracle claims this version of a document."""
         return any(claim.covers(document, version) for claim in self.claimed)
 
 
 def load_backend(name: str) -> Backend:
-    """Load the oracle that a ``--backend`` value names; raise CastigateError if that fails."""
+    """Create the oracle that a ``--backend`` value names; raise CastigateError if that fails.
+
+    The value names no program: ``oracles.backend.loading`` loads those.
+    """
     try:
         oracle = _instantiate(name)
     except NotInstalled as error:
@@ -206,7 +210,10 @@ def load_backend(name: str) -> Backend:
 
 
 def check_claims(backend: Backend) -> None:
-    """Raise CastigateError for a claim that names no document: it would excuse every violation."""
+    """Raise CastigateError unless the oracle's ``claims`` are texts that name known documents.
+
+    Otherwise a misspelled claim would excuse every violation.
+    """
     claims = claims_of(backend.oracle)
     if claims is None:
         return
@@ -223,7 +230,7 @@ def check_claims(backend: Backend) -> None:
 
 
 def check_row_limits(backend: Backend) -> None:
-    """Raise CastigateError for ``row_limits`` that are not a few whole numbers in range."""
+    """Raise CastigateError if the oracle's ``row_limits`` fail ``are_row_limits``."""
     oracle = backend.oracle
     if isinstance(oracle, WithRowLimits) and not are_row_limits(limits := oracle.row_limits):
         raise CastigateError(
@@ -269,9 +276,10 @@ def _module_from(path: Path) -> ModuleType:
 
 
 def _module_named(name: str) -> ModuleType:
-    """Return a module by its name, executed from its source unless it is loaded already.
+    """Return a module by name; unless it is loaded already, execute its source file.
 
-    The packages around it are imported in any case, because they may set a path.
+    Its parent packages are imported in any case, because they may set a path. A module without a
+    source file is imported as usual.
     """
     spec = importlib.util.find_spec(name)
     if spec is None or name in sys.modules or not isinstance(spec.loader, SourceLoader):
@@ -280,10 +288,10 @@ def _module_named(name: str) -> ModuleType:
 
 
 def _module_from_source(spec: ModuleSpec) -> ModuleType:
-    """Compile and execute a module's file itself.
+    """Compile and execute a module's source file, and return the module.
 
-    A certificate names the digest of this file. Python would execute a compiled file beside it if
-    that records the file's time and size, whatever its code is.
+    A certificate names the digest of this file. An import could execute a compiled file instead,
+    which may hold other code.
     """
     loader, origin = spec.loader, spec.origin
     assert isinstance(loader, SourceLoader)
@@ -325,7 +333,8 @@ def available_backends() -> str:
 def installed_version(name: str) -> str:
     """Return the version of an installed backend's package, by its metadata; empty if it has none.
 
-    Nothing is imported. The reference has Castigate's version, a program none.
+    Nothing is imported. The reference has Castigate's version. A built-in backend that starts an
+    executable has none.
     """
     if name not in BUILTINS:
         distribution = third_party()[name].dist
@@ -341,9 +350,9 @@ def installed_version(name: str) -> str:
 
 
 def installed() -> Iterator[str]:
-    """Yield the backends whose framework is installed, without loading any.
+    """Yield the names of backends whose framework is installed, without loading any.
 
-    Built-in ones that are not on a package index are left out; those of other packages are all
+    Built-in backends whose package is not on an index are left out. Those of other packages are all
     yielded.
     """
     for name, builtin in BUILTINS.items():
@@ -353,7 +362,10 @@ def installed() -> Iterator[str]:
 
 
 def installed_frameworks() -> Iterator[str]:
-    """Yield the installed backends that cast tensors themselves and start no other program."""
+    """Yield the installed backends that cast tensors themselves and start no executable.
+
+    Backends of other packages are taken to do so.
+    """
     for name in installed():
         builtin = BUILTINS.get(name)
         if builtin is None or (builtin.casts and not builtin.executable):
@@ -361,7 +373,7 @@ def installed_frameworks() -> Iterator[str]:
 
 
 def third_party() -> dict[str, EntryPoint]:
-    """Return the backends that other packages register as entry points."""
+    """Return the entry points, by name, with which other packages register backends."""
     return {point.name: point for point in entry_points(group=GROUP)}
 
 

@@ -1,4 +1,4 @@
-"""Tells a broken adapter from a failing framework: bits must go in and out unchanged."""
+"""Tells a broken adapter from a failing framework: bits must be the same after a round trip."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ TEXTS = ("3.14", "", "NaN", "é ∞")
 
 
 def smoke(backend: Backend) -> dict[str, str]:
-    """Return, by dtype, what goes wrong where the adapter fails, or changes or loses bits."""
+    """Return, by dtype, what is wrong if the adapter fails or does not pass bits unchanged."""
     return {dtype: fault for dtype, fault in check_dtypes(backend) if fault}
 
 
 def check_dtypes(backend: Backend) -> Iterator[tuple[str, str]]:
-    """Yield each dtype that the adapter offers, with a fault message or an empty text.
+    """Yield each dtype that the adapter supports, and what is wrong with it, or an empty text.
 
-    Needs ``identity``: without it nothing is checked, and no dtype is listed.
+    An oracle without ``identity`` is not checked: nothing is yielded.
     """
     oracle = backend.oracle
     if not isinstance(oracle, WithIdentity):
@@ -38,9 +38,10 @@ def check_dtypes(backend: Backend) -> Iterator[tuple[str, str]]:
 
 
 def sample_patterns(entry: Format) -> Bits:
-    """Return all patterns up to 16 bits; beyond, the ends, single bits and the ends of the NaNs.
+    """Return the patterns of a format to move: all of them, if it has up to 16 bits.
 
-    Of texts, and of patterns of more than 64 bits, it returns a few fixed ones.
+    Of up to 64 bits, these are the first and last, the single bits, and the ends of the NaNs. Of
+    texts and of wider formats, a few fixed ones.
     """
     if entry.kind == "text":
         return np.array(TEXTS, object)
@@ -55,7 +56,7 @@ def sample_patterns(entry: Format) -> Bits:
 
 
 def _fault(entry: Format, sent: Bits, received: object) -> str:
-    """Describe how the bits were changed, or return an empty string.
+    """Return how ``received`` differs from ``sent``; empty if it does not.
 
     Ledgers hash these texts as part of a verdict's message: changing one invalidates their digests.
     """

@@ -30,7 +30,7 @@ EITHER = re.compile(r"\{([^{}]*)\}")
 """Matches a choice of texts in a pattern, such as ``{a,b}``."""
 PIECES = re.compile(r"(\*\*|\*|\{[^{}]*\})")
 MAX_CHOICES = 1 << 16
-"""The most texts that the choices of a pattern may expand to; all documents have fewer cases."""
+"""The most texts that the choices of a pattern may expand to, which is more than all cases."""
 SHOWN = 100
 """Characters of a pattern that an error shows."""
 INVARIANCES, VARIANTS = "invariances", "variants"
@@ -40,7 +40,7 @@ CHAINS = "chains"
 
 
 def pair_checks(pair: str, first_variant: str) -> tuple[str, ...]:
-    """Return the names of a pair's checks: invariances, and any comparison with ``first_variant``.
+    """Return the names of a pair's checks: invariances, and a comparison with ``first_variant``.
 
     An empty ``first_variant`` gives no comparison: the backend is itself the first variant.
 
@@ -65,7 +65,7 @@ def kind_of_check(check: str) -> str:
 
 
 def is_chain_check(name: str) -> bool:
-    """Whether a check asks a chain of casts."""
+    """Return whether a name is that of a check on a chain of casts."""
     return name.startswith(f"{CHAINS}/")
 
 
@@ -92,9 +92,9 @@ def _texts(piece: str) -> list[str]:
 
 
 def matches(pattern: str, case: str) -> bool:
-    """Whether a pattern stands for a case id.
+    """Return whether a pattern stands for a case id.
 
-    It goes through the pattern once, with all places of the id that the pieces so far can reach. A
+    The pattern is read once, with all positions in the id that the pieces read so far can reach. A
     regular expression would backtrack, and take far too long for a pattern like ``*a*a*a*a*b``.
     """
     _, contained = _pieces(pattern)
@@ -104,7 +104,10 @@ def matches(pattern: str, case: str) -> bool:
 
 
 def _places_after(pattern: str, places: Sequence[int], case: str) -> Sequence[int]:
-    """Return the places of an id that a pattern reaches from ``places``, both in rising order."""
+    """Return the positions in ``case`` at which a match of a pattern can end.
+
+    The match begins at one of the positions ``places``. Both lists are in rising order.
+    """
     for piece in _pieces(pattern)[0]:
         if isinstance(piece, str):
             places = _after_wildcard(places, case, piece)
@@ -120,8 +123,9 @@ def _places_after(pattern: str, places: Sequence[int], case: str) -> Sequence[in
 
 
 def _after_wildcard(places: Sequence[int], case: str, unmatched: str) -> list[int]:
-    """Return the places that a wildcard reaches from ``places``, both in rising order.
+    """Return the positions in ``case`` at which a match of a wildcard can end.
 
+    The match begins at one of the positions ``places``. Both lists are in rising order.
     ``unmatched`` is the character that the wildcard does not match.
     """
     reached: list[int] = []
@@ -133,7 +137,7 @@ def _after_wildcard(places: Sequence[int], case: str, unmatched: str) -> list[in
 
 
 def alternatives(pattern: str) -> Iterator[str]:
-    """Yield the pattern with one of its choices made, in every way; itself if it has no choice.
+    """Yield a pattern with each text of each of its choices, one choice at a time.
 
     >>> [*alternatives("{a,b}/{c,d}")]
     ['a/{c,d}', 'b/{c,d}', '{a,b}/c', '{a,b}/d']
@@ -147,15 +151,16 @@ def alternatives(pattern: str) -> Iterator[str]:
 
 
 def any_matches(patterns: Iterable[str], case: str) -> bool:
-    """Whether one of the patterns stands for a case id."""
+    """Return whether one of the patterns stands for a case id."""
     return any(matches(pattern, case) for pattern in patterns)
 
 
 @cache
 def ids_of(document: str) -> dict[str, None]:
-    """Return the ids of a document's cases, in their order, as keys; none for an unknown document.
+    """Return the ids of a document's cases as keys, in their order; empty if it is unknown.
 
-    For ``INVARIANCES`` and ``CHAINS`` the keys are the names of these checks in all documents.
+    For ``INVARIANCES`` and ``CHAINS`` in place of a document, the keys are the names of these
+    checks in all documents.
     """
     if document == INVARIANCES:
         return dict.fromkeys(_pair_names())
@@ -169,7 +174,7 @@ def ids_of(document: str) -> dict[str, None]:
 
 
 def _pair_names() -> Iterator[str]:
-    """Yield the name of the invariance check of each dtype pair that a document casts or calls.
+    """Yield the name of the invariance check of each dtype pair in documents of casts or calls.
 
     A pair of several documents comes several times.
     """
@@ -192,8 +197,8 @@ def _chain_names() -> Iterator[str]:
 def all_ids(rules: str = "") -> list[str]:
     """Return the ids of all cases and the names of all invariance checks.
 
-    With ``rules``, the name of house rules, only the ids of cases of the documents with these
-    rules.
+    If ``rules`` names house rules, return only the ids of cases of documents with these rules;
+    raise KeyError if they are unknown.
     """
     ruled = known_rules()[rules].entry.documents if rules else ()
     with_rules = [f"{document}{JOINT}{rules}" for document in ruled]
@@ -201,7 +206,7 @@ def all_ids(rules: str = "") -> list[str]:
 
 
 def can_be_listed(name: str) -> bool:
-    """Whether a ledger may list a case or a check: it is about one backend, not about two roads."""
+    """Return whether a ledger may list a case or check; it lists no comparisons of two variants."""
     return document_of(name) != VARIANTS
 
 
@@ -215,14 +220,14 @@ def _ids_by_pair(document: str) -> dict[tuple[str, str], list[str]]:
 
 
 def document_of(name: str) -> str:
-    """The document's name in a case id or a pattern."""
+    """Return the part before the version of a case id or pattern, which names the document."""
     return name.partition("/")[0].partition(":")[0]
 
 
 def expand(pattern: str) -> list[str]:
-    """The cases of one document that a pattern stands for; the document may hold no wildcard.
+    """Return the cases that a pattern stands for; the name of its document may hold no wildcard.
 
-    Raises CastigateError for choices that make more texts than there are cases.
+    Raise CastigateError if the choices of the pattern make more texts than there are cases.
     """
     texts = EITHER.split(pattern)
     # Every second text is a choice.
@@ -251,7 +256,7 @@ Box = tuple[frozenset[str], ...]
 
 
 def compress(cases: Iterable[str]) -> list[str]:
-    """A short list of patterns and ids that stands for exactly these cases.
+    """Return a short list of patterns and ids that stands for exactly these cases.
 
     It is not always the shortest, but always the same for the same cases.
     """
@@ -273,10 +278,10 @@ MOST_ORDERED = 5
 
 
 def _merged(boxes: list[Box]) -> list[Box]:
-    """Merge boxes along one part after the other, in the order that leaves the fewest.
+    """Merge boxes that differ in one part only, part after part, to few boxes.
 
-    More than ``MOST_ORDERED`` parts have too many orders. Then each step merges along the part that
-    leaves the fewest boxes at that moment.
+    Up to ``MOST_ORDERED`` parts are merged in the order that leaves the fewest boxes. More parts
+    have too many orders; of these, each step merges the part that leaves the fewest at that moment.
     """
     varying = [at for at in range(len(boxes[0])) if len({box[at] for box in boxes}) > 1]
     while len(varying) > MOST_ORDERED:
@@ -304,7 +309,7 @@ def _pattern(box: Box) -> str:
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:
-    """The key that sorts ids with the numbers in them by value: version 9 before version 10."""
+    """Return the key that sorts ids with the numbers in them by value: version 9 before 10."""
     return [
         (int(piece), "") if piece.isdigit() else (-1, piece)
         for piece in re.findall(r"\d+|\D+", name)

@@ -28,11 +28,11 @@ NEXT_SCRIPT = "\n# Another fault of this case:\n"
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on a case on a backend, with all that is needed to explain it.
+    """The verdict on a case or a check on a backend, with all that is needed to explain it.
 
-    ``check`` names what was asked of a dtype pair beyond its cases; ``case`` is then the case by
-    which it was asked. ``reaches_ends`` says that every stretch of failing inputs was followed to
-    its ends.
+    ``check`` is the name of a check on a dtype pair, for which ``case`` is one of the pair's cases;
+    it is empty in the judgement of a case. ``reaches_ends`` says that the first and the last input
+    of every run of failing inputs were found. ``reproduction`` is a script that shows a failure.
     """
 
     case: str
@@ -143,7 +143,7 @@ class DatumArray:
 
     @cached_property
     def digest(self) -> str:
-        """A name that two arrays share only if dtype and values are the same."""
+        """A text of hex digits that two arrays share only if dtype and values are the same."""
         return sha256(self.dtype.encode() + b" " + self.data).hexdigest()[:DIGITS]
 
 
@@ -168,13 +168,13 @@ class SharedArrays:
         self._known: dict[tuple[str, int], DatumArray] = {}
 
     def of(self, dtype: str, values: NDArray[Any]) -> DatumArray:
-        """The array of these values; the same one for the same object."""
+        """Return the ``DatumArray`` of these values, the same one for the same numpy array."""
         return self._known.setdefault((dtype, id(values)), DatumArray(dtype, values))
 
 
 @dataclass(frozen=True)
 class InputsAndAnswers:
-    """The inputs of one call of a backend, and its answers to them."""
+    """The inputs of a case that a backend was given, and its answers to them."""
 
     inputs: DatumArray
     answers: DatumArray

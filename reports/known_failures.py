@@ -51,15 +51,15 @@ SPELLED = ("given", "got", "wanted", "allowed")
 """The fields that may hold words: of these only the bit patterns count."""
 PATTERN = re.compile(r"\b0x[0-9a-f]+")
 FACTS: Mapping[str, int] = {"returned": 0, "layer": 1, "layer's input": 1}
-"""How many facts of these promises are data; of all others every one is."""
+"""How many of the facts of these promises go into a region; of all others every one does."""
 
 
 @dataclass(frozen=True)
 class KnownFailure:
     """One way in which a case fails: ``what`` is the verdict, or the broken rule.
 
-    ``inputs`` counts the wrong values of casts, and ``region`` digests all that is wrong. The
-    region ``VARIES`` stands for every region.
+    ``inputs`` counts the inputs with wrong values of a cast, and ``region`` is the digest of all
+    that is wrong. The region ``VARIES`` stands for every region.
     """
 
     what: str
@@ -72,21 +72,22 @@ class KnownFailure:
         return f"{self.what} {self.inputs} {self.region}"
 
     def covers(self, found: KnownFailure) -> bool:
-        """Whether ``found`` has this ``what`` and region; ``VARIES`` covers every region."""
+        """Return whether ``found`` has this ``what`` and region; ``VARIES`` covers every region."""
         return self.what == found.what and self.region in (VARIES, found.region)
 
 
 def parse_failure(text: str) -> KnownFailure:
-    """Parse the text that ``str`` gives for a failure."""
+    """Parse the text that ``str`` gives for a failure; raise ValueError if it is malformed."""
     what, *inputs, region = text.split()
     return KnownFailure(what, int(inputs[0]) if inputs else 0, region)
 
 
 def failures(case: Case, judgement: Judgement) -> tuple[KnownFailure, ...]:
-    """Return one failure per verdict of the broken rules; none if the judgement does not fail.
+    """Return the ways in which a judgement fails; none if it does not fail.
 
-    A missing answer is one failure. The region leaves out what varies with the machine: how a
-    process died, and in a check on a dtype pair everything but the broken rules.
+    There is one for an error or a crash, else one for the broken rules of each level: `violates`
+    for required rules, `deviates` for recommended ones. The region leaves out how a process died,
+    which varies with the machine. The region of a check has only the names of its broken rules.
     """
     verdict = judgement.verdict
     roles = {case.target: "target", case.source: "source"}
@@ -112,7 +113,10 @@ def _digest(verdict: str, data: Sequence[Any]) -> str:
 
 
 def _data(problem: BrokenRule | BrokenAdapter, roles: Mapping[str, str]) -> list[Any]:
-    """List the fields of a problem that a region digests; dtypes stand as source and target."""
+    """Return the fields of a problem that go into a region.
+
+    ``roles`` maps the dtypes of the case to the words `source` and `target`, which replace them.
+    """
     if isinstance(problem, WrongValues):
         return [problem.rule, problem.count, problem.runs.checksum]
     found: list[Any] = [NAMES[type(problem)], getattr(problem, "rule", "")]

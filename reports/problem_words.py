@@ -49,16 +49,16 @@ PROMISES: Mapping[str, str] = {
     "layer's input": "a Linear takes no input of {0} afterwards: {1}",
     "layer's output": "a Linear gives {0} instead of {1} for {2}",
 }
-"""The words for each promise that a document may make besides values."""
+"""The words for each requirement besides values that a document may have."""
 
 
 def joined_words(problems: Iterable[Problem]) -> str:
-    """Describe all problems in one line, except wrong values, which pages draw."""
+    """Describe problems in one line; wrong values are left out, because pages draw them."""
     return "; ".join(filter(None, map(words, problems)))
 
 
 def words(problem: Problem) -> str:
-    """Describe one problem; empty for wrong values."""
+    """Describe one problem; return an empty text for wrong values."""
     match problem:
         case WrongValues():
             return ""
@@ -114,7 +114,7 @@ def _at(where: str, text: str) -> str:
 
 
 def _chain_words(problem: WrongEnd) -> str:
-    """Describe what a chain gives on its roads, what is allowed instead, and on how many inputs."""
+    """Describe a chain's wrong answer, the roads that give it, and what is allowed instead."""
     allowed = " or ".join(problem.allowed)
     count = f"{problem.wrong:,} of {problem.inputs:,} inputs"
     *most, last = problem.roads

@@ -25,8 +25,9 @@ ShownDatum = int | str
 class WrongValues:
     """The inputs whose answers break one rule at one level, with an example.
 
-    ``smallest`` is the simplest of the ``count`` inputs, ``answer`` the backend's answer to it, and
-    ``allowed`` what the rule allows instead, in words.
+    ``runs`` has them as runs of inputs with their answers. ``smallest`` is the simplest of the
+    ``count`` inputs, ``answer`` the backend's answer to it, and ``allowed`` what the rule allows
+    instead, in words.
     """
 
     rule: str
@@ -41,7 +42,10 @@ class WrongValues:
 
 @dataclass(frozen=True)
 class WrongShape:
-    """An answer has another shape than ``wanted``, or if that is None than the input."""
+    """An answer has the shape ``got`` instead of ``wanted``.
+
+    ``given`` is the shape of the input. If ``wanted`` is None, the answer must have the same.
+    """
 
     rule: str
     clause: str
@@ -55,8 +59,9 @@ class WrongShape:
 class WrongElement:
     """The first element of an answer that has wrong bits, where bits must stay as they are.
 
-    ``followed`` names the mechanisms that give all answers of the case. ``layout`` describes how
-    the tensor lies in memory, if that is unusual. Runs of earlier versions have neither.
+    ``index`` counts the elements of the answer in ``shape``. ``followed`` names the mechanisms that
+    give all answers of the case. ``layout`` describes how the tensor lies in memory, if that is
+    unusual. Earlier versions of Castigate recorded neither ``followed`` nor ``layout``.
     """
 
     rule: str
@@ -72,7 +77,10 @@ class WrongElement:
 
 @dataclass(frozen=True)
 class WrongByAnyReading:
-    """A document can be read in several ways, and an answer is wrong by each of them."""
+    """An answer is wrong by each reading of a document that can be read in several ways.
+
+    ``readings`` has what is wrong by each.
+    """
 
     rule: str
     clause: str
@@ -82,7 +90,7 @@ class WrongByAnyReading:
 
 @dataclass(frozen=True)
 class ChangesWithShape:
-    """Answers in a tensor of this shape differ from those in one row, and some are wrong."""
+    """Some answers in a tensor of this shape are wrong and differ from those in one row."""
 
     rule: str
     clause: str
@@ -94,8 +102,9 @@ class ChangesWithShape:
 class ChangesWithLayout:
     """An input gets another answer at another position, in another tensor or another layout.
 
-    ``in_row`` is the answer in one row, ``elsewhere`` that at ``where``. ``switch`` says at which
-    length of rows of this input alone its answer first changes; empty if it never does.
+    ``given`` is the input, ``in_row`` its answer in one row, and ``elsewhere`` the one at
+    ``where``. ``switch`` describes the shortest row of only this input in which its answer changes;
+    empty if there is none.
     """
 
     rule: str
@@ -110,10 +119,11 @@ class ChangesWithLayout:
 
 @dataclass(frozen=True)
 class DiffersFromVariant:
-    """``changed`` of ``inputs`` inputs get another answer than on ``road``, another variant.
+    """Some inputs get another answer than from the first variant of the same framework.
 
-    ``given`` is the simplest of them in words, ``there`` the answer on ``road``, and ``here`` the
-    answer of the backend that is judged.
+    ``road`` is the name of that variant. ``changed`` counts these inputs among the ``inputs``
+    compared. ``given`` is the simplest of them in words, ``there`` the answer of the variant
+    ``road``, and ``here`` the answer of the backend that is judged.
     """
 
     rule: str
@@ -129,10 +139,11 @@ class DiffersFromVariant:
 
 @dataclass(frozen=True)
 class WrongEnd:
-    """Casts in one program end otherwise than they do alone, and otherwise than is allowed.
+    """A chain of casts in one program gives answers that its steps do not give and no rule allows.
 
-    ``given`` is the simplest input, and ``code`` its pattern; ``wrong`` of the ``inputs`` asked on
-    the first of the ``roads`` are wrong. ``followed`` are the mechanisms that give all its answers.
+    ``given`` is the simplest input in words, and ``code`` its pattern. Of the ``inputs`` of the
+    first of the ``roads``, ``wrong`` have wrong answers. ``followed`` names the mechanisms that
+    give all answers of the chain that differ from those of its steps.
     """
 
     rule: str
@@ -154,11 +165,11 @@ class WrongEnd:
 
 @dataclass(frozen=True)
 class WrongTensor:
-    """Some elements of a result that has a name are not what a rule allows.
+    """Some elements of a named result tensor are not what a rule allows.
 
-    ``given`` is the simplest of them in words, with the other tensors that it depends on, and
-    ``tensor`` the result's name. ``wrong`` of the ``inputs`` asked are wrong. ``followed`` names
-    the mechanisms that give all of the case's answers.
+    ``given`` is the simplest of their inputs in words, with the other tensors that the answer
+    depends on, and ``tensor`` the result's name. Of all ``inputs``, ``wrong`` have wrong answers.
+    ``followed`` names the mechanisms that give all of the case's answers.
     """
 
     rule: str
@@ -176,11 +187,11 @@ class WrongTensor:
 
 @dataclass(frozen=True)
 class NotRefused:
-    """A backend returns something where a document wants an error, of a class if it names one.
+    """A backend returns something although a document requires an error.
 
-    Where the shape is judged, ``given`` and ``got`` are those of tensor and answer, and ``layout``
-    says how the tensor lies in memory, if that is unusual; elsewhere ``but`` says in words what the
-    backend did.
+    The error must be of ``error_class`` if that is not None. Where shapes are judged, ``given`` and
+    ``got`` are the shapes of the tensor and of the answer, and ``layout`` says how the tensor lies
+    in memory, if that is unusual; elsewhere ``but`` says in words what the backend did.
     """
 
     rule: str
@@ -195,9 +206,10 @@ class NotRefused:
 
 @dataclass(frozen=True)
 class BrokenPromise:
-    """A promise of a document besides values is broken.
+    """A backend breaks a requirement of a document that is not about values.
 
-    ``promise`` is a key of ``reports.problem_words.PROMISES``, and ``facts`` fill the words there.
+    ``promise`` is a key of ``reports.problem_words.PROMISES``, whose words ``facts`` complete.
+    ``where`` names the tensor or the call, if there are several.
     """
 
     rule: str
@@ -212,9 +224,9 @@ class BrokenPromise:
 class Refused:
     """A backend raises an error where an answer is due.
 
-    ``inputs`` names those on which it does, ``where`` the tensor or the call. A rule is named if
-    one requires exactly this answer. ``kind`` says whether an `error` came back, or an `answer`
-    that reports one.
+    ``error`` is its class and ``line`` its text. ``inputs`` names the inputs on which it is raised,
+    ``where`` the tensor or the call. ``rule`` is empty unless a rule requires exactly this answer.
+    ``kind`` is `answer` if the backend returned an answer that reports the error.
     """
 
     error: str
@@ -229,7 +241,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class WrongForm:
-    """An answer cannot be compared: not an array, or of another dtype, shape or width."""
+    """An answer cannot be compared: it is no array, or has another dtype, shape or width."""
 
     what: str
     where: str = ""
@@ -240,7 +252,7 @@ class WrongForm:
 
 @dataclass(frozen=True)
 class WritesToInputs:
-    """A conversion changed the tensor that it was given."""
+    """A conversion changed its input tensor."""
 
     where: str = ""
     rule: str = ""
@@ -250,7 +262,7 @@ class WritesToInputs:
 
 @dataclass(frozen=True)
 class Unoffered:
-    """A backend declines a whole case, one tensor of it, or what a promise besides values needs."""
+    """A backend declines a case, one tensor of it, or a check of a requirement besides values."""
 
     reason: str
     where: str = ""
@@ -258,14 +270,14 @@ class Unoffered:
 
 @dataclass(frozen=True)
 class Died:
-    """A backend's process died or fell silent: how, and on which inputs if that is known."""
+    """A backend's process died or fell silent; ``how`` says so, and on which inputs if known."""
 
     how: str
 
 
 @dataclass(frozen=True)
 class BrokenAdapter:
-    """An adapter changes the bits of a dtype on their way in and out, without any cast."""
+    """An adapter changes bits of a dtype that it only moves in and out; ``how`` describes it."""
 
     dtype: str
     how: str
@@ -317,7 +329,8 @@ KINDS: Mapping[str, type[Any]] = {"WrongInChain": WrongEnd, "WrongQuantized": Wr
         Note,
     )
 }
-"""The problems that JSON can hold. Wrong values go into tables, because they may have many runs."""
+"""The classes of the problems that JSON can hold, by their names there. Wrong values go into
+tables, because they may have many runs."""
 NAMES = {kind: name for name, kind in KINDS.items()}
 
 

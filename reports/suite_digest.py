@@ -9,7 +9,8 @@ from pathlib import Path
 
 LAYERS = ("specs", "oracles", "reports", "conformance")
 DIGESTED_SUFFIXES = (".py", ".yaml")
-"""Files that affect verdicts: programs, documents, formats; templates and scripts do not."""
+"""Suffixes of files that affect verdicts: programs, documents, formats; templates and scripts do
+not."""
 LEDGERS = "reports/ledger/"
 """Ledgers do not affect a gate, and a command rewrites them."""
 

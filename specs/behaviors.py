@@ -64,7 +64,7 @@ def _check_has_infinity(name: str) -> str:
 
 
 class Via(StrictModel):
-    """Round to another float format first: to nearest even, infinity beyond its range.
+    """The step that rounds to another float format: to nearest even, infinity beyond its range.
 
     With ``subnormals: flushed``, a value that is below the format's smallest normal one becomes a
     zero of its sign; before that it is rounded as if the exponents went on below.
@@ -75,10 +75,12 @@ class Via(StrictModel):
 
 
 class Into(StrictModel):
-    """Convert the rounded value to an integer format; values out of its range become a sentinel.
+    """The step that converts the rounded value to an integer format.
 
-    With ``up-to``, another integer format of the same width, the range extends up to the largest
-    value of that format. With ``fits: unrounded``, the value must be in range before it is rounded.
+    Values above and below its range, and NaN, become the sentinels ``above``, ``below`` and
+    ``nan``. With ``up-to``, another integer format of the same width, the range extends up to the
+    largest value of that format. With ``fits: unrounded``, the value must be in range before it is
+    rounded.
     """
 
     into: Annotated[str, AfterValidator(_check_integer)]
@@ -100,13 +102,13 @@ class Into(StrictModel):
 
 
 class NanAnswer(StrictModel):
-    """The answer for a NaN input, which replaces what the other steps give."""
+    """The step that replaces the answer to a NaN input by a constant of the target."""
 
     nan: Constant
 
 
 class ConstantAnswer(StrictModel):
-    """One pattern of the target for every input."""
+    """The step that answers every input with the same constant of the target."""
 
     answer: Constant
 
@@ -115,7 +117,10 @@ BehaviorStep = RoundingStep | PatternStep | LastStep | Via | Into | NanAnswer | 
 
 
 class Behavior(StrictModel):
-    """One closed form: its sentence, the kinds of pair it applies to, and its steps in order."""
+    """One behavior: its sentence, the kinds of source and target that it is for, and its steps.
+
+    The steps are in the order in which they apply.
+    """
 
     name: str
     says: str
@@ -151,7 +156,7 @@ class Behavior(StrictModel):
 
     @property
     def silent_about(self) -> frozenset[str]:
-        """Which of the inputs `nan` and `infinity` the behavior gives no answer to."""
+        """Those of the inputs `nan` and `infinity` to which the behavior gives no answer."""
         if any(isinstance(step, Into | ConstantAnswer) for step in self.steps):
             return frozenset()
         silent = {"low-bits": {"nan", "infinity"}, "saturate": {"nan"}}
@@ -168,21 +173,22 @@ class Behavior(StrictModel):
 
 
 def is_last(step: BehaviorStep) -> bool:
-    """Whether a step produces the pattern of the target."""
+    """Return whether a step makes the answer: steps after it only replace some answers."""
     return isinstance(step, ConstantAnswer) or step in LAST_STEPS
 
 
 @cache
 def behaviors() -> dict[str, Behavior]:
-    """The shipped behaviors by name, the simplest first."""
+    """Return the shipped behaviors by name, the simplest first."""
     return load_behaviors(BEHAVIORS_FILE)
 
 
 @cache
 def reductions() -> dict[str, Behavior]:
-    """The behaviors that round to a format of IEEE 754's kind on the way, by their names.
+    """Return behaviors that round to a format of IEEE 754's kind before the target, by name.
 
-    Each such format has two: ``via-FORMAT`` keeps subnormals, ``via-FORMAT-flushed`` flushes them.
+    There are two for each such format: ``via-FORMAT`` keeps subnormals, and ``via-FORMAT-flushed``
+    flushes them.
     """
     result: dict[str, Behavior] = {}
     for name, fmt in formats().items():
@@ -207,7 +213,10 @@ def behavior_named(name: str) -> Behavior:
 
 
 def load_behaviors(path: Path) -> dict[str, Behavior]:
-    """Load and check a file of behaviors; raise DocumentError with file, line and behavior."""
+    """Load and check a file of behaviors, and return them by name.
+
+    Raise DocumentError with file, line and behavior if one is invalid.
+    """
     file = read_yaml(path)
     if not isinstance(file.data, dict):
         raise file.error((), "a file of behaviors maps names to forms: begin with `NAME:`")
@@ -232,7 +241,7 @@ def load_behaviors(path: Path) -> dict[str, Behavior]:
 
 
 def _explain(file: YamlFile, name: str, error: ValidationError) -> tuple[Location, str]:
-    """The location and message of the most helpful error; an unknown step gets a suggestion."""
+    """Return location and message of the most helpful error; suggest a step for an unknown one."""
     location, message = explain_validation_error(file, error, (name,))
     is_step = len(location) > 2 and location[1] == "steps"
     if is_step and most_helpful_error(error)["type"] not in ("value_error", "missing"):

@@ -17,7 +17,7 @@ from specs.totality import Partition
 class Branch:
     """One branch of a ruling: the inputs that it takes, their outcome, and the rule it comes from.
 
-    ``recommended`` is the part of the outcome that the document recommends, if it does.
+    ``recommended`` is the part of the outcome that the document recommends, or None.
     """
 
     input_class: str
@@ -29,13 +29,13 @@ class Branch:
 
     @property
     def strictest(self) -> Outcome:
-        """The outcome that breaks neither what is required nor what is recommended."""
+        """The outcome whose answers break neither a requirement nor a recommendation."""
         return self.recommended or self.outcome
 
 
 @dataclass(frozen=True)
 class AnswerDue:
-    """A rule that requires some answer to a case, of whatever value: an error breaks it."""
+    """A rule that requires an answer to a case, of any value: an error breaks it."""
 
     rule: str
     clause: str
@@ -43,7 +43,7 @@ class AnswerDue:
 
 
 class Meaning(tuple[Hashable, ...]):
-    """A key of caches that keeps its hash, because to compute it takes as long as many lookups."""
+    """A tuple as a key of caches, which keeps its hash because computing it is slow."""
 
     @cached_property
     def _hash(self) -> int:
@@ -55,7 +55,7 @@ class Meaning(tuple[Hashable, ...]):
 
 @cache
 def _interned(meaning: Meaning) -> Meaning:
-    """Return the first of equal meanings, so that comparing two takes no time."""
+    """Return the first ``Meaning`` that equals this one, so that comparing them takes no time."""
     return meaning
 
 
@@ -63,8 +63,9 @@ def _interned(meaning: Meaning) -> Meaning:
 class Ruling:
     """The resolved rules of a case: its branches, and which branch takes each atom.
 
-    A worked example of a page has ``worked``, the pairs of input and output that the page prints,
-    with one branch per pair, and no partition.
+    In a worked example of a page, ``worked`` has the pairs of input and output that the page
+    prints, with one branch per pair, and ``partition`` is None. ``answer_due`` is the rule that
+    requires an answer, or None.
     """
 
     source: Format
@@ -91,7 +92,7 @@ class Ruling:
 
     @cached_property
     def refused_branches(self) -> tuple[int, ...]:
-        """The indices of the branches whose inputs the document wants refused."""
+        """The indices of the branches whose inputs require an error."""
         return tuple(
             index
             for index, branch in enumerate(self.branches)
@@ -100,17 +101,17 @@ class Ruling:
 
     @cached_property
     def is_rejection(self) -> bool:
-        """Whether the document rejects the case as a whole."""
+        """Whether the document requires an error for every input."""
         return len(self.refused_branches) == len(self.branches)
 
     @property
     def refuses_some(self) -> bool:
-        """Whether the document wants some inputs refused, and others answered."""
+        """Whether the document requires an error for some inputs, and an answer to others."""
         return bool(self.refused_branches) and not self.is_rejection
 
     @cached_property
     def is_open(self) -> bool:
-        """Whether the document leaves the case open as a whole."""
+        """Whether the document leaves every input open."""
         return len(self.open_branches) == len(self.branches)
 
     @cached_property
@@ -120,13 +121,13 @@ class Ruling:
 
     @cached_property
     def error_class(self) -> str | None:
-        """The class of error that the document names for a rejected case, if any."""
+        """The class of error that the document names for a rejected case; None if it names none."""
         outcome = self.branches[0].outcome
         return outcome.error_class if isinstance(outcome, Rejected) else None
 
     @cached_property
     def on_the_way(self) -> tuple[Format, ...]:
-        """The formats that values go through before the target, by the outcomes' behaviors."""
+        """The formats through which values go before the target, by the outcomes' behaviors."""
         names: dict[str, None] = {}
         for branch in self.branches:
             outcome = branch.outcome
@@ -156,9 +157,10 @@ class Ruling:
 
 
 def rounded_otherwise(rules: Ruling, rounding: Rounding) -> Ruling:
-    """Return a ruling with another rounding: what a backend does that confuses two roundings.
+    """Return a ruling that rounds by ``rounding``, as a backend does that confuses two roundings.
 
-    An outcome with options, one of them a rounding, becomes the other rounding alone.
+    This rounding replaces every outcome that rounds, and every outcome with several options of
+    which one rounds.
     """
 
     def other(outcome: Outcome) -> Outcome:

@@ -21,9 +21,9 @@ ArgumentWord = Literal["none", "true", "false", "zero", "number", "list", "ten",
 class Argument:
     """One argument: a dtype or device by name or as an object, a tensor of a dtype, or a word.
 
-    Names and texts are passed unchanged (``"float64"``, but also ``"flaot64"``). An object or
-    tensor is the framework's own of that name. An ``input`` is the builder's variable for the
-    receiver's tensor. ``ArgumentWord`` lists the words.
+    Names and texts are passed unchanged (``"float64"``, but also ``"flaot64"``). For an object or a
+    tensor, ``value`` is the name of its dtype or device in the framework. An ``input`` is the
+    builder's variable for the receiver's tensor. ``ArgumentWord`` lists the words.
     """
 
     kind: ArgumentKind
@@ -54,4 +54,4 @@ class Call:
     device: str = "cpu"
     """The receiver's device before the call."""
     inputs: tuple[str, ...] = ()
-    """The dtypes of inputs, all ones, that a layer is run on one by one after the call."""
+    """The dtypes of tensors of ones, on which a layer is run one by one after the call."""

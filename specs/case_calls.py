@@ -15,7 +15,7 @@ from specs.loader import document_named
 from specs.model.document import FormEntry, ReceiverEntry
 
 OTHER_MEMBER_DTYPE, FURTHER_DTYPE = "float32", "float64"
-"""The dtype of the members of a layer that a case is not about, and a second one."""
+"""The dtype of the layer members that a case is not about, and a second dtype for them."""
 
 LINEAR_PARAMETERS = ("weight", "bias")
 """The parameters of a Linear layer."""
@@ -26,23 +26,26 @@ DTYPE_KINDS = ("dtype-name", "dtype", "tensor", "gpu-tensor")
 
 @cache
 def receiver_of(document: str) -> ReceiverEntry | None:
-    """The receiver of a shipped document's calls; None if its cases are not calls."""
+    """Return the receiver of a shipped document's calls; None if its cases are not calls."""
     return document_named(document).entry.receiver
 
 
 def form_of(case: Case) -> FormEntry:
-    """The call form of a case."""
+    """Return the form of a case of calls; raise KeyError for any other case."""
     return document_named(case.document).entry.forms[case.mode[FORM]]
 
 
 def member_of(case: Case) -> str:
-    """The name of the layer member that a case is about; empty if the receiver is a tensor."""
+    """Return the layer member that a case is about; empty if the receiver is a tensor."""
     return case.mode.get(MEMBER, "")
 
 
 @lru_cache(maxsize=1024)
 def call_of(case: Case) -> Call:
-    """The call that a case stands for, with the case's dtypes for `source` and `target`."""
+    """Return the call that a case of calls stands for.
+
+    The case's dtypes replace the words `source` and `target` in its arguments.
+    """
     receiver, form = receiver_of(case.document), form_of(case)
     assert receiver is not None
     return Call(
@@ -56,9 +59,9 @@ def call_of(case: Case) -> Call:
 
 
 def case_of_member(case: Case, name: str, dtype: str) -> Case:
-    """Return the case of the same call for the member ``name``, of ``dtype`` before the call.
+    """Return the case of the same call about the member ``name``, which has ``dtype`` before it.
 
-    Not every document lists such a case, but its rules take it.
+    The document's rules are for such a case even if it does not list it.
     """
     modes = tuple((key, name if key == MEMBER else value) for key, value in case.modes)
     return replace(case, source=dtype, modes=modes)
@@ -66,7 +69,7 @@ def case_of_member(case: Case, name: str, dtype: str) -> Case:
 
 @lru_cache(maxsize=1024)
 def mixed_call(case: Case) -> Call:
-    """A case's call on a layer whose other members have two dtypes, one of them the target's.
+    """Return a case's call on a layer whose other members have two dtypes, one the target's.
 
     If the target is no float, these are float32 and float64: frameworks lack parameters of other
     dtypes.
@@ -82,9 +85,10 @@ def mixed_call(case: Case) -> Call:
 
 
 def linear_call(case: Case, dtype: str, method: str | None) -> Call:
-    """A case's call on a Linear layer of ``dtype``, which then runs on inputs of both case dtypes.
+    """Return a case's call on a Linear layer of ``dtype``, with inputs of both case dtypes.
 
-    If ``method`` is None, nothing is called and the layer runs on an input of its own dtype.
+    The layer runs on these inputs after the call. If ``method`` is None, nothing is called, and the
+    layer runs on one input of ``dtype``.
     """
     call = call_of(case)
     members = tuple(Member(name, "parameter", dtype) for name in LINEAR_PARAMETERS)

@@ -19,8 +19,8 @@ EVERY_INPUT = "every input"
 class CaseRule(NamedTuple):
     """A rule, the inputs of a case that it covers, and whether it leaves their results open.
 
-    Where no input alone has a result, ``inputs`` says in the words of the document what the rule is
-    about. ``is_rejection`` says that it wants the whole case refused.
+    If no single input has a result of its own, ``inputs`` says in the words of the document what
+    the rule is about. ``is_rejection`` says that the rule requires an error for the whole case.
     """
 
     rule: str
@@ -33,7 +33,10 @@ class CaseRule(NamedTuple):
 
 @dataclass(frozen=True)
 class MatchingRules:
-    """The names of the rules that apply to a case, and whether they reject it as a whole."""
+    """The names of the rules that apply to a case.
+
+    ``is_rejection`` says that they require an error for the whole case.
+    """
 
     rules: tuple[str, ...]
     is_rejection: bool

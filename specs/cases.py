@@ -16,12 +16,15 @@ SCALAR = "scalar"
 """The text of the shape that has no dimensions."""
 SHAPES_KEPT = 1024
 JOINT = "+"
-"""The character between a document's name and that of house rules, in the name of both."""
+"""Joins the name of a document and that of house rules, as in ``onnx-cast+java``."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One question to an oracle: a pair in a version of a document, in a mode or as an example."""
+    """A pair of dtypes in a version of a document, in a mode.
+
+    ``example`` is the name of a worked example of the page, or None.
+    """
 
     document: str
     version: str
@@ -46,7 +49,7 @@ class Case:
 
     @property
     def asked(self) -> Case:
-        """The case that a backend is asked: the document's own, also for one with house rules."""
+        """The case without house rules, which is the one that a backend answers."""
         page, joint, _ = self.document.partition(JOINT)
         return replace(self, document=page) if joint else self
 
@@ -55,13 +58,13 @@ class Case:
 
 
 def shape_of(case: Case) -> Shape:
-    """The shape of a case's input tensor."""
+    """Return the shape of a case's input tensor; raise KeyError if the case has no shape."""
     return parse_shape(case.mode[SHAPE])
 
 
 @lru_cache(SHAPES_KEPT)
 def parse_shape(text: str) -> Shape:
-    """Parse a shape as a case id writes it: `scalar`, `0`, `2x3`."""
+    """Parse a shape as a case id writes it, `scalar`, `0` or `2x3`; raise ValueError for others."""
     return () if text == SCALAR else tuple(map(int, text.split("x")))
 
 

@@ -77,7 +77,10 @@ class Chain:
 
     @cached_property
     def direct(self) -> Case:
-        """The cast from the first dtype to the last, in the modes of the last step that it has."""
+        """The cast from the first dtype to the last, with those modes of the last step that it has.
+
+        It may lack some of them.
+        """
         listed = cases_of_pair(
             self.steps[0].document, self.steps[0].version, self.source, self.target
         )
@@ -90,7 +93,7 @@ class Chain:
 
 
 class MissingStep(NamedTuple):
-    """A step of a chain that a document does not have: its dtypes and modes."""
+    """A step of a chain that a document lacks; ``pair`` has its dtypes and modes in words."""
 
     document: str
     pair: str
@@ -98,7 +101,7 @@ class MissingStep(NamedTuple):
 
 @dataclass(frozen=True)
 class Company:
-    """Chains that one program makes on one road, each of an input of its own.
+    """Chains that one program makes on one road, each with an input of its own.
 
     A road says how the casts meet and what an optimizer may do: ``level:all,middle:output``.
     """
@@ -108,15 +111,15 @@ class Company:
 
 
 def is_chain(parts: Sequence[str]) -> bool:
-    """Whether the parts of a question begin with a dtype, and name three or more."""
+    """Return whether the parts of a question begin with a dtype, and name three or more dtypes."""
     places = _dtype_places(parts)
     return places[:1] == [0] and len(places) >= FEWEST_DTYPES
 
 
 def chain_named(text: str) -> Chain:
-    """The chain of an id; dtypes may be spelled as frameworks do, version and modes left out.
+    """Return the chain of an id; raise CastigateError if a step is no case.
 
-    Raise CastigateError if a step is no case.
+    Dtypes may be spelled as frameworks do, and version and modes left out.
     """
     found = chain_if_any(text)
     if isinstance(found, Chain):
@@ -128,10 +131,10 @@ def chain_named(text: str) -> Chain:
 
 
 def chain_if_any(text: str) -> Chain | MissingStep:
-    """The chain of an id, or the first step that its document lacks in the version named.
+    """Return the chain of an id, or the first of its steps that its document lacks.
 
-    Without a version, the newest that has the chain; the missing step is one of the newest. Raise
-    CastigateError if the text is no chain.
+    If the id names no version, it is in the newest version that has all steps; if none has, the
+    missing step is that of the newest. Raise CastigateError if the text is no chain.
     """
     document, *parts = text.split("/")
     known, version = document_and_version(document[:100], takes_yardsticks=True)
@@ -155,7 +158,7 @@ def chain_if_any(text: str) -> Chain | MissingStep:
 
 
 def _dtype_places(parts: Sequence[str]) -> list[int]:
-    """The indices of the dtypes among the parts of an id; the other parts are modes."""
+    """Return the indices of the dtypes among the parts of an id; the other parts are modes."""
     return [at for at, part in enumerate(parts) if ":" not in part and dtypes_spelled(part)]
 
 
@@ -169,7 +172,7 @@ def _steps(
 def _step(
     document: str, version: str, source: str, target: str, modes: Sequence[str]
 ) -> Case | None:
-    """The first case of a pair that has these modes and may stand in a chain; None without one."""
+    """Return the first case of a pair that has these modes and may stand in a chain, or None."""
     for case in cases_of_pair(document, version, source, target):
         if set(modes) <= set(case.id.split("/")[3:]) and _may_stand(case):
             return case
@@ -177,13 +180,13 @@ def _step(
 
 
 def _may_stand(case: Case) -> bool:
-    """Whether a case can be a step: a cast of numbers that the document does not refuse."""
+    """Return whether a case can be a step of a chain: a cast of numbers that is never refused."""
     numbers = format_named(case.source).is_numeric and format_named(case.target).is_numeric
     return numbers and case.example is None and has_chains(case.document) and is_listed(case)
 
 
 def has_chains(document: str) -> bool:
-    """Whether a document has chains: it is about casts, and none of its versions follows another.
+    """Return whether a document has chains: it is of casts, and no version follows another's.
 
     The chains of a version that follows another document would repeat those of that document.
     """
@@ -192,13 +195,13 @@ def has_chains(document: str) -> bool:
 
 
 def is_listed(case: Case) -> bool:
-    """Whether a version of a document lists the pair, and refuses no input of the case."""
+    """Return whether a case's version lists its pair and requires no error for any input of it."""
     listed = edition(document_named(case.document), case.version).listed
     return (case.source, case.target) in listed and not ruling(case).refused_branches
 
 
 def steps_of(document: str, version: str) -> list[Case]:
-    """The casts of a version that can be steps, in the order of its cases."""
+    """Return the casts of a version that can be steps, in the order of its cases."""
     return list(_steps_of(document, version))
 
 
@@ -209,9 +212,10 @@ def _steps_of(document: str, version: str) -> tuple[Case, ...]:
 
 
 def chains_of(document: str, version: str, *, has_all_modes: bool = True) -> Iterator[Chain]:
-    """All chains of two casts of a version, source by source.
+    """Yield all chains of two casts of a version, source by source.
 
-    Without all modes, at most one of the two steps has others than the default ones.
+    If not ``has_all_modes``, leave out chains of which both steps have other modes than the default
+    ones of their pairs.
     """
     by_source: dict[str, list[Case]] = {}
     for case in steps_of(document, version):
@@ -225,7 +229,7 @@ def chains_of(document: str, version: str, *, has_all_modes: bool = True) -> Ite
 
 
 def lossy(chains: Iterable[Chain]) -> Iterator[Chain]:
-    """Chains with a dtype on the way that does not hold every value of the source."""
+    """Yield the chains with a dtype in between that does not hold every value of the source."""
     for chain in chains:
         source = format_named(chain.source)
         if not all(is_exact(source, format_named(each)) for each in chain.dtypes[1:-1]):

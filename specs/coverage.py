@@ -32,7 +32,7 @@ from specs.model.page_lines import (
 from specs.model.yaml_source import Location
 
 SECTION = "section"
-"""The label of a version's section, within which a new edition of the page may add lines."""
+"""The label of a version's section; a new edition of the page may add lines within it."""
 PartKind = Literal[
     "rule",
     "promise",
@@ -58,7 +58,7 @@ KINDS: dict[str, PartKind] = {
 
 @dataclass(frozen=True)
 class Encoder:
-    """A part of a document that encodes lines of the page, or that must because it has a clause.
+    """A part of a document that points at lines of the page, or should because it has a clause.
 
     ``spans`` is None if it has no `lines`. ``versions`` are the versions that the part applies to;
     empty for conflict notes, which do not count for repeated lines.
@@ -89,7 +89,7 @@ class Encoder:
         return f"{self.kind} {self.name}"
 
     def error(self, message: str) -> DocumentError:
-        """Create an error about the lines of this part, which names the part."""
+        """Return an error about the `lines` of this part, whose message names the part."""
         if self.location[0] != "rules" or self.kind != "rule":  # else the location adds the rule
             message = f"{self.label}: {message}"
         return self.document.source.error((*self.location, "lines"), message)
@@ -97,7 +97,7 @@ class Encoder:
 
 @dataclass(frozen=True)
 class Replaced:
-    """A line of an encoder that another version's section replaces with different text."""
+    """A line of ``encoder`` in whose place the section of another version has other text."""
 
     encoder: Encoder
     line: int
@@ -124,12 +124,12 @@ class Coverage:
             encoders.append(encoder)
 
     def uncovered(self) -> list[int]:
-        """The lines with text that nothing encodes and that no `not-encoded` entry lists."""
+        """Return the lines with text that nothing encodes and no `not-encoded` entry lists."""
         lines = self.page.texts(self.page.whole)
         return [line for line in lines if line not in self.encoders and line not in self.reasons]
 
     def why_uncovered(self, line: int) -> str:
-        """The likely cause that a line is not encoded."""
+        """Return the likely cause that a line is not encoded."""
         replaced = self.replaced.get(line)
         if replaced is None:
             return "no rule points at it"
@@ -138,7 +138,7 @@ class Coverage:
 
 @cache
 def encoders(document: Document) -> tuple[Encoder, ...]:
-    """Every part of a document that points at lines of its page, or has a clause and so must."""
+    """Return each part of a document that points at lines of its page, or that has a clause."""
     return tuple(_encoders(document))
 
 
@@ -163,7 +163,7 @@ def _encoders(document: Document) -> Iterator[Encoder]:
 
 
 def _parts(part: object, location: Location = ()) -> Iterator[tuple[Location, PointedEntry]]:
-    """All parts within a part of a document, itself included, that can point at lines."""
+    """Yield location and part for each part that can point at lines, ``part`` itself included."""
     children: list[tuple[str | int, object]] = []
     if isinstance(part, BaseModel):
         fields = type(part).model_fields.items()
@@ -179,7 +179,7 @@ def _parts(part: object, location: Location = ()) -> Iterator[tuple[Location, Po
 
 
 def _versions(document: Document, section: str, name: str) -> tuple[str, ...]:
-    """The versions that the part ``name`` under the top-level key ``section`` applies to."""
+    """Return the versions to which the part ``name`` under the key ``section`` applies."""
     entry, all_versions = document.entry, tuple(document.entry.versions)
     match section:
         case "rules":
@@ -197,7 +197,7 @@ def _versions(document: Document, section: str, name: str) -> tuple[str, ...]:
 
 
 def _with_extending(document: Document, version: str) -> list[str]:
-    """A version and those that extend it, directly or not."""
+    """Return a version and those that extend it, directly or not."""
     versions = [version]
     for name, entry in document.entry.versions.items():
         if entry.extends in versions:
@@ -210,7 +210,7 @@ def by_kind(
 ) -> dict[tuple[Document, str], list[Encoder]]:
     """Group encoders by document and kind, those of the document ``first`` before others.
 
-    A kind is in the plural if the group has several; of encoders with one name only one is kept.
+    The kind is in the plural if its group has several; of encoders with one name only one is kept.
     """
 
     def order(encoder: Encoder) -> tuple[bool, str, int]:
@@ -238,7 +238,7 @@ def lines_of_rules(document: Document) -> dict[str, dict[str, tuple[LineSpan, ..
 
 
 def documents_of_page(document: Document) -> tuple[Document, ...]:
-    """All documents of a document's folder that encode the same page, itself included."""
+    """Return all documents in a document's folder that encode the same page, itself included."""
     own_path = document.source.path
     # Searching the text for the page's name saves loading documents of other pages.
     seed_line = re.compile(
@@ -254,7 +254,7 @@ def documents_of_page(document: Document) -> tuple[Document, ...]:
 
 
 def has_pointers(document: Document) -> bool:
-    """Whether a document, or another one of the same page, has any `lines`, even `none`."""
+    """Return whether a document, or another one of the same page, has any `lines`, even `none`."""
     return any(
         encoder.spans is not None
         for each in documents_of_page(document)
@@ -271,9 +271,10 @@ def _load(path: Path) -> Document:
 
 @cache
 def coverage(document: Document) -> Coverage | None:
-    """Return the encoders of each line of a document's page.
+    """Return which parts encode each line of a document's page.
 
-    None if the digests of the page are missing, or no document of the page points at its lines.
+    Return None if the digests of the page are missing, or no document of the page points at its
+    lines.
     """
     page = page_beside(document.source.path, document.entry.seed)
     if page is None or not has_pointers(document):
@@ -306,9 +307,10 @@ def coverage(document: Document) -> Coverage | None:
 def _add_repeated(
     found: Coverage, encoder: Encoder, line: int, section: LineSpan, other: LineSpan
 ) -> None:
-    """Record an encoder of a line for the line of another section that repeats it, if any.
+    """Add an encoder of a line to the line that repeats it in the section ``other``, if any does.
 
-    If a line of that section replaces it instead, record the replacement.
+    ``line`` lies in ``section``. If a line of ``other`` replaces it instead, record the
+    replacement.
     """
     if section == other:
         return
@@ -337,7 +339,7 @@ def sections_of(document: Document) -> dict[str, LineSpan]:
 def page_sections(
     document: Document, page: PageDigests, version: str | None = None
 ) -> list[tuple[str, LineSpan]]:
-    """The parts of a page as pairs of title and range, in page order.
+    """Return the parts of a page as pairs of title and range, in page order.
 
     Parts are the sections of versions and, with an empty title, the ranges between them that have
     text. With ``version``, only its section is listed, unless the page has no sections at all.
@@ -358,5 +360,5 @@ def _title(version: str, span: LineSpan) -> str:
 
 
 def version_at(sections: dict[str, LineSpan], line: int) -> str | None:
-    """The version whose section contains a line; None if no section does."""
+    """Return the version whose section contains a line; None if no section does."""
     return next((name for name, (first, last) in sections.items() if first <= line <= last), None)

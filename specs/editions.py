@@ -33,7 +33,10 @@ SHAPE_CONDITIONS = ("width", "rank", "last", "last-by-bits", "elements")
 
 @dataclass(frozen=True, eq=False)
 class Edition:
-    """One version of a document, with what it inherits from the versions that it extends."""
+    """One version of a document, with what it inherits from the versions that it extends.
+
+    ``listed`` has the pairs that the version lists, and ``rules`` the names of its rules.
+    """
 
     document: Document
     version: str
@@ -44,16 +47,17 @@ class Edition:
     attributes: tuple[tuple[str, str], ...]
 
     def parameters(self) -> Iterator[tuple[str, ParameterEntry]]:
-        """The parameters that this version has."""
+        """Yield the parameters that this version has, after their names."""
         order = list(self.document.entry.versions)
         for name, parameter in self.document.entry.parameters.items():
             if parameter.since is None or order.index(self.version) >= order.index(parameter.since):
                 yield name, parameter
 
     def matches(self, conditions: dict[str, list[str]], case: Case) -> bool:
-        """Whether all conditions hold for a case.
+        """Return whether all conditions hold for a case.
 
-        Unlisted pairs match only if the conditions include `pair: unlisted`.
+        The keys of ``conditions`` are `from`, `to`, `pair` and names of modes; each has words. A
+        case of an unlisted pair matches only if `pair` has the word `unlisted`.
         """
         for key, words in conditions.items():
             match key:
@@ -72,11 +76,11 @@ class Edition:
         return "unlisted" in pair_words or (case.source, case.target) in self.listed
 
     def row_class(self, table: TableEntry, row: str) -> str:
-        """The input class of a table's row, which may be named in the page's own words."""
+        """Return the input class of a table's row, which may have a name of the page's own."""
         return table.names.get(row) or self.document.entry.row_names.get(row, row)
 
     def rules_between(self, source: str, target: str) -> list[str]:
-        """The rules whose `from` and `to` match a pair, whatever their other conditions."""
+        """Return the rules whose `from` and `to` match a pair, whatever their other conditions."""
         return [
             name
             for name, sources, targets in self._rule_dtypes
@@ -98,7 +102,7 @@ class Edition:
 
     @cache  # noqa: B019 (editions live as long as their documents)
     def _dtypes(self, words: tuple[str, ...]) -> frozenset[str]:
-        """The dtypes that words of `from` or `to` name."""
+        """Return the names of the dtypes for which words of `from` or `to` stand."""
         known = every_format().values()
         return frozenset(fmt.name for fmt in known if any(self._names(word, fmt) for word in words))
 
@@ -111,7 +115,7 @@ class Edition:
         )
 
     def _pair_matches(self, source: Format, target: Format, word: str) -> bool:
-        """Whether a word of a `pair` condition holds."""
+        """Return whether a word of a `pair` condition holds."""
         if word.startswith("not-"):
             return not self._pair_matches(source, target, word.removeprefix("not-"))
         match word:
@@ -126,9 +130,9 @@ class Edition:
         return target.name in self.document.entry.pair_groups[word].get(source.name, [])
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Every pair that has cases: of all dtypes, or of those that the document names.
+        """Yield each pair that has cases: of all dtypes, or of those that the document names.
 
-        With house rules, only the listed pairs that these speak of have cases.
+        With house rules, only the listed pairs for which these have a choice have cases.
         """
         house = self.document.house
         if house is None:
@@ -147,7 +151,11 @@ class Edition:
             yield from product(self.sources, self.targets)
 
     def _call_modes(self, pair: Case) -> Iterator[list[tuple[str, str]]]:
-        """For calls, the forms that apply to a pair, then the layer members if there are any."""
+        """Yield the modes of a pair of calls: its forms, then the layer members if there are any.
+
+        Each list has the choices for one mode, as pairs of its name and a value. Documents of other
+        operations have none.
+        """
         entry = self.document.entry
         if entry.receiver is not None:
             yield [
@@ -162,7 +170,7 @@ class Edition:
                 ]
 
     def cases(self) -> Iterator[Case]:
-        """Every case of this version with its modes spelled out, then its worked examples.
+        """Yield each case of this version with its modes spelled out, then its worked examples.
 
         Of a pair, the case of default modes is the first.
         """
@@ -196,7 +204,7 @@ CasesOf = Callable[[Edition], Iterator[Case]]
 
 @cache
 def edition(document: Document, version: str) -> Edition:
-    """Resolve a version together with the versions that it extends."""
+    """Resolve a version with the versions that it extends; raise KeyError if it is unknown."""
     if document.page is not None:
         return replace(edition(document.page, version), document=document)
     entry = document.entry.versions[version]
@@ -225,14 +233,14 @@ def edition(document: Document, version: str) -> Edition:
 
 
 def editions(document: Document) -> Iterator[Edition]:
-    """Every version of a document, in the document's order."""
+    """Yield every version of a document, in the document's order."""
     for version in document.entry.versions:
         yield edition(document, version)
 
 
 @dataclass(frozen=True)
 class TensorRule:
-    """The rule that applies to a tensor; ``keeps_shape`` is false if the shape is left open."""
+    """The rule for a tensor's shape; ``keeps_shape`` is false if the shape is left open."""
 
     rule: str
     clause: str
@@ -241,7 +249,10 @@ class TensorRule:
 
 
 def tensor_rule(document: str, version: str, shape: tuple[int, ...]) -> TensorRule:
-    """The rule of a shipped document for a tensor of this shape whose tile rank is its output's."""
+    """Return a shipped document's rule for a tensor of this shape.
+
+    The tensor has the tile rank of its output.
+    """
     size = prod(shape)
     rank = str(len(shape)) if len(shape) < 5 else "5-or-more"
     elements = "none" if size == 0 else "some"

@@ -11,14 +11,14 @@ IS_A_BUG = "this is a bug in castigate; report it with the lines above"
 
 
 class CastigateError(Exception):
-    """The user's input is wrong; the message is one line that can be printed to stderr."""
+    """An error in the user's input; its message is one line that can be printed to stderr."""
 
     def __init__(self, message: str) -> None:
         super().__init__(plain_line(message))
 
 
 class DocumentError(CastigateError):
-    """A document, or another YAML file or file of digests that Castigate reads, is invalid."""
+    """An error in a document, or in another YAML file or file of digests that Castigate reads."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

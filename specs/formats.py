@@ -21,7 +21,7 @@ SMALL_FLOATS_FILE = Path(__file__).with_name("small_floats.yaml")
 SPELLINGS = "spellings"
 """The key of the file that lists further spellings; ``dtype_spelled`` reads them."""
 EXHAUSTIVE_BITS = 16
-"""The widest sources of which every tier asks every input."""
+"""The bits of the widest sources of which every tier has all inputs."""
 
 Kind = Literal["float", "integer", "boolean", "complex", "text"]
 NanEncoding = Literal["ieee", "all-ones", "negative-zero", "none"]
@@ -29,7 +29,7 @@ ZeroKind = Literal["signed", "unsigned", "none"]
 
 
 class FormatEntry(StrictModel):
-    """One entry of ``formats.yaml``, which explains the fields."""
+    """One entry of ``formats.yaml``, where comments explain the fields."""
 
     kind: Kind
     sign: int = 0
@@ -165,7 +165,10 @@ class Format:
         return (positive, range(positive.start + self.sign_bit, positive.stop + self.sign_bit))
 
     def nans(self, sign: str) -> tuple[range, ...]:
-        """The NaN patterns of a sign (`+`, `-`, or `any`); unsigned NaNs count as any sign."""
+        """Return the ranges of NaN patterns of a sign: `+`, `-` or `any`.
+
+        NaNs without a sign count as of any sign.
+        """
         if self.has_signed_nan and sign != "any":
             return (self.nan_codes[1 if sign == "-" else 0],)
         return self.nan_codes
@@ -177,13 +180,13 @@ class Format:
 
 @cache
 def formats() -> dict[str, Format]:
-    """The dtypes of documents by name, in the order of the file."""
+    """Return the dtypes of documents by name, in the order of ``formats.yaml``."""
     return _read(FORMATS_FILE)
 
 
 @cache
 def every_format() -> dict[str, Format]:
-    """The dtypes of documents, and the small floats of codecs, which no framework has."""
+    """Return the dtypes of documents, and the small floats of codecs, which no framework has."""
     return formats() | _read(SMALL_FLOATS_FILE)
 
 
@@ -202,7 +205,7 @@ def _read(path: Path) -> dict[str, Format]:
 
 
 def format_named(name: str) -> Format:
-    """The format of this name; raise CastigateError with the list of dtypes if unknown."""
+    """Return the format of this name; raise CastigateError with the list of dtypes if unknown."""
     try:
         return every_format()[name]
     except KeyError:
@@ -228,18 +231,22 @@ BYTE_ORDER = re.compile(r"^[=>|](?=[a-z][0-9])")
 ROUNDED_OPERANDS = ("tf32", "tfloat32", "tensorfloat32")
 """Spellings of TF32, to which matrix units round their operands; no tensor holds it."""
 LONGEST = 40
-"""Characters of a word that an error repeats."""
+"""The most characters of a word that an error repeats."""
 
 
 def dtypes_spelled(word: str) -> list[str]:
-    """The dtypes that a word may mean; none if it is not a dtype."""
+    """Return the dtypes that a word may mean; none if it is not a dtype."""
     known, plain = _spellings(), _plain(word)
     module = MODULES.get(word.partition(".")[0])
     return list(known.get(f"{module}.{plain}") or known.get(plain, ()))
 
 
 def dtype_spelled(word: str) -> str:
-    """The dtype that a word means; raise an error that names the choices if it is not one."""
+    """Return the dtype that a word means.
+
+    Raise CastigateError with a suggestion if it means none, and with the choices if it means
+    several.
+    """
     if word in every_format():
         return word
     match dtypes_spelled(word):
@@ -266,14 +273,14 @@ def refuse_rounded_operands(word: str) -> None:
 
 
 def _plain(word: str) -> str:
-    """A spelling without prefixes, separators and upper case, which do not matter."""
+    """Return a spelling without prefixes, separators and upper case, which do not matter."""
     bare = PREFIX.sub("", PREFIX.sub("", word)).removesuffix("()")
     return BYTE_ORDER.sub("<", re.sub(r"[_-]", "", bare).lower())
 
 
 @cache
 def _spellings() -> dict[str, tuple[str, ...]]:
-    """The dtypes of each spelling; the name of a dtype means itself alone."""
+    """Map each spelling to its dtypes; the name of a dtype means itself alone."""
     files = (FORMATS_FILE, SMALL_FLOATS_FILE)
     table = {
         name: words for file in files for name, words in read_yaml(file).data[SPELLINGS].items()
@@ -286,6 +293,6 @@ def _spellings() -> dict[str, tuple[str, ...]]:
 
 
 def either(names: list[str]) -> str:
-    """The names as choices: ``a, b or c``."""
+    """Return names as choices: ``a, b or c``; raise ValueError if there are none."""
     *most, last = names
     return f"{', '.join(most)} or {last}" if most else last

@@ -17,9 +17,9 @@ from specs.totality import can_have, partition_atoms, possible_atoms
 
 
 def choice_for(rules: HouseRules, source: Format, target: Format) -> tuple[str, ChoiceEntry] | None:
-    """The choice that speaks of a pair, after its name; None if none does.
+    """Return the choice of house rules for a pair, after its name; None if there is none.
 
-    Raise DocumentError if several do.
+    Raise DocumentError if there are several.
     """
     found = [
         (name, choice)
@@ -34,10 +34,10 @@ def choice_for(rules: HouseRules, source: Format, target: Format) -> tuple[str, 
 
 
 def decided(rules: HouseRules, case: Case, ruling: Ruling) -> Ruling:
-    """The ruling of a case, whose open branches a choice of the house rules decides.
+    """Return the ruling of a case with its open branches decided by house rules.
 
-    It is ``ruling`` itself if no choice speaks of the pair, or no branch is open. Raise
-    DocumentError if a choice does not give each open input one possible answer.
+    It is ``ruling`` itself if no choice is for the pair, or no branch is open. Raise DocumentError
+    if a choice does not give each open input one possible answer.
     """
     source, target = format_named(case.source), format_named(case.target)
     found = choice_for(rules, source, target)
@@ -105,7 +105,7 @@ def _answered(
 ) -> Iterator[tuple[str, frozenset[Atom]]]:
     """Yield the words of a choice that answer atoms of an open branch, each with these atoms.
 
-    Raise DocumentError if an atom has no answer.
+    ``taken`` are all atoms of the branch. Raise DocumentError if one has no answer.
     """
     left = set(taken)
     for input_class, word in choice.answers.items():
@@ -129,10 +129,10 @@ def _answered(
 def _class_of(
     ruling: Ruling, branch: Branch, taken: frozenset[Atom], parts: frozenset[Atom]
 ) -> str | None:
-    """An input class that takes, of the pair's atoms, exactly ``parts``; None if there is none.
+    """Return an input class that takes, of the pair's atoms, exactly ``parts``, or None.
 
-    That is the branch's own class if ``parts`` are all that it takes, or if it is `otherwise` and
-    no other class fits.
+    ``taken`` are the atoms of ``branch``. The result is the branch's own class if ``parts`` are all
+    of these, or if that class is `otherwise` and no other fits.
     """
     if parts == taken:
         return branch.input_class
@@ -146,9 +146,9 @@ def _class_of(
 def answer_outcome(
     rules: HouseRules, name: str, word: str, source: Format, target: Format
 ) -> Outcome:
-    """Return the outcome of a choice's word, which may be a behavior if the target is integral.
+    """Return the outcome of a word of a choice; a behavior only if the target is integral.
 
-    Raise DocumentError if the word is no answer for this pair.
+    ``name`` is the choice's. Raise DocumentError if the word is no answer for this pair.
     """
     if target.is_integral and word in behaviors() and word not in CODE_WORDS:
         behavior = behaviors()[word]
@@ -167,7 +167,7 @@ def answer_outcome(
 
 
 def says_of(outcome: Outcome, atom: Atom, ruling: Ruling) -> bool:
-    """Whether an outcome gives an answer to inputs of an atom, in the pair of a ruling."""
+    """Return whether an outcome gives an answer to inputs of an atom, in the pair of a ruling."""
     return can_have(outcome, atom, ruling.source, ruling.target)
 
 

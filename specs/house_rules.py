@@ -58,7 +58,7 @@ AnswerWord = Annotated[
 
 
 class Conditions(StrictModel):
-    """The pairs that a choice is about: dtypes, or kinds of dtypes."""
+    """The pairs that a choice is for, by names or kinds of their dtypes."""
 
     from_: WordList = Field(alias="from")
     to: WordList
@@ -73,11 +73,11 @@ class ChoiceEntry(StrictModel):
 
     @property
     def answers(self) -> dict[str, str]:
-        """The answer for each input class."""
+        """The answer for each input class; one answer for all has the class `otherwise`."""
         return {"otherwise": self.then} if isinstance(self.then, str) else dict(self.then)
 
     def speaks_of(self, source: Format, target: Format) -> bool:
-        """Whether the choice is about a pair."""
+        """Return whether the choice is for a pair."""
         return _names(self.when.from_, source) and _names(self.when.to, target)
 
 
@@ -118,11 +118,11 @@ class HouseRules:
         return sha256(self.content.encode()).hexdigest()
 
     def rule_name(self, choice: str) -> str:
-        """The name under which verdicts report a choice as a broken rule."""
+        """Return the name under which verdicts report a choice as a broken rule."""
         return f"{self.name}.{choice}"
 
     def rule_entries(self) -> Mapping[str, RuleEntry]:
-        """The choices as rules of a document, so that reports can show their clauses."""
+        """Return the choices as rules of a document, so that reports can show their clauses."""
         return {
             self.rule_name(name): RuleEntry.model_validate(
                 {"clause": choice.clause, "level": "required", "when": {}, "then": "unspecified"}
@@ -137,29 +137,36 @@ _own: dict[str, HouseRules] = {}
 
 @cache
 def shipped_rules() -> dict[str, HouseRules]:
-    """The house rules that ship, by name."""
+    """Return the house rules that ship, by name."""
     return {rules.name: rules for rules in map(load_rules, sorted(SHIPPED.glob("*.yaml")))}
 
 
 def known_rules() -> dict[str, HouseRules]:
-    """All house rules that this process knows."""
+    """Return all house rules of this process by name: those that ship and those registered."""
     return {**shipped_rules(), **_own}
 
 
 def rules_texts(documents: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """The texts of the house rules in names of documents such as ``onnx-cast+java:25``, by name."""
+    """Return name and text of each of the house rules in document names, each once.
+
+    A document with house rules is named as ``onnx-cast+java:25``; names of unknown rules are left
+    out.
+    """
     words = (name.partition(":")[0].partition(JOINT)[2] for name in documents)
     known = known_rules()
     return tuple((word, known[word].content) for word in dict.fromkeys(words) if word in known)
 
 
 def load_rules(path: Path) -> HouseRules:
-    """Read house rules; raise DocumentError with file, line and key."""
+    """Read a file of house rules; raise DocumentError with file, line and key if it is invalid."""
     return _validated(read_yaml(path), path.read_text("utf-8"))
 
 
 def know_rules(name: str, content: str) -> None:
-    """Register house rules from their text, as a run stores it."""
+    """Register house rules from their text, as a run stores it.
+
+    Raise CastigateError if the text is invalid, or if other house rules have its name.
+    """
     if name not in shipped_rules() or shipped_rules()[name].content != content:
         register(_validated(parse_yaml(Path(f"{name}.yaml"), content), content))
 
@@ -176,7 +183,10 @@ def register(rules: HouseRules) -> None:
 
 
 def rules_named(word: str) -> HouseRules:
-    """Return the house rules that a name or a path means; those of a file are registered."""
+    """Return the house rules that a name or a path means; those of a file are registered.
+
+    Raise CastigateError if there are none, if the file is invalid, or if others have its name.
+    """
     known = known_rules()
     if word in known:
         return known[word]

@@ -12,11 +12,11 @@ MAX_BYTES, MAX_DEPTH = 1 << 28, 100
 
 
 SHOWN = 40
-"""Characters of a key that an error quotes."""
+"""The most characters of a key that an error quotes."""
 
 
 class JsonError(Exception):
-    """The text is not JSON, too large or too deep; the message goes on after the file's name."""
+    """A text is not JSON, too large or too deep; the message is to stand after the file's name."""
 
 
 def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -35,12 +35,12 @@ def refuse_constant(word: str) -> Any:
 
 
 def load_json(text: str) -> Any:
-    """Parse JSON as ``json.loads`` does; raise JsonError for NaN, infinities and repeated keys."""
+    """Parse JSON as ``json.loads`` does; raise JsonError for NaN, infinity and repeated keys."""
     return json.loads(text, object_pairs_hook=unique_members, parse_constant=refuse_constant)
 
 
 def parse_json(data: bytes) -> Any:
-    """Parse a file's content; raise JsonError if it is not JSON in UTF-8, or beyond the limits."""
+    """Parse a file's content; raise JsonError if it is not JSON in UTF-8, or exceeds the limits."""
     if len(data) > MAX_BYTES:
         raise JsonError(f"has more than {MAX_BYTES >> 20} MiB")
     try:

@@ -29,7 +29,7 @@ from specs.model.yaml_source import Location
 
 @dataclass(frozen=True)
 class Proof:
-    """Counts the cases, versions and rules for which a document was proved."""
+    """The numbers of versions, cases and rules for which a document was proved."""
 
     document: str
     versions: int
@@ -40,7 +40,7 @@ class Proof:
 
 
 def prove(document: Document) -> Proof:
-    """Count what a document has, after proving it total and unambiguous.
+    """Prove a document total and unambiguous, and count what it has.
 
     Raise DocumentError with file, line and rule if it is not, or if a line of its page is not
     covered.
@@ -86,8 +86,8 @@ def prove(document: Document) -> Proof:
 def _require_cases(document: Document, modes: set[tuple[str, str]]) -> None:
     """Raise DocumentError if a call form or a member has no case, or a pair is not listed.
 
-    The pairs are those for which the document has additional shapes. ``modes`` are the
-    name and value of every mode that some case has.
+    The pairs are those to which a section of the document adds shapes. ``modes`` are the name and
+    value of every mode that some case has.
     """
     entry = document.entry
     members = entry.receiver.members if entry.receiver is not None else {}
@@ -111,7 +111,7 @@ def _require_cases(document: Document, modes: set[tuple[str, str]]) -> None:
 
 
 def line_errors(document: Document) -> Iterator[DocumentError]:
-    """Every error in the lines that a document points at; lines that nothing encodes come last."""
+    """Yield each error in the lines at which a document points; lines not encoded come last."""
     if not has_pointers(document):
         return
     found = coverage(document)
@@ -157,7 +157,7 @@ def _outside_message(span: LineSpan, page: PageDigests) -> str:
 
 
 def _span_messages(spans: Iterable[LineSpan], page: PageDigests) -> Iterator[str]:
-    """A message about each range that is not on the page, or begins or ends at a blank line."""
+    """Yield a message about each range that leaves the page, or begins or ends at a blank line."""
     for span in spans:
         if span.last > page.whole.last:
             yield _outside_message(span, page)
@@ -190,7 +190,7 @@ def _encoder_errors(encoder: Encoder, page: PageDigests) -> Iterator[DocumentErr
 
 
 def _exclusion_errors(document: Document, found: Coverage) -> Iterator[DocumentError]:
-    """Ranges under `not-encoded` that are not on the page, or that an encoder points at as well."""
+    """Yield errors in `not-encoded` ranges: they leave the page, or an encoder points there too."""
     encoded: dict[int, Encoder] = {}
     for each in found.documents:
         for encoder in encoders(each):

@@ -25,19 +25,22 @@ from specs.model.yaml_source import (
 
 DOCUMENTS = Path(__file__).with_name("documents")
 YARDSTICKS = Path(__file__).with_name("yardsticks")
-"""Rules without a page. Chains, codecs and threads are judged by them, and backends are not."""
+"""The folder of rules without a page. They judge chains, codecs and threads, but no backends."""
 YARDSTICK_COMMANDS = {"small-floats": "codec", "checked-cast": "docket"}
-"""The commands that judge by a yardstick, where it is not for chains."""
+"""The command that judges by a yardstick, for those that are not for chains."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """A document: its validated YAML, and the file with the line of each part."""
+    """A document: its validated YAML, and the file with the line of each part.
+
+    Two are equal only if they are the same object.
+    """
 
     entry: DocumentEntry
     source: YamlFile
     page: Document | None = None
-    """The document without the house rules, if this one has some."""
+    """The same document without the house rules, or None if this one has none."""
     house: HouseRules | None = None
 
     @property
@@ -124,20 +127,20 @@ def _digest(path: Path) -> str:
 
 @cache
 def documents() -> Documents:
-    """The shipped documents."""
+    """Return the shipped documents by name."""
     return Documents(DOCUMENTS)
 
 
 @cache
 def yardsticks() -> Documents:
-    """The shipped yardsticks, which are rules without a page."""
+    """Return the shipped yardsticks, which are rules without a page, by name."""
     return Documents(YARDSTICKS)
 
 
 def check_cached_documents(names: Iterable[str]) -> None:
-    """Raise an error if the cache holds other rules than the files of these documents or formats.
+    """Raise DocumentError if the cache holds other content than the files of these documents.
 
-    Any program of the same user can write to the cache.
+    The files of formats are checked too. Any program of the same user can write to the cache.
     """
     sources = {document_named(name.partition(":")[0]).source.path for name in names}
     for path in (FORMATS_FILE, SMALL_FLOATS_FILE, *sorted(sources)):
@@ -150,7 +153,7 @@ def _check_cached(path: Path) -> None:
 
 
 def document_named(name: str) -> Document:
-    """The document or yardstick of this name; raise CastigateError with a suggestion if unknown."""
+    """Return the document or yardstick of a name; raise CastigateError if it is unknown."""
     known = documents()
     if name not in known and name in yardsticks():
         return yardsticks()[name]
@@ -165,10 +168,10 @@ def document_named(name: str) -> Document:
 def document_and_version(
     word: str, *, takes_yardsticks: bool = False
 ) -> tuple[Document, str | None]:
-    """The shipped document that ``name`` or ``name:version`` means, and the version if named.
+    """Return the shipped document that ``name`` or ``name:version`` means, and any version.
 
-    Raises CastigateError if there is no such document or version, or if it is a yardstick, unless
-    ``takes_yardsticks``.
+    The version is None if it is not named. Raise CastigateError if there is no such document or
+    version, or if it is a yardstick, unless ``takes_yardsticks``.
     """
     name, colon, version = word.partition(":")
     if name in yardsticks() and not takes_yardsticks:
@@ -186,7 +189,7 @@ def document_and_version(
 
 
 def load_document(path: Path) -> Document:
-    """Load and check one document; raise DocumentError with file, line and rule."""
+    """Load and check one document; raise DocumentError with file, line and rule of an error."""
     source = read_yaml(path)
     if not isinstance(source.data, dict):
         raise source.error((), "a document is a mapping that begins with `document: NAME`")

@@ -15,19 +15,22 @@ X, SCALE, ZERO, GLOBAL, Y = "x", "scale", "zero", "global", "y"
 
 
 class TensorDtypes(NamedTuple):
-    """The tensors that a case may take and those that it returns, by name, with their dtypes."""
+    """The dtypes of the tensors that a case may take and of those that it returns, by name."""
 
     taken: dict[str, str]
     returned: dict[str, str]
 
 
 def of_family(operation: str, purpose: str) -> Any:
-    """What the record of an operation's family names in the field ``purpose``; None if nothing."""
+    """Return the object that the family of an operation names in the field ``purpose``, or None.
+
+    Raise KeyError if no family has the operation.
+    """
     return import_module(FAMILIES_MODULE).member_of(operation, purpose)
 
 
 def methods_of_families() -> Mapping[str, str]:
-    """The adapters' methods that only a family's requests call, with the types they return."""
+    """Map each adapter method that only a family's requests call to the type that it returns."""
     found: Mapping[str, str] = import_module(FAMILIES_MODULE).METHODS
     return found
 
@@ -38,16 +41,19 @@ def operation_of(case: Case) -> str:
 
 
 def is_cast(case: Case) -> bool:
-    """Whether a case is a cast, or a call that makes one: each element alone has a ruling."""
+    """Return whether a case is a cast, or a call that makes one: each element has a ruling."""
     return operation_of(case) in ("cast", "call")
 
 
 def takes_named_tensors(case: Case) -> bool:
-    """Whether a case takes and returns tensors by name."""
+    """Return whether a case takes and returns tensors by name."""
     return of_family(operation_of(case), "tensors") is not None
 
 
 def tensor_dtypes(case: Case) -> TensorDtypes:
-    """The tensors that a case may take and those it returns, where it names its tensors."""
+    """Return the tensors that a case may take and those that it returns, with their dtypes.
+
+    It must be a case that takes tensors by name.
+    """
     dtypes: TensorDtypes = of_family(operation_of(case), "dtypes")(case)
     return dtypes

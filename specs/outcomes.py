@@ -21,14 +21,14 @@ class Exactly:
 
 @dataclass(frozen=True)
 class Round:
-    """The value rounded to the target."""
+    """The value rounded to the target by ``rounding``."""
 
     rounding: Rounding
 
 
 @dataclass(frozen=True)
 class Value:
-    """The value itself; only for inputs whose value the target has."""
+    """The value itself; only for inputs whose value is one of the target's."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Either:
 
 @dataclass(frozen=True)
 class Behaves:
-    """The answer of a behavior, by its name in ``specs.behaviors``.
+    """The answer of the behavior of this name in ``specs.behaviors``.
 
     Documents name behaviors that go through another float and back. House rules name behaviors for
     integers and bools, where a document leaves an answer open.
@@ -70,7 +70,7 @@ class Behaves:
 class PlainText:
     """The input as text in plain notation: digits, at most one point, a sign, no exponent.
 
-    The text may be the value rounded at its last digit, in either direction. With ``reads_back`` it
+    The text may be the value rounded at its last digit, in either direction. If ``reads_back``, it
     must have enough digits to read the input back.
     """
 
@@ -84,7 +84,7 @@ class ParsesTo:
 
 @dataclass(frozen=True)
 class Rejected:
-    """An error instead of an answer, of the class ``error_class`` if the document names one."""
+    """An error instead of an answer, of the class ``error_class`` if that is not None."""
 
     error_class: str | None = None
 
@@ -93,8 +93,8 @@ class Rejected:
 class Anything:
     """Any answer: the document leaves the value open.
 
-    With ``converts``, the result of a call must still have the target's dtype; ``level`` is the
-    level of this requirement, if it is not that of the call's form.
+    If ``converts``, the result of a call must still have the target's dtype; ``level`` is the level
+    of this requirement, or None for the level of the call's form.
     """
 
     converts: bool = False
@@ -132,7 +132,7 @@ FIXED_OUTCOMES: dict[str, Outcome] = {
 
 @cache
 def outcome_of(word: str, target: Format) -> Outcome:
-    """The outcome that a word means for a target; raise DocumentError if the target lacks it."""
+    """Return the outcome that a word means for a target; raise DocumentError if it has none."""
     if word in ROUNDINGS:
         return Round(ROUNDINGS[word])
     if word in NAN_SIGNS:

@@ -15,7 +15,7 @@ from specs.model.yaml_source import Location
 class MovedRange:
     """A document's range of lines that a new edition of the page moves or changes.
 
-    ``now`` is None if the text of the range changed.
+    ``now`` is the range in the new edition; None if its text changed.
     """
 
     document: Document
@@ -60,7 +60,7 @@ def compare_page(found: Coverage, text: str) -> PageChange | None:
 
 
 def _ranges(document: Document) -> Iterator[tuple[str, Location, LineSpan]]:
-    """Every range of lines in a document, with the label of its owner and its location."""
+    """Yield each range of lines in a document, after the label of its owner and its location."""
     for name, section in sections_of(document).items():
         yield SECTION, ("versions", name, "section"), section
     for encoder in encoders(document):

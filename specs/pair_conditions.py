@@ -10,7 +10,7 @@ from specs.formats import Format
 
 @cache
 def value_of(target: Format, code: int) -> Fraction:
-    """The value of a finite pattern of a numeric format."""
+    """Return the value of a finite pattern of a numeric format."""
     if target.is_integral:
         return Fraction(code - (target.mask + 1) if code & target.sign_bit else code)
     magnitude = code & ~target.sign_bit
@@ -24,9 +24,9 @@ def value_of(target: Format, code: int) -> Fraction:
 
 @cache
 def is_exact(source: Format, target: Format) -> bool:
-    """Whether the target holds every finite value of the source.
+    """Return whether the target has every finite value of the source.
 
-    A format that is not numeric holds only itself.
+    If one of them is not numeric, return whether they are the same format.
     """
     if not (source.is_numeric and target.is_numeric):
         return source == target
@@ -39,7 +39,7 @@ def is_exact(source: Format, target: Format) -> bool:
 
 @cache
 def rounds(source: Format, target: Format) -> bool:
-    """Whether some value of the source is in the target's range but not one of its values."""
+    """Return whether the target's range has some value of the source that the target lacks."""
     if not (source.is_numeric and target.is_numeric):
         return False
     # A value in the target's range has no more bits than its largest one, in units of the source.
@@ -50,15 +50,15 @@ def rounds(source: Format, target: Format) -> bool:
 
 
 def _quantum(fmt: Format) -> int:
-    """The power of two, as its exponent, that is the smallest distance between two values."""
+    """Return the exponent of the power of two that is the smallest distance between two values."""
     return 0 if fmt.is_integral else fmt.lowest_exponent - fmt.entry.mantissa
 
 
 def _significant_bits(fmt: Format) -> int:
-    """The largest number of significant bits of a value: for integers, all but a sign bit."""
+    """Return the most significant bits that a value has: for integers, all bits but a sign bit."""
     return fmt.bits - fmt.is_signed if fmt.is_integral else fmt.precision
 
 
 def _capacity(fmt: Format) -> float:
-    """The number of significant bits that a value in range can have: for integers, any number."""
+    """Return the most significant bits that a value in range can have: for integers, any number."""
     return float("inf") if fmt.is_integral else fmt.precision

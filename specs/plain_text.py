@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 LONGEST_LINE = 1_000
-"""Characters of a text that is shown on one line."""
+"""The most characters of a text that is shown on one line."""
 UNSAFE = re.compile(
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line feed
@@ -40,15 +40,15 @@ def plain_line(text: str, longest: int = LONGEST_LINE) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text is one line without anything that needs an escape."""
+    """Return whether a text is one line without anything that needs an escape."""
     return "\n" not in text and not UNSAFE.search(text)
 
 
 def escape_markdown(text: str) -> str:
-    """Return a text on one line, with every character escaped that could be markup."""
+    """Join the lines of a text, and escape every character that could be Markdown's markup."""
     return MARKUP.sub(r"\\\1", plain_text(" ".join(text.split())))
 
 
 def escape_formula(text: str) -> str:
-    """Prefix a text that a spreadsheet would evaluate with a quote, and escape it."""
+    """Put a quote before a text that a spreadsheet would evaluate, and escape unsafe characters."""
     return plain_text(f"'{text}" if text.startswith(FORMULA) else text)

@@ -36,7 +36,7 @@ TO = "to"
 
 
 class Question(NamedTuple):
-    """The cases that are asked about, and the words after them.
+    """The cases that a question means, and the words after them, which are its inputs.
 
     ``is_open`` says that the question names no single document, so that each case is of another
     one.
@@ -48,7 +48,7 @@ class Question(NamedTuple):
 
 
 def read_question(words: Sequence[str]) -> Question:
-    """Read a question and its inputs; raise an error if it names no case."""
+    """Read a question and its inputs; raise CastigateError if it names no case."""
     document, path, inputs = parts_of(words)
     is_known = is_document(document) or bool(documents_called(document))
     if is_known and len(path) < 2:
@@ -69,9 +69,9 @@ def read_question(words: Sequence[str]) -> Question:
 
 
 def worked_case(case: Case, code: int) -> Case:
-    """The page's example, as a case, that has an input which ``case`` leaves open with all others.
+    """Return the worked example that has the input ``code``, if ``case`` leaves all inputs open.
 
-    Return ``case`` itself if it does not leave all inputs open, or if no example has the input.
+    Return ``case`` itself if it does not, or if no example in its modes has the input.
     """
     if case.example is None and ruling(case).is_open:
         for each in cases_of_pair(case.document, case.version, case.source, case.target):
@@ -82,7 +82,7 @@ def worked_case(case: Case, code: int) -> Case:
 
 
 def documents_called(word: str) -> list[str]:
-    """The documents whose name begins with a word or has it among its parts.
+    """Return the documents whose name begins with a word or has it among its parts.
 
     With `:VERSION` behind the word, only documents that have this version.
 
@@ -99,7 +99,7 @@ def documents_called(word: str) -> list[str]:
 
 
 class Parts(NamedTuple):
-    """A question's document (empty if none is named), its dtypes with modes, and its inputs."""
+    """A question's document (empty if it has none), its dtypes with modes, and its inputs."""
 
     document: str
     path: list[str]
@@ -107,7 +107,7 @@ class Parts(NamedTuple):
 
 
 def parts_of(words: Sequence[str]) -> Parts:
-    """Split a question, whose dtypes are in a path with slashes or are words of their own.
+    """Split the words of a question, whose dtypes may be joined by slashes or be single words.
 
     Raise CastigateError for a format that no tensor has, and for an unknown word among three or
     more dtypes.
@@ -155,7 +155,7 @@ def _dtypes_first(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def case_of_any_shape(case_id: str) -> Case:
-    """The case of an id; if it has a shape, this need not be one that the document's cases list.
+    """Return the case of an id, whose shape may be another than those of the document's cases.
 
     Raise CastigateError with the nearest id if there is none.
     """
@@ -183,15 +183,15 @@ def _has_rule(case: Case) -> bool:
 
 
 def is_document(word: str) -> bool:
-    """Whether a word is the name of a document, maybe with a version."""
+    """Return whether a word is the name of a document, with or without a version."""
     return word.partition(":")[0] in documents()
 
 
 def case_meant(document: str, parts: Sequence[str]) -> Case:
-    """Return the case of a document that dtypes and modes mean, or the case whose id they are.
+    """Return the case of a document with the dtypes and modes in ``parts``.
 
-    Without a version, it is the newest that lists the pair. Raise CastigateError if there is no
-    case.
+    If ``document`` has no version, it is the newest that lists the pair. Raise CastigateError if
+    there is no case.
     """
     asked = "/".join([document, *parts])
     name, _, version = document.partition(":")
@@ -224,7 +224,7 @@ def case_meant(document: str, parts: Sequence[str]) -> Case:
 
 
 def _of_documents_called(word: str, path: Sequence[str]) -> list[Case]:
-    """The casts of a pair in documents that a word means, or else the only case that they list.
+    """Return the casts of a pair in the documents that a word means, or else their only case of it.
 
     Raise CastigateError if they list no case of the pair, or several that are not all casts.
     """
@@ -253,7 +253,7 @@ def _case_if_any(document: str, version: str, path: Sequence[str]) -> Case | Non
 
 
 def _of_all_documents(path: Sequence[str], names: Iterable[str]) -> list[Case]:
-    """Find the case of a pair in each document of casts; raise an error if no document has one."""
+    """Return the case of a pair in each document of casts; raise CastigateError if none has one."""
     found = _casts(path, names)
     if not found:
         source, target = map(dtype_spelled, path[:2])
@@ -266,10 +266,10 @@ def _of_all_documents(path: Sequence[str], names: Iterable[str]) -> list[Case]:
 
 
 def _casts(path: Sequence[str], names: Iterable[str], only_version: str = "") -> list[Case]:
-    """The case of a pair in each document of casts that lists it and speaks of values.
+    """Return the case of a pair in each document of casts that decides some of its values.
 
-    If these only refuse the pair, documents that leave its values open have their cases too.
-    Versions that follow another document have none.
+    If these documents only refuse the pair, those that leave its values open have their cases too.
+    Versions that follow another document have none. ``path`` has two dtypes, then modes.
     """
     source, target = map(dtype_spelled, path[:2])
     found = []
@@ -291,7 +291,7 @@ def _casts(path: Sequence[str], names: Iterable[str], only_version: str = "") ->
 
 
 def _tells_values(case: Case) -> bool:
-    """Whether a case has an input whose answer is fixed; cases of some pages of calls have none."""
+    """Return whether a case has an input that is not open; cases of some call pages have none."""
     return any(not isinstance(each.outcome, Anything) for each in ruling(case).branches)
 
 

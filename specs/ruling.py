@@ -53,18 +53,19 @@ ANSWER = "answer"
 
 Renamed = TypeVar("Renamed", Branch, AnswerDue)
 RULINGS_KEPT = 512
-"""How many rulings are remembered: cases come pair by pair, each is asked for many times."""
+"""How many rulings are cached: cases come pair by pair, and each needs its ruling many times."""
 
 
 @lru_cache(RULINGS_KEPT)
 def ruling(case: Case) -> Ruling:
-    """The ruling of a case of a shipped document."""
+    """Return the ruling of a case of a shipped document; raise as ``rule_case`` does."""
     return rule_case(document_named(case.document), case)
 
 
 def rule_case(document: Document, case: Case) -> Ruling:
-    """Resolve a case; raise DocumentError if its rules leave a gap, overlap, or are impossible.
+    """Resolve a case of a document to its ruling.
 
+    Raise DocumentError if the rules leave a gap, overlap, or have an outcome that is impossible.
     Raise CastigateError if the case is neither a cast nor a call.
     """
     match document.entry.operation:
@@ -97,9 +98,10 @@ def rule_case(document: Document, case: Case) -> Ruling:
 
 
 def _followed(document: Document, case: Case, rules: list[tuple[str, RuleEntry]]) -> Ruling:
-    """The ruling of the same cast in the document that a version follows, by the only rule here.
+    """Return the ruling of the same cast in the document that this version follows.
 
-    Raise DocumentError if several rules of this version apply to the case.
+    ``rules`` are those of this version that apply to the case. The branches have the name of the
+    only one; raise DocumentError if there are several.
     """
     if len(rules) > 1:
         names = " and ".join(name for name, _ in rules)
@@ -148,14 +150,17 @@ def _branches(
 
 @cache
 def _occurs(input_class: str, source: str) -> bool:
-    """Whether any input of a source format can fall into a class."""
+    """Return whether any input of a source format can fall into an input class."""
     return input_class == OTHERWISE or any(
         map(INPUT_CLASSES[input_class], atoms(format_named(source)))
     )
 
 
 def _cells(version: Edition, rule: RuleEntry, case: Case) -> Iterator[tuple[str, TableCell]]:
-    """The input classes of a rule with their outcomes; of a table, those in the case's column."""
+    """Yield the input classes of a rule with their outcomes.
+
+    Of a table they are those in the case's column, if it has one.
+    """
     table = rule.table
     if table is None:
         if isinstance(rule.then, dict):
@@ -204,7 +209,11 @@ def _branch(
 
 
 def _can_recommend(recommended: Outcome, outcome: Outcome) -> bool:
-    """Whether a recommendation narrows an outcome: to a text, a NaN's sign or the first pattern."""
+    """Return whether a recommended outcome narrows another one.
+
+    It does if it is a text that reads back instead of plain text, a NaN of one sign instead of any,
+    or the first of several patterns.
+    """
     match recommended, outcome:
         case ParsesTo(), PlainText():
             return True
@@ -274,7 +283,7 @@ def _prove(document: Document, case: Case, branches: list[Branch]) -> Ruling:
 
 
 def _rounding(outcome: Outcome) -> Rounding | None:
-    """How an outcome rounds, if it does; of two roundings the first decides what is in range."""
+    """Return how an outcome rounds, or None; the first of two options decides what is in range."""
     match outcome:
         case Round(rounding=rounding) | Either(options=(Round(rounding=rounding), *_)):
             return rounding
@@ -282,7 +291,7 @@ def _rounding(outcome: Outcome) -> Rounding | None:
 
 
 def _may_refuse_some(document: Document, source: Format, target: Format) -> bool:
-    """Whether a document may refuse single inputs of a pair: only in casts between numbers."""
+    """Return whether a document may refuse single inputs of a pair: only in casts of numbers."""
     is_cast = document.entry.operation == "cast"
     return is_cast and source.is_numeric and target.is_numeric
 

@@ -17,7 +17,8 @@ from specs.loader import document_and_version, document_named, documents
 def select(names: Iterable[str]) -> list[Case]:
     """Return the cases of documents (``name`` or ``name:version``; of all documents if none given).
 
-    They come pair by pair, so that one pair's inputs and expectations serve all its cases.
+    They come pair by pair, so that one pair's inputs and expectations serve all its cases. Raise
+    CastigateError for an unknown document or version.
     """
     return [*_selected(tuple(names))]
 
@@ -47,10 +48,10 @@ def _editions(names: Sequence[str]) -> Iterator[Edition]:
 
 
 def with_house_rules(named: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
-    """Return the named documents, and each again with the house rules that ``words`` name.
+    """Return the documents ``named``, and each again with the house rules that ``words`` name.
 
-    If no document is named, return only documents with house rules: all that the rules are for.
-    Raise CastigateError if the rules are for none of the named documents.
+    If none is named, return only documents with house rules: all that the rules are for. Raise
+    CastigateError if house rules are invalid, or for none of the documents named.
     """
     found = list(named)
     for word in words:
@@ -69,7 +70,7 @@ def with_house_rules(named: Sequence[str], words: Sequence[str]) -> tuple[str, .
 
 
 def house_rules_for(word: str) -> HouseRules:
-    """The house rules of a name or path.
+    """Return the house rules of a name or path.
 
     Raise CastigateError if there are none, or if they are for a document that does not exist or is
     not of casts.
@@ -89,7 +90,7 @@ def house_rules_for(word: str) -> HouseRules:
 
 
 def decided_by(cases: Iterable[Case], words: Sequence[str]) -> Iterator[Case]:
-    """Yield each case again with each of the house rules in ``words`` that speak of its pair."""
+    """Yield each case again with each of the house rules in ``words`` that decide its pair."""
     for word in words:
         rules = house_rules_for(word)
         for case in cases:
@@ -116,7 +117,8 @@ def case_named(case_id: str) -> Case:
 def _hint(case_id: str) -> str:
     """Return ``did you mean `ID`? `` with a similar known id, or an empty text.
 
-    The parts of an id are compared one after another, because `judge` may read many wrong ids.
+    The parts of an id are compared one after another, because the command `judge` may read many
+    wrong ids.
     """
     parts = [*case_id.split("/"), "", ""]
     document, _, version = parts[0].partition(":")
@@ -132,7 +134,7 @@ def _hint(case_id: str) -> str:
 
 @cache
 def first_cases(document: str, version: str) -> dict[tuple[str, str], Case]:
-    """Return the first case of each pair of dtypes that a version of a document has."""
+    """Map each pair of dtypes that a version of a document has to its first case."""
     return {pair: cases[0] for pair, cases in _pairs(document, version).items()}
 
 

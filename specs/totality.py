@@ -33,10 +33,11 @@ from specs.pair_conditions import is_exact, rounds
 
 @dataclass(frozen=True)
 class Partition:
-    """The atoms that each of several input classes takes, by the index of the class.
+    """The atoms that each of several input classes takes, in the order of the classes.
 
-    ``gap`` describes the first atom that no class takes; ``overlap`` the first that several take,
-    with the indices of these classes. Both are None if the classes are total and unambiguous.
+    ``gap`` describes the first atom that no class takes. ``overlap`` describes the first that
+    several take, with the indices of these classes. Both are None if the classes are total and
+    unambiguous.
     """
 
     atoms_of: tuple[tuple[Atom, ...], ...]
@@ -50,7 +51,7 @@ class Partition:
 
     @cached_property
     def branch_of(self) -> dict[Atom, int]:
-        """For each atom, the position of its class within ``used``."""
+        """For each atom, the position within ``used`` of the class that takes it."""
         return {
             atom: branch for branch, index in enumerate(self.used) for atom in self.atoms_of[index]
         }
@@ -58,7 +59,7 @@ class Partition:
 
 @cache
 def possible_atoms(source: Format, target: Format) -> tuple[Atom, ...]:
-    """The atoms that inputs of the source format can fall into when cast to the target format."""
+    """Return the atoms into which inputs of the source format can fall if cast to the target."""
     return tuple(atom for atom in atoms(source) if _is_possible(atom, target))
 
 
@@ -102,7 +103,7 @@ def partition_atoms(source: Format, target: Format, classes: tuple[str, ...]) ->
 def first_impossible(
     outcome: Outcome, taken: tuple[Atom, ...], source: Format, target: Format
 ) -> Atom | None:
-    """The first atom that cannot have an outcome, or None if all can."""
+    """Return the first atom in ``taken`` that cannot have an outcome, or None if all can."""
     depends_on_atom = isinstance(outcome, Value | Round | Wrap | Either | Behaves)
     for atom in taken if depends_on_atom else taken[:1]:
         if not can_have(outcome, atom, source, target):
@@ -111,7 +112,7 @@ def first_impossible(
 
 
 def can_have(outcome: Outcome, atom: Atom, source: Format, target: Format) -> bool:
-    """Whether a cast of an input of this kind can have an outcome at all."""
+    """Return whether an input of an atom, cast from source to target, can have an outcome."""
     match outcome:
         case Value():
             return target.is_numeric and atom.is_finite and _has_exact_value(atom, source, target)
@@ -135,7 +136,7 @@ def can_have(outcome: Outcome, atom: Atom, source: Format, target: Format) -> bo
 
 
 def _gives_pattern(behavior: Behavior, atom: Atom, source: Format, target: Format) -> bool:
-    """Whether a behavior gives one pattern for an input of this kind, and not any NaN."""
+    """Return whether a behavior gives one pattern for inputs of an atom, instead of any NaN."""
     is_nan = atom.kind == "nan" and target.kind == "float"
     return (
         source.kind in behavior.from_
@@ -146,7 +147,7 @@ def _gives_pattern(behavior: Behavior, atom: Atom, source: Format, target: Forma
 
 
 def _has_exact_value(atom: Atom, source: Format, target: Format) -> bool:
-    """Whether the target has every value of an atom: none is rounded or out of range."""
+    """Return whether the target has every value of an atom: none is rounded or out of range."""
     if atom.representable or is_exact(source, target):
         return True
     if atom.zone == "overflow":

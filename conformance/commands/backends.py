@@ -25,9 +25,9 @@ WIDTH = 96
 
 @dataclass(frozen=True)
 class BackendDescription:
-    """What a loaded backend supports; if loading failed, the version is None and there is a reason.
+    """What a loaded backend supports, or in ``reason`` why it could not be loaded.
 
-    The fields are the keys of ``castigate backends --json``.
+    Its version is None then. The fields are the keys of ``castigate backends --json``.
     """
 
     name: str
@@ -40,7 +40,7 @@ class BackendDescription:
     smoke: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the description as plain data."""
+        """Return the description as plain data for JSON."""
         return asdict(self) | {"smoke": dict(self.smoke)}
 
     def lines(self) -> Iterator[str]:
@@ -136,7 +136,10 @@ def operations_of(oracle: Oracle) -> tuple[str, ...]:
 
 
 def describe_backend(name: str, config: LaunchConfig) -> BackendDescription:
-    """Load a backend in a process of its own and describe it; a failure is its description."""
+    """Load a backend in a process of its own and describe it.
+
+    If it cannot be loaded, the description has the reason.
+    """
     variants = BUILTINS[name].variants if name in BUILTINS else ()
     try:
         backend = load_isolated(name, config)

@@ -62,7 +62,7 @@ def chains_command(
 def _document(name: str, json_file: Path | None, page_file: Path | None) -> None:
     """Print a summary of all chains of two casts of a document; write the files that are named.
 
-    CastigateError is raised if the document is not about casts.
+    Raises CastigateError if the document is not about casts.
     """
     document, version = document_and_version(name, takes_yardsticks=True)
     if not has_chains(document.name):

@@ -154,7 +154,7 @@ def _has(store: RunStore, name: str) -> bool:
 
 
 def _checked(store: RunStore, name: str) -> str:
-    """Return the name of a backend; raise if the run has no such."""
+    """Return the name of a backend; raise CastigateError if the run has no such backend."""
     if not _has(store, name):
         names = ", ".join(one.name for one in store.record.backends)
         raise CastigateError(f"{store.folder.display_name} has no backend `{name}`; it has {names}")
@@ -162,7 +162,10 @@ def _checked(store: RunStore, name: str) -> str:
 
 
 def _compare_sides(one: Side, other: Side) -> Comparison:
-    """Compare two sides on the cases that both have; differences of most inputs come first."""
+    """Compare two sides on the cases that both have.
+
+    The differences with the most inputs come first.
+    """
     expectations = Expectations(independent=False)
     others = {row.case: row for row in other.answers.cases(other.backend)}
     differences: dict[Any, SharedDifference] = {}
@@ -192,7 +195,7 @@ def _compare_sides(one: Side, other: Side) -> Comparison:
 
 
 def _finding_changes(one: Side, other: Side) -> list[FindingChange]:
-    """How the findings of a backend changed from one run to another."""
+    """Return how the findings of a backend changed from one run to another."""
     before, now = (
         {side.backend: read_findings(side.answers.store).get(side.backend, ())}
         for side in (one, other)
@@ -203,7 +206,7 @@ def _finding_changes(one: Side, other: Side) -> list[FindingChange]:
 def _compare_case(
     one: Side, other: Side, row: CaseRow, other_row: CaseRow, expectations: Expectations
 ) -> CaseComparison | None:
-    """Compare the answers to a case; None if either side's are not stored."""
+    """Compare the answers of two sides to a case; None if the answers of one are not stored."""
     first = one.answers.answered(row.asked, row.answers)
     second = other.answers.answered(other_row.asked, other_row.answers)
     if first is None or second is None:
@@ -223,7 +226,7 @@ def _json_lines(comparison: Comparison) -> Iterator[dict[str, Any]]:
 
 
 def _fields(shared: SharedDifference, show: Callable[[Format, ShownDatum], str]) -> dict[str, Any]:
-    """Return a difference as it is printed; ``show`` spells a pattern or text of a format."""
+    """Return a difference as a JSON object; ``show`` spells a pattern or text of a format."""
     difference = shared.difference
     source, target = format_named(shared.case.source), format_named(shared.case.target)
     return {
@@ -244,7 +247,7 @@ def _fields(shared: SharedDifference, show: Callable[[Format, ShownDatum], str])
 
 
 def _full_text(dtype: Format, datum: ShownDatum) -> str:
-    """A pattern in hex, or a text in quotes, however long."""
+    """Return a pattern in hex, or a text in quotes, however long."""
     return repr(datum) if isinstance(datum, str) else dtype.hexadecimal(datum)
 
 

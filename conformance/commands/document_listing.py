@@ -82,7 +82,7 @@ def document_details(document: Document, version: str | None) -> DocumentListing
 
 
 def clauses_of(document: Document) -> dict[str, RuleEntry | PromiseEntry | FormEntry]:
-    """Return a document's rules, promises and forms with a conflict, by the name to show."""
+    """Return a document's rules, its promises, and those forms that have a conflict, by name."""
     entry = document.entry
     forms = {f"{FORM}:{name}": form for name, form in entry.forms.items() if form.conflict}
     return {**entry.rules, **entry.promises(), **forms}

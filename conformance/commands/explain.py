@@ -32,7 +32,7 @@ ShowLines = Callable[[dict[str, Any]], Iterator[str]]
 
 
 class ExplainCommand(TyperCommand):
-    """A command that takes -inf for an input; an unknown option begins with two hyphens."""
+    """A command in which an unknown option with one hyphen, such as ``-inf``, is an input."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments; raise CastigateError at an unknown option that begins with two hyphens.
@@ -136,7 +136,7 @@ def _answer(asking: Ask[Any], backend: Backend) -> Any:
 
 
 def _loaded(stack: ExitStack, configs: Mapping[str, LaunchConfig]) -> list[Backend]:
-    """Load backends, which are closed with the stack."""
+    """Load backends, and close them when the stack is closed; raise CastigateError if one fails."""
     backends = [load_isolated(name, config) for name, config in configs.items()]
     for each in backends:
         stack.callback(close, each)
@@ -146,7 +146,7 @@ def _loaded(stack: ExitStack, configs: Mapping[str, LaunchConfig]) -> list[Backe
 def _explained(
     case: Case, question: WrittenQuestion, backends: Sequence[Backend]
 ) -> tuple[dict[str, Any], ShowLines]:
-    """Return the answers to a question with their explanation, and the function that draws them."""
+    """Return what a case allows and backends answer, and the function that shows it as lines."""
     explained = explain_of(case)(case, question)
     answers = {each.name: _answer(explained.ask(), each) for each in backends}
     return {**explained.told, "answers": answers}, explained.lines

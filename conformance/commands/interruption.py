@@ -23,14 +23,17 @@ INTERRUPTED, TERMINATED = 130, 143
 
 
 class Terminated(KeyboardInterrupt):
-    """Raised on SIGTERM, so that everything which ends in order on Ctrl-C does so here too.
+    """Raised on SIGTERM, so that what ends in order on Ctrl-C does so on SIGTERM too.
 
     The text of either interrupt is advice to the user, or empty.
     """
 
 
 class CarriedInterrupt(Exception):
-    """Carries an interrupt through typer, which would exit without a message."""
+    """Carries an interrupt through typer, which would exit without a message.
+
+    Its text is the message, and ``exit_code`` the code of the command.
+    """
 
     def __init__(self, interrupt: KeyboardInterrupt) -> None:
         is_terminated = isinstance(interrupt, Terminated)
@@ -39,10 +42,16 @@ class CarriedInterrupt(Exception):
 
 
 class StoppableGroup(TyperGroup):
-    """Runs a command so that typer, which would exit itself, sees no interrupt or closed pipe."""
+    """A group of commands that hides an interrupt and a closed pipe from typer.
+
+    On either, typer would exit by itself.
+    """
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; raise CarriedInterrupt or OutputClosedError if it is stopped."""
+        """Run the command; raise CarriedInterrupt if it is interrupted.
+
+        Raises OutputClosedError if the reader of its output has closed it.
+        """
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
@@ -104,8 +113,9 @@ class PlainStream(TextIOWrapper):
 def open_closed_streams() -> None:
     """Open the null device in place of a standard stream that was closed, as in ``2>&-``.
 
-    The next file that is opened would get the stream's descriptor, and what a framework prints
-    would be written into it. ``sys.stdin`` stays None, so that ``judge`` can say what is missing.
+    Otherwise the next file that is opened would get the stream's descriptor, and what a framework
+    prints would be written into it. ``sys.stdin`` stays None, so that ``judge`` can say what is
+    missing.
     """
     for descriptor in STANDARD_STREAMS:
         try:
@@ -126,7 +136,8 @@ def _null_stream() -> TextIOWrapper:
 def stderr_is_open() -> bool:
     """Write what is left for stderr; return False if its reader has closed it.
 
-    If it cannot be written, Python would try again when it ends, and exit with 120.
+    If that fails, what is left goes to the null device: Python would try again when it ends, and
+    exit with 120.
     """
     try:
         sys.stderr.flush()
@@ -138,7 +149,10 @@ def stderr_is_open() -> bool:
 
 @contextmanager
 def plain_stdout() -> Iterator[None]:
-    """Print through a PlainStream within the block; at its end all is written."""
+    """Print through a PlainStream within the block, and write all at its end.
+
+    Raises OutputClosedError if the reader has closed the output.
+    """
     real = sys.stdout
     if not isinstance(real, TextIOWrapper):
         yield

@@ -62,7 +62,10 @@ def _judge_lines(file: Path | None, tally: LineTally) -> Iterator[str]:
 
 
 def _opened(file: Path | None) -> IO[str]:
-    """Open a file, or stdin, so that bytes that are not UTF-8 spoil no more than their line."""
+    """Open a file, or stdin, so that bytes that are not UTF-8 spoil no more than their line.
+
+    Raises CastigateError if stdin is closed.
+    """
     if file is None or str(file) == "-":
         if sys.stdin is None:
             raise CastigateError(

@@ -118,7 +118,7 @@ def options(
 
 
 def build_app(names: Collection[str]) -> typer.Typer:
-    """Assemble all commands, and import those of these names.
+    """Assemble all commands, and import only those in ``names``.
 
     The others have a name and a summary: importing all takes longer than most commands.
     """
@@ -146,7 +146,10 @@ def _not_imported() -> None:
 
 
 def named_commands(arguments: Sequence[str]) -> Collection[str]:
-    """The command that the arguments name, or the line that a shell completes; none for --help."""
+    """Return the commands that ``arguments`` or the line that a shell completes begin with.
+
+    There are none if these begin with an option, such as --help, or an unknown word.
+    """
     line = next((os.environ[name] for name in COMPLETED if name in os.environ), "").split()
     named = [*line[1:2], *arguments[:1]]
     return [name for name in named if name in COMMANDS]
@@ -161,7 +164,7 @@ def main() -> None:
 
 
 def _run() -> int:
-    """Run the command; return the exit code."""
+    """Run the command; return the exit code, after a line on stderr about an error."""
     try:
         with signals_raise(), plain_stdout():
             app = build_app(named_commands(sys.argv[1:]))

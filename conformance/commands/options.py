@@ -16,7 +16,7 @@ from specs.formats import dtype_spelled
 
 
 def parse_folder(text: str) -> str:
-    """Return the path or URL of a folder; raise CastigateError if it is empty or in memory.
+    """Return ``text``, a folder's path or URL; raise CastigateError if it is empty or in memory.
 
     It is empty if it was written as a shell variable that is not set.
     """
@@ -27,7 +27,7 @@ def parse_folder(text: str) -> str:
 
 
 def parse_local_folder(text: str) -> Path:
-    """Return the path of a folder on this machine; raise CastigateError if it is a URL."""
+    """Return the path of a folder on this machine; raise CastigateError if it is a URL or empty."""
     if "://" in text:
         raise CastigateError(
             f"`{text}` is a URL; give a folder on this machine as --out, and copy it to the store"

@@ -72,7 +72,7 @@ def selftest_command(
 
 
 def _introduction(backend: Backend, seconds: float) -> Iterator[CheckResult]:
-    """Yield the backend's own statements, and the results of an adapter's smoke check."""
+    """Yield the backend's statements about itself, and the results of an adapter's smoke check."""
     oracle = backend.oracle
     yield CheckResult("hello", backend.name, f"{oracle.name} {oracle.version}, {seconds:.2f} s")
     claims = ", ".join(map(str, backend.claimed))
@@ -89,7 +89,7 @@ def _introduction(backend: Backend, seconds: float) -> Iterator[CheckResult]:
 
 
 def _speeds(tested: SelfTest, backend: Backend, config: LaunchConfig) -> Iterator[CheckResult]:
-    """The speeds; a program that uses shared memory is also started without it."""
+    """Yield the speeds; a program that uses shared memory is also started without it."""
     without_memory: Oracle | None = None
     oracle = backend.oracle
     if isinstance(oracle, ProgramOracle) and oracle.description.memory:
@@ -106,9 +106,9 @@ def _speeds(tested: SelfTest, backend: Backend, config: LaunchConfig) -> Iterato
 
 
 def _lines(results: Iterable[CheckResult]) -> Iterator[str]:
-    """Yield lines for a terminal; subjects with equal results share a line, except speeds.
+    """Yield results as lines for a terminal.
 
-    Two speeds that are equal are so by chance.
+    Subjects with equal results share a line, except speeds, which are equal only by chance.
     """
     groups: dict[tuple[str, str, str, bool], list[str]] = {}
     for each in results:

@@ -99,7 +99,11 @@ def specs_command(
 
 
 def _show_coverage(what: str | None, copy: Path | None) -> None:
-    """Show a document's page line by line; exit code 1 if a line is not covered or has changed."""
+    """Show a document's page line by line; exit with 1 if a line is not covered or has changed.
+
+    ``what`` names the document or is the path of a YAML file, and ``copy`` is the user's copy of
+    the page. Raises CastigateError if ``what`` is None.
+    """
     if what is None:
         raise CastigateError(
             "--coverage needs a document; write castigate specs --coverage DOCUMENT"
@@ -117,7 +121,7 @@ def _show_coverage(what: str | None, copy: Path | None) -> None:
 
 
 def list_documents(as_json: bool = False) -> Iterator[str]:
-    """List all documents, one per line."""
+    """Yield a line per document, or with ``as_json`` a JSON object."""
     for found in map(document_listing, documents().values()):
         if as_json:
             yield found.model_dump_json(exclude_none=True)
@@ -128,7 +132,7 @@ def list_documents(as_json: bool = False) -> Iterator[str]:
 
 
 def list_document(document: Document) -> Iterator[str]:
-    """List a document's versions, then its rules and promises with level, clause and conflicts."""
+    """Yield a document's versions, then its rules and promises with level, clause and conflicts."""
     entry = document.entry
     yield f"{entry.title} ({document.name}), sha256 {document.digest}"
     yield ""
@@ -146,7 +150,7 @@ def list_document(document: Document) -> Iterator[str]:
 
 
 def list_version(document: Document, name: str) -> Iterator[str]:
-    """List a version's dtypes, parameters and counts, then its cases with their rules."""
+    """Yield a version's dtypes, parameters and counts, then its cases with their rules."""
     version = edition(document, name)
     yield f"{document.name}:{name}: {_count_cases(version)}"
     yield f"  from {' '.join(version.sources)}"
@@ -174,7 +178,7 @@ def _count_cases(version: Edition) -> str:
 
 
 def list_proofs(proofs: Iterable[Proof]) -> Iterator[str]:
-    """List what linting proved, one line per document."""
+    """Yield what linting proved, one line per document."""
     for proof in proofs:
         covered = (
             "" if proof.lines is None else f"; all {proof.lines} lines of the page are covered"
@@ -197,10 +201,10 @@ def known_coverage(document: Document) -> Coverage:
 
 
 def list_page(document: Document, version: str | None, copy: Path | None) -> Iterator[str]:
-    """List a page's ranges of lines, each with what encodes it or the reason why nothing does.
+    """Yield a page's ranges of lines, each with what encodes it or the reason why nothing does.
 
     ``copy`` is the user's copy of the page, whose text is shown below each range; it must be the
-    edition that the document encodes.
+    edition that the document encodes. With ``version`` only its part of the page is shown.
     """
     found = known_coverage(document)
     text = read_page(copy).split("\n") if copy is not None else None
@@ -226,7 +230,7 @@ def list_page(document: Document, version: str | None, copy: Path | None) -> Ite
 
 
 def _encoders_of_line(document: Document, found: Coverage, line: int) -> list[str]:
-    """Name a line's encoders, a text per document, or say why it has none."""
+    """Return texts with a line's encoders, one per document, or one on why it has none."""
     if line in found.encoders:
         by_document: dict[str, list[str]] = {}
         for (owner, kind), encoders in by_kind(found.encoders[line], document).items():
@@ -263,7 +267,7 @@ def _wrapped(start: str, text: str) -> list[str]:
 
 
 def list_changes(document: Document, copy: Path) -> list[str]:
-    """List what differs between a user's copy of a page and the encoded one; empty if nothing."""
+    """Return lines on how a user's copy of a page differs from the encoded one, if it does."""
     found = known_coverage(document)
     text = read_page(copy)
     change = compare_page(found, text)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class NamedCommand(NamedTuple):
-    """A command by the name of its function, and its line in ``castigate --help``.
+    """A command: its function as ``module:function``, and its line in ``castigate --help``.
 
-    So commands are listed without an import of any.
+    The function is named, so that commands can be listed without importing them.
     """
 
     function: str
@@ -30,12 +30,13 @@ class NamedCommand(NamedTuple):
 
 @dataclass(frozen=True)
 class Addon:
-    """An extra, by the name of its folder. Its functions are named, so that none is imported yet.
+    """An extra, by the name of its folder under ``conformance/extras``.
 
-    ``page`` makes the page of a run's report. A report has it if it is asked for by name, and also
-    if ``shows`` says that the run has what the page shows. ``survey`` adds that to a night's run;
-    it gets the run's folder and the time limit of an answer. ``executor`` opens the pools of a run
-    whose tasks are done elsewhere; it gets the address.
+    Its functions are named as ``module:function``, so that none is imported before it is used.
+    ``page`` makes a page of a run's report, which is included if a user names the extra or
+    ``shows`` returns true for the run. ``survey`` adds data to a night's run; its arguments are the
+    run's folder and the time limit of an answer. ``executor`` opens the pools of a run whose tasks
+    are done on other machines; its first argument is their address.
     """
 
     name: str
@@ -128,7 +129,7 @@ WITH_PAGE = {each.name: each for each in ADDONS if each.page}
 
 
 def addon_with_page(name: str) -> Addon:
-    """Return an extra that has a page; raise CastigateError if the name is of none."""
+    """Return the extra of a name; raise CastigateError if there is none, or it has no page."""
     if name not in WITH_PAGE:
         raise CastigateError(
             f"--with `{name}` is no page; {did_you_mean(name, WITH_PAGE)}"
@@ -138,7 +139,7 @@ def addon_with_page(name: str) -> Addon:
 
 
 def pages_of(run: RunStore, asked: Collection[Addon]) -> list[Page]:
-    """Return the pages of the extras in ``asked``, and of those whose content a run has."""
+    """Return the pages of the extras in ``asked``, and of those that the run has content for."""
     wanted = [each for each in WITH_PAGE.values() if each in asked or each.shows(run)]
     pages = (resolve_name(each.page)(run) for each in wanted)
     return [page for page in pages if page is not None]

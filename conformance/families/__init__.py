@@ -1,8 +1,8 @@
 """The families of questions, and the table by which the core finds them.
 
-Each lies in a folder or a module of its own here. Its functions are named by the records below, and
-a module of a family is imported only when a case of it is met: a run of plain casts imports no
-other family.
+Each lies in a folder or a module of its own here. The records below name its functions, and a
+module of a family is imported only when a case of that family is used: a run of plain casts imports
+no other family.
 """
 
 from __future__ import annotations
@@ -32,19 +32,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Family:
-    """A family of questions, by its operations as documents name them.
+    """A family of questions: the operations that it covers, and where its functions are.
 
-    Most fields name a function or object as ``module:name``, which ``member_of`` imports. ``cases``
-    lists the cases of a version, and ``rules`` those that apply to one of them; without them, these
-    are the pairs with their parameters, and the rules of single inputs. ``judge`` is the judge of a
-    case, ``explain`` says what the document requires for a question, ``lines`` reads and judges
-    JSON lines. ``followed`` names the mechanisms that explain a problem, and ``says`` returns the
-    sentence of such a name. ``sentence`` reads a question in a sentence whose first word is an
-    operation, and ``asks`` one about several cases.
+    Most fields name a function or object as ``module:name``, which ``member_of`` imports; empty
+    means that the family has none. ``judge`` judges a case, and ``explain`` says what the document
+    requires for a question. ``cases`` lists the cases of a version, and ``rules`` the rules of a
+    case. Without these two, the cases are the pairs in all their modes, and the rules are those for
+    single inputs. ``lines`` reads and judges JSON lines. ``followed`` returns the names of the
+    mechanisms that explain a problem, and ``says`` the sentence of a finding with such a name.
+    ``sentence`` reads a question about one case whose first word is an operation, ``asks`` a
+    question about several cases.
 
-    ``tensors`` has the functions of a family whose tensors have names, and ``dtypes`` names these.
-    ``tensor`` has those of a family that takes one tensor, and judges its shape. ``page`` is the
-    page of the report on which cases stand by their modes; others stand by their pair of dtypes.
+    ``tensors`` has the functions of a family whose tensors have names, and ``dtypes`` returns these
+    names. ``tensor`` has the functions of a family that takes one tensor and judges the result's
+    shape. ``page`` is the page of the report on which cases stand by their modes; other cases stand
+    by their pair of dtypes.
     """
 
     operations: tuple[str, ...]
@@ -62,12 +64,13 @@ class Family:
     tensor: str = ""
     page: str = ""
     methods: Mapping[str, str] = field(default_factory=dict)
-    """The methods of an adapter that its requests call besides those of ``oracles.protocol``, and
-    the type that each returns, such as ``Bits``."""
+    """The adapter methods that the family's requests call besides those of ``oracles.protocol``,
+    each with the name of the type that it returns, such as ``Bits``."""
     is_by_input: bool = False
     """Whether each input is a question of its own, which many documents can answer at once."""
     has_cases: bool = True
-    """Whether documents have the operations; a question about several cases is no case."""
+    """Whether documents define cases of the operations; a chain, which joins several, is no
+    case."""
 
 
 FAMILIES = (
@@ -125,7 +128,7 @@ FAMILIES = (
         has_cases=False,
     ),
 )
-"""All families. A chain is no case but several: the check of a pair calls its judge itself."""
+"""All families. A chain is a check of a pair, not a case: the code of checks calls its judge."""
 OPERATIONS = tuple(name for each in FAMILIES if each.has_cases for name in each.operations)
 """All operations of documents, in the order in which people see them."""
 METHODS = {name: type_ for each in FAMILIES for name, type_ in each.methods.items()}
@@ -134,55 +137,65 @@ BY_OPERATION = {operation: each for each in FAMILIES for operation in each.opera
 NAMED_TENSORS = tuple(name for each in FAMILIES if each.tensors for name in each.operations)
 """The operations that take and return tensors by name."""
 SHAPED_TENSORS = tuple(name for each in FAMILIES if each.tensor for name in each.operations)
-"""The operations that take one tensor, of which also the shape is judged."""
+"""The operations that take one tensor, and of whose result also the shape is judged."""
 
 
 def family_of(case: Case) -> Family:
-    """The family of a case."""
+    """Return the family that has the operation of a case."""
     return BY_OPERATION[operation_of(case)]
 
 
 @cache
 def member_of(operation: str, purpose: str) -> Any:
-    """Return the object that an operation's family names in the field ``purpose``; None if none."""
+    """Import the object that an operation's family names in the field ``purpose``, and return it.
+
+    Return None if the field is empty; raise KeyError if no family has the operation.
+    """
     name = getattr(BY_OPERATION[operation], purpose)
     return resolve_name(name) if name else None
 
 
 def judge_of(case: Case) -> Judge:
-    """The judge of a case."""
+    """Return the function of a case's family that judges the case for a subject."""
     return member_of(operation_of(case), "judge")  # type: ignore[no-any-return]
 
 
 def explain_of(case: Case) -> Explain:
-    """Return the function that explains questions about a case."""
+    """Return the function of a case's family that explains a question about the case."""
     return member_of(operation_of(case), "explain")  # type: ignore[no-any-return]
 
 
 def lines_of(case: Case) -> CaseLines:
-    """The reader and judge of the JSON lines of a case."""
+    """Return the object that lists, spells and judges the JSON lines of a case."""
     lines: LinesOf = member_of(operation_of(case), "lines")
     return lines(case)
 
 
 def tensor_of(case: Case) -> ShapedTensor | None:
-    """Return the functions for one shaped tensor of a case's family; None if it has none."""
+    """Return the functions of a case's family for a single tensor; None if it has none."""
     return member_of(operation_of(case), "tensor")  # type: ignore[no-any-return]
 
 
 def tensors_of(case: Case) -> TensorFunctions:
-    """Return the functions for tensors with names of a case's family, which must have some."""
+    """Return the functions of a case's family for named tensors, which the family must have."""
     return member_of(operation_of(case), "tensors")  # type: ignore[no-any-return]
 
 
 def sentence_of(words: Sequence[str]) -> Sentence | None:
-    """Read a question in a sentence; None if its first word is no operation with sentences."""
+    """Read the words of a question such as ``quantize 0.25 by 0.1 as float16``.
+
+    Return None if the first word is no operation that has such questions. Raise CastigateError if
+    the other words do not complete one.
+    """
     read = member_of(words[0], "sentence") if words[0] in BY_OPERATION else None
     return read(words) if read is not None else None
 
 
 def several_of(words: Sequence[str]) -> Asks | None:
-    """Return what reads a question about a chain of casts; None if it is about one case."""
+    """Return the function that reads a question about a chain of casts; None for one case.
+
+    ``words`` are the words of the question.
+    """
     from specs.chains import is_chain  # Few commands ask questions.
     from specs.questions import parts_of
 

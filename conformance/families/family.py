@@ -1,10 +1,11 @@
-"""What the core asks of a family of questions, in one record.
+"""The types of the functions and objects that a family of questions offers the core.
 
 A **family** is what documents say of some operations: of casts, of bitcasts, of quantization. Its
 folder or module holds all that it takes to ask a backend and to judge the answers: the exact
 definition, the kernels, the inputs, the judge, the ways in which a backend may be wrong, and how
-people spell a question. The core reaches these by the record alone. Casts are older: their
-definition and kernels lie in ``oracles.reference``, and the checks of pairs call their judges.
+people spell a question. The core reaches these only by the record ``Family``. Casts are older:
+their definition and kernels lie in ``oracles.reference``, and the checks of pairs call their
+judges.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ WITH_SCALES = "--scale and --zero are for documents of quantization"
 
 
 class WrittenQuestion(NamedTuple):
-    """A question about a case as a person writes it: inputs, a scale, and a zero point."""
+    """A question about a case as a person writes it; ``scale`` and ``zero`` may be None."""
 
     inputs: Sequence[str]
     scale: str | None = None
@@ -51,7 +52,10 @@ class WrittenQuestion(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A question in a sentence: a case, an input, its scale, and its zero point if there is one."""
+    """A question read from a sentence: its case, and the texts of input, scale and zero point.
+
+    ``zero`` is None if the sentence names no zero point.
+    """
 
     case: Case
     given: str
@@ -61,10 +65,11 @@ class Sentence(NamedTuple):
 
 @dataclass(frozen=True)
 class Explained:
-    """What a document requires for a question, as data for JSON, and how to ask a backend the same.
+    """What a document requires for a question, and functions that get and show backends' answers.
 
-    ``told`` is the data. ``ask`` makes a judge that returns one backend's answer. ``lines`` shows
-    as text the data with a member ``answers``, which has the answers by the names of the backends.
+    ``told`` is the requirement as data for JSON. ``ask`` starts a judge that puts the question to
+    one backend and returns the answer as data. ``lines`` takes ``told`` with a further member
+    ``answers``, the answers by names of backends, and yields it as lines of text.
     """
 
     told: dict[str, Any]
@@ -73,7 +78,7 @@ class Explained:
 
 
 class Rule(NamedTuple):
-    """A rule with the level at which it decides something, and its clause."""
+    """The name of a rule, the level at which it binds, and its clause."""
 
     rule: str
     level: str
@@ -82,13 +87,15 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GradedTensor:
-    """A tensor that an operation returns, beside what is allowed for each of its elements.
+    """A result of an operation by its name, with what the document allows for each element.
 
-    ``answer`` is None if an error came. ``inputs`` are the format and patterns by which elements
-    are ordered, the simplest first. ``rule`` returns what decides the element at an index, and
-    ``given`` its inputs in words. ``allowed`` returns the patterns that the element may have; if
-    its second argument is true, also those that are not recommended. ``wrong`` returns which
-    elements break rules of a level.
+    ``answer`` holds the result's patterns; it is None if an error came instead. Elements have
+    indices in row-major order, and ``is_open`` marks those that may be anything. ``inputs`` are a
+    format and one pattern for each element, by which the simplest element is found. ``rule(index)``
+    returns the rule that decides an element, and ``given(index)`` its inputs as texts by name.
+    ``allowed(index, at_required)`` returns its allowed patterns as texts; if ``at_required`` is
+    true, also those that break only a recommendation. ``wrong(level)`` returns the mask of the
+    elements that break a rule of a level, `required` or `recommended`.
     """
 
     name: str
@@ -110,11 +117,13 @@ TensorsByName = Mapping[str, Bits]
 class TensorFunctions:
     """The functions of a family whose operations take and return tensors by name.
 
-    ``answer`` is what the reference returns. ``results`` grades recorded results, or an error if
-    these are None. ``sample`` has tensors whose results no document leaves open. ``listed`` takes a
-    seed and a number, and yields the inputs of the tier quick in tensors of at most so many
-    elements. ``shapes`` yields the shapes that scales and zero points may have beside an ``x`` of
-    some shape. ``optional`` has the names of the tensors that may be left out.
+    ``answer`` takes a case and its tensors, and returns the reference's results. ``results`` takes
+    recorded results too, or None for a recorded error, and yields each result graded. ``sample``
+    returns tensors of a case whose results no document leaves open. ``listed`` takes a case, a seed
+    and a number, and yields the inputs of the tier quick, cut to about that many elements where
+    that does not change their scales. ``shapes`` takes a case and the shape of ``x``, and yields
+    the name of each tensor of scales or zero points with the shapes that it may have. ``optional``
+    returns the names of the tensors that may be left out.
     """
 
     answer: Callable[[Case, TensorsByName], TensorsByName]
@@ -126,11 +135,11 @@ class TensorFunctions:
 
 
 class ShapedTensor(NamedTuple):
-    """The functions of a family whose operations take one tensor, and judge its shape.
+    """The functions of a family whose operations take one tensor, and judge the result's shape.
 
-    ``request`` asks a case for a tensor of any shape, ``answer`` is what the reference returns, and
-    ``comes_back`` says whether the document wants that to be the tensor itself. ``read`` reads the
-    elements of a tensor as people write them.
+    ``request`` makes the request of a case for a tensor of any shape. ``answer`` returns the
+    reference's result. ``comes_back`` says whether the document requires that the result equals the
+    tensor in shape and bits. ``read`` returns the tensor of the elements that a person writes.
     """
 
     request: Callable[[Case, Bits], MethodRequest]
@@ -140,11 +149,13 @@ class ShapedTensor(NamedTuple):
 
 
 class CaseLines(Protocol):
-    """Reads and judges the JSON lines of one case.
+    """Lists, spells and judges the JSON lines of one case.
 
-    ``listed`` yields the inputs of the tier quick, ``spelled`` spells an input of a line likewise.
-    ``judge`` returns the verdict on an output, with what decides it and, where a line does not
-    spell patterns, the ``input_pattern`` and the ``output_pattern``.
+    ``listed`` yields the inputs of the tier quick as JSON data, and ``spelled`` returns the input
+    of a line in the same spelling. ``judge`` returns as data the verdict on an output and what
+    decides it. The data have an ``input_pattern`` or ``output_pattern`` where the line does not
+    spell full patterns. ``spelled`` and ``judge`` raise CastigateError for data that do not fit the
+    case.
     """
 
     def listed(self, seed: int, max_examples: int) -> Iterator[Any]: ...
@@ -159,10 +170,10 @@ Asks = Callable[
     [Sequence[str], str | None, str | None],
     Callable[[Drive, Sequence["Backend"], bool], Iterator[str]],
 ]
-"""Reads a question about several cases, with a scale and a zero point if these are given.
+"""Takes the words of a question about several cases, and the scale and the zero point or None.
 
-The function that is returned yields the lines that answer it for some backends, in JSON if its last
-argument is true.
+It returns a function that takes a ``Drive``, backends, and whether to write JSON; this yields the
+lines that answer the question.
 """
 Judge = Callable[[Subject, Case], Ask[Any]]
 Explain = Callable[[Case, WrittenQuestion], Explained]

@@ -44,7 +44,7 @@ MOST_ELEMENTS = 1 << 12
 
 @dataclass(frozen=True, eq=False)
 class AboutTensors(MethodRequest):
-    """Request an operation on tensors by name. The reply holds its results, of any shape."""
+    """Request a case's operation on named tensors; the reply holds the results by name."""
 
     given: Mapping[str, Bits]
     method = "quantize"
@@ -57,7 +57,11 @@ class AboutTensors(MethodRequest):
         return self.given
 
     def checked(self, answer: Any) -> dict[str, Bits]:
-        """Return the results by name; raise ``Unanswered`` if one is missing or no pattern."""
+        """Return the results in an answer by name, each an array of its dtype's patterns.
+
+        Raise ``Unanswered`` if the answer is no mapping, lacks a result, or has one that is no such
+        array.
+        """
         results = tensor_dtypes(self.case).returned
         if not isinstance(answer, Mapping):
             raise malformed(f"the answer is {type(answer).__name__}, not a mapping of tensors")
@@ -68,33 +72,45 @@ class AboutTensors(MethodRequest):
 
 
 def formats_given(case: Case) -> dict[str, Format]:
-    """The tensors that a case takes, by name, with their formats."""
+    """Return the formats of the tensors that a case may take, by name."""
     return {name: format_named(dtype) for name, dtype in tensor_dtypes(case).taken.items()}
 
 
 def formats_returned(case: Case) -> dict[str, Format]:
-    """The tensors that a case returns, by name, with their formats."""
+    """Return the formats of the tensors that a case returns, by name."""
     return {name: format_named(dtype) for name, dtype in tensor_dtypes(case).returned.items()}
 
 
 class NamedTensorLines:
-    """The lines of a case whose tensors have names."""
+    """Lists, spells and judges the JSON lines of a case whose tensors have names."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
         self._given, self._returned = formats_given(case), formats_returned(case)
 
     def listed(self, seed: int, max_examples: int) -> Iterator[Any]:
-        """Yield the inputs of the tier quick, in tensors of at most ``MOST_ELEMENTS`` elements."""
+        """Yield the inputs of the tier quick as JSON data.
+
+        Tensors are cut to about ``MOST_ELEMENTS`` elements where that does not change their scales.
+        ``max_examples`` has no effect.
+        """
         for tensors in tensors_of(self._case).listed(self._case, seed, MOST_ELEMENTS):
             yield tensors_in_words(self._given, tensors)
 
     def spelled(self, given: InputDatum) -> Any:
-        """Spell an input as ``listed`` does."""
+        """Return a line's input in the spelling of ``listed``.
+
+        Raise CastigateError if it does not fit the case.
+        """
         return tensors_in_words(self._given, tensors_given(self._case, given))
 
     def judge(self, given: InputDatum, output: OutputDatum) -> dict[str, Any]:
-        """Return the verdict on an output, or an error, by judging each element of each tensor."""
+        """Return as data the verdict on a line's output: named tensors, or an error.
+
+        Each element of each tensor is judged. ``input_pattern`` and ``output_pattern`` are among
+        the data where the line does not spell full patterns. Raise CastigateError if the tensors do
+        not fit the case.
+        """
         tensors, answer = tensors_given(self._case, given), None
         patterns: dict[str, Any] = {}
         if not are_full_patterns(self._given, given):
@@ -107,19 +123,23 @@ class NamedTensorLines:
 
 
 def tensors_in_words(formats: Mapping[str, Format], tensors: Mapping[str, Bits]) -> dict[str, Any]:
-    """Named tensors in JSON, as a line may spell them."""
+    """Return named tensors as JSON data, each with its shape and its elements in hex."""
     return {name: tensor_words(formats[name], bits) for name, bits in tensors.items()}
 
 
 def are_full_patterns(formats: Mapping[str, Format], given: OutputDatum) -> bool:
-    """Whether all tensors are spelled as patterns of all digits, and with their shapes."""
+    """Whether every element of named tensors is spelled as a hex pattern with all digits."""
     assert isinstance(given, NamedTensors)
     spelled = given.by_name.items()
     return all(is_full_pattern(formats[name], each) for name, each in spelled)
 
 
 def tensors_given(case: Case, given: OutputDatum) -> dict[str, Bits]:
-    """Return an input's tensors by name; raise CastigateError if one is missing or misshapen."""
+    """Return the tensors of a line's input by name, in the shapes that the case wants.
+
+    Raise CastigateError if a tensor is missing, unknown to the case, of another shape, or has an
+    element that is no value of its dtype.
+    """
     formats = formats_given(case)
     spelled = _members("input", case, formats, given)
     brings = tensors_of(case)
@@ -136,10 +156,10 @@ def tensors_given(case: Case, given: OutputDatum) -> dict[str, Bits]:
 
 
 def tensors_returned(case: Case, x: Bits, output: OutputDatum) -> dict[str, Bits]:
-    """Return the tensors of an output by name; raise CastigateError if one is missing or misshapen.
+    """Return the tensors of a line's output by name; ``x`` is the input's tensor of that name.
 
     A flat list takes the shape that is due. ``y`` may have another shape if the document has a rule
-    for shapes.
+    for shapes. Raise CastigateError as ``tensors_given`` does.
     """
     formats = formats_returned(case)
     spelled = _members("output", case, formats, output)
@@ -157,7 +177,11 @@ def tensors_returned(case: Case, x: Bits, output: OutputDatum) -> dict[str, Bits
 def _members(
     what: str, case: Case, formats: Mapping[str, Format], given: OutputDatum
 ) -> dict[str, Any]:
-    """Return an object's tensors as the line spells them; raise CastigateError for other names."""
+    """Return the tensors of an input or output by name, as the line spells them.
+
+    ``what`` is `input` or `output`, for errors. Raise CastigateError if ``given`` has no names, or
+    one that is not in ``formats``.
+    """
     example = ", ".join(f'"{name}": …' for name in formats)
     if not isinstance(given, NamedTensors):
         raise CastigateError(f"`{what}` of {case.document} names tensors; write {{{example}}}")
@@ -176,9 +200,10 @@ def _require(what: str, names: set[str], spelled: Mapping[str, Any]) -> None:
 
 
 def _in_shape(found: Bits, spelled: Any, shapes: Sequence[Shape], what: str) -> Bits:
-    """Return a tensor in one of ``shapes``, a flat list in the first of its size.
+    """Return a tensor in one of ``shapes``; a flat list takes the first of these that has its size.
 
-    Raises CastigateError if it has no such shape.
+    ``spelled`` is the tensor as the line spells it, and ``what`` its name in errors. Raise
+    CastigateError for any other shape.
     """
     if found.shape in shapes:
         return found
@@ -195,9 +220,10 @@ def _in_shape(found: Bits, spelled: Any, shapes: Sequence[Shape], what: str) -> 
 def judge_tensors(
     case: Case, tensors: Mapping[str, Bits], answer: Mapping[str, Bits] | None
 ) -> dict[str, Any]:
-    """Return as data the verdict, rule, allowed patterns and simplest wrong element of an answer.
+    """Return as data the verdict on an answer, its rule, and what is allowed.
 
-    An ``answer`` of None stands for an error.
+    ``tensors`` are the inputs by name. ``answer`` has the results by name; it is None if an error
+    came instead. The data also count the wrong elements and describe the simplest one.
     """
     if answer is not None and answer[Y].shape != tensors[X].shape:
         return _wrong_shape(case, tensors[X].shape)
@@ -237,7 +263,10 @@ def _wrong_shape(case: Case, shape: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _rule_of_first(results: list[GradedTensor]) -> Rule:
-    """Return the rule of the first element that is not open; if all are open, of the first one."""
+    """Return the rule of the first element that is not open, or of the first element if all are.
+
+    The fields are empty if the results have no elements.
+    """
     for each in results:
         settled = np.flatnonzero(~each.is_open)
         if settled.size:

@@ -14,12 +14,15 @@ __all__ = ["VARIANTS", "Reference"]
 
 
 class Reference(Casts):
-    """Answers every case as its document says; with zeros where the document leaves it open."""
+    """Answers every case as its document says: zeros where it is open, an error if it wants one."""
 
     chain_roads = ("steps",)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Return the last answers of each chain, made cast by cast: nothing is optimized here."""
+        """Return the final answers of each chain, computed cast by cast: nothing is optimized here.
+
+        ``bits`` has the inputs of each chain by its number, as a text.
+        """
         ends = []
         for number, chain in enumerate(company.chains):
             end = bits[str(number)]
@@ -29,11 +32,14 @@ class Reference(Casts):
         return ends
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Return the bits of a tensor in the shape that the document gives."""
+        """Return a tensor's bits in the shape that the document gives; zeros if the case is open.
+
+        Raise RejectedError if the document wants an error.
+        """
         shaped = tensor_of(case)
         assert shaped is not None
         return shaped.answer(case, bits)
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
-        """Return the results, by name, of a case whose tensors have names."""
+        """Return the results of a case by name, for its tensors by name."""
         return tensors_of(case).answer(case, tensors)

@@ -54,7 +54,7 @@ INPUTS = (
     '"0x3f", 1.5, {"text": "…"}; for a bitcast {"shape": [2], "bits": ["0x3f", 1.5]};'
     ' for a quantization {"x": [1.5], "scale": 0.5}'
 )
-"""Inputs of lines, as an error shows them."""
+"""Examples of a line's input, as an error message shows them."""
 
 
 class JsonNumber:
@@ -80,7 +80,7 @@ Length = Annotated[int, BeforeValidator(_length), Field(strict=True, ge=0)]
 
 
 Spelled = str | StrictBool | Annotated[JsonNumber, PlainValidator(_number)]
-"""One value of a numeric dtype."""
+"""One value of a numeric dtype, as a line spells it."""
 
 
 class TextDatum(StrictModel):
@@ -90,7 +90,7 @@ class TextDatum(StrictModel):
 
 
 class ErrorDatum(StrictModel):
-    """The error that came instead of an answer."""
+    """A recorded error in the place of an answer."""
 
     error: str
 
@@ -114,7 +114,10 @@ TensorSpelling = Annotated[
 
 
 class NamedTensors(StrictModel):
-    """The tensors that an operation takes or returns by name."""
+    """The tensors by name that an operation takes or returns, as a line spells them.
+
+    ``whole`` is the tensor `global`; Python reserves that word.
+    """
 
     x: TensorSpelling = ""
     scale: TensorSpelling = ""
@@ -124,7 +127,7 @@ class NamedTensors(StrictModel):
 
     @property
     def by_name(self) -> dict[str, Any]:
-        """The tensors that are given, as the line spells them."""
+        """The spelled tensors by name, without those that the line leaves out."""
         fields = type(self).model_fields
         return {
             fields[each].alias or each: getattr(self, each)
@@ -140,9 +143,9 @@ OutputDatum = str | TextDatum | ErrorDatum | TensorDatum | NestedDatum | NamedTe
 
 
 def datum(form: Format, given: InputDatum, what: str) -> int | str:
-    """Return the pattern or text of a spelling; raise CastigateError if it is none of the format's.
+    """Return the pattern of the value that ``given`` spells, or its text if the dtype is string.
 
-    The error names the spelling as ``what``.
+    Raise CastigateError, in which ``what`` names the spelling, if it spells no value of the format.
     """
     if form.kind == "text":
         if not isinstance(given, TextDatum):
@@ -163,7 +166,10 @@ def datum(form: Format, given: InputDatum, what: str) -> int | str:
 
 
 def is_full_pattern(form: Format, given: OutputDatum) -> bool:
-    """Whether a spelling is a pattern with all digits, or a tensor of such; true of a text."""
+    """Whether a value, or each element of a tensor, is spelled as a pattern with all its digits.
+
+    Also true of a text; false of an error or of named tensors.
+    """
     if isinstance(given, str):
         return len(given) == form.hex_digits + 2 and HEX.fullmatch(given) is not None
     if isinstance(given, TensorDatum | NestedDatum):
@@ -174,7 +180,11 @@ def is_full_pattern(form: Format, given: OutputDatum) -> bool:
 def as_pattern(
     form: Format, given: InputDatum, what: str, shape: Shape | None = None
 ) -> dict[str, Any] | str:
-    """Return the pattern of a spelling, or the shape and patterns of a tensor."""
+    """Return a spelled value as a hex pattern, or a spelled tensor as data: its shape and patterns.
+
+    Raise CastigateError if it spells no value of the format, or a tensor of another shape than
+    ``shape``, unless that is None.
+    """
     if isinstance(given, TensorDatum | NestedDatum):
         return tensor_words(form, tensor(form, given, what, shape, any_byte=True))
     return form.hexadecimal(int(datum(form, given, what)))
@@ -205,7 +215,7 @@ def _code(form: Format, text: str, what: str) -> int:
 
 
 def _pattern(form: Format, text: str, what: str) -> int:
-    """Read a hex pattern; raise CastigateError if its digits are too few, too many or too large.
+    """Return the code of a hex pattern; raise CastigateError for too few, many or large digits.
 
     Only an integer that is not negative may lack or add leading zeros.
     """
@@ -244,13 +254,13 @@ def _special(form: Format, sign: str, is_nan: bool, what: str) -> int:
 
 
 def _decimal(form: Format, text: str, found: re.Match[str], what: str) -> int:
-    """Return the pattern of the value that a decimal names; raise CastigateError if it names none.
+    """Return the pattern of the value that a decimal denotes; raise CastigateError if it has none.
 
-    It names the value itself, or the nearest if it reads the same. The nearest value reads the same
-    if it becomes the decimal when it is rounded to the decimal's last digit. Below a power of two,
-    values lie closer than above, so that what it becomes may be nearer to another value; then the
-    decimal on its other side reads the same, as in what Python prints of 2^-1007. A decimal halfway
-    between two values names neither.
+    ``found`` is the match of ``DECIMAL``. A decimal denotes the format's nearest value if this,
+    rounded to the decimal's last digit, equals the decimal. Below a power of two, values lie closer
+    than above, so that the rounded value may be nearer to another value of the format. Then the
+    decimal on the other side of the nearest value denotes it too, as in what Python prints of
+    2^-1007. A decimal halfway between two values denotes neither.
     """
     sign, whole, fraction, power = found[1], found[2], found[3] or "", found[4] or "0"
     number = read_literal(f"{sign}{whole or '0'}.{fraction or '0'}e{power}").number
@@ -272,7 +282,7 @@ def _decimal(form: Format, text: str, found: re.Match[str], what: str) -> int:
 
 
 def _is_nearest(form: Format, value: Fraction, decimal: str) -> bool:
-    """Whether a positive value is the one of a format that is nearest to a decimal."""
+    """Whether a positive decimal, rounded to the nearest value of a format, gives ``value``."""
     number = read_literal(decimal).number
     assert number is not None
     unit = exact.unit_of(form, number)
@@ -280,7 +290,7 @@ def _is_nearest(form: Format, value: Fraction, decimal: str) -> bool:
 
 
 def _float(form: Format, text: str, number: exact.Number, what: str) -> int:
-    """Return the pattern of exactly this value; raise CastigateError if the format has none."""
+    """Return the pattern of exactly this number; raise CastigateError if the format lacks it."""
     if number.significand == 0:
         return _zero(form, bool(number.sign), text, what)
     multiple, unit = _rounded(form, number, text, what)
@@ -290,9 +300,10 @@ def _float(form: Format, text: str, number: exact.Number, what: str) -> int:
 
 
 def _rounded(form: Format, number: exact.Number, text: str, what: str) -> tuple[int, int]:
-    """Return the nearest multiple of the unit at a value, and the exponent of this power of two.
+    """Round a number's magnitude to a format; return integers ``multiple`` and ``unit``.
 
-    Raises CastigateError if the multiple is beyond the format's range.
+    The rounded magnitude is ``multiple * 2**unit``, where ``2**unit`` is the spacing of the
+    format's values there. Raise CastigateError if it is out of the format's range.
     """
     unit = exact.unit_of(form, number)
     multiple = exact.round_magnitude(number, unit, "nearest-even")
@@ -341,10 +352,11 @@ def tensor(
     *,
     any_byte: bool = False,
 ) -> Bits:
-    """Return the array that a spelling stands for; raise CastigateError if it stands for none.
+    """Return the array of patterns that a spelling stands for; raise CastigateError if it has none.
 
     A flat list takes ``shape``, if that is given; any other spelling must have it. With
-    ``any_byte`` a bool may hold any byte, and its pattern has one digit or two.
+    ``any_byte`` a bool may hold any byte, and its pattern has one digit or two. ``what`` names the
+    spelling in errors.
     """
     found, spelled = _elements(given, what)
     if shape is not None and len(found) == 1 and isinstance(given, NestedDatum):
@@ -368,12 +380,16 @@ def tensor(
 
 
 def tensor_words(form: Format, bits: Bits) -> dict[str, Any]:
-    """A tensor in JSON, as a line may spell it."""
+    """Return a tensor as JSON data: its shape, and its elements in hex in row-major order."""
     return {"shape": list(bits.shape), "bits": [form.hexadecimal(code) for code in codes_of(bits)]}
 
 
 def _elements(given: InputDatum, what: str) -> tuple[Shape, list[Any]]:
-    """Return the shape of a tensor and its elements as spelled; raise CastigateError if ragged."""
+    """Return the shape of a spelled tensor and its elements, still as spelled, in row-major order.
+
+    Raise CastigateError if nested lists are ragged, or elements do not fill the shape that is
+    given.
+    """
     if isinstance(given, TensorDatum):
         shape = tuple(given.shape)
         if len(given.bits) != prod(shape):
@@ -400,7 +416,7 @@ def _shown(shape: Shape) -> str:
 
 
 def json_text(found: Any) -> str:
-    """A value in JSON, its numbers as their line spelled them."""
+    """Return a value as JSON text, in which each ``JsonNumber`` stays as its line spelled it."""
     if isinstance(found, JsonNumber):
         return found.text
     try:
@@ -420,9 +436,10 @@ DIGIT_BITS = 4
 
 
 def hexadecimal_float(text: str) -> Number | None:
-    """The exact value of a hexadecimal float; None if the text is not one.
+    """Return the exact value of a hexadecimal float; None if the text is not one.
 
-    A magnitude that is far beyond every format becomes a nearer one that is beyond them too.
+    A magnitude far above or below the range of every format is replaced by a power of two that is
+    out of these ranges too.
     """
     found = HEXADECIMAL_FLOAT.fullmatch(text)
     if found is None:
@@ -450,7 +467,12 @@ def signed_value(number: Number) -> Fraction:
 def patterns_of_line(
     given: tuple[Format, InputDatum], output: tuple[Format, OutputDatum], shape: Shape | None = None
 ) -> dict[str, Any]:
-    """Return ``input_pattern`` and ``output_pattern``, each if the line spells it otherwise."""
+    """Return the ``input_pattern`` and ``output_pattern`` of a line that spells them otherwise.
+
+    ``given`` and ``output`` each have the format and the spelling of the line's input or output; an
+    error has no pattern. ``shape`` is that of the input, or None if any will do. Raise
+    CastigateError for a spelling that stands for no value of its format.
+    """
     found: dict[str, Any] = {}
     if not is_full_pattern(*given):
         found["input_pattern"] = as_pattern(*given, "input", shape)

@@ -33,7 +33,7 @@ from specs.totality import partition_atoms
 
 SOURCE = "float32"
 MAX_EXAMPLES = 1000
-"""Random inputs of a pair, as many as a run asks."""
+"""Random inputs of a pair, as many as in a run."""
 REGIONS = {
     "nan": "NaN",
     "inf": "inf",
@@ -47,10 +47,10 @@ REGIONS = {
 
 @dataclass(frozen=True)
 class Obedience:
-    """Whether a backend obeys in one case: in words, and the first answer that does not.
+    """Whether a backend obeys in one case, in ``words``, and its first answer that does not.
 
-    Without an answer, ``words`` is the kind of failure, such as ``error``, and ``example`` the
-    reason.
+    If there is no answer at all, ``words`` is the kind of failure, such as ``error``, and
+    ``example`` the reason.
     """
 
     case: Case
@@ -59,7 +59,7 @@ class Obedience:
 
 
 def asked_cases(rules: HouseRules) -> list[Case]:
-    """Return, for each target, the first case that the rules decide, of their first document.
+    """Return, for each target, the first case that house rules decide, of their first document.
 
     It is of the document's newest version. The source is float32; if the rules decide nothing from
     it, the source of the first case that they decide.
@@ -76,7 +76,7 @@ def asked_cases(rules: HouseRules) -> list[Case]:
 
 
 def judge(rules: HouseRules, case: Case) -> Ask[Obedience]:
-    """Request a case with the inputs of the tier quick in one row; return whether it is obeyed."""
+    """Request a case with the inputs of the tier quick in one row; say where a backend obeys."""
     inputs = quick_inputs(case.source, case.target, 0, MAX_EXAMPLES)
     match (yield from ask_values(case, inputs)):
         case Answered(answers):
@@ -114,7 +114,7 @@ def _obedience(rules: HouseRules, case: Case, inputs: Bits, answers: Bits) -> Ob
 
 
 def _regions(by_rules: Ruling, inputs: Bits) -> NDArray[np.uint8]:
-    """The region of each input, as its number in ``REGIONS``."""
+    """Return the region of each input, as its index in ``REGIONS``."""
     branch = replace(by_rules.branches[0], outcome=Anything(), recommended=None)
     partition = partition_atoms(by_rules.source, by_rules.target, tuple(REGIONS))
     branches = tuple(replace(branch, input_class=each) for each in REGIONS)
@@ -123,7 +123,7 @@ def _regions(by_rules: Ruling, inputs: Bits) -> NDArray[np.uint8]:
 
 
 def grouped(found: Sequence[Obedience]) -> Iterator[tuple[list[str], Obedience]]:
-    """Yield, for each wording of results, the targets that have it and its first result."""
+    """Yield, for each distinct ``words`` of results, their targets and the first such result."""
     for words in dict.fromkeys(each.words for each in found):
         alike = [each for each in found if each.words == words]
         yield [each.case.target for each in alike], alike[0]

@@ -34,7 +34,7 @@ INPUTS = 200
 
 @dataclass(frozen=True)
 class HouseProof:
-    """A document that is proved with house rules: its number of cases, and how many they decide."""
+    """A document with house rules: its number of cases, and of those that the rules decide."""
 
     document: str
     cases: int
@@ -44,7 +44,8 @@ class HouseProof:
 def prove_house_rules(rules: HouseRules) -> Iterator[HouseProof]:
     """Prove house rules for each of their documents; raise DocumentError where they fail.
 
-    They fail too if a choice decides no case of any document.
+    They fail if they are not total, contradict what a document requires, or have a choice that
+    decides no case of any document.
     """
     unused = set(rules.entry.choices)
     found: list[HouseProof] = []
@@ -75,7 +76,10 @@ def prove_house_rules(rules: HouseRules) -> Iterator[HouseProof]:
 def _contradict_nothing(
     rules: HouseRules, name: str, choice: ChoiceEntry, case: Case, page: Ruling
 ) -> None:
-    """Raise DocumentError if a choice gives some input another answer than the page requires."""
+    """Raise DocumentError if a choice gives an input another answer than the page requires.
+
+    ``name`` is that of the choice, and ``page`` the ruling without house rules.
+    """
     if page.partition is None or page.is_open or page.is_rejection:
         return
     alone = _choice_alone(rules, name, choice, page)
@@ -104,7 +108,10 @@ def _inputs(source: Format, target: Format) -> Bits:
 
 
 def _choice_alone(rules: HouseRules, name: str, choice: ChoiceEntry, page: Ruling) -> Ruling:
-    """Return the ruling of one choice alone, over the inputs for which it names one pattern."""
+    """Return the ruling of one choice alone, over the inputs for which it names one pattern.
+
+    It is a copy of ``page``, the ruling without house rules, with other branches.
+    """
     answers = sorted(choice.answers.items(), key=lambda each: each[0] == OTHERWISE)
     branches = tuple(
         replace(

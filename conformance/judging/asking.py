@@ -33,7 +33,7 @@ Ask = Generator[Requests, Sequence[Reply], Result]
 
 
 def ask(request: Request) -> Ask[Reply]:
-    """Make one request; return its reply."""
+    """Yield one request, and return its reply."""
     [reply] = yield [request]
     return reply
 
@@ -66,7 +66,7 @@ def in_step(judges: Mapping[Key, Ask[Result]]) -> Ask[dict[Key, Result]]:
 
 
 def on_first_variant(judge: Ask[Result]) -> Ask[Result]:
-    """Run a judge with all its requests put to the framework's first backend; return its result."""
+    """Run a judge, with its requests sent to the framework's first backend; return its result."""
     try:
         requests = next(judge)
         while True:

@@ -32,7 +32,7 @@ class Settings:
     """The names and texts of the house rules that apply, in pairs."""
 
     def is_full(self, case: Case) -> bool:
-        """Whether a case is asked at the tier ``full``."""
+        """Whether a case is judged at the tier ``full``."""
         choice = self.selection.choice(case.id)
         return (self.tier if choice is None else choice.tier) == "full"
 
@@ -48,7 +48,7 @@ class Subject:
     claimed: tuple[Claim, ...]
     broken: Mapping[str, str]
     is_believed: bool
-    """Whether judges rely on the adapter's own words: that shapes are costly, and which cases
+    """Whether judges rely on the adapter's statements: that each shape is compiled, and which cases
     share a kernel."""
     compiles_shapes: bool
     row_limits: tuple[int, ...]
@@ -59,11 +59,11 @@ class Subject:
 
     @property
     def few_shapes(self) -> bool:
-        """Whether to use few shapes: at tier quick, if a believed adapter compiles for each."""
+        """Whether to use few shapes: at tier quick, if an adapter compiles each and is believed."""
         return self.settings.tier == "quick" and self.compiles_shapes and self.is_believed
 
     def claims(self, case: Case) -> bool:
-        """Whether a broken rule counts.
+        """Whether a rule that the backend breaks in a case counts against it.
 
         It does if the backend claims the version, or if the user named the document.
         """

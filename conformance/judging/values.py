@@ -70,16 +70,20 @@ class DepartedError(Exception):
 
 
 def values_of(answer: ValueAnswer) -> Bits:
-    """The values of an answer; raise ``Unanswered`` or DepartedError if there are none."""
+    """Return the values of an answer; raise ``Unanswered`` or DepartedError if there are none.
+
+    DepartedError is that of a call which returned something else than values.
+    """
     if isinstance(answer, Departed):
         raise DepartedError(answer.promise)
     return value_of(answer)
 
 
 def value_request(case: Case, bits: Bits, is_kept: bool = False) -> Cast | MakeCall:
-    """The request for the values of a case: a cast, or the call that the case stands for.
+    """Return the request for the values of a case: a cast, or the call that the case stands for.
 
-    ``is_kept`` is that of ``MakeCall``; a cast ignores it.
+    If ``is_kept``, the result of a call is read only after later calls of the same message; a cast
+    ignores it.
     """
     if receiver_of(case.document) is None:
         return Cast(case, bits)
@@ -87,7 +91,7 @@ def value_request(case: Case, bits: Bits, is_kept: bool = False) -> Cast | MakeC
 
 
 def value_answer(case: Case, bits: Bits, reply: Reply) -> ValueAnswer:
-    """Turn the reply to ``value_request`` into its answer: the target's bits, or a failure."""
+    """Turn the reply to ``value_request`` into an answer: the target's bits, or a failure."""
     if receiver_of(case.document) is None or not isinstance(reply, Answered):
         return reply
     try:
@@ -105,7 +109,10 @@ def ask_values(case: Case, bits: Bits) -> Ask[ValueAnswer]:
 
 
 def batch_requests(case: Case, batch: TensorBatch) -> list[Request]:
-    """The requests for the values of many tensors; none if there are no tensors."""
+    """Return the requests for the values of many tensors; none if there are no tensors.
+
+    Casts need one request for all tensors, calls one per tensor.
+    """
     if not batch.shapes:
         return []
     if receiver_of(case.document) is None:
@@ -118,7 +125,8 @@ def batch_answers(
 ) -> Iterator[ValueAnswer]:
     """Yield the answer to each tensor from the replies to ``batch_requests``.
 
-    They end after the first tensor of a cast that was neither answered nor declined.
+    Those to casts end after the first tensor that was neither answered nor declined; calls have an
+    answer for every tensor.
     """
     if receiver_of(case.document) is not None:
         for tensor, reply in zip(batch.tensors(), replies, strict=True):
@@ -174,9 +182,10 @@ def members_after(case: Case, returned: Returned) -> Mapping[str, Tensor]:
 def form_promise(
     case: Case, promise: str, facts: tuple[str, ...], level: str | None = None, where: str = ""
 ) -> BrokenPromise:
-    """Make the broken promise of a call's form; ``level`` replaces the form's level if given.
+    """Make the problem that a call breaks ``promise`` of its form.
 
-    ``promise`` names it, ``facts`` are filled into its words, and ``where`` names the tensor.
+    ``facts`` are filled into the words of the promise, ``where`` names the tensor, and ``level``
+    replaces the form's level if given.
     """
     form = form_of(case)
     rule = f"{FORM}:{case.mode[FORM]}"
@@ -184,7 +193,10 @@ def form_promise(
 
 
 def refused(case: Case, error: Exception, where: str) -> Refused:
-    """Make the fault of a call that raises an error although it should return."""
+    """Make the problem of a call that raises ``error`` although it should return.
+
+    ``where`` names the tensor.
+    """
     form = form_of(case)
     return Refused(
         class_name(error),
@@ -197,9 +209,10 @@ def refused(case: Case, error: Exception, where: str) -> Refused:
 
 
 def departure(case: Case, promise: str, facts: tuple[str, ...], where: str = "") -> BrokenPromise:
-    """Make a broken promise: of the rule that leaves the values open, or else of the call's form.
+    """Make the problem that a call breaks ``promise``, and so returns no values.
 
-    Such a rule is named only if it has a level for what it still requires.
+    It breaks the rule that leaves the values open, if that has a level for what it still requires,
+    and else the call's form.
     """
     [*_, branch] = ruling(case).branches
     if isinstance(branch.outcome, Anything) and branch.outcome.level is not None:
@@ -209,16 +222,17 @@ def departure(case: Case, promise: str, facts: tuple[str, ...], where: str = "")
 
 
 def wrong_dtype(case: Case, tensor: Tensor) -> tuple[str, tuple[str, str]]:
-    """Return the promise that a tensor of a wrong dtype breaks, and this dtype and the target's.
+    """Return the name of the promise that a tensor of a wrong dtype breaks, and its facts.
 
-    The promise is ``converted`` if the tensor still has the source's dtype, else ``dtype``.
+    The promise is ``converted`` if the tensor still has the source's dtype, else ``dtype``. The
+    facts are the tensor's dtype and the target.
     """
     what = "converted" if tensor.dtype == case.source else "dtype"
     return what, (tensor.dtype, case.target)
 
 
 def no_answer(missing: NoAnswer | Departed) -> dict[str, str]:
-    """Describe a missing answer by one item: its kind, such as ``error``, and the reason."""
+    """Describe a missing answer by a dict of one item: its kind, such as ``error``, and why."""
     match missing:
         case Declined():
             kind = "unsupported"

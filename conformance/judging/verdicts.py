@@ -55,7 +55,10 @@ def broken_adapter(subject: Subject, case: Case) -> Judgement | None:
 
 
 def without_answer(subject: Subject, case: Case, missing: NoAnswer, inputs: int) -> Ask[Judgement]:
-    """Return the judgement on a case without an answer; ``inputs`` is how many were requested."""
+    """Return the judgement on a case without an answer; ``inputs`` is how many were requested.
+
+    An error that is known to come from one input has a script.
+    """
     if isinstance(missing, Crashed):
         return crashed(subject, case, missing)
     if isinstance(missing, Declined):
@@ -97,12 +100,12 @@ def problem_of(missing: NoAnswer, where: str = "", **rule: str) -> Problem:
 
 
 def refusal(expected_class: str | None, error: BaseException) -> str:
-    """The text of a refusal: the error class that the document names, and what was raised."""
+    """Describe a refusal: the error class that the document names, if any, and what was raised."""
     return (f"expected {expected_class}, got " if expected_class else "") + described(error)
 
 
 def crash_message(source: Format, crashed: Crashed) -> str:
-    """How a process ended, and on which inputs if that is known."""
+    """Say how a process ended, and on which inputs if that is known."""
     inputs = crashed.death.inputs
     if inputs is None or not inputs.size:
         return crashed.text
@@ -119,8 +122,8 @@ def range_of(source: Format, part: Bits) -> str:
 def script(subject: Subject, case: Case, bits: Bits, answer: ShownDatum | None = None) -> Ask[str]:
     """Return a script that shows a failure on a tensor; empty if the run hides such scripts.
 
-    With a wrong ``answer`` to one input, the script's tensor makes the backend repeat it. There is
-    a command of castigate only for a row of one element.
+    With a wrong ``answer`` to one input, the script's tensor makes the backend repeat it. If the
+    adapter has no script, it is a command of castigate, but only for a row of one element.
     """
     if subject.settings.hides_unclaimed and not subject.claims(case):
         return ""
@@ -138,7 +141,7 @@ def script(subject: Subject, case: Case, bits: Bits, answer: ShownDatum | None =
 
 
 def script_of(subject: Subject, shown: MethodRequest) -> Ask[str]:
-    """Return the adapter's script for a request; empty if it has none or the run hides it."""
+    """Return the adapter's script for a request; empty if it has none, or if the run hides it."""
     if subject.settings.hides_unclaimed and not subject.claims(shown.case):
         return ""
     match (yield from ask(Script(shown))):
@@ -148,7 +151,7 @@ def script_of(subject: Subject, shown: MethodRequest) -> Ask[str]:
 
 
 def tensor_that_shows(case: Case, one: Bits, answer: ShownDatum) -> Ask[Bits]:
-    """Return the input ``one``, or a row of it if alone it gets another answer than ``answer``.
+    """Return the input ``one``, or a row that repeats it if alone it is not answered by ``answer``.
 
     Vector instructions may answer otherwise than the loop that does the rest of a row.
     """

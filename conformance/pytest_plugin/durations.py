@@ -50,7 +50,7 @@ class Durations:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Note when the first item begins and the last one ends."""
+        """Note when the first item begins and when the last one ends."""
         self._begun = monotonic()
         try:
             return (yield)

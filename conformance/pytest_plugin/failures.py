@@ -30,7 +30,7 @@ class FailureFolder:
     folder: Path
 
     def add(self, judgement: Judgement) -> None:
-        """Store a judgement that fails; one that another process has stored stays as it is."""
+        """Store a judgement if it fails; one that another process has stored stays as it is."""
         if judgement.verdict not in FAILING or (path := self._path(judgement)).exists():
             return
         digests = []
@@ -42,7 +42,7 @@ class FailureFolder:
         self._write(path, content)
 
     def cells(self) -> list[Cell]:
-        """Read all stored judgements, pair by pair."""
+        """Read all stored judgements as cells, ordered by backend and then by pair."""
         order = {name: index for index, name in enumerate(formats())}
 
         def pair_by_pair(cell: Cell) -> tuple[Any, ...]:
@@ -51,7 +51,7 @@ class FailureFolder:
         return sorted(map(_read_cell, self.folder.glob("*.part")), key=pair_by_pair)
 
     def cell(self, judgement: Judgement) -> Cell | None:
-        """Read a stored judgement; None if it does not fail."""
+        """Read a stored judgement as a cell; None if it does not fail."""
         return _read_cell(self._path(judgement)) if judgement.verdict in FAILING else None
 
     def values(self, digest: str) -> NDArray[Any]:
@@ -71,7 +71,7 @@ class FailureFolder:
             self._write(path, b"%s\n%d\n%s" % (array.dtype.encode(), len(array.data), data))
 
     def _write(self, path: Path, content: bytes) -> None:
-        """Write a file so that it appears whole, even if other processes write the same."""
+        """Write a file so that it appears complete, even if other processes write the same one."""
         unfinished = self.folder / token_hex(8)
         unfinished.write_bytes(content)
         unfinished.replace(path)

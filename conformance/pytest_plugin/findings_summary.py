@@ -44,7 +44,10 @@ class FindingsSummary:
         return self._search.find(self._failures.cells())
 
     def add(self, judgement: Judgement, compared: LedgerComparison | None) -> None:
-        """Count a known failure; begin to look for the cause of another while others are judged."""
+        """Count a failing judgement, and begin to look for its cause unless its ledger lists it.
+
+        The search goes on while others are judged.
+        """
         if judgement.verdict not in FAILING:
             return
         if compared is not None and compared.status == "known" and compared.findings:
@@ -57,9 +60,10 @@ class FindingsSummary:
             self._search.prepare(cell)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Show the findings; without ``-v`` as many as fit, and none of a backend with a ledger.
+        """Show the findings, all with ``-v``, else one screen of them.
 
-        New findings of such a backend are shown in the section about ledgers.
+        Without ``-v`` those of a backend with a ledger are left out; new findings of such a backend
+        are shown in the section about ledgers.
         """
         if lines := list(self._lines(terminalreporter.config.get_verbosity() > 0)):
             terminalreporter.section("findings")

@@ -49,7 +49,7 @@ class Suite(pytest.File):
         self.backends = backends
 
     def collect(self) -> Iterator[BackendNode]:
-        """One node per backend."""
+        """Yield one node per backend."""
         for backend in self.backends:
             with ending_the_run(self.config):
                 tasks = [*self.config.stash[JUDGING].tasks(backend.name)]
@@ -66,7 +66,7 @@ class BackendNode(pytest.Collector):
         self.relative_path = os.path.relpath(self.path, self.session.path)
 
     def collect(self) -> Iterator[JudgedItem]:
-        """One item per case of a pair, and then one per check of the pair."""
+        """Yield one item per case of a pair, and then one per check of the pair."""
         for task in self.tasks:
             for name in (*(case.id for case in task.cases), *task.checks):
                 item: JudgedItem = JudgedItem.from_parent(self, name=name, backend=self.backend)
@@ -91,7 +91,10 @@ class JudgedItem(pytest.Item):
         _raise(self.judged())
 
     def judged(self) -> Ending:
-        """Judge the item, record the judgement, and return how the item ends, given its ledger."""
+        """Judge the item, record the judgement, and return how the item ends for pytest.
+
+        That depends on the ledger too: a known failure is an expected one.
+        """
         with ending_the_run(self.config):
             case, judgement = self.config.stash[JUDGING].judgement((self.backend.name, self.name))
         self.config.stash[FAILURES].add(judgement)
@@ -129,7 +132,10 @@ class JudgedItem(pytest.Item):
         return Ending("failed", failure_text(case, judgement) + note)
 
     def run(self) -> None:
-        """Judge, and send pytest the two reports that its plugins need: an item has no set-up."""
+        """Judge the item, and send pytest the two reports that its plugins need.
+
+        They are those of the call and of the teardown: an item has no set-up.
+        """
         hook = self.ihook
         hook.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
         call = pytest.CallInfo.from_call(self.judged, "call", reraise=ENDINGS)
@@ -143,7 +149,7 @@ class JudgedItem(pytest.Item):
         hook.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
 
     def report_of(self, call: pytest.CallInfo[Any]) -> pytest.TestReport | None:
-        """Return the report of a call that ended without an exception; None for any other.
+        """Return the report of an item that ``run`` has judged and that did not fail; else None.
 
         Only a failure raises an exception, because pytest formats the traceback of each one.
         """
@@ -164,7 +170,7 @@ class JudgedItem(pytest.Item):
         call: pytest.CallInfo[Ending] | None = None,
         longrepr: Any = None,
     ) -> pytest.TestReport:
-        """Make the report of a call; without one, the report that ends the item."""
+        """Make the report of a call; without a call, the report that ends the item."""
         report = pytest.TestReport(
             nodeid=self.nodeid,
             location=self.location,
@@ -185,7 +191,7 @@ class JudgedItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
-        """The path and name of the item; the line is always 0."""
+        """Return for pytest the suite's file, line 0, and the names of the backend and the item."""
         assert self.parent is not None
         # Where a mark skips an item, pytest asks for a line.
         return self.path, 0, f"{self.parent.name} {self.name}"
@@ -193,7 +199,10 @@ class JudgedItem(pytest.Item):
 
 @contextmanager
 def ending_the_run(config: pytest.Config) -> Iterator[None]:
-    """End the whole run with one line where a backend cannot be judged at all."""
+    """End the whole run with one line if the block raises CastigateError.
+
+    That is where a backend cannot be judged at all.
+    """
     try:
         yield
     except CastigateError as error:
@@ -203,7 +212,7 @@ def ending_the_run(config: pytest.Config) -> Iterator[None]:
 
 
 def _raise(ending: Ending) -> Any:
-    """Raise the exception by which pytest learns how an item ends; nothing if it passed."""
+    """Raise the exception by which pytest learns how an item ends; raise none if it passed."""
     match ending:
         case Ending("skipped", reason):
             pytest.skip(reason)

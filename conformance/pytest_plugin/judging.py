@@ -61,7 +61,7 @@ class JudgedBackend:
 
 @dataclass
 class _Pair:
-    """A pair that is judged: its task, the names of tasks not done, the results of those done."""
+    """A pair being judged: its task, the names of tasks not done, and the results of those done."""
 
     task: Task
     missing: set[str]
@@ -92,20 +92,20 @@ class PooledJudging:
         opened = process_pools(configs, settings, cases, jobs, self)
         self._pools = self._stack.enter_context(opened)
         self._waiting: deque[tuple[ProcessPool, list[Task]]] = deque()
-        """The pools that have not begun, each with the selected cases and checks of its pairs."""
+        """The pools that have not begun, each with the tasks of the selected cases and checks."""
         self._on_demand: dict[CaseKey, tuple[ProcessPool, Task]] = {}
-        """The pair of each item that is judged only when it is run."""
+        """The pool and the task of each item that is judged only when it is run."""
         self._has_begun = False
         self._items = 0
-        """How many judgements have been asked for."""
+        """How many times ``judgement`` was called."""
         self._pool: ProcessPool | None = None
         """The pool that judges now."""
         self._pairs: dict[str, _Pair] = {}
-        """The pair of each task of that pool."""
+        """The pair of each task of that pool, by the task's name."""
         self._judged: dict[CaseKey, JudgedPair] = {}
 
     def close(self) -> None:
-        """End all processes."""
+        """End all worker processes."""
         self._stack.close()
 
     @property
@@ -114,7 +114,10 @@ class PooledJudging:
         return [JudgedBackend(each.backend, each.version, each.claimed) for each in self._pools]
 
     def tasks(self, backend: str) -> Iterator[Task]:
-        """Yield the tasks of a backend's pairs, with their cases and checks; poll before each."""
+        """Yield the tasks of a backend's pairs, with their cases and checks.
+
+        Before each of them, take what workers have done meanwhile.
+        """
         [pool] = (each for each in self._pools if each.backend == backend)
         for task in self._tasks(pool):
             self.poll(0)
@@ -131,9 +134,9 @@ class PooledJudging:
             yield from chain_tasks(pool.backend, self._cases, editions)
 
     def begin(self, selected: Iterable[CaseKey] | None = None, on_demand: bool = False) -> None:
-        """Begin to judge the selected cases and checks, or all of them; later calls do nothing.
+        """Begin to judge the selected cases and checks, or all of them for None.
 
-        With ``on_demand`` a pair is judged when its first item is run.
+        With ``on_demand`` a pair is judged only when its first item is run. Later calls do nothing.
         """
         if self._has_begun:
             return
@@ -152,7 +155,11 @@ class PooledJudging:
             self._judge(*self._waiting.popleft())
 
     def judgement(self, key: CaseKey) -> JudgedPair:
-        """Return a case and its judgement, or that of a check; wait until its pair is done."""
+        """Return the case and the judgement of an item; wait until its pair is done.
+
+        Of a check, it is the case by which the check is named. Raises CastigateError if no worker
+        can go on.
+        """
         self._items += 1
         if self._items % ITEMS_BETWEEN_POLLS == 0:
             self.poll(0)
@@ -164,7 +171,10 @@ class PooledJudging:
         return self._judged[key]
 
     def poll(self, seconds: float) -> None:
-        """Take finished tasks, and hand out more; wait up to ``seconds`` if none is finished."""
+        """Take finished tasks, and hand out more; wait up to ``seconds`` if none is finished.
+
+        Raises CastigateError if no worker can go on.
+        """
         if self._pool is None:
             return
         for task, done in self._pool.poll(seconds):
@@ -219,7 +229,7 @@ class PooledJudging:
 
 
 def _chosen(backend: str, task: Task, names: set[CaseKey] | None) -> Task:
-    """A pair's task with those cases and checks that are selected."""
+    """Return a pair's task with those cases and checks that are in ``names``; all for None."""
     if names is None:
         return task
     cases = tuple(case for case in task.cases if (backend, case.id) in names)

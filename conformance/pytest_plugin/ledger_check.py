@@ -41,7 +41,8 @@ SELECTING_OPTIONS = {
 class Ledgers:
     """The ledgers of a run's backends, and whether they are used, ignored or rewritten.
 
-    A backend has one for the documents, and one for each set of house rules.
+    A backend has one for the documents, and one for each set of house rules. The constructor raises
+    CastigateError if the options do not fit each other or a ledger that is to be rewritten.
     """
 
     def __init__(self, config: pytest.Config, backends: list[str]) -> None:
@@ -106,14 +107,19 @@ class Ledgers:
                 )
 
     def applied(self, name: str, version: str) -> AppliedLedger | None:
-        """A ledger as it is used for a version of its backend; None if it is not in use."""
+        """Return the ledger ``name`` as used for a version of its backend; None if it is unused."""
         ledger = self.used.get(name)
         return ledger.applied_to(version, exactly=self.exactly) if ledger is not None else None
 
     def compare(
         self, backend: JudgedBackend, name: str, case: Case, found: list[KnownFailure], verdict: str
     ) -> LedgerComparison | None:
-        """Compare how an item fails with the ledger; None if there is nothing to compare."""
+        """Compare the failures ``found`` of an item with the ledger; None if neither has any.
+
+        ``name`` is that of the item, a case or check. With --update-ledger every failure counts as
+        known. With --level=required, deviations are left out. An item of a document that only
+        --document counts as claimed is not compared unless it is listed.
+        """
         if self.updating:
             return LedgerComparison("known", "goes into the ledger") if found else None
         applied = self.applied(ledger_of(backend.name, name), backend.version)
@@ -133,7 +139,7 @@ def compared_with_ledger(
 ) -> LedgerComparison | None:
     """Compare how an item fails with its ledger, and record that for the controller.
 
-    The result is None if the item has no ledger in use, or there is nothing to compare.
+    Returns None if the item has no ledger in use, or if there is nothing to compare.
     """
     ledgers = item.config.stash[LEDGERS]
     ledger = ledger_of(backend.name, item.name)
@@ -157,7 +163,7 @@ def compared_with_ledger(
 
 
 def excuse(item: pytest.Item, backend: JudgedBackend, compared: LedgerComparison) -> str:
-    """Say by which findings an item's failures are known."""
+    """Say under which findings the ledger lists an item's failures, with links."""
     ledgers = item.config.stash[LEDGERS]
     applied = ledgers.applied(ledger_of(backend.name, item.name), backend.version)
     links = applied.links(compared.findings) if applied is not None else []
@@ -165,13 +171,13 @@ def excuse(item: pytest.Item, backend: JudgedBackend, compared: LedgerComparison
 
 
 def complaint(backend: JudgedBackend, name: str, compared: LedgerComparison) -> str:
-    """Say how an item's failures differ from what its backend's ledger lists."""
+    """Say how an item's failures differ from what its backend's ledger lists, and what to do."""
     advice = _advice(ledger_of(backend.name, name), compared.status)
     return f"\n  ledger    {compared.message}; {advice}"
 
 
 def _advice(ledger: str, word: LedgerStatus) -> str:
-    """Advise the user about an item that differs from the ledger."""
+    """Say how to update ``ledger`` for an item that differs from it in the way ``word``."""
     update = update_command(ledger)
     match word:
         case "stale":

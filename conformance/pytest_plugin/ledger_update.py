@@ -43,7 +43,7 @@ class LedgerUpdate:
         self.messages: list[str] = []
 
     def pytest_report_header(self) -> list[str]:
-        """Show which ledgers are used; a controller of xdist waits for the versions first."""
+        """Return lines about the ledgers in use; none in a controller, which lacks the versions."""
         return [] if self.is_controller else list(self._header())
 
     def _header(self) -> Iterator[str]:
@@ -66,7 +66,7 @@ class LedgerUpdate:
             yield f"{others} cases not used, listed for other versions"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Collect what an item recorded."""
+        """Collect what an item recorded for the ledger."""
         if report.when != "call":
             return
         for name, record in report.user_properties:
@@ -90,7 +90,10 @@ class LedgerUpdate:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Rewrite the ledgers if every case was judged."""
+        """With --update-ledger, rewrite the ledgers if every case was judged.
+
+        If one was not, the session ends with a usage error and a message.
+        """
         if not self.updates:
             return
         try:
@@ -101,7 +104,7 @@ class LedgerUpdate:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def _require_all_cases(self) -> None:
-        """Raise if a case of any backend was not judged."""
+        """Raise CastigateError if a case of any backend was not judged."""
         for name, found in self.found.items():
             cases = all_ids(name.partition(JOINT)[2])
             missing = sum(case not in found for case in cases)
@@ -113,7 +116,7 @@ class LedgerUpdate:
                 )
 
     def _update(self, name: str) -> str:
-        """Rewrite a backend's ledger, or remove it if it lists nothing; return what was done."""
+        """Rewrite the ledger ``name``, or remove it if it lists nothing; say what was done."""
         failing = {case: found for case, found in self.found[name].items() if found}
         version, path = self._version_of(name), path_of(name)
         before = self.ledgers.ledgers.get(name)

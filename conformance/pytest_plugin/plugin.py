@@ -54,7 +54,7 @@ SUITE = Path(__file__).with_name("items.py")
 TIMEOUT_PLUGIN = "timeout"
 """pytest-timeout, which defines the option --timeout too."""
 MAX_JOBS = 4
-"""More would wait for pytest, which takes a third of a millisecond to report an item."""
+"""More workers would wait for pytest, which needs a third of a millisecond to report an item."""
 MOST: Mapping[str, float] = {
     "--seed": math.inf,
     "--max-examples": MOST_EXAMPLES,
@@ -161,7 +161,8 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 def pytest_configure(config: pytest.Config) -> None:
     """Load the backends before anything is collected, so that a wrong name stops the run at once.
 
-    A controller of xdist leaves that to its workers, which report versions and errors to it.
+    Raises ``pytest.UsageError`` for wrong options. Under xdist the workers load the backends, and
+    report versions and errors to the controller.
     """
     config.add_cleanup(partial(gc.set_threshold, *gc.get_threshold()))
     config.add_cleanup(gc.unfreeze)
@@ -202,9 +203,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _check_junit_file(config: pytest.Config) -> None:
-    """Refuse a file for `--junitxml` that cannot be written: pytest tries it only at its end.
+    """Raise ``pytest.UsageError`` if the file for `--junitxml` cannot be written.
 
-    Devices and FIFOs are left alone, as opening one may wait for a reader.
+    pytest itself tries to write it only at its end. Devices and FIFOs are not opened, because that
+    may wait for a reader.
     """
     if is_worker(config) or not (named := config.getoption("--junitxml")):
         return
@@ -224,7 +226,11 @@ def _check_junit_file(config: pytest.Config) -> None:
 
 
 def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
-    """Load the backends and their ledgers, fill in the versions, and register the plugins."""
+    """Load the backends and their ledgers, fill in the versions, and register the plugins.
+
+    Raises CastigateError for an unknown document or backend, and for options that exclude each
+    other.
+    """
     names = list(versions)
     cases = select(documents_asked_for(config))  # raises if a document is unknown
     config.stash[FAILURES] = failures = FailureFolder(_failures_folder(config))
@@ -265,7 +271,10 @@ def _selects(config: pytest.Config) -> bool:
 
 
 def _stopwatch(config: pytest.Config, jobs: int) -> Stopwatch | None:
-    """Register the plugin that shows durations and return its stopwatch; None if not wanted."""
+    """Register the plugin that shows durations, and return its stopwatch.
+
+    Returns None without the option --durations-castigate.
+    """
     slowest = config.getoption("--durations-castigate")
     if slowest is None:
         return None
@@ -276,7 +285,7 @@ def _stopwatch(config: pytest.Config, jobs: int) -> Stopwatch | None:
 
 
 def _failures_folder(config: pytest.Config) -> Path:
-    """The folder in which this process stores failures: a worker's is its controller's."""
+    """Return the folder in which this process stores failures: a worker's is its controller's."""
     return failures_folder(config) or config.stash[OWN_FOLDER]
 
 
@@ -291,14 +300,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _timeout(config: pytest.Config) -> float:
-    """The time limit of an answer; the default if pytest-timeout's option is missing or 0."""
+    """Return the time limit of an answer; the default if that of pytest-timeout is missing or 0."""
     given = config.getoption("--timeout")
     is_ours = not config.pluginmanager.hasplugin(TIMEOUT_PLUGIN)
     return float(given if is_ours else given or DEFAULT_TIMEOUT)
 
 
 def _settings(config: pytest.Config) -> Settings:
-    """The settings that apply to all backends."""
+    """Return the settings that apply to all backends."""
     return Settings(
         config.getoption("--seed"),
         config.getoption("--max-examples"),
@@ -312,12 +321,12 @@ def _settings(config: pytest.Config) -> Settings:
 
 
 def _count_pytest_processes() -> int:
-    """The number of processes that judge: xdist's workers, or pytest itself."""
+    """Return the number of processes that judge: xdist's workers, or pytest itself."""
     return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Show the backends, documents and options: enough to repeat the run."""
+    """Return lines with the backends, documents and options: enough to repeat the run."""
     digests = ", ".join(f"{name} {digest[:12]}" for name, digest in documents().digests.items())
     return [
         f"castigate: backends {names_and_versions(config.stash[VERSIONS])}",
@@ -339,7 +348,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | No
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Have the pool judge the items that are left, once it is known which these are."""
+    """Have the pool judge the items that pytest has selected, and then run the items."""
     items = [item for item in session.items if isinstance(item, JudgedItem)]
     if items and not session.config.getoption("collectonly"):
         names = ((item.backend.name, item.name) for item in items)
@@ -351,7 +360,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
     """Run an item of the suite without a test's phases, and return True.
 
-    An item with marks, any item under --pdb, and other tests are left to pytest by None.
+    Returns None, which leaves the item to pytest, for other tests, for an item with marks, and for
+    any item under --pdb.
     """
     if not isinstance(item, JudgedItem) or item.own_markers or item.config.getoption("usepdb"):
         return None
@@ -370,7 +380,7 @@ def pytest_runtest_makereport(
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> Generator[None, object, object]:
-    """Show a few failures in full, and how workers ended early.
+    """Show a few failures in full, and what the pools of workers reported.
 
     A broken cast fails in hundreds of cases of the same cause, which the findings report once. So
     the others are hidden from pytest while it writes its sections; ``-v`` and ``-r`` show all.

@@ -30,7 +30,7 @@ class SuiteProgress:
         self._is_over = False
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Count the items that are left."""
+        """Count the items that pytest has selected."""
         self._total = len(session.items)
 
     @pytest.hookimpl(optionalhook=True)
@@ -41,7 +41,7 @@ class SuiteProgress:
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Return an outcome without a letter for an item of the suite; None for others.
 
-        When the run is over, None has pytest use its usual words in the summary.
+        Once the run is over it is None for all, so that pytest uses its usual words in the summary.
         """
         if self._is_over or not any(
             name in (RECORD, INVARIANCE) for name, _ in report.user_properties
@@ -77,7 +77,7 @@ class SuiteProgress:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """End the line, on a terminal by erasing it: what follows says more."""
+        """End the line of the progress, on a terminal by erasing it: what follows says more."""
         self._is_over = True
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
         if terminal is None or not self._counts:
@@ -101,7 +101,7 @@ class VerdictSummary:
                     self.totals.add(record)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Fail a run in which nothing was judged."""
+        """Give a run in which nothing was judged the exit status of one without tests."""
         only_listed = session.config.getoption("collectonly")
         judged = self.totals.judged + self.totals.pairs.judged
         if not judged and not only_listed and session.exitstatus == pytest.ExitCode.OK:

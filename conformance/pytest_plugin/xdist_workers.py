@@ -28,17 +28,17 @@ def gives_out_work(config: pytest.Config) -> bool:
 
 
 def report_versions(config: pytest.Config, versions: dict[str, str]) -> None:
-    """In a worker: pass on the backends' versions, as they are known when it ends."""
+    """In a worker: send the controller ``versions`` as they are when the worker ends."""
     config.workeroutput[OUTPUT_KEY] = {"versions": versions, "failed": ""}  # type: ignore[attr-defined]
 
 
 def report_error(config: pytest.Config, error: str) -> None:
-    """In a worker: pass on why it cannot judge a backend."""
+    """In a worker: send the controller the reason why a backend cannot be judged."""
     config.workeroutput[OUTPUT_KEY]["failed"] = error  # type: ignore[attr-defined]
 
 
 def failures_folder(config: pytest.Config) -> Path | None:
-    """In a worker: the folder of failures that the controller named; elsewhere None."""
+    """In a worker, return the folder of failures that the controller named; elsewhere None."""
     named = getattr(config, "workerinput", {}).get(FAILURES_KEY)
     return Path(named) if named is not None else None
 
@@ -49,7 +49,10 @@ def names_and_versions(versions: dict[str, str]) -> str:
 
 
 class WorkerVersions:
-    """A pytest plugin of the controller that collects the versions which workers report."""
+    """A pytest plugin of the controller that collects the versions that workers report.
+
+    It fills them into ``versions``. ``failures`` is the folder of failures.
+    """
 
     def __init__(self, versions: dict[str, str], failures: Path) -> None:
         self.versions = versions
@@ -57,12 +60,15 @@ class WorkerVersions:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker where to store failures."""
+        """Send a worker the folder in which to store failures."""
         node.workerinput[FAILURES_KEY] = str(self.failures)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Read what a worker reported before it ended; one that was killed reported nothing."""
+        """Read what a worker reported before it ended; one that was killed reported nothing.
+
+        Raises ``pytest.UsageError`` if the worker could not judge a backend.
+        """
         output = getattr(node, "workeroutput", {}).get(OUTPUT_KEY)
         if output is None:
             return

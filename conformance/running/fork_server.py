@@ -33,7 +33,7 @@ OWN_PACKAGES = {"numpy"}
 
 @dataclass(frozen=True)
 class _Fork:
-    """Asks the server to fork process ``number``, which calls ``work(link, *arguments)``.
+    """A message: fork process ``number``, which calls ``work(link, *arguments)``.
 
     The descriptor of the process's end of the link follows this message.
     """
@@ -45,7 +45,7 @@ class _Fork:
 
 @dataclass(frozen=True)
 class _Kill:
-    """Asks the server to kill process ``number``, if it still runs."""
+    """A message: kill process ``number``, if it still runs."""
 
     number: int
 
@@ -78,7 +78,7 @@ class ForkServer:
         return ForkedProcess(self, self._number), here
 
     def kill(self, number: int) -> None:
-        """Kill the process of this number; if the server has ended, its processes have too."""
+        """Kill the process of this number; if the server has ended, the process has ended too."""
         with suppress(OSError):
             self._send(_Kill(number))
 
@@ -130,7 +130,7 @@ class ForkedProcess:
 
 @contextmanager
 def fork_server() -> Iterator[ForkServer | None]:
-    """Yield a server forked off this process, and end it after the block; None if not safe."""
+    """Yield a server forked off this process, or None if that is not safe; end it afterwards."""
     if not _can_fork():
         yield None
         return
@@ -144,7 +144,7 @@ def fork_server() -> Iterator[ForkServer | None]:
 def fork_or_spawn(work: Callable[..., None], *arguments: Any) -> tuple[ChildProcess, Connection]:
     """Start a process that calls ``work(link, *arguments)``; return it and our end of the link.
 
-    It is forked off this process where that is safe, and need not import anything again.
+    Where it is safe, the process is forked off this one, so that it need not import anything again.
     """
     if not _can_fork():
         return spawn(work, *arguments)
@@ -179,9 +179,10 @@ def _forked(
     *arguments: Any,
     daemon: bool = False,
 ) -> ForkProcess:
-    """Fork a process that calls ``work(link, *arguments)``; it closes the parent's connection.
+    """Fork a process that calls ``work(link, *arguments)``; return it.
 
-    Python ends a daemon when this process ends, and waits for any other process.
+    The process closes ``parents_link``, the parent's end of the link. Python ends a ``daemon`` when
+    this process ends, and waits for any other process.
     """
     arguments = (os.getpid(), work, link, parents_link, *arguments)
     process = get_context("fork").Process(target=_work_in_fork, args=arguments, daemon=daemon)
@@ -206,10 +207,10 @@ def _work_in_fork(
 
 
 def _serve(link: Connection, package: str) -> None:
-    """Import ``package``, then fork and kill processes as messages say, until the link is closed.
+    """Import ``package`` if named, then fork and kill processes as messages say.
 
-    A process that has ended is reported as ``(number, exit code)``. If the import starts threads,
-    the server ends at once.
+    A process that has ended is reported as ``(number, exit code)``. The server ends when the link
+    is closed, or at once if the import starts threads.
     """
     die_with_parent()  # also where it was spawned
     signal.signal(signal.SIGINT, signal.SIG_IGN)

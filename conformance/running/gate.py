@@ -48,7 +48,10 @@ SEEDS = 1 << 53
 
 @dataclass(frozen=True)
 class Gate:
-    """A backend, the policy that it must pass, and the folder for the certificate."""
+    """A backend, the policy that it must pass, and the folder for the certificate.
+
+    ``pythons`` are texts ``NAME=PATH``, and ``seconds`` is the time limit of an answer.
+    """
 
     backend: str
     policy: Policy
@@ -60,8 +63,8 @@ class Gate:
         """Return the run that the policy demands of the backend.
 
         If the policy names no seed, one is drawn that the ``baseline`` run does not have, so that
-        no backend can know the inputs. CastigateError is raised if the policy takes the documents
-        that the backend claims, and it claims none.
+        no backend can know the inputs. Raises CastigateError if the policy is about the documents
+        that the backend claims, and ``claims`` is empty.
         """
         entry = self.policy.entry
         names = claims if entry.documents == CLAIMED else tuple(entry.documents)
@@ -89,7 +92,8 @@ class Gate:
     ) -> tuple[PolicyVerdict, dict[str, Any] | None]:
         """Run, judge, and write all files; return the verdict and the certificate.
 
-        The certificate is None if nothing ran; a ``key`` signs it unless it is None.
+        The certificate is None if nothing ran; a ``key`` signs it unless it is None. Raises
+        CastigateError if the backend changed meanwhile.
         """
         where = str(self.folder / RUN)
         program = program_identity(self.backend, self.pythons, self.seconds)
@@ -115,7 +119,7 @@ class Gate:
         return found, certificate
 
     def _check_unchanged(self, program: dict[str, Any], store: RunStore) -> None:
-        """Raise CastigateError if the backend changed between its first hello and the end."""
+        """Raise CastigateError if the backend is no longer the one that ``program`` identifies."""
         now = {
             "hello": {**program["hello"], "version": store.record.backends[0].version},
             "files": file_digests(self.backend) if program["files"] else {},
@@ -135,7 +139,8 @@ class Gate:
 def load_baseline(policy: Policy, location: str | None) -> RunStore | None:
     """Return the earlier run that a policy compares with; None if the policy compares with none.
 
-    CastigateError is raised if the policy needs a ``location`` that is None, or uses none.
+    Raises CastigateError if the policy needs a ``location`` that is None, or needs none and one is
+    given.
     """
     if location is None:
         if policy.entry.only_new:

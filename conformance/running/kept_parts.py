@@ -33,7 +33,7 @@ class KeptParts:
     folder: Folder
 
     def restore(self, store: RunStore) -> None:
-        """Write the kept parts into a run's folder, if they are of a run with equal options.
+        """Write the kept parts into a run's folder, if the run that left them had equal options.
 
         A run without the reference gets none.
         """
@@ -42,7 +42,7 @@ class KeptParts:
                 store.write_part(name, part)
 
     def keep(self, store: RunStore) -> None:
-        """Store the reference's parts of a finished run, unless the file has the same tasks.
+        """Store the reference's parts of a finished run, unless the file has these tasks already.
 
         A run without the reference leaves the file as it is.
         """
@@ -60,8 +60,8 @@ class KeptParts:
     def _parts(self, key: str) -> dict[str, bytes]:
         """Return the kept parts by the names of their tasks; none if the file has another key.
 
-        A file that cannot be read counts as lacking: its parts are computed again, and then
-        replaced.
+        There are none either if the file is missing or cannot be read: its parts are computed
+        again, and then replaced.
         """
         data = self.folder.read(FILE)
         if data is None:
@@ -77,7 +77,7 @@ class KeptParts:
 
 
 def key_of(record: RunRecord) -> str:
-    """A digest of everything that the reference's judgements depend on."""
+    """Return a digest of everything that the reference's judgements depend on."""
     options = record.selection.model_dump(mode="json"), record.tier, record.seed
     packages = [each.packages for each in record.environments], np.__version__
     content = [suite_digest(), *options, record.max_examples, record.documents, *packages]

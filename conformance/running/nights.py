@@ -44,7 +44,10 @@ class Nights:
         return self.folder.display_path("report")
 
     def next_run(self, now: datetime) -> str:
-        """Return the folder of a run that starts ``now``: the time, with a number if taken."""
+        """Return the folder for a run that starts ``now``, named by the time.
+
+        If that name is taken, it has a number too.
+        """
         name = f"{now:%Y%m%d-%H%M%S}"
         taken = set(self.folder.names("runs"))
         numbered = (f"{name}-{number:02}" for number in count(2))
@@ -55,7 +58,7 @@ class Nights:
         """Write the report of the last complete runs in all formats, and return it.
 
         The report has the pages of the ``addons``. ``warn`` gets a line about each run that is left
-        out. CastigateError is raised if no run is complete.
+        out. Raises CastigateError if no run is complete.
         """
         runs = list(self._complete(warn))[-PAST:]
         if not runs:

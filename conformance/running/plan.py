@@ -31,7 +31,7 @@ Tier = Literal["quick", "full"]
 class Task:
     """A worker's unit of work: all cases and checks of a pair, or a part of a sweep.
 
-    ``among`` are the cases of a pair that its checks may ask; they need not all be judged.
+    ``among`` are the cases of a pair that its checks may use; they need not all be judged.
     """
 
     name: str
@@ -42,21 +42,25 @@ class Task:
     among: tuple[Case, ...] = ()
 
     def bounds(self, size: int) -> tuple[int, int]:
-        """Return the first and the last index + 1 of the task's share of ``size`` inputs."""
+        """Return the bounds of the task's share of ``size`` inputs: the first index, and the end.
+
+        The end is the index after the last.
+        """
         return size * self.part // PARTS, size * (self.part + 1) // PARTS
 
     @property
     def weight(self) -> int:
-        """About how many inputs the task has, for the progress display; 0 at the quick tier."""
+        """About how many inputs the task has, for the progress display; 0 if it is no sweep."""
         if self.sweep is None:
             return 0
         return (SAMPLE if self.sweep.way == "sample" else 1 << 32) // PARTS
 
 
 def quick_tasks(backend: str, backends: Iterable[str], cases: Iterable[Case]) -> Iterator[Task]:
-    """Yield one task per pair of dtypes; the cases must come pair by pair.
+    """Yield one task per pair of dtypes; the ``cases`` must come pair by pair.
 
-    ``backends`` are all of the run: variants of one framework are compared with its first.
+    ``backends`` are the names of all backends of the run: variants of one framework are compared
+    with the first of them.
     """
     first = first_variant(backends, backend)
     for (source, target), group in groupby(cases, key=lambda case: (case.source, case.target)):
@@ -67,7 +71,11 @@ def quick_tasks(backend: str, backends: Iterable[str], cases: Iterable[Case]) ->
 
 
 def chain_tasks(backend: str, cases: Iterable[Case], editions: Collection[str]) -> Iterator[Task]:
-    """Yield one task per pair of dtypes with the chains of ``editions`` that lose values of it."""
+    """Yield one task per pair of dtypes that has chains of ``editions``.
+
+    They are the chains with a dtype on the way that does not hold every value of the source. Pairs
+    without a case among ``cases`` are left out.
+    """
     if editions:
         from conformance.families.chains.asked import chains_by_pair  # Few runs ask chains.
 
@@ -76,7 +84,7 @@ def chain_tasks(backend: str, cases: Iterable[Case], editions: Collection[str]) 
 
 
 def sweep_tasks(backend: str, sweep: Sweep) -> list[Task]:
-    """Split a sweep into tasks."""
+    """Split a sweep into ``PARTS`` tasks."""
     name = f"{backend}/{sweep.way}/{sweep.source.name}-{sweep.target.name}/{sweep.road}"
     return [Task(f"{name}/{part}", sweep.cases, (), sweep, part) for part in range(PARTS)]
 
@@ -95,8 +103,8 @@ def assembled(
 ) -> Iterator[tuple[Case, Judgement]]:
     """Yield every case with its judgement, in the order of the cases; after each pair its checks.
 
-    ``read`` returns the judgements of a task. At the end come the chains of the ``chained``
-    editions.
+    A check comes with the case that it is named by. ``read`` returns the judgements of a task. At
+    the end come the chains of the ``chained`` editions.
     """
     for task in [*quick_tasks(backend, backends, cases), *chain_tasks(backend, cases, chained)]:
         yield from assembled_pair(read, backend, task, tier)
@@ -105,7 +113,7 @@ def assembled(
 def assembled_pair(
     read: ReadTask, backend: str, task: Task, tier: Tier
 ) -> Iterator[tuple[Case, Judgement]]:
-    """Yield every case of a pair with its judgement, and then the checks of the pair.
+    """Yield every case of a pair with its judgement, and then a case with each check of the pair.
 
     At the full tier, the judgements of sweeps are joined with those of the cases that are swept.
     """

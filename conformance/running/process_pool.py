@@ -43,7 +43,9 @@ from specs.cases import Case
 from specs.errors import CastigateError
 
 Death = tuple[str, bool]
-"""A task's name, and whether the process was killed."""
+"""The task at which a process died, by name, and whether something outside had killed it.
+
+The name is empty if there was no task."""
 BEFORE_ANY_TASK: Death = ("", True)
 MAX_CRASHES = 2
 """A task that ends its process this often has crashed."""
@@ -57,7 +59,7 @@ SECONDS_OF_SILENCE = 300.0
 
 @dataclass(eq=False)
 class BackendWorker(Worker[Task]):
-    """A worker of a backend, which can say that an answer or a message took too long."""
+    """A worker process of one backend; its ``ending`` says if a time limit was exceeded."""
 
     timeout: float = math.inf
     """Seconds that one answer of the backend may take."""
@@ -66,7 +68,7 @@ class BackendWorker(Worker[Task]):
 
     @property
     def ending(self) -> str:
-        """How the process has ended, as a predicate."""
+        """How the process has ended, as a predicate such as ``was silent for 10 s``."""
         if self.was_silent:
             return describe_timeout(SECONDS_OF_SILENCE)
         if self.process.exitcode == -signal.SIGALRM:
@@ -75,11 +77,12 @@ class BackendWorker(Worker[Task]):
 
 
 class ProcessPool:
-    """The workers of one backend; the first is started on entering the context.
+    """The workers of one backend, at most ``jobs``; entering the context starts the first one.
 
-    ``server`` forks the workers, without one they are spawned. If ``sweeps`` says that there may be
-    sweeps, a second server imports the backend's framework while the first worker loads the
-    backend. The workers that sweep are forked from it.
+    Entering raises CastigateError if the backend cannot be loaded. ``server`` forks the workers;
+    without one they are spawned. If ``sweeps`` says that there may be sweeps, a second server
+    imports the backend's framework while the first worker loads the backend, and forks the workers
+    that sweep.
     """
 
     def __init__(
@@ -128,7 +131,7 @@ class ProcessPool:
         self.close()
 
     def close(self) -> None:
-        """End all workers."""
+        """End all worker processes."""
         if self._framework_server is not None:
             self._framework_server.close()
             self._framework_server = None
@@ -159,7 +162,7 @@ class ProcessPool:
         return (current_environment(),)
 
     def roads(self, cases: Iterable[Case]) -> dict[str, str]:
-        """Return the road of each case, by its id."""
+        """Return the road of each case, by its id; raise CastigateError if no worker can."""
         worker = self._workers[0]
         while True:
             try:
@@ -179,7 +182,10 @@ class ProcessPool:
         listener: Listener,
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Do tasks until all are done or ``is_over`` returns true; ``keep`` gets their parts."""
+        """Do tasks until all are done or ``is_over`` returns true; ``keep`` gets their parts.
+
+        Raises CastigateError if no worker can go on.
+        """
         for task, done in self.results(tasks, listener, is_over):
             keep(task.name, done.part)
             listener.finish_task(task)
@@ -190,7 +196,10 @@ class ProcessPool:
         listener: Listener,
         is_over: Callable[[], bool] = lambda: False,
     ) -> Iterator[tuple[Task, TaskDone]]:
-        """Yield each finished task and its result, until all are done or ``is_over`` is true."""
+        """Yield each finished task and its result, until all are done or ``is_over`` returns true.
+
+        Raises CastigateError if no worker can go on.
+        """
         self.begin(tasks, listener)
         while self.is_busy and not is_over():
             yield from self.poll(SECONDS_BETWEEN_SILENCE_CHECKS)
@@ -211,7 +220,8 @@ class ProcessPool:
     def poll(self, seconds: float) -> list[tuple[Task, TaskDone]]:
         """Return tasks done since the last call; wait up to ``seconds`` if there are none.
 
-        CastigateError is raised if an earlier call found that no worker can go on.
+        Raises CastigateError if no worker can go on; tasks that were done before are returned
+        first.
         """
         if self._failure is not None:
             raise CastigateError(self._failure.message)
@@ -244,7 +254,7 @@ class ProcessPool:
     def _do_without(self, worker: BackendWorker, failure: WorkerFailure) -> None:
         """Remove a worker that could not load the backend, and leave its tasks to the others.
 
-        If it failed otherwise, or is the only one, note why the pool cannot go on.
+        If it failed otherwise, or is the only one, the next ``poll`` raises its failure.
         """
         if not failure.is_of_loading or len(self._workers) == 1:
             self._failure = failure
@@ -259,7 +269,7 @@ class ProcessPool:
             self._feed(worker)
 
     def _feed(self, worker: BackendWorker) -> None:
-        """Hand a worker tasks, if it has room: a part of a sweep is done alone."""
+        """Send a ready worker tasks, up to ``AT_HAND`` at a time, but a part of a sweep alone."""
         while self._waiting and worker.is_ready:
             is_sweep = self._waiting[0].sweep is not None
             if len(worker.tasks) >= (1 if is_sweep else AT_HAND):
@@ -273,7 +283,7 @@ class ProcessPool:
                 worker.send(self._order(task))
 
     def _replace_dead(self, worker: BackendWorker) -> None:
-        """Start another worker, and have it do the tasks again."""
+        """Replace a worker that has died, and put its tasks back before the waiting ones."""
         if worker.tasks:
             ended = f"a worker of {self.backend} {worker.ending}"
             self._listener.say(f"{ended}; its task is done again")
@@ -281,7 +291,7 @@ class ProcessPool:
         self._bury(worker)
 
     def _start(self, for_sweep: bool = False) -> BackendWorker:
-        """Start a worker; one for a sweep has the framework imported, if that is safe."""
+        """Start a worker; one ``for_sweep`` comes with the framework imported, if possible."""
         framework = self._framework_server if for_sweep else None
         server = framework or self._server
         named = (self.backend, self.config)
@@ -297,7 +307,7 @@ class ProcessPool:
         )
 
     def _exchange_for_sweep(self, worker: BackendWorker) -> bool:
-        """Replace an idle worker by one with the framework imported; return whether it was."""
+        """Replace an idle worker by one with the framework imported; return whether it did so."""
         if worker.has_framework or self._framework_server is None:
             return False
         worker.end()
@@ -305,13 +315,16 @@ class ProcessPool:
         return True
 
     def _next_message(self, worker: BackendWorker) -> object:
-        """Return a worker's next message that is not about progress."""
+        """Return a worker's next message besides Progress; raise WorkerDiedError if none comes."""
         while isinstance(message := worker.receive(SECONDS_OF_SILENCE), Progress):
             continue
         return message
 
     def _greet(self, worker: BackendWorker) -> BackendWorker:
-        """Wait until a worker has loaded its backend; replace it if it was killed meanwhile."""
+        """Wait until a worker has loaded its backend; return it, or its replacement if it died.
+
+        Raises CastigateError if the backend cannot be loaded.
+        """
         try:
             match self._next_message(worker):
                 case Ready() as ready:
@@ -328,7 +341,11 @@ class ProcessPool:
         worker.is_ready = True
 
     def _replace(self, worker: BackendWorker, death: Death) -> BackendWorker:
-        """Start a new worker in a dead one's place; raise if the backend cannot be loaded."""
+        """Start a new worker in a dead one's place, wait until it is ready, and return it.
+
+        ``death`` is counted. Raises CastigateError if the dead one ended by itself before any task,
+        or if ``MAX_KILLS`` were killed before any.
+        """
         worker.end()
         self._deaths[death] += 1
         is_given_up = self._deaths[BEFORE_ANY_TASK] >= MAX_KILLS
@@ -340,7 +357,7 @@ class ProcessPool:
         return self._greet(new)
 
     def give_up(self, task: Task, reason: str) -> None:
-        """Count all cases and checks of a task as crashed; the backend is not asked about them."""
+        """Count all cases and checks of a task as crashed by ``reason``, without any request."""
         self._crashes[task.name] = reason
         self._hopeless.add(task.name)
 
@@ -350,7 +367,12 @@ class ProcessPool:
         return TaskOrder(task, self._crashes.get(task.name, ""), is_asked_again)
 
     def _bury(self, worker: BackendWorker) -> None:
-        """Replace a worker that died at a task; the task has crashed if that is repeated."""
+        """Replace a dead worker; a task that has ended workers repeatedly counts as crashed.
+
+        That is after ``MAX_CRASHES``, or after ``MAX_KILLS`` if something outside Castigate killed
+        them. The task is the first that the worker had. If it ends more workers while the input at
+        fault is searched for, that search is given up too.
+        """
         if not worker.tasks:
             self._replace(worker, BEFORE_ANY_TASK)
             return
@@ -369,7 +391,10 @@ Keep = Callable[[str, bytes], None]
 
 @dataclass(frozen=True)
 class Setup:
-    """The options of a run that every worker needs, on whatever machine it is."""
+    """The options of a run that every worker needs, on whatever machine it is.
+
+    ``pythons`` are texts ``NAME=PATH``, and ``seconds`` is the time limit of an answer.
+    """
 
     backends: tuple[str, ...]
     pythons: tuple[str, ...]
@@ -391,7 +416,7 @@ class Listener(Protocol):
 
 
 class Unheard:
-    """A listener that drops what it is notified of."""
+    """A listener that ignores every call."""
 
     def add_inputs(self, inputs: int, wrong: int) -> None:
         """Ignore how far a task has come."""
@@ -426,7 +451,7 @@ class TaskPool(Protocol):
         """The machines of the workers."""
 
     def roads(self, cases: Iterable[Case]) -> dict[str, str]:
-        """Return the road of each case, by its id."""
+        """Return the road of each case, by its id; raise CastigateError if no worker can."""
 
     def run(
         self,
@@ -435,7 +460,7 @@ class TaskPool(Protocol):
         listener: Listener,
         is_over: Callable[[], bool],
     ) -> None:
-        """Do all tasks, or as many as are done when ``is_over`` returns true."""
+        """Do tasks until all are done or ``is_over`` returns true; ``keep`` gets their parts."""
 
     def close(self) -> None:
-        """End what the workers hold for this backend."""
+        """Release what the workers hold for this backend, such as processes."""

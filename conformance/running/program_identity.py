@@ -22,8 +22,9 @@ BLOCK = 1 << 20
 def program_identity(name: str, pythons: tuple[str, ...], seconds: float) -> dict[str, Any]:
     """Load a backend; return its statements as ``hello``, and as ``files`` its ``file_digests``.
 
-    The statements are its name, version and claims, and what shapes and rows it takes. If the
-    backend runs in another Python, ``files`` is empty.
+    The statements are its name, version and claims, whether it compiles for each shape, and the
+    numbers of elements above which its code changes. If the backend runs in another Python,
+    ``files`` is empty.
     """
     [config] = launch_configs([name], pythons, seconds).values()
     backend = load_isolated(name, config)
@@ -44,9 +45,9 @@ def program_identity(name: str, pythons: tuple[str, ...], seconds: float) -> dic
 def file_digests(name: str) -> dict[str, str]:
     """Return the sha256 of each file that a backend's name stands for, by a label without folders.
 
-    Of a command these are the executable and the arguments that are files. Of a Python adapter it
-    is the module's file. For each package that the adapter is known to drive, it is also the
-    package's list of installed files (`RECORD`).
+    For a command these are the executable and the arguments that are files. For a Python adapter it
+    is the module's file and, for each package that the adapter is known to drive, the package's
+    list of installed files (`RECORD`).
     """
     return {label: _digest(path) for label, path in _files(name) if path.is_file()}
 
@@ -92,7 +93,7 @@ def _files(name: str) -> Iterator[tuple[str, Path]]:
 
 
 def _module_file(module: str) -> Path | None:
-    """Return the file of a module, or None if there is none; nothing of it is executed.
+    """Return the file of a module, or None if there is none, without executing any of it.
 
     ``importlib.util.find_spec`` would execute the packages around it in the judge's process.
     """

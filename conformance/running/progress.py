@@ -67,7 +67,10 @@ class BackendProgress:
 
 
 def _amount(number: float) -> str:
-    """Format a count in G, M, k or ones: the unit with at most three digits before the point."""
+    """Format a count with the unit G, M or k, and at most three digits before the point.
+
+    A count below a thousand has no unit.
+    """
     for unit, size in UNITS.items():
         if number >= size:
             return f"{number / size:.2f} {unit}"
@@ -75,7 +78,7 @@ def _amount(number: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Seconds, minutes or hours, in whole numbers."""
+    """Format seconds as seconds, minutes or hours, in whole numbers."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
@@ -93,7 +96,7 @@ class ProgressReporter:
         self._current = BackendProgress("", [])
 
     def begin_phase(self, words: str) -> None:
-        """Show what is done now besides asking backends; with empty ``words`` show nothing.
+        """Show what is done now besides requests to backends; with empty ``words`` show nothing.
 
         Off a terminal it is shown only ``SECONDS_BETWEEN_LINES`` after the line before.
         """
@@ -124,7 +127,7 @@ class ProgressReporter:
         self._show()
 
     def end(self) -> None:
-        """Show the final counts of a backend."""
+        """Show the final counts of the backend that is being run."""
         self._show(at_once=True)
 
     def say(self, message: str) -> None:
@@ -153,7 +156,7 @@ class _StderrConsole(Console):
 
 @contextmanager
 def progress_reporter() -> Iterator[ProgressReporter]:
-    """Show progress on stderr, as live bars if that is a terminal."""
+    """Yield a reporter that shows progress on stderr, as live bars if that is a terminal."""
     console = _StderrConsole(stderr=True)
     if not console.is_terminal:
         yield ProgressReporter(console, None)

@@ -55,10 +55,10 @@ TIME_OVER = "the time for all cases was over"
 
 
 class Phases(Protocol):
-    """Is notified of what is done besides asking backends."""
+    """Is notified of the steps of a run besides requests to backends."""
 
     def begin_phase(self, words: str) -> None:
-        """Show what is done now; nothing if the words are empty."""
+        """Show what is done now; an empty text ends the display."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class RunRequest:
     """Seconds for the whole run; cases that are not done by then get the verdict `not-run`."""
     isolates_sweeps: bool = False
     has_chains: bool = False
-    """Whether chains of casts are asked, too."""
+    """Whether chains of casts are judged too."""
     cluster: str | None = None
     """The address of a cluster that does the tasks, such as `dask://HOST:PORT`."""
 
@@ -154,8 +154,9 @@ def run(
     """Do the tasks of a run that are not done yet, store their parts in ``out``; return the store.
 
     With ``resumes`` the run in ``out`` is continued. ``only`` are cases to judge in place of all
-    selected ones. With ``checks_pairs`` the invariances of their pairs are checked too. Tasks of
-    the reference that an earlier run has done are taken from the ``kept`` parts.
+    selected ones. With ``checks_pairs`` the checks of their pairs are made too. Tasks of the
+    reference that an earlier run has done are taken from the ``kept`` parts. ``argv`` is recorded.
+    Raises CastigateError for unusable options or backends.
     """
     cases = only or selected_cases(request.selection)
     with _pools(request, cases, jobs, reporter) as pools:
@@ -174,7 +175,7 @@ def run(
 def _pools(
     request: RunRequest, cases: list[Case], jobs: int, reporter: ProgressReporter
 ) -> AbstractContextManager[Sequence[TaskPool]]:
-    """Open a pool per backend, on a cluster if the request names one."""
+    """Open a pool per backend for a ``with`` block, on a cluster if the request names one."""
     if request.cluster is None:
         configs = launch_configs(request.backends, request.pythons, request.seconds, jobs)
         return process_pools(configs, request.settings, cases, jobs, reporter)
@@ -193,7 +194,10 @@ def process_pools(
     jobs: int,
     reporter: Phases,
 ) -> Iterator[list[ProcessPool]]:
-    """Open a pool of processes on this machine for each backend."""
+    """Open a pool of processes on this machine for each backend; close them after the block.
+
+    Raises CastigateError if a backend cannot be loaded.
+    """
     has_sweeps = any(settings.is_full(case) and is_swept(case) for case in cases)
     with ExitStack() as stack:
         server = stack.enter_context(fork_server())
@@ -214,7 +218,8 @@ def finish_run(
 ) -> Totals:
     """Complete a run or shard whose tasks are all done, and return the counts of its verdicts.
 
-    For a whole run, write the tables and, with ``finds_causes``, the causes of what fails.
+    For a whole run, write the tables and, with ``finds_causes``, the causes of what fails. Its
+    judgements are added to ``ledgers``, if there are any.
     """
     record, totals = store.record, Totals()
     cases = only or selected_cases(record.selection)
@@ -264,7 +269,7 @@ def _record(
 
 
 def _digests_with_rules(selection: Selection) -> dict[str, str]:
-    """The digests of the selected documents that have house rules."""
+    """Return the digests of the selected documents that have house rules, by name."""
     names = {name.partition(":")[0] for name in selection.documents}
     return {name: document_named(name).digest for name in sorted(names) if JOINT in name}
 
@@ -272,7 +277,10 @@ def _digests_with_rules(selection: Selection) -> dict[str, str]:
 def _chained(
     request: RunRequest, cases: list[Case], pools: Sequence[TaskPool]
 ) -> dict[str, tuple[str, ...]]:
-    """The editions whose chains are asked, by backend; raise CastigateError if none makes any."""
+    """Return the editions whose chains are requested, by backend.
+
+    Raises CastigateError if no backend makes chains.
+    """
     from conformance.families.chains.asked import chain_editions  # Few runs ask chains.
 
     asked_for = request.settings.asked_for
@@ -287,7 +295,7 @@ def _chained(
 
 
 def _machines(pools: Sequence[TaskPool]) -> tuple[Environment, ...]:
-    """The machines of all workers, each once."""
+    """Return the machines of all workers, each once."""
     found: list[Environment] = []
     for pool in pools:
         found += [each for each in pool.environments if each not in found]
@@ -330,7 +338,7 @@ def _do_tasks(
 
 
 def _store_not_run(tasks: list[Task], backend: str, store: RunStore) -> None:
-    """Store the verdict `not-run` for the cases of all tasks that are not done."""
+    """Store the verdict `not-run` for all cases and checks of the tasks that are not done."""
     done = store.finished()
     for task in tasks:
         if task.name not in done:

@@ -16,7 +16,7 @@ from specs.operations import tensor_dtypes
 
 @dataclass(frozen=True)
 class KnownCase:
-    """A case, its tensors, and the results that it must have."""
+    """A case, its input tensors by name, and by name the results that it must have."""
 
     case: Case
     tensors: dict[str, Bits]
@@ -26,10 +26,10 @@ class KnownCase:
 def sample_cases(
     backend: Backend, operation: str, dtypes: Collection[str]
 ) -> dict[str, list[Case]]:
-    """Return an operation's cases by their dtypes, as ``float32 to int8``.
+    """Return an operation's cases by their dtypes, with keys such as ``float32 to int8``.
 
-    The cases are of versions that the backend claims, one of each version for each two dtypes. All
-    their tensors have dtypes among ``dtypes``.
+    They are cases of the versions that the backend claims, one per version and pair of dtypes,
+    newest versions first. All their tensors have dtypes among ``dtypes``.
     """
     claimed = [
         (name, version)
@@ -56,7 +56,7 @@ def sample(case: Case) -> KnownCase:
 
 
 def _plain_cases(document: str, version: str) -> Iterator[Case]:
-    """Yield the first case of each two dtypes of a version; the first has the plainest modes."""
+    """Yield the first case, with the plainest modes, of each pair of dtypes of a version."""
     found: dict[tuple[str, str], Case] = {}
     for case in edition(document_named(document), version).cases():
         found.setdefault((case.source, case.target), case)

@@ -50,9 +50,9 @@ NOT_CLAIMED = "not asked: of its dtypes no case is claimed"
 AFTER_SILENCE = "not asked after this silence"
 ANSWERED, RIGHT = "answered", "right"
 SHORT_ROW, LONG_ROW, LONGEST_ROW = 1 << 10, 1 << 19, 1 << 24
-"""Elements. A run sends rows of up to ``LONG_ROW``; a backend that cannot answer them is broken."""
+"""Elements. Runs send rows of up to ``LONG_ROW``; a backend that cannot answer these is broken."""
 SECONDS_OF_A_ROW = 2.0
-"""After a row that takes longer, no longer one is sent."""
+"""After a row that took more seconds than this, no longer row is sent."""
 SHAPES = ((), (0,), (2, 3), (2, 0, 3), (1, 2, 3, 1), (2, 1, 2, 1, 2))
 """Ranks 0 to 5, and tensors without elements: a run sends all of them."""
 MOST_TRIES = 100
@@ -64,8 +64,9 @@ SECONDS_OF_A_FIGURE = 0.5
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of one check of a dtype, a shape, a length or a speed.
+    """The result of one check: ``check`` and ``subject`` name what was tested.
 
+    The subject is a dtype, a shape, a length or a speed, for instance, and ``result`` is in words.
     ``is_broken`` says that the backend does not do what docs/protocol.md requires.
     """
 
@@ -85,7 +86,7 @@ class SampleCast:
 
 
 class SelfTest:
-    """Asks a backend for bits unchanged, for long rows and all ranks, and times it."""
+    """Tests if a backend keeps bits, and answers long rows and all ranks; measures its speed."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -95,7 +96,7 @@ class SelfTest:
         self._longest = 0
         """Elements of the longest row that was answered."""
         self._is_silent = False
-        """Whether a request ran into the timeout: asking on would take as long each time."""
+        """Whether a request ran into the timeout: each further one would last as long."""
         self._compares_values = False
         """Whether any case of a dtype to itself was answered."""
         self._has_results = False
@@ -110,7 +111,8 @@ class SelfTest:
     def probe(self) -> SampleCast | None:
         """The answered cast with which limits and speeds are tested; None if no cast is answered.
 
-        Its source is the widest answered one of up to 32 bits, because wider ones cannot be swept.
+        Its source is the widest of up to 32 bits, which can be swept, or a wider one if no such
+        cast is answered.
         """
         known = self._answered
         if not known and not self._is_silent:
@@ -123,7 +125,7 @@ class SelfTest:
         return self.probe is not None or self._has_results
 
     def identities(self) -> Iterator[CheckResult]:
-        """Yield, per dtype and operation that is offered, whether bits come back unchanged."""
+        """Yield for each offered operation and each dtype whether bits come back unchanged."""
         asks: dict[str, Callable[[Case, Bits], Bits]] = {"cast": self._cast}
         for operation in SHAPED_TENSORS:
             if offers(self._oracle, operation):
@@ -140,7 +142,8 @@ class SelfTest:
     def named_tensors(self) -> Iterator[CheckResult]:
         """Yield whether operations on named tensors give the results that the reference gives.
 
-        Each operation has a result for each two dtypes of the cases that the backend claims.
+        There is one result per operation and pair of dtypes among the cases that the backend
+        claims.
         """
         method = AboutTensors.method
         if not offers(self._oracle, method):
@@ -163,7 +166,7 @@ class SelfTest:
             yield CheckResult("values", "", text)
 
     def limits(self) -> Iterator[CheckResult]:
-        """Send longer and longer rows, and tensors of every rank."""
+        """Yield the longest row that is answered, and whether each of ``SHAPES`` is answered."""
         if self.probe is None or self._is_silent:
             return
         yield self._longest_row(self.probe)
@@ -173,9 +176,9 @@ class SelfTest:
             yield self._answer("shape", format_shape(shape), found)
 
     def speeds(self, without_memory: Oracle | None) -> Iterator[CheckResult]:
-        """Time casts and sweeps if the ``limits`` allow the rows that this needs.
+        """Yield the speeds of casts and sweeps, if ``limits`` found that long rows are answered.
 
-        ``without_memory`` is the program without shared memory.
+        ``without_memory`` is the same program without shared memory, or None if there is no such.
         """
         if self.probe is None or self._longest < LONG_ROW:
             return
@@ -227,7 +230,7 @@ class SelfTest:
         return CheckResult(check, form.name, OTHER_NANS if changed.any() else UNCHANGED)
 
     def _sample(self, check: str, subject: str, cases: Sequence[Case]) -> CheckResult:
-        """Send cases until one is not declined; compare its answer with the reference's."""
+        """Send cases until one is not declined; return whether its answer is the reference's."""
         for case in cases:
             asked = sample(case)
             [reply] = self._client.send([AboutTensors(case, asked.tensors)])
@@ -315,9 +318,9 @@ class SelfTest:
 
 
 def identity_case(backend: Backend, operation: str, form: Format, inputs: Bits) -> Case | None:
-    """Find a case whose document lets every input come back unchanged; None if there is none.
+    """Find a case of ``form`` to itself whose document wants ``inputs`` back; None if none does.
 
-    Documents that the backend claims are searched first.
+    Documents that the backend claims are searched first. A cast may change NaNs.
     """
     known = [
         (name, version)
@@ -334,7 +337,7 @@ def identity_case(backend: Backend, operation: str, form: Format, inputs: Bits) 
 
 @cache
 def _own_casts(document: str, version: str) -> dict[str, list[Case]]:
-    """The cases of a version from a dtype to itself, by that dtype, without worked examples."""
+    """Return by dtype the cases of a version from a dtype to itself, without worked examples."""
     found: dict[str, list[Case]] = {}
     for case in edition(document_named(document), version).cases():
         if case.source == case.target and case.example is None:
@@ -343,7 +346,7 @@ def _own_casts(document: str, version: str) -> dict[str, list[Case]]:
 
 
 def _comes_back(case: Case, inputs: Bits) -> bool:
-    """Return whether the case's document wants all inputs back; a cast may change NaNs."""
+    """Whether the document of a case wants all inputs back; a cast may change NaNs."""
     shaped = tensor_of(case)
     if shaped is not None:
         return shaped.comes_back(case, inputs)
@@ -371,7 +374,10 @@ def _spelled(form: Format, element: Any) -> str:
 
 
 def _wrong_result(form: Format, got: Bits, wanted: Bits) -> str:
-    """Say how a result differs from the wanted one; empty if it does not. Shapes may differ."""
+    """Say how the elements of a result differ from the wanted ones; empty if they do not.
+
+    Shapes are not compared.
+    """
     if got.size != wanted.size:
         return f"has {got.size:,} elements, not {wanted.size:,}"
     pairs = zip(got.reshape(-1).tolist(), wanted.reshape(-1).tolist(), strict=True)
@@ -384,13 +390,16 @@ def _wrong_result(form: Format, got: Bits, wanted: Bits) -> str:
 
 
 def _usefulness(case: Case) -> int:
-    """Return the rank of a case as a probe: its source's bits, or 0 if that cannot be swept."""
+    """Return the rank of a case as a probe: the bits of its source, or 0 if it cannot be swept."""
     form = format_named(case.source)
     return form.bits if form.is_numeric and form.bits <= 32 else 0
 
 
 def _without_answer(check: str, subject: str, form: Format, missing: NoAnswer) -> CheckResult:
-    """Make the result of a check that got no answer; it is broken unless the backend declined."""
+    """Make the result of a check that got no answer; it is broken unless the backend declined.
+
+    ``form`` is the format of the inputs, in which the message of a crash names them.
+    """
     match missing:
         case Declined(text):
             return CheckResult(check, subject, f"unsupported: {text}")

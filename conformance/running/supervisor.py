@@ -36,7 +36,7 @@ class ChildProcess(Protocol):
 
     @property
     def exitcode(self) -> int | None:
-        """The exit code, once ``join`` has returned; a signal as a negative number."""
+        """The exit code, once ``join`` has returned; negative for the signal that ended it."""
         ...
 
     def kill(self) -> None:
@@ -80,7 +80,7 @@ class Worker(Generic[Sent]):
 
     @property
     def ending(self) -> str:
-        """How the process has ended, as a predicate."""
+        """How the process has ended, as a predicate such as ``was ended by SIGSEGV``."""
         return describe_exit(self.process.exitcode)
 
     @property
@@ -89,7 +89,7 @@ class Worker(Generic[Sent]):
         return not self.was_silent and self.process.exitcode == -signal.SIGKILL
 
     def add(self, task: Sent) -> None:
-        """Add a task; the silence of a worker that was idle is counted from now on."""
+        """Add a task; if the worker was idle, the limit of its silence counts from now on."""
         if not self.tasks:
             self.last_heard = monotonic()
         self.tasks.append(task)
@@ -105,7 +105,8 @@ class Worker(Generic[Sent]):
     def receive(self, seconds: float | None = None) -> object:
         """Return the next message; raise WorkerDiedError if the process has ended.
 
-        A process that sends nothing for ``seconds`` is killed.
+        A process that sends nothing for ``seconds`` is killed; with None it may be silent without
+        limit.
         """
         try:
             if seconds is not None and not self.link.poll(seconds):
@@ -145,10 +146,10 @@ def spawn(work: Callable[..., None], *arguments: Any) -> tuple[SpawnProcess, Con
 
 
 def _start(process: SpawnProcess) -> None:
-    """Start a process, and again if it is killed before it has read what it is to do.
+    """Start a process, and start it again if it is killed before it has read its arguments.
 
-    Only Python 3.14 and later raise an error here then, that of a closed pipe. After
-    ``MOST_STARTS`` attempts CastigateError is raised.
+    Only Python 3.14 and later raise an error in that case, that of a closed pipe. Raises
+    CastigateError after ``MOST_STARTS`` attempts.
     """
     for _ in range(MOST_STARTS):
         with suppress(BrokenPipeError):
@@ -161,9 +162,9 @@ def _start(process: SpawnProcess) -> None:
 
 @contextmanager
 def without_ctrl_c() -> Iterator[None]:
-    """Ignore Ctrl-C while a child is started, which inherits that before its first line runs.
+    """Ignore Ctrl-C within the block, so that a child started there ignores it from its first line.
 
-    Only the main thread can do so. On a cluster another thread starts processes.
+    Only the main thread can do so; in any other thread, as on a cluster, nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -176,7 +177,7 @@ def without_ctrl_c() -> Iterator[None]:
 
 
 def live_with_parent() -> None:
-    """Set up a worker's process: it ignores Ctrl-C, and ends when its parent ends.
+    """Set up a worker's process: it ignores Ctrl-C, and ends when its parent process ends.
 
     It also keeps memory that it has freed, and collects garbage rarely.
     """

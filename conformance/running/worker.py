@@ -72,7 +72,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class RoadsRequest:
-    """Asks for the road of each case."""
+    """A message that requests the road of each case."""
 
     cases: tuple[Case, ...]
 
@@ -86,11 +86,11 @@ class Roads:
 
 @dataclass(frozen=True)
 class TaskOrder:
-    """Asks to do a task.
+    """A message that requests a task.
 
     If the task is known to end a process, ``crash`` says how, and its cases get the verdict
-    `crashed`. Before that, with ``is_asked_again`` a sweep is repeated in the isolated process,
-    where a crash harms nothing else, to find the input.
+    `crashed`. With ``is_asked_again`` a sweep is first repeated in the isolated process, where a
+    crash harms nothing else, to find the input.
     """
 
     task: Task
@@ -133,8 +133,9 @@ def work(
 ) -> None:
     """Load a backend, then answer the link's requests and tasks until its other end closes it.
 
-    ``first`` is the first variant of its framework, with which it is compared. If another worker
-    has loaded the backend before, ``known`` is what that one has sent.
+    ``first`` is the first variant of the framework, with which the backend is compared. If another
+    worker has loaded the backend before, ``known`` is that worker's report. Errors are sent as
+    ``WorkerFailure``; only a lack of memory is raised.
     """
     live_with_parent()
     for name, text in settings.rules:
@@ -174,7 +175,7 @@ class TaskRunner:
     """Drives a backend isolated in its own process, and for fast sweeps also in this one.
 
     A program, a backend in another Python, and a backend that a gate judges are driven in their own
-    process only. Each of the two is loaded when a task needs it.
+    process only. The backend is loaded in either place when a task first needs it there.
     """
 
     def __init__(
@@ -202,14 +203,20 @@ class TaskRunner:
 
     @property
     def ready(self) -> Ready:
-        """Load the backend in a process of its own, and report on it."""
+        """Load the backend in a process of its own, and report on it.
+
+        Raises NotLoadedError if it cannot be loaded.
+        """
         backend = self.isolated.backend
         has_chains = bool(chain_roads_of(backend.oracle))
         return Ready(backend.version, backend.claimed, self.isolated.broken, has_chains)
 
     @cached_property
     def isolated(self) -> BackendJudge:
-        """The backend in a process of its own."""
+        """The backend in a process of its own; raises NotLoadedError if it cannot be loaded.
+
+        Raises CastigateError if another worker has loaded another version.
+        """
         broken = self._known.broken if self._known else None
         try:
             judge = self._judge_of((self.name, self.config), broken)
@@ -254,7 +261,10 @@ class TaskRunner:
         return self.isolated.client.road(case)
 
     def judge(self, order: TaskOrder) -> list[Judgement]:
-        """Do a task; return a judgement per case, and then one per check."""
+        """Do a task; return a judgement per case, and then one per check.
+
+        The task of a sweep is judged on its part of the inputs, and has no checks.
+        """
         task = order.task
         if task.sweep is not None:
             return self._judge_sweep(order)
@@ -288,7 +298,7 @@ class TaskRunner:
         return replace(judgement, answered=None)
 
     def take_stderr(self) -> bytes:
-        """Return what a program has printed on stderr since the last call."""
+        """Return what the backend, if it is a program, printed on stderr since the last call."""
         if "isolated" not in vars(self):
             return b""
         log: StderrLog | None = getattr(self.isolated.backend.oracle, "log", None)
@@ -356,10 +366,11 @@ class _ProgressSender:
 def with_repeated_crashes(
     judgements: Sequence[Judgement], deaths: Sequence[str]
 ) -> list[Judgement]:
-    """Add the deaths during a task to its first check, or without one to its first case.
+    """Add ``deaths`` during a task as a problem to the judgement of its first check or case.
 
-    Nothing is added if a judgement says already that the process died. Requests of all cases of a
-    pair travel together, so that it is not known which of them the process died of.
+    It is added to the first case only if the task has no checks, and to none if a judgement says
+    already that the process died. Requests of all cases of a pair travel together, so it is unknown
+    which of them ended the process.
     """
     found = list(judgements)
     is_said = any(isinstance(each, Died) for one in found for each in one.problems)
@@ -375,7 +386,7 @@ Limited = TypeVar("Limited")
 
 
 class TimeLimited:
-    """Has the system end this process by SIGALRM when a cast takes too long.
+    """An oracle that has the system end this process by SIGALRM when a call takes too long.
 
     No Python code has to run for that, so a kernel that never returns is ended too. ``cast``,
     ``bind`` and ``device_sweep`` are limited; the oracle's other capabilities are forwarded.
@@ -395,7 +406,7 @@ class TimeLimited:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case within the time limit."""
+        """Cast bits within the time limit."""
         return self._limited(lambda: self._oracle.cast(case, bits))
 
     def _limited_bind(self, oracle: WithBind) -> Callable[[Case, Bits], Bound]:

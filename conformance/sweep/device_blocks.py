@@ -20,7 +20,7 @@ BLOCK = 1 << 26
 
 
 class DeviceBlocks:
-    """The answers of one road to one block after another, on the device."""
+    """Requests one block of inputs after another, and keeps its answers on the device."""
 
     def __init__(self, call: DeviceSwept, case: Case) -> None:
         self._call = call
@@ -30,7 +30,7 @@ class DeviceBlocks:
         self._answers: Any = None
 
     def ask(self, first: int, count: int) -> bool:
-        """Ask about consecutive inputs; return whether each has an answer."""
+        """Request ``count`` inputs from ``first`` on; return whether all answers have come."""
 
         def checked() -> Any:
             answers = self._call(first, count)
@@ -46,7 +46,7 @@ class DeviceBlocks:
                 return False
 
     def all_right(self, rules: Ruling) -> bool:
-        """Whether the last answers are certainly all allowed by a ruling."""
+        """Whether a ruling certainly allows all of the last answers; False if the check fails."""
         if rules not in self._checks:
             self._checks[rules] = DeviceCheck(table(rules))
         match attempt(lambda: self._checks[rules].all_right(self._first, self._answers)):
@@ -69,7 +69,11 @@ class DeviceBlocks:
 def device_blocks(
     oracle: Oracle, case: Case, visit: InputSequence, most: int
 ) -> DeviceBlocks | None:
-    """Prepare blocks of at most ``most`` inputs; None if they must be asked from the host."""
+    """Prepare a backend's device sweep in blocks of at most ``most`` inputs.
+
+    Returns None if the backend has no device sweep, if it fails, or if the inputs are not
+    consecutive patterns: they must be requested from the host then.
+    """
     if not (isinstance(visit, Dense) and isinstance(oracle, WithDeviceSweep)):
         return None
     match attempt(lambda: oracle.device_sweep(case, most)):

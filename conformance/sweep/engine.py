@@ -47,22 +47,22 @@ from specs.cases import Case
 from specs.ruling import ruling
 
 FEW = 1 << 6
-"""Parts with at most this many wrong answers wait, to be gathered with others.
+"""The most wrong answers of a part of a chunk that wait to be recorded with those of others.
 
 Parts of at most this many inputs are graded input by input."""
 MOST_WAITING = 1 << 6
-"""The most parts whose wrong answers wait."""
+"""With this many parts whose wrong answers wait, all are recorded."""
 BLOCK_OF_CHUNK = 1 << 13
-"""Inputs of each block of a chunk that cannot be graded as a whole."""
+"""Inputs of each block into which a chunk is cut if it cannot be graded as a whole."""
 REPORT_EVERY = 1 << 20
-"""Inputs after which a sweep reports its progress, at the latest one call later."""
+"""A sweep reports progress after this many inputs, at the latest after one more call."""
 
 CountAdvance = Callable[[int, int], None]
-"""Receives how many inputs were visited since its last call, and how many answers were wrong."""
+"""Receives how many inputs were judged since its last call, and how many answers were wrong."""
 
 
 class _Graded(NamedTuple):
-    """Inputs, the branch of the ruling that takes each, their answers, and the grades of these."""
+    """Inputs, the index of the ruling's branch that takes each, their answers and their grades."""
 
     inputs: Bits
     branch_indices: NDArray[np.uint8]
@@ -72,7 +72,10 @@ class _Graded(NamedTuple):
 
 @dataclass
 class _Uniform:
-    """Consecutive inputs of one step that share one answer, and the rule that it breaks, if any."""
+    """Consecutive inputs of one step that share one answer, and in ``key`` the rule that it breaks.
+
+    The ``key`` is None if the answer is allowed.
+    """
 
     first: int
     last: int
@@ -82,21 +85,25 @@ class _Uniform:
     key: RuleKey | None
 
     def wrong(self, inputs: int) -> int:
-        """How many of the next ``inputs`` answers are wrong, if they are the same: all or none."""
+        """Return how many of the next ``inputs`` answers are wrong: all or 0, as they are equal."""
         return inputs if self.key is not None else 0
 
     def continues_with(self, chunk: Chunk) -> bool:
-        """Whether a chunk has the next inputs of this step, all with this answer."""
+        """Whether a chunk has the next inputs of the step, and all have the same ``answer``."""
         is_next = self.may_continue(chunk.first, chunk.last, chunk.answers[0])
         return is_next and chunk.uniform_answer is not None
 
     def may_continue(self, first: int, last: int, answer: Any) -> bool:
-        """Whether ``first`` to ``last`` are the step's next inputs, and ``answer`` is the same."""
+        """Whether ``first`` to ``last`` are the step's next inputs, with the same ``answer``."""
         return self.last + 1 == first and last <= self.end and bool(self.answer == answer)
 
 
 class RulingCheck:
-    """Judges the answers of one road by one ruling, chunk by chunk."""
+    """Judges the answers of one road by one ruling, chunk by chunk.
+
+    ``is_dense`` says that the inputs are consecutive patterns, ``is_alone`` that no other ruling
+    judges the same answers.
+    """
 
     def __init__(
         self,
@@ -117,7 +124,9 @@ class RulingCheck:
         self.comparison = comparison
         self._stairs = staircase(self.rules)
         self.right: ChunkCheck = lambda first, answers, inputs, step: False
-        """Whether a table shows that the answers to consecutive inputs are all allowed."""
+        """Whether a table shows that the answers to consecutive inputs are all allowed.
+
+        Sources of more than 32 bits have no table, so that it never does."""
         if self.rules.source.bits <= 32:
             self.right = comparison.check_of(table(self.rules))
         self.ended = False
@@ -130,7 +139,7 @@ class RulingCheck:
         self._checksums = uniform_checksums(comparison.checksum_of_row, is_stored)
 
     def look(self, inputs: Bits, answers: Bits) -> int:
-        """Grade every answer, record the wrong ones, and return how many there are."""
+        """Grade every answer, record the wrong ones, and return how many are wrong."""
         grades, branch_indices = grade_by_staircase(
             self._stairs, inputs, answers, self.comparison.compare_with_steps
         )
@@ -152,7 +161,7 @@ class RulingCheck:
         return wrong
 
     def _add_waiting(self) -> None:
-        """Record the wrong answers of all waiting parts together, as fast as those of one."""
+        """Record the wrong answers of all waiting parts at once, as fast as those of one part."""
         waiting, self._waiting = self._waiting, []
         if waiting:
             self._gather(_Graded(*map(np.concatenate, zip(*waiting, strict=True))))
@@ -162,7 +171,7 @@ class RulingCheck:
             self._failures.add(each)
 
     def look_at_chunk(self, chunk: Chunk) -> int:
-        """Grade a chunk, at once if its answers are alike; return how many are wrong."""
+        """Grade the answers of a chunk, at once if they are alike; return how many are wrong."""
         at_once = self._continued(chunk) if self._is_alone else self.look_at_once(chunk)
         if at_once is not None:
             return at_once
@@ -173,10 +182,10 @@ class RulingCheck:
         return self._look_at_steps(chunk) if at_once is None else at_once
 
     def _continued(self, chunk: Chunk) -> int | None:
-        """Add a chunk to the stretch before it, and return how many answers are wrong; else None.
+        """Add a chunk to the inputs last graded at once; return how many of its answers are wrong.
 
-        None means that there is no such stretch, or that the chunk lies on another step or has
-        another answer.
+        Returns None, and adds nothing, if there are no such inputs, or if the chunk does not
+        continue them on the same step with the same answer.
         """
         before = self.uniform
         if before is None or not before.continues_with(chunk):
@@ -185,7 +194,10 @@ class RulingCheck:
         return before.wrong(chunk.answers.size)
 
     def _look_at_steps(self, chunk: Chunk) -> int:
-        """Grade the parts of a chunk that have one step and one answer, or blocks if many."""
+        """Grade a chunk by parts of one step and one answer each; return how many are wrong.
+
+        If there are more than a few such parts, it is graded block by block.
+        """
         if (changes := chunk.changes) is None:
             return self._look_at_blocks(chunk)
         cuts = set(changes)
@@ -199,15 +211,19 @@ class RulingCheck:
         return self._look_at_blocks(chunk)
 
     def _look_at_step(self, chunk: Chunk, begin: int, end: int) -> int:
-        """Grade a part that lies on one step and has one answer: at once, if it is large."""
+        """Grade a part of one step and one answer, large ones at once; return how many are wrong.
+
+        The part has the inputs from place ``begin`` to before place ``end`` of the chunk.
+        """
         if end - begin <= FEW:
             return self._look_at_part(chunk, begin, end)
         return self.look_at_once(chunk.part(begin, end)) or 0
 
     def _look_at_blocks(self, chunk: Chunk) -> int:
-        """Grade the blocks that may be wrong; most blocks are right, or graded at once.
+        """Grade a chunk block by block, and return how many answers are wrong.
 
-        Others that are neighbors are graded together: a chunk may be wrong almost everywhere.
+        Most blocks are right as a whole, or are graded at once. All other blocks between two of
+        these are graded together, because a chunk may be wrong almost everywhere.
         """
         wrong = begin = 0
         for at in range(0, chunk.answers.size, BLOCK_OF_CHUNK):
@@ -227,10 +243,11 @@ class RulingCheck:
         return self.look(part.inputs, part.answers)
 
     def look_at_once(self, chunk: Chunk) -> int | None:
-        """Grade a chunk on one step with one answer, and return how many are wrong; else None.
+        """Grade a chunk if it has one step and one answer; return how many are wrong, else None.
 
-        Large parts of a source overflow, and overflow errors usually share one answer. Right ones
-        are remembered only if several rulings share them: for one ruling, a table is as fast.
+        Large parts of a source overflow, and overflow errors usually share one answer. A right
+        answer is remembered only if several rulings judge the road: for one ruling, a table is as
+        fast.
         """
         if (answer := chunk.uniform_answer) is None:
             return None
@@ -247,7 +264,7 @@ class RulingCheck:
         return self.uniform.wrong(chunk.answers.size)
 
     def _key(self, first: int, answer: Bits) -> RuleKey | None:
-        """Return the rule that the answer to one input breaks; None if it breaks none."""
+        """Return the rule that ``answer`` to the input ``first`` breaks; None if it breaks none."""
         if self.right(first, answer, None, 0):
             return None
         one = np.array([first], self.rules.source.storage)
@@ -259,7 +276,7 @@ class RulingCheck:
         return groups.keys[group - 1] if group else None
 
     def _add_uniform(self) -> None:
-        """Record the wrong answers to the last stretch of inputs that were graded at once."""
+        """Record the wrong answers to the inputs last graded at once, and forget these inputs."""
         each, self.uniform = self.uniform, None
         if each is None or each.key is None:
             return
@@ -287,9 +304,11 @@ class RulingCheck:
         self.found = joined(self.found, more)
 
     def look_at_answerable(self, inputs: Bits, error: Exception) -> int:
-        """After an error, repeat the inputs that need an answer; return how many are wrong.
+        """After ``error``, request again the inputs that need an answer; return how many are wrong.
 
-        If all inputs need one, or an error comes again, the error becomes the judgement.
+        If all inputs need one, the error becomes the judgement, as does an error or a malformed
+        answer to the second request. Raises ``Unanswered`` if the backend declines that request or
+        crashes.
         """
         branch_indices = branch_indices_of(self._stairs, inputs)
         is_open = np.isin(branch_indices, self.rules.open_branches)
@@ -315,7 +334,7 @@ class RulingCheck:
                 raise Unanswered(missing)
 
     def end(self, missing: NoAnswer) -> None:
-        """Make a missing answer the whole judgement, and stop; nothing else of the part counts."""
+        """Make a missing answer the judgement on all inputs of this check, and mark it as ended."""
         verdict, problem = self._judge.subject.failed(self.case), problem_of(missing)
         match missing:
             case Declined():
@@ -327,9 +346,10 @@ class RulingCheck:
         self.found = Judgement(self.case.id, self.found.backend, verdict, (problem,))
 
     def finished(self, lo: int, hi: int) -> Judgement:
-        """Return the judgement on the inputs ``lo`` to before ``hi``, with a script.
+        """Return the judgement on the inputs numbered ``lo`` to before ``hi``, with a script.
 
-        The script shows the smallest input of the worst divergence; it is empty if there is none.
+        The script shows the smallest input of the worst divergence; it is empty if there is no
+        divergence, or if the check has ended early.
         """
         if self.ended:
             return self.found
@@ -360,7 +380,8 @@ def sweep(
 ) -> list[Judgement]:
     """Request the inputs numbered ``lo`` to before ``hi`` once; return a judgement for each case.
 
-    The ``cases`` have different rulings, and share the road that answers.
+    The ``cases`` have different rulings, and share the road that answers. A missing answer that no
+    check can handle, such as a crash, becomes the judgement on every case.
     """
     is_dense = isinstance(visit, Dense)
     is_alone = len(cases) == 1
@@ -383,9 +404,10 @@ def _sweep(
     hi: int,
     progress: CountAdvance,
 ) -> None:
-    """Judge the answers in blocks on the backend's device, or all on the host if it has no sweep.
+    """Judge the answers block by block on the backend's device, or all on the host.
 
-    The host judges a block again if its answers may be wrong.
+    The host judges all if the backend has no device sweep. It judges a block again if an answer on
+    the device may be wrong or is missing.
     """
     answers_of_road = partial(RoadAnswers, checks[0].rules, checks[0].comparison, visit)
 
@@ -420,7 +442,11 @@ def _sweep_on_host(
     hi: int,
     progress: CountAdvance,
 ) -> None:
-    """Judge the answers of a road chunk by chunk; raise ``Unanswered`` if one is missing."""
+    """Judge the answers of a road chunk by chunk, and report counts to ``progress``.
+
+    Raises ``Unanswered`` if the backend declines, crashes or returns a malformed answer. An error
+    is left to the checks, which request other inputs than the open ones again.
+    """
     at, visited, wrong = lo, 0, 0
     while at < hi:
         if visited >= REPORT_EVERY:
@@ -462,7 +488,8 @@ def _sweep_on_host(
 def _passed_over(road: RoadAnswers, checks: list[RulingCheck], first: int) -> tuple[int, int]:
     """Pass over inputs about which no check finds anything new.
 
-    Return the number of the first input after them, and how many of their answers are wrong.
+    That is where answers are right, or continue the inputs that a check last graded at once. Return
+    the number of the first input after them, and how many of their answers are wrong.
     """
     stretches = [check.uniform for check in checks if check.uniform is not None]
     passes = [check.right for check in checks if check.uniform is None]
@@ -484,7 +511,7 @@ def _passed_over(road: RoadAnswers, checks: list[RulingCheck], first: int) -> tu
 def _all_pass(
     passes: list[ChunkCheck], first: int, answers: Bits, inputs: Bits | None, step: int
 ) -> bool:
-    """Whether answers pass all checks; the inputs are advanced."""
+    """Whether answers pass all of ``passes``; the first check advances ``inputs`` by ``step``."""
     for is_right in passes:
         if not is_right(first, answers, inputs, step):
             return False
@@ -522,5 +549,5 @@ def swept(
     hi: int,
     progress: CountAdvance,
 ) -> list[Judgement]:
-    """Call ``sweep`` with the fastest comparison of chunks that is installed."""
+    """Call ``sweep`` with the fastest installed comparison of chunks; return its judgements."""
     return sweep(judge, cases, inputs, lo, hi, fastest_comparison(), progress)

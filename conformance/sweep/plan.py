@@ -22,7 +22,7 @@ from specs.ruling import ruling
 
 @dataclass(frozen=True)
 class Sweep:
-    """A road, the first case of each ruling that shares it, and the sequence of its inputs."""
+    """A road, the first case of each ruling that shares it, and in ``way`` the kind of inputs."""
 
     road: str
     cases: tuple[Case, ...]
@@ -38,7 +38,7 @@ class Sweep:
 
 
 def is_swept(case: Case) -> bool:
-    """Whether the full tier asks a case more inputs than the quick tier."""
+    """Whether the full tier requests more inputs of a case than the quick tier."""
     if case.example is not None or document_named(case.document).entry.operation != "cast":
         return False
     rules = ruling(case)
@@ -52,7 +52,10 @@ def is_swept(case: Case) -> bool:
 
 
 def sweeps(cases: Iterable[Case], roads: Mapping[str, str]) -> list[Sweep]:
-    """Return the sweeps of a backend; ``roads`` has the roads that are known, by case id."""
+    """Return the sweeps of a backend; ``roads`` has the known roads by case id.
+
+    Cases without a road are left out, as are those that the full tier does not sweep.
+    """
     found: dict[tuple[str, str, str], dict[Ruling, Case]] = {}
     for case in cases:
         road = roads.get(case.id, "")
@@ -72,15 +75,15 @@ JoinRuns = Callable[[Runs, Runs], Runs]
 
 
 def worst(*verdicts: Verdict) -> Verdict:
-    """The most severe verdict."""
+    """Return the most severe of some verdicts."""
     return max(verdicts, key=BY_SEVERITY.index)
 
 
 def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Judgement:
     """Join two judgements on one case, ``later`` on the inputs that come after those of ``one``.
 
-    If the inputs of both interleave, as those of different sequences do, ``runs`` is
-    ``Runs.merged``.
+    ``runs`` joins their runs of inputs. If the inputs of both interleave, as those of different
+    sequences do, it must be ``Runs.merged``.
     """
     found = {_key(divergence): divergence for divergence in one.divergences}
     for divergence in later.divergences:
@@ -99,9 +102,10 @@ def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Ju
 
 
 def completed(quick: Judgement, swept: Judgement) -> Judgement:
-    """Join a case's judgement at the quick tier with the judgement of the sweep of its values.
+    """Join a case's judgement at the quick tier with the judgement of its sweep.
 
-    The sweep's counts and wrong values replace those of the quick tier, if it has any inputs.
+    If the sweep has any inputs, its counts and wrong values replace those of the quick tier. Wrong
+    answers to inputs that must be refused are kept from both.
     """
     verdict = worst(quick.verdict, swept.verdict)
     not_refused = tuple(_not_refused(quick, swept))
@@ -120,9 +124,10 @@ def completed(quick: Judgement, swept: Judgement) -> Judgement:
 
 
 def _not_refused(quick: Judgement, swept: Judgement) -> Iterator[WrongValues]:
-    """Yield wrong answers to inputs that must be refused, if the sweep has not found them.
+    """Yield wrong answers of the quick tier to inputs that must be refused.
 
-    Where a call raises an error, a sweep asks only the other inputs of the call again.
+    Those to a rule that is broken in the sweep too are left out. After an error, a sweep requests
+    only the other inputs of the call again, and so may miss these.
     """
     known = set(map(_key, swept.divergences))
     for each in quick.divergences:
@@ -131,7 +136,7 @@ def _not_refused(quick: Judgement, swept: Judgement) -> Iterator[WrongValues]:
 
 
 def _others(one: Judgement, later: Judgement) -> tuple[Problem, ...]:
-    """Return all problems but wrong values, once if both judgements have the same."""
+    """Return all problems of two judgements but wrong values; if both have the same ones, once."""
     first, second = (
         tuple(each for each in judgement.problems if not isinstance(each, WrongValues))
         for judgement in (one, later)
@@ -140,7 +145,10 @@ def _others(one: Judgement, later: Judgement) -> tuple[Problem, ...]:
 
 
 def _both_scripts(quick: Judgement, swept: Judgement) -> str:
-    """Return the script of a sweep's wrong values, then that of a fault found at the quick tier."""
+    """Return the script of a sweep's wrong values, then that of a fault found at the quick tier.
+
+    If one is missing, return the other one.
+    """
     if not (swept.reproduction and quick.faults):
         return swept.reproduction or quick.reproduction
     scripts = quick.reproduction.split(NEXT_SCRIPT)
@@ -163,7 +171,10 @@ def _both(case: str, one: WrongValues, later: WrongValues, runs: JoinRuns) -> Wr
 
 
 def _reproduction(divergences: tuple[WrongValues, ...], one: Judgement, later: Judgement) -> str:
-    """Return the script of the judgement that holds the smallest input of the worst divergence."""
+    """Return the script of the judgement that holds the smallest input of the worst divergence.
+
+    It is empty if there is no divergence.
+    """
     for each in (one, later):
         if each.divergences and _has_same_smallest(divergences[0], each.divergences[0]):
             return each.reproduction

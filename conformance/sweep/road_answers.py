@@ -1,4 +1,4 @@
-"""The answers of a backend to consecutive inputs, asked call by call and checked for their form."""
+"""The answers of a backend to consecutive inputs, call by call and checked for their form."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from specs.branches import Ruling
 from specs.cases import Case
 
 SAMPLED_CALL = 1 << 19
-"""Inputs of a call where they are not consecutive: each call has to look them up."""
+"""Inputs of a call if they are not consecutive patterns: they are computed for each call."""
 FEW_PARTS = 8
 """The most parts of a chunk, each with one answer, that are graded one by one."""
 ToAdvance = Callable[[], tuple[Bits | None, int]]
-"""Returns the inputs that a pass over the answers must make the next ones, or None, and the number
-to add to each; see ``BoundSweep.to_advance``."""
+"""Returns a buffer of inputs, and the number that the next pass over the answers must add to each.
+
+The buffer is None if nothing is to be added; see ``BoundSweep.to_advance``."""
 
 
 def _nothing_to_advance() -> tuple[None, int]:
@@ -30,9 +31,10 @@ def _nothing_to_advance() -> tuple[None, int]:
 
 
 class Chunk:
-    """Inputs from number ``first`` on with their answers, and facts that all rulings share.
+    """The inputs from number ``first`` on, their answers, and facts about these for all rulings.
 
-    The facts are computed when they are first needed.
+    ``make_inputs`` gets the number of the first input and a count, and returns the inputs. The
+    facts are computed when they are first needed.
     """
 
     def __init__(
@@ -49,7 +51,7 @@ class Chunk:
         self.to_advance = to_advance
 
     def part(self, begin: int, end: int) -> Chunk:
-        """Return the chunk of the inputs from place ``begin`` to before place ``end``."""
+        """Return the chunk of the inputs at the places ``begin`` to before ``end`` of this one."""
         answers = self.answers[begin:end]
         make, comparison = self._make_inputs, self._comparison
         return Chunk(self.first + begin, answers, make, comparison, _nothing_to_advance)
@@ -61,13 +63,13 @@ class Chunk:
 
     @cached_property
     def uniform_answer(self) -> int | None:
-        """The answer to all inputs, or None if they have several."""
+        """The answer that all inputs share; None if their answers differ."""
         is_uniform = self._comparison.is_uniform(self.answers, *self.to_advance())
         return int(self.answers[0]) if is_uniform else None
 
     @cached_property
     def changes(self) -> list[int] | None:
-        """The places at which the answer changes; None if there are many."""
+        """The places at which the answer changes; None if there are ``FEW_PARTS`` or more."""
         is_other = self.answers[1:] != self.answers[:-1]
         if np.count_nonzero(is_other) >= FEW_PARTS:
             return None
@@ -77,7 +79,8 @@ class Chunk:
 class RoadAnswers:
     """The answers of a backend to one part of a sequence after another, checked for their form.
 
-    ``prepare`` returns the call for consecutive inputs, of which it gets the most in one call.
+    ``prepare`` gets the most inputs of a call, and returns the function that answers ``size``
+    inputs call by call. The constructor raises ``Unanswered`` if ``prepare`` fails.
     """
 
     def __init__(
@@ -102,11 +105,11 @@ class RoadAnswers:
             self.to_advance = self._ask.to_advance
 
     def ask(self, first: int, count: int) -> Bits:
-        """Return the answers to the inputs from number ``first`` on.
+        """Return the answers to ``count`` inputs from number ``first`` on.
 
-        Raises what the backend raises, and ``Unanswered`` if the answers are malformed. An array
-        that was checked before can become malformed only by codes that are too wide, which pass no
-        check against a table: see ``chunk``.
+        Raises what the backend raises, and ``Unanswered`` if the answers are malformed. If the
+        backend returns the same array again, only codes that are too wide can make it malformed. No
+        table finds these right, and ``chunk`` raises an error for them.
         """
         answers = self._ask(first, count)
         if answers is not self._known:
@@ -114,22 +117,23 @@ class RoadAnswers:
         return answers
 
     def pass_over(self, first: int, stop: int, check: ChunkCheck) -> int:
-        """Request inputs up to ``stop`` while ``check`` passes; return the next number.
+        """Request inputs up to number ``stop`` while ``check`` passes; return the next number.
 
-        Only a BoundSweep can do that; else it is ``first``. See ``BoundSweep.pass_over``.
+        This is ``first`` if the calls are not of a BoundSweep, which alone can pass over inputs.
+        See ``BoundSweep.pass_over``.
         """
         if isinstance(self._ask, BoundSweep):
             return self._ask.pass_over(first, stop, check)
         return first
 
     def chunk(self, first: int, answers: Bits) -> Chunk:
-        """Return the last answers as a chunk; raise ``Unanswered`` if one is too wide."""
+        """Return the last ``answers`` as a chunk; raise ``Unanswered`` if a code is too wide."""
         if self._is_narrow and self._comparison.exceed(answers, self._target.mask):
             stored(self._target, answers)
         return Chunk(first, answers, self.inputs, self._comparison, self.to_advance)
 
     def inputs(self, first: int, count: int) -> Bits:
-        """Return ``count`` inputs from number ``first`` on, those of the last call."""
+        """Return the ``count`` inputs of the last call, which begin at number ``first``."""
         if isinstance(self._ask, BoundSweep) and not self._is_dense:
             return self._ask.inputs[:count]
         inputs = np.empty(count, self._like.dtype)
@@ -140,9 +144,10 @@ class RoadAnswers:
 def prepared(
     oracle: Oracle, case: Case, visit: InputSequence, lo: int, hi: int, most: int
 ) -> Swept:
-    """Prepare the calls for part of a sequence: the backend's own sweep, or casts.
+    """Return the function that answers the inputs ``lo`` to before ``hi``, call by call.
 
-    A cast gets at most ``most`` inputs.
+    It is the backend's own sweep if it has one and the inputs are consecutive patterns. Otherwise
+    it makes casts of at most ``most`` inputs.
     """
     if isinstance(visit, Dense) and isinstance(oracle, WithSweep):
         return oracle.sweep(case, lo, hi)

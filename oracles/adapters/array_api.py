@@ -27,7 +27,7 @@ CASTS, CALLS = "array-api-astype", "array-api-astype-calls"
 
 
 def standard_claims(version: str) -> tuple[str, ...]:
-    """Return the claims of a library that declares a version of the array API standard.
+    """Return the claims of a library that declares this version of the array API standard.
 
     There are none if the standard's documents lack the version.
     """
@@ -39,8 +39,10 @@ def standard_claims(version: str) -> tuple[str, ...]:
 class Namespace:
     """How a library that has the standard's functions writes them, and what refusals call it.
 
-    ``array`` is the expression of an array of ``bits``, with a place for the dtype, and ``read``
-    that of a numpy view in an array's own memory, with a place for the array.
+    ``framework`` is its name in refusals, ``name`` that of its module in scripts, and ``header`` a
+    script's first lines. ``array`` is the expression of an array made from ``bits``, with a place
+    for the dtype. ``read`` is that of a numpy view in an array's own memory, with a place for the
+    array.
     """
 
     framework: str
@@ -59,8 +61,9 @@ class Namespace:
     ) -> Returned:
         """Make a call of ``astype`` within ``context``; return its result and the array after it.
 
-        The expressions find ``names``. ``require_dtype`` raises Unsupported for a dtype that the
-        library lacks, as this method does for any other call.
+        The library's expressions use the variables ``names``. ``bits`` has the array's patterns
+        under its member's name. ``require_dtype`` raises Unsupported for a dtype that the library
+        lacks, as this method does for any other call.
         """
         self._require_astype(self.framework, call)
         [member] = call.members
@@ -84,7 +87,8 @@ class Namespace:
     def call_script(self, version: str, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return a script that makes a call and prints its result and whether memory is shared.
 
-        Raises Unsupported unless it is a call of ``astype`` of a tensor on the CPU.
+        Raises Unsupported unless it is an ``astype`` of a tensor on the CPU, with arguments that
+        the library has.
         """
         self._require_astype(self.name, call)
         [member] = call.members
@@ -101,7 +105,10 @@ class Namespace:
         )
 
     def _texts(self, call: Call, dtype: str) -> tuple[str, str]:
-        """Return the expressions of the receiver, which is the first argument, and of the call."""
+        """Return the expression of the array, and that of the call on it under the name x.
+
+        Raises Unsupported for an argument that the library lacks.
+        """
         texts: ArgumentTexts = {**PLAIN_ARGUMENTS, "dtype": lambda dtype: f"{self.name}.{dtype}"}
         refusal = f"{self.framework} has no argument of the kind `{{}}`"
         arguments = ", ".join(filter(None, ["x", arguments_text(call, texts, refusal)]))
@@ -109,7 +116,7 @@ class Namespace:
 
     @staticmethod
     def _require_astype(framework: str, call: Call) -> None:
-        """Raise Unsupported unless a call is ``astype`` of a tensor on the CPU."""
+        """Raise Unsupported unless a call is the ``astype`` of a tensor on the CPU."""
         if (call.receiver, call.method, call.device) != ("tensor", "astype", "cpu"):
             raise Unsupported(f"{framework} has no {call.receiver} with a method {call.method}")
 

@@ -56,11 +56,11 @@ class ArrayApiStrict(Scripted):
             raise Unsupported(f"array-api-strict has no dtype {dtype}")
 
     def tensor_text(self, dtype: str) -> str:
-        """Return the expression of an array in the memory of ``bits``."""
+        """Return the Python expression of an array of this dtype in the memory of ``bits``."""
         return NAMESPACE.array.format(dtype)
 
     def patterns_text(self, dtype: str) -> str:
-        """Return the expression of the patterns in ``y``."""
+        """Return the Python expression of the patterns in ``y``, an array of this dtype."""
         return f'np.from_dlpack(y).view("{format_named(dtype).storage}")'
 
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
@@ -68,15 +68,20 @@ class ArrayApiStrict(Scripted):
         return Statements(f"y = xp.astype(x, xp.{case.target})\n")
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` cast by one ``astype``, without warnings."""
+        """Return ``bits`` cast by one ``astype``, without warnings.
+
+        Raises Unsupported for a dtype or a parameter that the standard lacks.
+        """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return super().cast(case, bits)
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call, in the case's version of the standard if its document is about calls.
+        """Make an ``astype`` of the standard, and return its result and the array after it.
 
-        The flags that set the version are the whole process's, so a lock protects them.
+        The case of a document about calls names the version of the standard. A lock protects the
+        flags that set it, because these are the whole process's. Raises Unsupported for any other
+        call.
         """
         context: AbstractContextManager[Any]
         context = self._flags_of(case.version) if case.document == CALLS else nullcontext()
@@ -90,17 +95,26 @@ class ArrayApiStrict(Scripted):
                 yield
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that casts what ``bits`` holds at the moment of the call."""
+        """Return a call of ``cast``, which casts what ``bits`` holds at the moment of the call.
+
+        Raises Unsupported as ``cast`` does.
+        """
         self.require("cast", case)
         return partial(self.cast, case, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Make an array of the dtype, and return its bits."""
+        """Return the bits of an array of the dtype that is made from ``bits``.
+
+        Raises Unsupported if the standard lacks the dtype.
+        """
         self.require_dtype("cast", dtype)
         return self.patterns(dtype, self.tensor(dtype, bits.copy()))
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that makes a call."""
+        """Return a self-contained script that makes an ``astype`` of the standard.
+
+        Raises Unsupported for any other call.
+        """
         return NAMESPACE.call_script(self.version, case, call, bits)
 
     def _require_named(self, dtype: str) -> None:

@@ -38,7 +38,7 @@ QUOTIENT = "numbers.double().numpy() / divisor"
 class AutoRound(BlockLibrary):
     """Quantizes blocks by the functions that AutoRound registers for its data types.
 
-    It decodes none.
+    It decodes no blocks.
     """
 
     name = "auto_round"
@@ -49,7 +49,7 @@ class AutoRound(BlockLibrary):
     )
 
     def takes_ragged(self, asked: BlockCase) -> bool:
-        """Return True: AutoRound pads rows."""
+        """Return True: AutoRound pads rows whose last block is shorter."""
         return True
 
     def lines(self, asked: BlockCase) -> list[str]:

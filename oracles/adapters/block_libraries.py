@@ -50,8 +50,9 @@ FEW = 4
 class BlockCase:
     """The parameters of a case of blocks.
 
-    ``number`` is the dtype of numbers and ``element`` that of codes, whichever is the source.
-    ``rule`` names how scales are found; it is empty if the case decodes.
+    ``family`` is MX or NVFP4. ``number`` is the dtype of numbers and ``element`` that of codes,
+    whichever is the source. ``rule`` names how scales are found; it is empty if the case decodes.
+    ``size`` elements share a scale.
     """
 
     family: str
@@ -68,7 +69,7 @@ class BlockCase:
 
     @property
     def is_packed(self) -> bool:
-        """Whether libraries pack two elements into a byte."""
+        """Whether elements have four bits, so that libraries pack two into a byte."""
         return format_named(self.element).bits == 4
 
 
@@ -85,7 +86,7 @@ def block_case(case: Case) -> BlockCase:
 
 
 class BlockLibrary(ABC):
-    """Quantizes blocks and decodes them by one call of a library; it casts nothing."""
+    """The base class of adapters that quantize and decode blocks by one call of a library."""
 
     name: str
     distribution: ClassVar[str]
@@ -111,10 +112,13 @@ class BlockLibrary(ABC):
 
     @abstractmethod
     def lines(self, asked: BlockCase) -> list[str]:
-        """Return the lines that make a case's call; raise Unsupported if the library has none."""
+        """Return the Python lines of the library's call for a case, as the module describes.
+
+        Raises Unsupported if the library has no such call.
+        """
 
     def takes_ragged(self, asked: BlockCase) -> bool:
-        """Whether the last block of a row may be shorter than the others."""
+        """Return whether the library accepts rows whose last block is shorter; here False."""
         return False
 
     def cast(self, case: Case, bits: Bits) -> Bits:
@@ -122,9 +126,10 @@ class BlockLibrary(ABC):
         raise Unsupported(f"{self.distribution} makes blocks, and casts no tensor for itself")
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
-        """Return the codes ``y`` and the scales ``scale`` of the numbers ``x``, or ``y`` decoded.
+        """Quantize the numbers ``x`` or decode the codes ``x``; return the results by name.
 
-        Raises Unsupported for a case or a shape that the library does not take.
+        Quantization returns the codes ``y`` and the scales ``scale``; decoding returns the numbers
+        ``y``. Raises Unsupported for a case or a shape that the library does not take.
         """
         asked = block_case(case)
         if tensors["x"].shape[-1] % asked.size and not self.takes_ragged(asked):
@@ -142,7 +147,10 @@ class BlockLibrary(ABC):
         return {"y": codes, "scale": names["scale"].reshape(*shape[:-1], -1)}
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that makes the call."""
+        """Return a self-contained script that makes the library's call for a case.
+
+        Raises Unsupported if the library has no such call.
+        """
         asked = block_case(case)
         dtypes = {"bits": case.source, "scale_bits": SCALES[asked.family], "global_bits": "float32"}
         bindings = [
@@ -164,7 +172,10 @@ class BlockLibrary(ABC):
 
 
 def _inputs(asked: BlockCase, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-    """Return, by name, the arrays that a call's lines read, as rows but for a global scale."""
+    """Return, by the names that a call's lines read, the arrays of a case.
+
+    The input and the scales are reshaped to rows, the global scale to one element.
+    """
     x = tensors["x"]
     inputs: dict[str, Bits] = {"bits": x.reshape(-1, x.shape[-1])}
     if asked.is_decoding:
@@ -193,7 +204,10 @@ def _binding(name: str, dtype: str, bits: Bits) -> str:
 
 
 def tensor_line(name: str, dtype: str, source: str = "bits") -> str:
-    """Return the line that binds a name to a torch tensor of numbers."""
+    """Return the line that binds a name to a torch tensor of the numbers in an array.
+
+    ``source`` is the expression of the array of patterns.
+    """
     return (
         f"{name} = torch.from_numpy({source}.view(np.{TORCH_CARRIERS[dtype]})).view(torch.{dtype})"
     )
@@ -202,7 +216,8 @@ def tensor_line(name: str, dtype: str, source: str = "bits") -> str:
 def torch_inputs(asked: BlockCase, data: str = "torch.uint8") -> list[str]:
     """Return the lines that bind ``data`` and ``scale`` to torch tensors of codes and scales.
 
-    Codes of four bits are packed, two in a byte. The parameter ``data`` is the tensor's dtype.
+    The parameter ``data`` is the dtype of the tensor of codes. Codes of four bits are packed, two
+    in a byte.
     """
     scale = "torch.uint8" if asked.family == MX else "torch.float8_e4m3fn"
     return [

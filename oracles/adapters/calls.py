@@ -41,9 +41,10 @@ PLAIN_ARGUMENTS: ArgumentTexts = {
 
 
 def arguments_text(call: Call, texts: ArgumentTexts, refusal: str) -> str:
-    """Return a call's arguments as Python text; raise Unsupported for a kind that ``texts`` lacks.
+    """Return a call's arguments as Python text, separated by commas.
 
-    The message is ``refusal``, a text with a place for the kind.
+    Raises Unsupported for a kind of argument that ``texts`` lacks. The message is ``refusal``, a
+    text with a place for the kind.
     """
 
     def written(argument: Argument) -> str:
@@ -59,8 +60,9 @@ def arguments_text(call: Call, texts: ArgumentTexts, refusal: str) -> str:
 class CallSyntax:
     """How a framework writes the parts of a call, each as a Python expression.
 
-    ``tensor`` makes a tensor of a dtype from the array ``bits``, and ``ones`` a tensor of ones.
-    ``module`` makes an empty layer, and ``parameter`` a parameter from a tensor's expression.
+    ``arguments`` are its own kinds of arguments. ``tensor`` takes a dtype and makes a tensor of it
+    from the array ``bits``; ``ones`` takes a dtype and makes a tensor of ones. ``module`` makes an
+    empty layer. ``parameter`` takes a dtype and the expression of a tensor, and makes a parameter.
     """
 
     framework: str
@@ -79,8 +81,9 @@ class CallSyntax:
     ) -> Any:
         """Call a receiver's method with the call's arguments, and return the result.
 
-        Raises Unsupported if the receiver has no such method or the framework no such argument, or
-        as ``require`` does for an argument.
+        The arguments' expressions use the variables ``names``. Raises Unsupported if the receiver
+        has no such method or the framework no such argument, or as ``require`` does for an
+        argument.
         """
         if not hasattr(receiver, str(call.method)):
             raise Unsupported(f"{self.framework}'s {call.receiver} has no method {call.method}")
@@ -92,20 +95,21 @@ class CallSyntax:
     def layer(
         self, names: Mapping[str, Any], call: Call, tensors: Mapping[str, Any], module: str = ""
     ) -> Any:
-        """Return a layer with these tensors as members.
+        """Return a layer whose members are ``tensors``, by the names of the call's members.
 
-        The expression ``module`` makes the layer if it is given; without it the layer is empty at
-        first.
+        ``module`` is the expression that makes the layer; without it the layer is empty at first.
+        The expressions use the variables ``names``.
         """
         texts = {name: f"tensors[{name!r}]" for name in tensors}
         statements = "\n".join(self._layer(call.members, texts, module or self.module))
         return function_of({**names}, "tensors", statements, "layer")(tensors)
 
     def call_statements(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Return the statements that make a case's call on a receiver that holds these bits.
+        """Return the statements that make a case's call on a receiver that holds ``bits``.
 
-        If the receiver has several members, only the one that the case asks about holds the bits.
-        Raises Unsupported for a receiver or an argument that scripts cannot write.
+        They print the result. If the receiver has several members, only the one that the case asks
+        about holds the bits. Raises Unsupported for a receiver or an argument that scripts cannot
+        write.
         """
         if call.receiver not in ("tensor", "layer") or call.device != "cpu" or not call.method:
             raise Unsupported(f"{self.framework}'s scripts make no {call.receiver} of this kind")
@@ -131,7 +135,11 @@ class CallSyntax:
     def _layer(
         self, members: tuple[Member, ...], tensors: Mapping[str, str], module: str
     ) -> Iterator[str]:
-        """Yield the statements that build a layer; a dotted name is a member of a nested layer."""
+        """Yield the statements that build a layer from the expressions of its tensors.
+
+        A dotted name is a member of a nested layer. ``module`` is the expression of the outermost
+        layer.
+        """
         yield f"layer = {module}"
         known = {"layer"}
         for member in members:
@@ -153,7 +161,10 @@ class CallSyntax:
 def layer_output(
     layer: Callable[[Any], Any], x: Any, read: Callable[[Any], Tensor]
 ) -> Tensor | str:
-    """Return a layer's output for an input, or the layer's error in one line."""
+    """Return the output of a layer for an input, or the layer's error in one line.
+
+    ``read`` makes a ``Tensor`` of the output.
+    """
     try:
         return read(layer(x))
     except Exception as error:
@@ -161,7 +172,7 @@ def layer_output(
 
 
 def ones(dtype: str, shape: tuple[int, ...]) -> Bits:
-    """Return the patterns of ones; a complex one has its real part in the low bits."""
+    """Return an array of this shape in which each pattern is that of one."""
     entry = format_named(dtype)
     code = format_named(entry.entry.part or dtype).one_code
     storage = np.dtype(entry.storage)

@@ -84,31 +84,40 @@ class Cinn(PaddleCasts):
         super().__init__(paddle, "static")
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` reinterpreted by one ``bitcast_convert`` of CINN's builder."""
+        """Return ``bits`` reinterpreted by one ``bitcast_convert`` of CINN's builder.
+
+        Raises Unsupported for a parameter, a dtype or a builder that this CINN lacks.
+        """
         self.require_parameters("bitcast", case)
         return Builders().bitcast(case.source, case.target, bits)
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call on one of CINN's builders, and return its result."""
+        """Make a call on one of CINN's builders; return its result and the program's input.
+
+        Raises Unsupported for what the builder lacks.
+        """
         return Builders().call(call, bits)
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Return a function that calls ``cast`` with these arguments."""
+        """Return a call of ``cast`` with these arguments."""
         return partial(self.cast, case, bits)
 
 
 class Builders:
     """Builds a program of one operator with CINN's own builder, and runs it on the host.
 
-    The designs of `cast` and of the bitcasts show the operators. How a program is built and run
-    follows CINN's own tests.
+    The design documents of `cast` and of the bitcasts show the operators. How a program is built
+    and run follows CINN's own tests.
     """
 
     def __init__(self) -> None:
         self._frontend, self._common = _modules()
 
     def bitcast(self, source: str, target: str, bits: Bits) -> Bits:
-        """Return the answer of ``bitcast_convert``, in the shape that CINN gives it."""
+        """Return ``bits`` after one ``bitcast_convert``, in the shape that CINN gives them.
+
+        Raises Unsupported for a dtype, a builder or an operator that this CINN lacks.
+        """
 
         def operator(builder: Any, variable: Any) -> Any:
             method = getattr(builder, "bitcast_convert", None)
@@ -122,7 +131,8 @@ class Builders:
     def call(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call on a builder; return its result, and the program's input as the receiver.
 
-        The input is the receiver's tensor. Raises Unsupported for what the builder lacks.
+        The input is the tensor of the call's only member. Raises Unsupported for what the builder
+        lacks.
         """
         name = BUILDER_CLASSES.get(call.receiver)
         if name is None:
@@ -160,7 +170,7 @@ class Builders:
         )
 
     def type(self, dtype: str) -> Any:
-        """Return CINN's type object; raise Unsupported if CINN has none."""
+        """Return CINN's type object of a dtype; raise Unsupported if CINN has none."""
         try:
             name, args = TYPES[dtype]
             return getattr(self._common, name)(*args)
@@ -168,7 +178,12 @@ class Builders:
             raise Unsupported(f"CINN's builder has no type {dtype}") from None
 
     def _run(self, name: str, operator: Callable[[Any, Any], Any], source: str, bits: Bits) -> Any:
-        """Run the operator in a program of this builder class, and return the output array."""
+        """Run a program of one operator on ``bits``, and return its output as a numpy array.
+
+        ``name`` is that of the builder's class. ``operator`` takes a builder and its input
+        variable, and returns the output variable. Raises Unsupported if CINN lacks the class or the
+        type of ``source``.
+        """
         builder_class = getattr(self._frontend, name, None)
         if builder_class is None:
             raise Unsupported(f"this CINN has no {name}")
@@ -184,7 +199,7 @@ class Builders:
 
 
 def _modules() -> tuple[Any, Any]:
-    """Return CINN's modules `frontend` and `common`; raise Unsupported if there are none."""
+    """Return CINN's modules `frontend` and `common`; raise Unsupported if no package has both."""
     for package in PACKAGES:
         try:
             return (
@@ -197,7 +212,7 @@ def _modules() -> tuple[Any, Any]:
 
 
 def _patterns(dtype: str, array: Any) -> Bits:
-    """Return the patterns in an array; raise TypeError if it has another dtype."""
+    """Return the patterns in an array; raise TypeError unless it has this dtype."""
     if array.dtype.name != dtype:
         raise TypeError(f"asked for {dtype}, got {array.dtype}")
     codes: Bits = np.ascontiguousarray(array).reshape(array.shape).view(format_named(dtype).storage)

@@ -50,9 +50,10 @@ class CompressedTensors(BlockLibrary):
     )
 
     def lines(self, asked: BlockCase) -> list[str]:
-        """Return the lines that compute scales and compress, or that decompress.
+        """Return the lines that compute scales and compress a tensor, or that decompress it.
 
-        Raises Unsupported for a format, a rule or a decoded dtype that the package lacks.
+        Raises Unsupported for a format, an element, a rule or a decoded dtype that the package
+        lacks.
         """
         scheme, compressor, rule = SCHEMES.get((asked.family, asked.element), ("", "", ""))
         if not scheme or asked.rule not in ("", rule):

@@ -1,4 +1,4 @@
-"""The names that packages give to dtypes, and the integers by which they exchange bits."""
+"""The names that packages give to dtypes, and the dtypes by which they share bits with numpy."""
 
 from __future__ import annotations
 
@@ -51,14 +51,18 @@ CARRIERS: Mapping[str, Mapping[str, str]] = {
     "torch": {"V16": "complex128"},
     "paddle": {"uint16": "int16", "uint32": "int32", "uint64": "int64", "V16": "complex128"},
 }
-"""By package, the dtype that it shares with numpy and can view as any other of the same size.
+"""By package and storage, the dtype by which numpy and the package exchange patterns.
 
-It is given by storage where it is another than the storage itself.
+The package can view it as any other dtype of the same size. Missing storages are exchanged as they
+are.
 """
 
 
 def names_in(package: str) -> dict[str, str]:
-    """Return, by dtype, a package's names of the dtypes that it has, in the table's order."""
+    """Return, by Castigate's names, what a package calls the dtypes that it has.
+
+    ``package`` is the head of a column of ``TABLE``; the dtypes are in the order of its rows.
+    """
     head, *rows = (line.split() for line in TABLE.strip().splitlines())
     column = head.index(package)
     found = ((row[0], row[1] if row[column] == "=" else row[column]) for row in rows)

@@ -36,7 +36,7 @@ class Gguf(BlockLibrary):
     imports = "import gguf\n"
 
     def lines(self, asked: BlockCase) -> list[str]:
-        """Return the lines that quantize to MXFP4 by its only rule, or that decode.
+        """Return the lines that quantize to MXFP4 by the rule ``floor``, or that decode to float32.
 
         Raises Unsupported for every other case.
         """

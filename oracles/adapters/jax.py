@@ -41,9 +41,9 @@ FUNCTIONS: Mapping[str, str] = {
     "reduce_precision": "lax.reduce_precision",
     "astype": "numpy.astype",
 }
-"""jax's functions by StableHLO's operations, and jax.numpy's of the array API standard.
+"""jax's function by StableHLO's operation, and that of the array API standard by its own name.
 
-Each takes an array, and either a dtype or two widths.
+Each takes an array, and either a dtype or the widths of the exponent and the mantissa.
 """
 
 EAGER, COMPILED = "eager", "jit"
@@ -60,14 +60,16 @@ KEPT_FROM, NEVER = "jax_persistent_cache_min_compile_time_secs", 1e9
 OPERATIONS = ("stablehlo-convert", "stablehlo-bitcast-convert", REDUCTION, "xla-bitcast-convert")
 """The documents of the operations to which jax lowers its functions."""
 FOLDING_LIMITS = (1 << 16,)
-"""XLA folds constants of more elements with another evaluator, which answers differently."""
+"""XLA folds constants of more elements with another evaluator, whose answers may differ."""
 
 
 class Jax(Chained):
-    """Casts by ``convert_element_type``, or (`stablehlo`) by the operation to which it lowers.
+    """Casts, bitcasts and reduces the precision by jax's functions, as the variant names.
 
-    `gpu` makes the same calls as no variant, on a GPU. Cases of the array API standard call
-    ``jax.numpy.astype``, which lowers to the same conversion except for complex arrays.
+    Without a variant calls are eager, on the CPU; with `gpu` they are eager on a GPU. `jit`
+    compiles them, `folded` has XLA fold them for a constant, and `stablehlo` runs the operations to
+    which they lower. Cases of the array API standard call ``jax.numpy.astype``, which lowers to the
+    same conversion except for complex arrays.
     """
 
     name = "jax"
@@ -125,7 +127,7 @@ class Jax(Chained):
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
         """Raise Unsupported for parameters that jax's function lacks.
 
-        The variant `stablehlo` refuses the cases of ``jax.numpy.astype``, too.
+        In the variant `stablehlo` it does so for all cases of ``jax.numpy.astype``, too.
         """
         if operation == "bitcast" or precision_of(case) is None:
             super().require_parameters(operation, case)
@@ -141,16 +143,22 @@ class Jax(Chained):
         return "astype" if case.document == CASTS else "convert"
 
     def tensor_text(self, dtype: str) -> str:
-        """Return the expression of a device array of ``bits``, in their memory if it is aligned."""
+        """Return the Python expression of a device array of this dtype, made from ``bits``.
+
+        The array is in their memory if that is aligned.
+        """
         there = f', jax.devices("{self._backend}")[0]' if self._backend else ""
         return f"jax.device_put(bits.view(jnp.{DTYPES[dtype]}){there})"
 
     def patterns_text(self, dtype: str) -> str:
-        """Return the expression of the patterns in ``y``."""
+        """Return the Python expression of the patterns in ``y``, an array of this dtype."""
         return f'np.asarray(y).view("{format_named(dtype).storage}"){mask_expression(dtype)}'
 
     def function_text(self, operation: ScriptedOperation, case: Case, x: str) -> str:
-        """Return the expression of what jax's function returns for the expression ``x``."""
+        """Return the Python expression that applies a case's function to the expression ``x``.
+
+        For a copy it is ``x`` itself. Raises Unsupported for a reduction without a precision.
+        """
         if operation == "copy":
             return x
         precision = precision_of(case) if operation == "cast" else None
@@ -160,7 +168,11 @@ class Jax(Chained):
         return f"jax.{FUNCTIONS[self._asked(operation, case)]}({x}, {arguments})"
 
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return the steps of one function: called, compiled, folded, or as a StableHLO program."""
+        """Return the statements that bind ``y`` to what a case's function makes of ``x``.
+
+        The variant decides whether they call the function, compile it, have XLA fold it, or run a
+        program of StableHLO text. For the last, ``form`` is the shape of ``x``.
+        """
         match self._variant:
             case "jit":
                 return call_steps(self.function_text(operation, case, "x"), "jax.jit")
@@ -185,21 +197,22 @@ class Jax(Chained):
         return program(names[operation], case.source, case.target, shape, precision_of(case))
 
     def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
-        """Return the shape in the variants `jit` and `stablehlo`, whose steps depend on it."""
+        """Return the shape in `jit` and `stablehlo`, whose steps depend on it, or else None."""
         return bits.shape if self._variant in ("jit", "stablehlo") else None
 
     def cast_text(self, case: Case, x: str) -> str:
-        """Return the expression that converts the expression ``x``.
+        """Return the Python expression that converts the expression ``x``.
 
-        Raises Unsupported if the case has parameters.
+        Raises Unsupported for a parameter that the conversion lacks.
         """
         require_plain(case, FUNCTIONS["convert"])
         return f"jax.{FUNCTIONS['convert']}({x}, jnp.{DTYPES[case.target]})"
 
     def chain_steps(self, road: str, names: str, ends: str) -> Statements:
-        """Return the steps that compute ``ends``, eager or in one function that XLA compiles.
+        """Return the statements that bind ``y`` to ``ends``, an expression in ``names``.
 
-        XLA may keep more precision than a dtype on the way has, which an option forbids.
+        ``names`` are separated by commas. The road says whether the expression is eager or compiled
+        by XLA, and whether XLA may keep more precision between casts than their dtypes have.
         """
         if road != EXACT:
             return call_steps(ends, "" if road == EAGER else "jax.jit", names=names)
@@ -210,22 +223,30 @@ class Jax(Chained):
         )
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` after one conversion, or after one reduction of the precision."""
+        """Return ``bits`` after one conversion, or after one reduction of the precision.
+
+        Raises Unsupported for a dtype or a parameter that jax lacks and, in `folded`, if XLA does
+        not fold the program.
+        """
         return self.answer("cast", case, bits).copy()
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` reinterpreted by one bitcast, in the shape that XLA gives it."""
+        """Return ``bits`` reinterpreted by one bitcast, in the shape that XLA gives it.
+
+        Raises Unsupported as ``cast`` does.
+        """
         return self.answer("bitcast", case, bits).copy()
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Send bits through an array of the dtype and, unless jax is eager, a program.
+        """Return ``bits`` after a round trip through an array of the dtype.
 
-        The program returns the array unchanged.
+        In `jit`, `folded` and `stablehlo` the array also passes a program that returns it
+        unchanged.
         """
         return self.answer("copy", Case("", "", dtype, dtype), bits).copy()
 
     def run(self, make: Function, case: Case, bits: Bits) -> Bits:
-        """Return the patterns of what ``make`` returns for an array of ``bits``.
+        """Return the patterns in the array that ``make`` returns for an array of ``bits``.
 
         In the variant `folded` it raises Unsupported if XLA did not fold the program.
         """
@@ -241,7 +262,11 @@ class Jax(Chained):
         return self.patterns(case.target, y)
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call of the array API standard; raise Unsupported in every variant."""
+        """Make an ``astype`` call of the array API standard; return its result and the array.
+
+        The array is as the call left it. Raises Unsupported in every variant, and for any other
+        call.
+        """
         if self._variant is not None:
             raise Unsupported(f"jax:{self._variant} makes no calls")
         with warnings.catch_warnings():
@@ -249,13 +274,20 @@ class Jax(Chained):
             return NAMESPACE.make(self.names, call, bits, self.dtype, nullcontext())
 
     def road(self, case: Case) -> str:
-        """Return the pair, with the function or the precision if it is no plain conversion."""
+        """Return the pair of dtypes as text, with ``astype`` or the precision if the case has one.
+
+        Raises Unsupported for a dtype or a parameter that jax lacks.
+        """
         pair, asked = super().road(case), self._asked("cast", case)
         by = {"astype": ", astype", "reduce_precision": f", {precision_of(case)}"}.get(asked, "")
         return pair + by
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that passes jax ``bits`` and returns the answer in jax's memory."""
+        """Return a call that passes ``bits`` to jax, and returns the answer in jax's memory.
+
+        For a cast to the same dtype it is a call of ``cast``, whose answer has memory of its own.
+        Raises Unsupported as ``road`` does.
+        """
         self.road(case)  # refuses what ``cast`` refuses, for the same reason
         if case.source == case.target:
             # jax returns an array of the same dtype itself, so the answer could share its memory.
@@ -264,7 +296,10 @@ class Jax(Chained):
         return partial(self.run, make, case, bits)
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that makes a call."""
+        """Return a self-contained script that makes an ``astype`` of the array API standard.
+
+        Raises Unsupported for any other call.
+        """
         return NAMESPACE.call_script(self.version, case, call, bits)
 
 
@@ -276,14 +311,17 @@ def _standard_claims(jax: Any, variant: str | None) -> tuple[str, ...]:
 
 
 def _keep_executables(jax: Any) -> None:
-    """Have jax cache executables in a folder for this processor, by program and versions."""
+    """Set jax to cache executables on disk, in a folder for this kind of processor."""
     jax.config.update("jax_compilation_cache_dir", str(cache_folder("jax") / _processor()))
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     jax.config.update(KEPT_FROM, 0)
 
 
 def _processor() -> str:
-    """Return a digest of the processor and its instructions: machines may share a home folder."""
+    """Return a digest of the processor's model and instructions, which names the cache's folder.
+
+    Machines with different processors may share a home folder.
+    """
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -305,7 +343,7 @@ def _kept_from(jax: Any, seconds: float) -> Iterator[None]:
 
 
 def _require_device(jax: Any, backend: str) -> None:
-    """Raise Unsupported, with what to do, if jax has no device of a backend."""
+    """Raise Unsupported, with advice, if jax has no device of a backend such as ``gpu``."""
     try:
         jax.local_devices(backend=backend)
     except RuntimeError:

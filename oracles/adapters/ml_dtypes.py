@@ -48,7 +48,7 @@ class MlDtypes(NumpyArrays):
             raise Unsupported(first_line(error)) from None
 
     def dtype(self, dtype: str) -> np.dtype[Any]:
-        """Return the dtype as ml_dtypes adds it, or else as numpy has it.
+        """Return numpy's dtype object of a dtype, which may be one that ml_dtypes adds.
 
         Raises Unsupported if the installed ml_dtypes lacks it.
         """
@@ -64,7 +64,7 @@ class MlDtypes(NumpyArrays):
         return found
 
     def expression(self, dtype: str) -> str:
-        """Return the expression by which a script names a dtype."""
+        """Return the Python expression of this dtype in scripts."""
         if dtype == "string":
             return "np.str_"
         return f"ml_dtypes.{ML_DTYPES[dtype]}" if dtype in ML_DTYPES else f"np.{dtype}"

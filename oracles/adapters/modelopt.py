@@ -49,11 +49,14 @@ class Modelopt(BlockLibrary):
     )
 
     def takes_ragged(self, asked: BlockCase) -> bool:
-        """Return whether a class pads rows: that of MXFP8, and that of NVFP4 if it quantizes."""
+        """Return whether the class of a case pads rows whose last block is shorter.
+
+        The class of MXFP8 does, and that of NVFP4 when it quantizes.
+        """
         return not asked.is_packed or (asked.family == NVFP4 and not asked.is_decoding)
 
     def lines(self, asked: BlockCase) -> list[str]:
-        """Return the lines that call a class's ``quantize`` or ``dequantize``.
+        """Return the lines that call the ``quantize`` or ``dequantize`` of the case's class.
 
         Raises Unsupported if modelopt has no such class or rule.
         """

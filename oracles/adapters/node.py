@@ -105,7 +105,7 @@ subprocess.run(command + [*map(hex, bits)], check=True)
 
 
 class Node:
-    """Casts and bitcasts by a loop over the memory of a module, in a process of node."""
+    """Casts and bitcasts by WebAssembly modules that loop over their memory, run by Node.js."""
 
     name = "node"
     claims: tuple[str, ...] = ("wasm-convert", "wasm-reinterpret")
@@ -129,19 +129,26 @@ class Node:
         return self._answer(cast_operation(case, PROFILES), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` reinterpreted by one ``reinterpret`` instruction."""
+        """Return ``bits`` reinterpreted by one ``reinterpret`` instruction.
+
+        Raises Unsupported if WebAssembly has no such instruction.
+        """
         return self._answer(bitcast_operation(case), bits)
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair and the instruction, as text."""
+        """Return the pair of dtypes and the instruction, as text; raise Unsupported without one."""
         return bitcast_operation(case).road
 
     def road(self, case: Case) -> str:
-        """Return the pair and the instruction, as text."""
+        """Return the pair of dtypes and the instruction, as text; raise Unsupported without one."""
         return cast_operation(case, PROFILES).road
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that sends ``bits`` to the process, and gets the answers."""
+        """Return a call that sends ``bits`` to the process, and receives the answers.
+
+        The calls reuse the memory of the answers. ``bind`` raises Unsupported as ``cast`` does, and
+        the call raises TrapError.
+        """
         operation = cast_operation(case, PROFILES)
         answers = np.empty(bits.size, format_named(case.target).storage)
 
@@ -152,9 +159,10 @@ class Node:
         return call
 
     def sweep(self, case: Case, lo: int, hi: int) -> Swept:
-        """Prepare a call in which the module generates the inputs, so that only answers travel.
+        """Return a call that converts consecutive patterns, which the module generates itself.
 
-        Raises Unsupported for sources of other than 32 bits.
+        So only answers are sent between the processes; the limits ``lo`` and ``hi`` are not needed.
+        Raises Unsupported for a source of other than 32 bits, and without an instruction.
         """
         operation = cast_operation(case, PROFILES)
         if operation.source_size != SWEPT_SIZE:
@@ -171,15 +179,18 @@ class Node:
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Return the bits after a loop in node has loaded and stored them."""
+        """Return ``bits`` after a loop in node has loaded and stored them.
+
+        Raises Unsupported if WebAssembly has no values of the dtype.
+        """
         return self._answer(copy_operation(dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs the instruction in node."""
+        """Return a self-contained script that runs the case's instruction in node."""
         return self._script(cast_operation(case, PROFILES), case, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs ``reinterpret`` in node."""
+        """Return a self-contained script that runs one ``reinterpret`` per pattern in node."""
         return self._script(bitcast_operation(case), case, bits.reshape(-1))
 
     def _answer(self, operation: Conversion, bits: Bits) -> Bits:
@@ -201,7 +212,7 @@ class Node:
 
 
 class Process:
-    """A process of node that runs modules; a lock lets one thread use it at a time."""
+    """A process of Node.js that runs modules on request; a lock admits one thread at a time."""
 
     def __init__(self, command: list[str]) -> None:
         self._lock = Lock()
@@ -216,8 +227,9 @@ class Process:
     def convert(
         self, operation: Conversion, answers: Bits, inputs: Bits | None = None, first: int = 0
     ) -> None:
-        """Fill ``answers`` for ``inputs`` or, without them, for the patterns from ``first`` on.
+        """Write the answers to ``inputs``, or to the patterns from ``first`` on, into ``answers``.
 
+        If ``inputs`` is None, the module generates as many patterns as ``answers`` has elements.
         Raises TrapError if the module traps, and RuntimeError if node has ended.
         """
         if not answers.size:

@@ -47,18 +47,24 @@ class Numpy(NumpyArrays):
     def casting(self, case: Case) -> str:
         """Return the casting mode that a case names, or ``unsafe``, numpy's own default.
 
-        Raises Unsupported for another parameter.
+        Raises Unsupported for a parameter that ``astype`` lacks.
         """
         if set(case.mode) == {"casting"}:
             return case.mode["casting"]
         return super().casting(case)
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call of the array API standard by numpy's ``astype``, and return its result."""
+        """Make an ``astype`` call of the array API standard; return its result and the array.
+
+        The array is as the call left it. Raises Unsupported for any other call.
+        """
         return NAMESPACE.make(self.names, call, bits, self.dtype, nullcontext())
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that makes a call."""
+        """Return a self-contained script that makes an ``astype`` of the array API standard.
+
+        Raises Unsupported for any other call.
+        """
         return NAMESPACE.call_script(self.version, case, call, bits)
 
     def dtype(self, dtype: str) -> np.dtype[Any]:
@@ -68,7 +74,7 @@ class Numpy(NumpyArrays):
         return np.dtype(dtype)
 
     def expression(self, dtype: str) -> str:
-        """Return the expression by which a script names a dtype.
+        """Return the Python expression of this dtype in scripts.
 
         Raises Unsupported if numpy has no such dtype.
         """

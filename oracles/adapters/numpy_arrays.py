@@ -26,22 +26,25 @@ UNSAFE = "unsafe"
 
 
 class NumpyArrays(Scripted):
-    """Casts by ``astype`` and bitcasts by ``view``, between the dtypes of a subclass."""
+    """The base class of adapters that cast arrays by ``astype`` and bitcast them by ``view``.
+
+    A subclass says which dtypes there are.
+    """
 
     operations: ClassVar[Mapping[ScriptedOperation, str]] = {"cast": "astype", "bitcast": "view"}
 
     @abstractmethod
     def dtype(self, dtype: str) -> np.dtype[Any]:
-        """Return numpy's dtype of this name of Castigate's; raise Unsupported if there is none."""
+        """Return numpy's dtype object of this name; raise Unsupported if there is none."""
 
     @abstractmethod
     def expression(self, dtype: str) -> str:
-        """Return the expression by which a script names a dtype."""
+        """Return the Python expression of this dtype in scripts."""
 
     def casting(self, case: Case) -> str:
-        """Return a case's casting mode, here always ``unsafe``.
+        """Return the casting mode of a case, here always ``unsafe``.
 
-        Raises Unsupported for another mode or parameter.
+        Raises Unsupported for another mode, or a parameter that ``astype`` lacks.
         """
         require_plain(case, "astype")
         return UNSAFE
@@ -58,19 +61,23 @@ class NumpyArrays(Scripted):
             super().require_parameters(operation, case)
 
     def tensor_text(self, dtype: str) -> str:
-        """Return the expression of an array in the memory of ``bits``; of texts, of a copy."""
+        """Return the Python expression of an array of this dtype, made from the array ``bits``.
+
+        It lies in the memory of ``bits``; one of texts is a copy.
+        """
         return f"bits.{'astype' if dtype == 'string' else 'view'}({self.expression(dtype)})"
 
     def patterns_text(self, dtype: str) -> str:
-        """Return the expression of the patterns in ``y``."""
+        """Return the Python expression of the patterns in ``y``, an array of this dtype."""
         if dtype == "string":
             return "y.astype(object)"
         return f'y.view("{format_named(dtype).storage}"){mask_expression(dtype)}'
 
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return one ``astype``, in the casting mode of the case, or one ``view``.
+        """Return the statement that binds ``y`` to one ``astype`` or one ``view`` of ``x``.
 
-        Raises Unsupported for a view of texts, or of codes of less than a byte as another width.
+        The ``astype`` has the casting mode of the case. Raises Unsupported for a view of texts, or
+        of codes of less than a byte as another width.
         """
         target = self.expression(case.target)
         if operation == "bitcast":
@@ -87,24 +94,36 @@ class NumpyArrays(Scripted):
         return Statements(f"y = x.astype({target}{mode})\n")
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` cast by one ``astype``, without warnings."""
+        """Return ``bits`` cast by one ``astype``, without warnings.
+
+        Raises Unsupported for a dtype or a parameter that the subclass lacks, and numpy's error for
+        a cast that it refuses.
+        """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return super().cast(case, bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` reinterpreted by one ``view``, which scales the last dimension."""
+        """Return ``bits`` reinterpreted by one ``view``, which scales the last dimension.
+
+        Raises Unsupported as ``steps`` does, and for a dtype or a parameter that the subclass
+        lacks.
+        """
         return self.answer("bitcast", case, bits).copy()
 
     def road(self, case: Case) -> str:
-        """Return the pair of dtypes as text, and the casting mode unless it is numpy's default."""
+        """Return the pair of dtypes as text, and the casting mode unless it is numpy's default.
+
+        Raises Unsupported for a dtype or a parameter that the subclass lacks.
+        """
         casting = self.casting(case)
         return super().road(case) + ("" if casting == UNSAFE else f", {casting}")
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that casts ``bits`` into an array that calls reuse.
+        """Return a call that casts ``bits`` into an array that calls reuse.
 
-        For texts, complex sources and other casting modes the call is the whole ``cast``.
+        For texts, complex sources and casting modes other than ``unsafe`` it is a call of ``cast``.
+        Raises Unsupported for a dtype or a parameter that the subclass lacks.
         """
         casting = self.casting(case)
         if casting == UNSAFE:
@@ -128,5 +147,8 @@ class NumpyArrays(Scripted):
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Copy an array of the dtype, and return the copy's bits."""
+        """Return the bits of a copy of an array of the dtype that holds ``bits``.
+
+        Raises Unsupported if the subclass lacks the dtype.
+        """
         return self.patterns(dtype, self.tensor(dtype, bits).copy())

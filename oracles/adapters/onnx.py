@@ -75,7 +75,11 @@ def evaluator_run(
     *,
     is_bitcast: bool = False,
 ) -> str:
-    """Return the statements that run a script's ``model`` on ``bits`` and print the answers."""
+    """Return the statements that run a script's ``model`` on ``bits`` and print the answers.
+
+    ``models`` finds the numbers of dtypes that numpy lacks. With ``is_bitcast`` the script prints
+    shapes, too.
+    """
     source, target = format_named(case.source), format_named(case.target)
     x, y, binding = "bits", f'y.view("{target.storage}"){mask_expression(case.target)}', ""
     if target.kind == "text":
@@ -94,7 +98,7 @@ def evaluator_run(
 
 
 class Onnx:
-    """Casts, bitcasts and quantizes by ONNX's evaluator, in models of one node."""
+    """Casts, bitcasts and quantizes by ONNX's ReferenceEvaluator, on models of one node."""
 
     name = "onnx"
     claims: tuple[str, ...] = ("onnx-cast", "onnx-cast-like", "onnx-bitcast", *CLAIMS)
@@ -112,9 +116,10 @@ class Onnx:
         self._evaluator_of = lru_cache(CACHED_MODELS)(self._create_evaluator)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` cast by a model of one Cast.
+        """Return ``bits`` cast by a model of one Cast or CastLike.
 
-        Raises Unsupported where the evaluator has no such cast.
+        Raises Unsupported where the evaluator has no such cast, and the checker's error for a model
+        that it refuses.
         """
         require_plain(case, "ONNX's Cast")
         graph = cast_graph(case)
@@ -132,7 +137,8 @@ class Onnx:
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
         """Return, by name, the results of a model of one node that quantizes or dequantizes.
 
-        Raises Unsupported if the evaluator lacks the operator.
+        Raises Unsupported if ONNX has no node for the case or the evaluator lacks the operator, and
+        the checker's error for a model that it refuses.
         """
         node, tensors = quantize_node(case, tensors)
         shapes = without_lengths(node, shapes_of(node, tensors))
@@ -148,7 +154,12 @@ class Onnx:
         return {name: self._codes(dtype, y).copy() for (name, dtype), y in answers}
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Return the ends of chains by one model, in which each has its own input and output."""
+        """Return the result of each chain of a company, all computed by one model.
+
+        Each chain has its own input, in ``bits``, and its own output. Raises Unsupported for a
+        parameter that Cast lacks or an opset before 6, and the checker's error for a model that it
+        refuses.
+        """
         chains = company.chains
         for step in (step for chain in chains for step in chain.steps):
             require_plain(step, "ONNX's Cast")
@@ -166,29 +177,43 @@ class Onnx:
         return [self._codes(chain.target, end).copy() for chain, end in found]
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` reinterpreted by a model of one BitCast, which keeps the shape."""
+        """Return ``bits`` reinterpreted by a model of one BitCast, which keeps the shape.
+
+        Raises Unsupported for a parameter that BitCast lacks, and the checker's error for a model
+        that it refuses.
+        """
         require_plain(case, "ONNX's BitCast")
         graph = bitcast_graph(case)
         return self._answer(self._evaluator(graph, bits.ndim), graph, bits).copy()
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
+        """Return the pair of dtypes as text; raise Unsupported for a parameter BitCast lacks."""
         return plain_road(case, "ONNX's BitCast")
 
     def road(self, case: Case) -> str:
-        """Return, as text, the opset, the dtypes and the parameters of the model of a case."""
+        """Return, as text, what a case's model depends on: opset, dtypes and parameters.
+
+        For CastLike the text names the operator, too. Raises Unsupported for a dtype that onnx
+        lacks, or a parameter that Cast lacks.
+        """
         require_plain(case, "ONNX's Cast")
         return self._models.road(case)
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that passes the evaluator a view of ``bits``."""
+        """Return a call that runs the evaluator on ``bits`` in their own memory.
+
+        Raises the errors of ``cast``.
+        """
         self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
         graph = cast_graph(case)
         x = bits.view(self._dtype(graph.source))
         return partial(self._run, self._evaluator(graph, bits.ndim), graph, x)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Return the bits after a model of one Identity."""
+        """Return ``bits`` after a model of one Identity.
+
+        Raises Unsupported if the checker refuses the dtype.
+        """
         graph = Graph(LATEST, dtype, dtype, "Identity")
         try:
             evaluator = self._evaluator(graph, bits.ndim)
@@ -201,11 +226,11 @@ class Onnx:
         return self._script(case, cast_graph(case), bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs a bitcast on the evaluator."""
+        """Return a self-contained script that does the bitcast on the evaluator."""
         return self._script(case, bitcast_graph(case), bits)
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that makes one chain on the evaluator."""
+        """Return a self-contained script that runs the only chain of a company on the evaluator."""
         [chain], [own] = company.chains, [*bits.values()]
         return (
             HEADER.format(version=self.version, case=chain.id)
@@ -216,7 +241,10 @@ class Onnx:
         )
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that runs one node on the evaluator."""
+        """Return a self-contained script that runs the case's node on the evaluator.
+
+        Raises Unsupported if ONNX has no node for the case.
+        """
         node, tensors = quantize_node(case, tensors)
         given = ", ".join(
             f'"{name}": {name}.view(dtype({self._models.element_type(dtype)}))'
@@ -246,7 +274,7 @@ class Onnx:
         )
 
     def _evaluator(self, graph: Graph, rank: int) -> Any:
-        """Return a graph's evaluator; raise the checker's error if it refuses the model.
+        """Return a graph's evaluator; raise the checker's error if it refuses the graph's model.
 
         ``rank`` is that of the input: the checker needs a shape.
         """
@@ -256,7 +284,10 @@ class Onnx:
         return self._evaluator_of(graph)
 
     def _create_node_evaluator(self, node: OpsetNode, shapes: Shapes) -> Any:
-        """Return a node's evaluator or, without raising it, the error with which it is refused."""
+        """Return a node's evaluator, or the error with which its model is refused.
+
+        The error is returned, so that it is cached with the evaluators.
+        """
         model = self._nodes.model(node, shapes, {})
         try:
             self._onnx.checker.check_model(model, full_check=True)

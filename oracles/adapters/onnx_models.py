@@ -42,7 +42,7 @@ DTYPES = names_in("onnx")
 
 
 def typed(dtype: str, shape: str, name: str) -> str:
-    """Return a tensor in ONNX's text format.
+    """Return the declaration of a tensor in ONNX's text format, such as ``float[2,n] x``.
 
     ``shape`` is a text such as ``[2,n]``; ``[]`` stands for any shape, and an empty text for a
     scalar.
@@ -51,7 +51,7 @@ def typed(dtype: str, shape: str, name: str) -> str:
 
 
 def attributes_text(attributes: Mapping[str, int | str]) -> str:
-    """Return a node's attributes in ONNX's text format."""
+    """Return a node's attributes in ONNX's text format, such as ``<to = 1>``, or an empty text."""
     listed = (
         f"{name} = {value}" if isinstance(value, int) else f'{name} = "{value}"'
         for name, value in attributes.items()
@@ -61,7 +61,11 @@ def attributes_text(attributes: Mapping[str, int | str]) -> str:
 
 @dataclass(frozen=True)
 class Graph:
-    """One node between an input x and an output y; without an operator, x itself is the output."""
+    """One node between an input x and an output y; if the operator is None, x itself is the output.
+
+    ``source`` and ``target`` are the dtypes of x and y. ``modes`` has the node's attributes besides
+    `to`, by name and as texts.
+    """
 
     opset: int
     source: str
@@ -71,31 +75,31 @@ class Graph:
 
     @property
     def output(self) -> str:
-        """The output's name."""
+        """The name of the output: ``y``, or ``x`` without an operator."""
         return "y" if self.operator else "x"
 
     @property
     def inputs(self) -> list[str]:
-        """The names of the node's inputs."""
+        """The names of the node's inputs: ``x``, and for CastLike also ``like``."""
         return ["x", LIKE] if self.operator == "CastLike" else ["x"]
 
     @property
     def road(self) -> str:
-        """The graph in one line; cases with the same graph have the same model."""
+        """The graph in one line of text; cases with the same line have the same model."""
         modes = "".join(f", {name}={value}" for name, value in self.modes)
         operator = f"{self.operator}, " if self.operator == "CastLike" else ""
         return f"{operator}opset {self.opset}, {self.source}->{self.target}{modes}"
 
     @property
     def attributes(self) -> dict[str, int | str]:
-        """The node's attributes except `to`."""
+        """The node's attributes besides `to`, by name; numbers are integers."""
         return {name: int(value) if value.isdigit() else value for name, value in self.modes}
 
 
 def cast_graph(case: Case) -> Graph:
-    """Return the graph of a case: its opset, its dtypes, and the parameters that Cast has.
+    """Return the graph of a case's Cast or CastLike, with the parameters that these operators have.
 
-    Cases of documents other than ONNX's get the latest opset.
+    The opset is the version of the case or, for documents other than ONNX's, ``LATEST``.
     """
     operator = CAST_OPERATORS.get(case.document)
     opset = LATEST if operator is None else int(case.version)
@@ -104,19 +108,23 @@ def cast_graph(case: Case) -> Graph:
 
 
 def bitcast_graph(case: Case) -> Graph:
-    """Return the graph of a bitcast, which has no parameters."""
+    """Return the graph of a case's BitCast, at the first opset that has this operator."""
     return Graph(FIRST_BITCAST, case.source, case.target, "BitCast")
 
 
 def axes_of(company: Company) -> dict[str, str]:
-    """Return the axes of a company's road by name: ``level:all,middle:output`` has two."""
+    """Return the axes of a company's road, each with its value, by name.
+
+    ``level:all,middle:output`` has the axes `level` and `middle`.
+    """
     return dict(axis.split(":") for axis in company.road.split(","))
 
 
 class ModelBuilder:
-    """Builds models with an onnx package; raises Unsupported for dtypes that the package lacks.
+    """Builds models of one node, or of chains of Cast, with an onnx package.
 
-    A model is what the package's parser makes of a text, which scripts have, too.
+    It writes a model as text, which scripts have too, and has the package parse it. Its methods
+    raise Unsupported for a dtype that the package lacks.
     """
 
     def __init__(self, onnx: Any) -> None:
@@ -127,7 +135,10 @@ class ModelBuilder:
         self._ir_version = lru_cache(None)(self._oldest_ir_version)
 
     def road(self, case: Case) -> str:
-        """Return the road of a case; raise Unsupported for a dtype that the onnx package lacks."""
+        """Return the road of a case, the text of its graph.
+
+        Raises Unsupported for a dtype that the onnx package lacks.
+        """
         for dtype in (case.source, case.target):
             self.element_type(dtype)
         return cast_graph(case).road
@@ -144,13 +155,16 @@ class ModelBuilder:
             raise Unsupported(f"onnx {self._onnx.__version__} has no dtype {name}") from None
 
     def with_input(self, graph: Graph, rank: int | None) -> Any:
-        """Return the model whose x is a graph input, of that rank or, without one, of any shape."""
+        """Return a graph's model whose x is an input of that rank or, if None, of any shape."""
         return self._with_like(graph, self._text(graph, rank, has_input=True))
 
     def with_constant(
         self, graph: Graph, shape: tuple[int, ...], content: bytes | list[bytes]
     ) -> Any:
-        """Return the model whose x is an initializer of texts, or of the patterns' raw bytes."""
+        """Return the model of a graph whose x is an initializer of this shape.
+
+        ``content`` is a list of encoded texts, or the patterns' raw bytes.
+        """
         model = self._with_like(graph, self._text(graph, len(shape), has_input=False))
         model.graph.initializer.append(self.tensor("x", graph.source, shape, content))
         return model
@@ -172,7 +186,7 @@ class ModelBuilder:
     def tensor(
         self, name: str, dtype: str, shape: tuple[int, ...], content: bytes | list[bytes]
     ) -> Any:
-        """Return a TensorProto of texts, or of the patterns' raw bytes."""
+        """Return a TensorProto whose ``content`` is encoded texts, or the patterns' raw bytes."""
         # onnx's own `make_tensor` takes most of the time of building a model.
         filled = {"raw_data" if isinstance(content, bytes) else "string_data": content}
         number = self.element_type(dtype)
@@ -181,7 +195,8 @@ class ModelBuilder:
     def statement(self, graph: Graph, rank: int | None, *, has_input: bool = True) -> str:
         """Return the statements that bind a script's ``model``, as ``with_input`` builds it.
 
-        Without an input, the script must add x as an initializer.
+        ``rank`` is that of x, or None for any shape. If ``has_input`` is false, the script must add
+        x as an initializer.
         """
         text = self._text(graph, rank, has_input=has_input)
         return parse_statement(text) + self._constant_statement(graph)
@@ -219,9 +234,10 @@ class ModelBuilder:
     def chains(self, company: Company, axes: Mapping[str, str], bits: Sequence[Bits]) -> Any:
         """Return the model of a company: chain number i leads from ``xi`` to ``yi``.
 
-        With the axis ``middle:output`` the values between casts are outputs too, with
-        ``input:constant`` the inputs are initializers with these ``bits``, and with
-        ``before:reshape`` a Reshape precedes the first cast.
+        ``axes`` are those of its road, as ``axes_of`` returns them. With ``middle:output`` the
+        values between casts are outputs, too. With ``input:constant`` the inputs are initializers
+        with ``bits``, one array per chain. With ``before:reshape`` a Reshape precedes the first
+        cast.
         """
         numbers = [*map(str, range(len(company.chains)))]
         model = self._parse(self._chains_text(company.chains, axes, numbers))
@@ -233,9 +249,10 @@ class ModelBuilder:
         return model
 
     def chain_statement(self, chain: Chain, axes: Mapping[str, str]) -> str:
-        """Return the statement that binds a script's ``model`` of one chain, as ``chains`` does.
+        """Return the statement that binds a script's ``model`` of one chain from x to y.
 
-        If x is constant, the script must add it as an initializer.
+        ``axes`` are those of ``chains``. With ``input:constant`` the script must add x as an
+        initializer.
         """
         return parse_statement(self._chains_text([chain], axes, [""]))
 
@@ -269,13 +286,13 @@ class ModelBuilder:
         )
 
     def _oldest_ir_version(self, opset: int) -> int:
-        """Return the oldest IR version that an opset allows, from ``FIRST_FREE_INITIALIZER`` on."""
+        """Return the oldest IR version of an opset, at least ``FIRST_FREE_INITIALIZER``."""
         opsets = [self._onnx.helper.make_opsetid("", opset)]
         oldest = int(self._onnx.helper.find_min_ir_version_for(opsets, ignore_unknown=True))
         return max(FIRST_FREE_INITIALIZER, oldest)
 
     def _attributes(self, graph: Graph) -> dict[str, int | str]:
-        """Return the attributes of a graph's node, with `to` for Cast and BitCast."""
+        """Return all attributes of a graph's node; Cast and BitCast also have `to`."""
         if graph.operator not in ("Cast", "BitCast"):
             return graph.attributes
         is_numbered = graph.opset >= FIRST_NUMBERED
@@ -285,7 +302,7 @@ class ModelBuilder:
 
 
 def _content_of_like(graph: Graph) -> bytes | list[bytes]:
-    """Return the content of CastLike's second input: a zero of the target, or an empty text."""
+    """Return the content of CastLike's second input: the bytes of a zero, or an empty text."""
     entry = format_named(graph.target)
     is_text = entry.kind == "text"
     return initializer_content(
@@ -294,5 +311,5 @@ def _content_of_like(graph: Graph) -> bytes | list[bytes]:
 
 
 def parse_statement(text: str) -> str:
-    """Return the statement that binds a script's ``model`` to the model of a text."""
+    """Return the statement that binds a script's ``model`` to the model that a text describes."""
     return f'model = onnx.parser.parse_model("""{text}""")\n'

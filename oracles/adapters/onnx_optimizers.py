@@ -39,7 +39,7 @@ LONG_NAMES = {short.upper(): name for name, short in DTYPES.items()}
 
 
 class Path(NamedTuple):
-    """How a graph computes a value: from which input, by which casts, and the value's dtype."""
+    """How a graph computes a value: the input's name, the casts in order, and the value's dtype."""
 
     source: str
     casts: tuple[Case, ...]
@@ -47,14 +47,17 @@ class Path(NamedTuple):
 
 
 class GraphCasts:
-    """Finds the casts that optimized models make for each output, and executes them."""
+    """Finds the casts that compute each output of an optimized model, and executes them."""
 
     def __init__(self, onnx: Any, reference: Casts) -> None:
         self._onnx = onnx
         self._reference = reference
 
     def run(self, model: Any, given: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Return the patterns of each output by name, for the patterns of inputs by name."""
+        """Return the patterns of each output by name.
+
+        ``given`` has the patterns of the inputs by name. Raises the errors of ``paths``.
+        """
         found: dict[str, Bits] = {}
         for name, path in self.paths(model).items():
             bits = given[path.source]
@@ -64,9 +67,9 @@ class GraphCasts:
         return found
 
     def paths(self, model: Any) -> dict[str, Path]:
-        """Return from which input and by which casts the graph computes each output.
+        """Return, by the name of each output, from which input and by which casts it is computed.
 
-        Raise Unsupported for a node that neither casts nor moves bits, and TypeError for an output
+        Raises Unsupported for a node that neither casts nor moves bits, and TypeError for an output
         of another dtype than the graph declares.
         """
         version = _version(model)
@@ -90,9 +93,9 @@ class GraphCasts:
         return {each.name: values[each.name] for each in model.graph.output}
 
     def _case(self, node: Any, version: str, source: str) -> Case:
-        """Return the case of a Cast node.
+        """Return the case of a Cast node, whose input has the dtype ``source``.
 
-        An attribute that the node lacks has the value that the default mode of the case has.
+        An attribute that the node lacks has its value in the default modes of the pair.
         """
         read = self._onnx.helper.get_attribute_value
         attributes = {each.name: read(each) for each in node.attribute}
@@ -111,7 +114,7 @@ class GraphCasts:
 
 
 def _version(model: Any) -> str:
-    """Return the newest version of the document that is not above a model's opset."""
+    """Return the newest version of ``DOCUMENT`` that is not above a model's opset."""
     opset = next(each.version for each in model.opset_import if each.domain in ("", "ai.onnx"))
     versions = document_named(DOCUMENT).entry.versions
     return max((each for each in versions if int(each) <= opset), key=int)
@@ -150,7 +153,10 @@ Optimize = Callable[[Any, str], Any]
 class Rewriter:
     """An optimizer: its package, how it is loaded, and how a script calls it.
 
-    In a script the expression ``left``, after ``statements``, is the optimized ``model``.
+    ``start`` imports the package, and returns the function that optimizes. In a script the
+    expression ``left``, after ``statements``, is the optimized ``model``. ``extra`` is the extra of
+    Castigate that installs the package, and ``name`` the backend's if it is another than the
+    package's.
     """
 
     package: str
@@ -165,7 +171,10 @@ class Rewriter:
 
     @property
     def roads(self) -> tuple[str, ...]:
-        """Each level, and variations of the first that may change which casts are removed."""
+        """The roads of chains: the first level, two variations of its models, and the other levels.
+
+        The variations may change which casts are removed.
+        """
         first, *others = (f"level:{each}" for each in self.levels)
         return first, f"{first},middle:output", f"{first},before:reshape", *others
 
@@ -237,12 +246,19 @@ class OnnxOptimizer:
         self._optimized = lru_cache(CACHED_MODELS)(self._optimize_cast)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` after the casts that the optimizer leaves of a model of one Cast."""
+        """Return ``bits`` after the casts that the optimizer leaves of a model of one Cast.
+
+        Raises Unsupported for a parameter that Cast lacks, an opset before 6, or a model whose
+        casts cannot be found.
+        """
         require_plain(case, "ONNX's Cast")
         return self._casts.run(self._optimized(cast_graph(case), bits.ndim), {"x": bits})["y"]
 
     def road(self, case: Case) -> str:
-        """Return, as text, the opset, the dtypes and the parameters of the model of a case."""
+        """Return, as text, what a case's model depends on: opset, dtypes and parameters.
+
+        Raises Unsupported for a dtype that onnx lacks, or a parameter that Cast lacks.
+        """
         require_plain(case, "ONNX's Cast")
         return self._models.road(case)
 
@@ -251,7 +267,11 @@ class OnnxOptimizer:
         return self._reference.identity(dtype, bits)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Return the ends of chains by the casts that the optimizer leaves of one model of them."""
+        """Return the result of each chain of a company, after one model of all is optimized.
+
+        ``bits`` has the input of each chain under the chain's number, as text. The reference
+        executes the casts that are left. Raises Unsupported if these cannot be found.
+        """
         axes = axes_of(company)
         inputs = [bits[str(number)] for number in range(len(company.chains))]
         model = self._rewritten(self._models.chains(company, axes, inputs), axes["level"])
@@ -260,16 +280,17 @@ class OnnxOptimizer:
         return [found[f"y{number}"] for number in range(len(inputs))]
 
     def left(self, company: Company) -> list[tuple[Case, ...]]:
-        """Return the casts that the optimizer leaves of each chain of a company."""
+        """Return, for each chain of a company, the casts that the optimizer leaves of it."""
         axes = axes_of(company)
         model = self._models.chains(company, axes, [])
         paths = self._casts.paths(self._rewritten(model, axes["level"]))
         return [paths[f"y{number}"].casts for number in range(len(company.chains))]
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a script that prints the optimized model of a chain; a comment has the answers.
+        """Return a script that prints the optimized model of a company's only chain.
 
-        The script runs no kernel: most kernels are wrong in some casts themselves.
+        A comment has the answers: the script runs no kernel, as most are wrong in some casts
+        themselves.
         """
         [chain], [own], axes = company.chains, [*bits.values()], axes_of(company)
         source, target = format_named(chain.source), format_named(chain.target)

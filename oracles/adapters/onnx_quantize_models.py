@@ -57,9 +57,9 @@ Shapes = tuple[tuple[str, tuple[int | None, ...]], ...]
 
 @dataclass(frozen=True)
 class OpsetNode:
-    """One node of an opset: its operator, its attributes, and its tensors by name.
+    """One node of an opset: its operator, its attributes, and its inputs and outputs by name.
 
-    The value of an attribute that is a dtype is the dtype's name.
+    The value of an attribute is an integer, or the name of a dtype.
     """
 
     opset: int
@@ -70,10 +70,10 @@ class OpsetNode:
 
 
 def quantize_node(case: Case, tensors: Mapping[str, Bits]) -> tuple[OpsetNode, Mapping[str, Bits]]:
-    """Return the node of a case, and its tensors by name as ONNX takes them.
+    """Return the node of a case, and its tensors by name, in the shapes that ONNX expects.
 
-    A zero point of zeros is added where only that sets the dtype of codes. Raises Unsupported for
-    what ONNX's operators cannot do.
+    A zero point of zeros is added where only that sets the dtype of codes. Raises Unsupported if
+    ONNX has no operator for the case, or its opset cannot give floats of the target's dtype.
     """
     operator = OPERATORS.get(operation_of(case))
     if operator is None:
@@ -116,20 +116,20 @@ def quantize_node(case: Case, tensors: Mapping[str, Bits]) -> tuple[OpsetNode, M
 def _as_onnx_takes_them(
     modes: Mapping[str, str], tensors: Mapping[str, Bits]
 ) -> Mapping[str, Bits]:
-    """Return tensors whose scales along an axis, and their zero points, have one dimension."""
+    """Return the tensors with one dimension for scales along an axis, and for their zero points."""
     if modes.get(FORM) != "axis":
         return tensors
     return {name: bits if name == "x" else bits.reshape(-1) for name, bits in tensors.items()}
 
 
 def shapes_of(node: OpsetNode, tensors: Mapping[str, Bits]) -> Shapes:
-    """Return the shapes of a node's tensors: y has that of x, other outputs are scalars."""
+    """Return the shapes of a node's tensors; the output y has that of x, others are scalars."""
     shapes = {name: tensors["x"].shape if name == "y" else () for name, _ in node.outputs}
     return tuple((shapes | {name: tensors[name].shape for name, _ in node.inputs}).items())
 
 
 def without_lengths(node: OpsetNode, shapes: Shapes) -> Shapes:
-    """Return shapes in which x and y may have any lengths, but for the axis that scales lie on."""
+    """Return ``shapes`` with None for the lengths of x and y, except along the node's axis."""
     axis = dict(node.attributes).get("axis")
     return tuple(
         (
@@ -149,9 +149,10 @@ class NodeModels:
         self._models = models
 
     def model(self, node: OpsetNode, shapes: Shapes, constants: Mapping[str, Bits]) -> Any:
-        """Return a node's model, whose inputs among the ``constants`` are initializers.
+        """Return the model of a node; inputs that are among the ``constants`` are initializers.
 
-        A tensor that is not among the ``shapes`` may have any shape.
+        A tensor that is not among the ``shapes`` may have any shape. Raises Unsupported for a dtype
+        that the onnx package lacks.
         """
         model = self._models.parsed(self._text(node, shapes, [*constants]))
         for name, dtype in node.inputs:
@@ -162,9 +163,9 @@ class NodeModels:
         return model
 
     def statement(self, node: OpsetNode, shapes: Shapes, constants: Sequence[str] = ()) -> str:
-        """Return the statement that binds a script's ``model``, as ``model`` builds it.
+        """Return the statement that binds a script's ``model`` to the model of a node.
 
-        The script must add the constants as initializers.
+        The script must add the ``constants``, the names of inputs, as initializers.
         """
         return parse_statement(self._text(node, shapes, constants))
 
@@ -196,7 +197,11 @@ class NodeModels:
 
 
 def _parsed_shape(name: str, shape: tuple[int | None, ...] | None) -> str:
-    """Return a shape in ONNX's text format; brackets without dimensions stand for any shape."""
+    """Return the shape of the tensor ``name`` in ONNX's text format.
+
+    ``[]`` stands for any shape, given as None, and an empty text for a scalar. A length that is
+    None gets a name such as ``x0``.
+    """
     if not shape:
         return "[]" if shape is None else ""
     lengths = (
@@ -216,9 +221,9 @@ for name, dtype, dims, data in [{constants}]:
 def tensor_statements(
     node: OpsetNode, tensors: Mapping[str, Bits], memory: Callable[[Format, Bits], Bits]
 ) -> str:
-    """Return the statements that bind a node's inputs, by name, to the content of their memory.
+    """Return the statements that bind each input of a node, by name, to an array of its memory.
 
-    ``memory`` returns that content for a format and the patterns.
+    ``memory`` returns the content of the memory for a format and the patterns.
     """
     lines = []
     for name, dtype in node.inputs:
@@ -231,7 +236,7 @@ def tensor_statements(
 def initializers(
     node: OpsetNode, tensors: Mapping[str, Bits], number_of: Callable[[str], int]
 ) -> str:
-    """Return the statements that make a node's inputs the initializers of ``model``.
+    """Return the statements that make a node's inputs the initializers of a script's ``model``.
 
     ``number_of`` returns a dtype's number in ``TensorProto.DataType``.
     """
@@ -243,13 +248,16 @@ def initializers(
 
 
 def results(node: OpsetNode) -> str:
-    """Return the names of a node's results, as a statement binds them."""
+    """Return the left side of the assignment of a node's results, such as ``(y,)``."""
     names = [name for name, _ in node.outputs]
     return ", ".join(names) if len(names) > 1 else f"({names[0]},)"
 
 
 def patterns_expression(dtype: str, memory: str, count: int) -> str:
-    """Return the expression of the patterns in the memory of a tensor of ``count`` elements."""
+    """Return the expression of the patterns in a tensor of ``count`` elements.
+
+    ``memory`` is the expression of an array with the tensor's memory.
+    """
     entry = format_named(dtype)
     if not is_packed(entry):
         return f'{memory}.view("{entry.storage}")'
@@ -258,5 +266,8 @@ def patterns_expression(dtype: str, memory: str, count: int) -> str:
 
 
 def print_patterns(name: str, patterns: str) -> str:
-    """Return the statement that prints the patterns of a result."""
+    """Return the statement that prints a result's name and the array of its patterns.
+
+    ``patterns`` is the expression of the array.
+    """
     return f'print("{name}:", *map(hex, {patterns}.ravel()))\n'

@@ -39,7 +39,7 @@ CACHED_MODELS = 32
 
 
 class OpenVino:
-    """Casts and quantizes by openvino's reference, or (`cpu` and so on) by its CPU plugin."""
+    """Casts and quantizes by openvino's own reference or, in every variant, by its CPU plugin."""
 
     name = "openvino"
     claims: tuple[str, ...] = ("openvino-convert", LIKE, *CLAIMS)
@@ -58,7 +58,11 @@ class OpenVino:
         self._compiled = lru_cache(CACHED_MODELS)(self._compile)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` cast by one Convert; raise Unsupported where openvino has none."""
+        """Return ``bits`` cast by one Convert or, for cases of ``LIKE``, one ConvertLike.
+
+        Raises Unsupported for a dtype, a parameter or a conversion that openvino lacks, and for one
+        that `cpu-folded` does not fold.
+        """
         require_plain(case, "openvino's Convert")
         target = format_named(case.target)
         x = self._tensors.of_patterns(case.source, bits)
@@ -76,13 +80,19 @@ class OpenVino:
         return OnnxNodes(self._openvino, self._tensors, self._plugin, self._variant)
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Return, by name, the results of one ONNX node as openvino's front end translates it."""
+        """Return, by name, the results of one ONNX node as openvino's front end translates it.
+
+        Raises Unsupported if ONNX has no node for the case, if openvino lacks a dtype, the operator
+        or a kernel, or if `cpu-folded` does not fold the node.
+        """
         return self._nodes.quantize(*quantize_node(case, tensors))
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Return the ends of chains, each by one Convert after another, all in one model.
+        """Return the result of each chain of a company, all computed by one model.
 
-        On the road with ``middle:output`` the values between casts are outputs of the model, too.
+        Each chain is one Convert after another of its own input in ``bits``. On the road with
+        ``middle:output`` the values between casts are outputs of the model, too. Raises Unsupported
+        for what openvino lacks.
         """
         parameters, ends, middles, inputs = [], [], [], []
         for chain, own in zip(company.chains, bits.values(), strict=True):
@@ -111,7 +121,10 @@ class OpenVino:
         return [patterns_in(own, format_named(chain.target), x.size) for chain, own, x in found]
 
     def road(self, case: Case) -> str:
-        """Return the pair of dtypes as text, after ConvertLike if that answers the case."""
+        """Return the pair of dtypes as text, after ``ConvertLike`` if that answers the case.
+
+        Raises Unsupported for a dtype or a parameter that openvino lacks.
+        """
         require_plain(case, "openvino's Convert")
         for dtype in (case.source, case.target):
             self._tensors.type(dtype)
@@ -119,9 +132,10 @@ class OpenVino:
         return f"ConvertLike, {pair}" if case.document == LIKE else pair
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that reads ``bits`` in place and writes into memory that calls reuse.
+        """Return a call that reads the memory of ``bits`` and writes into memory that calls reuse.
 
-        For packed or strided sources and in `cpu-folded` the call is the whole ``cast``.
+        For packed dtypes, strided or unaligned ``bits``, and in `cpu-folded`, it is a call of
+        ``cast`` instead. Raises Unsupported as ``cast`` does.
         """
         self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
         source, target, count = format_named(case.source), format_named(case.target), bits.size
@@ -139,7 +153,10 @@ class OpenVino:
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Return the bits after a copy into openvino's own memory and back."""
+        """Return the bits after a copy into openvino's own memory and back.
+
+        Raises Unsupported if openvino lacks the dtype.
+        """
         copy = self._openvino.Tensor(self._tensors.type(dtype), list(bits.shape))
         self._tensors.of_patterns(dtype, bits).copy_to(copy)
         return self._tensors.patterns(dtype, copy)
@@ -168,7 +185,7 @@ class OpenVino:
         return script + self._unpacked(case.target) + print_loop(case.source, case.target)
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that makes one chain on openvino's CPU plugin."""
+        """Return a self-contained script that runs a company's only chain on the CPU plugin."""
         [chain], [own] = company.chains, [*bits.values()]
         length = "-1" if self._variant == "cpu-dynamic" else "len(bits)"
         source = self._tensors.name(chain.source)
@@ -195,12 +212,16 @@ class OpenVino:
         )
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that gives openvino an ONNX model of one node."""
+        """Return a self-contained script that runs the ONNX model of a case on openvino."""
         header = f"# openvino {self.version}: {case}\n"
         return header + self._nodes.script(*quantize_node(case, tensors))
 
     def _tensors_of(self, asked: str, source: str, target: str, bits: Bits) -> str:
-        """Return the beginning of a script, up to the tensors x and y; ``asked`` names the case."""
+        """Return the first statements of a script, which bind the tensors x and y.
+
+        ``asked``, the case or the chain, is named in the first line. x holds ``bits``, and y the
+        memory for the answers.
+        """
         given, answer = format_named(source), format_named(target)
         return (
             HEADER.format(version=self.version, case=asked)
@@ -222,7 +243,7 @@ class OpenVino:
         return UNPACK.format(bits=entry.bits) if is_packed(entry) else ""
 
     def _prepared(self, case: Case, x: Any, y: Any) -> Callable[[], None]:
-        """Return a call that converts x to y and keeps both alive."""
+        """Return a function that converts the tensor x into the tensor y, and keeps both alive."""
         if self._folds_itself(case):
             return partial(self._fold, case, x, y)
         if self._variant is None:
@@ -241,7 +262,10 @@ class OpenVino:
         self._plugin.run(request)
 
     def _folded(self, case: Case, x: Any) -> Any:
-        """Return a request to a model whose Convert is folded, or raise Unsupported."""
+        """Return a request to a model in which the plugin has folded the conversion of x.
+
+        Raises Unsupported if it did not fold it.
+        """
         constant = self._openvino.op.Constant(x, shared_memory=False)
         convert = self._conversion(case, constant)
         return self._plugin.request_to_folded(self._openvino.Model([convert], [], "cast"))
@@ -256,11 +280,14 @@ class OpenVino:
         return run
 
     def _folds_itself(self, case: Case) -> bool:
-        """Whether a case is answered by the pass that folds constants, without any plugin."""
+        """Return whether the pass ``ConstantFolding`` answers a case, without any plugin."""
         return self._variant is None and case.document == LIKE
 
     def _fold(self, case: Case, x: Any, y: Any) -> None:
-        """Convert a constant to y by the pass ConstantFolding; raise Unsupported if it cannot."""
+        """Convert x, as a constant, by the pass ``ConstantFolding``, and copy the result into y.
+
+        Raises Unsupported if the pass leaves the conversion.
+        """
         constant = self._openvino.op.Constant(x, shared_memory=False)
         model = self._openvino.Model([self._conversion(case, constant)], [], "cast")
         passes = self._passes.Manager()
@@ -284,7 +311,7 @@ class OpenVino:
         return parameter, self._conversion(case, parameter)
 
     def _conversion(self, case: Case, operand: Any) -> Any:
-        """Return the node that converts an operand, by the operation that the case is about."""
+        """Return a ConvertLike of ``operand`` for cases of ``LIKE``, a Convert for all others."""
         target = self._tensors.type(case.target)
         if case.document != LIKE:
             return self._operators.convert(operand, target)
@@ -293,7 +320,10 @@ class OpenVino:
 
 
 def _kernel_of(case: Case) -> Case:
-    """Return the key of a case's compiled model: the pair, and whether ConvertLike converts."""
+    """Return a Case that is the same for all cases with one compiled model.
+
+    It has the pair of dtypes and, if ConvertLike converts, its document.
+    """
     document = LIKE if case.document == LIKE else ""
     return Case(document, "", case.source, case.target)
 

@@ -36,7 +36,7 @@ MISSING_DTYPES = ("Unsupported data type", "Bad format for f8 conversion type")
 
 
 class OnnxNodes:
-    """Runs models of one ONNX node by openvino, on the road of the adapter's variant."""
+    """Runs models of one ONNX node by openvino, in the way that the adapter's variant names."""
 
     def __init__(
         self, openvino: Any, tensors: OpenvinoTensors, plugin: Plugin, variant: str | None
@@ -54,7 +54,8 @@ class OnnxNodes:
     def quantize(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
         """Return the patterns of a node's results by name.
 
-        Raises Unsupported for a dtype or an operator that openvino lacks on this road.
+        ``tensors`` has the node's inputs by name. Raises Unsupported for a dtype or an operator
+        that openvino lacks in this variant, and for a node that `cpu-folded` does not fold.
         """
         inputs = {
             name: self._tensors.of_patterns(dtype, tensors[name]) for name, dtype in node.inputs
@@ -89,8 +90,8 @@ class OnnxNodes:
     def _shapes(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> Shapes:
         """Return the shapes that a node's model declares; lengths are open in `cpu-dynamic` only.
 
-        With unknown lengths the reference would write beyond its memory where tensors do not fit
-        together. The front end needs to know how many scales there are.
+        With open lengths openvino's reference would write beyond its memory where tensors do not
+        fit together. The number of scales is never open: the front end needs to know it.
         """
         shapes = shapes_of(node, tensors)
         return without_lengths(node, shapes) if self._variant == "cpu-dynamic" else shapes
@@ -101,9 +102,10 @@ class OnnxNodes:
     def _read(
         self, node: OpsetNode, shapes: Shapes, constants: Mapping[str, Bits] | None = None
     ) -> Any:
-        """Return the model into which the front end translates a node; inputs may be constants.
+        """Return the model into which the front end translates a node.
 
-        Raises Unsupported if the front end lacks a dtype.
+        Inputs among the ``constants`` are constants of the model. Raises Unsupported if the front
+        end lacks a dtype.
         """
         model = self._nodes.model(node, shapes, constants or {})
         try:
@@ -115,7 +117,7 @@ class OnnxNodes:
             raise
 
     def script(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> str:
-        """Return a script, without its header, that runs a node and prints its results."""
+        """Return a script, without its first line, that runs a node and prints its results."""
         is_folded, shapes = self._variant == "cpu-folded", self._shapes(node, tensors)
         dtypes = dict(node.inputs)
         constants = tuple(dtypes) if is_folded else ()
@@ -144,7 +146,7 @@ class OnnxNodes:
 
 
 def _names(model: Any) -> list[str]:
-    """Return the names of a model's inputs: the front end drops those that it does not use."""
+    """Return the names of a model's inputs; the front end drops those that it does not use."""
     return [str(each.get_any_name()) for each in model.inputs]
 
 

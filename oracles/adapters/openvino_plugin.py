@@ -18,7 +18,7 @@ MISSING_KERNELS = ("can't convert from", "unsupported src_prc")
 
 
 class Plugin:
-    """Compiles and runs models of openvino on the CPU."""
+    """Compiles and runs openvino's models on the CPU."""
 
     def __init__(self, openvino: Any) -> None:
         self._openvino = openvino
@@ -29,7 +29,10 @@ class Plugin:
         return self._or_unsupported(lambda: self.core.compile_model(model, "CPU", dict(SETTINGS)))
 
     def request_to_folded(self, model: Any) -> Any:
-        """Return a request to a compiled model of constants; raise Unsupported if not folded."""
+        """Return an inference request to a model of constants that the plugin has folded.
+
+        Raises Unsupported if operations are left, or the plugin lacks a kernel.
+        """
         compiled = self.compile(model)
         layers = [
             (str(layer.get_rt_info()["layerType"].value), layer.get_output_element_type(0))
@@ -43,14 +46,14 @@ class Plugin:
         return compiled.create_infer_request()
 
     def run(self, request: Any) -> None:
-        """Run a request; raise Unsupported if the plugin lacks a kernel."""
+        """Run an inference request; raise Unsupported if the plugin lacks a kernel."""
         # ``infer`` swallows errors of a kernel, and leaves the output unchanged.
         request.start_async()
         self._or_unsupported(request.wait)
 
     @staticmethod
     def _or_unsupported(action: Callable[[], Any]) -> Any:
-        """Run an action of the plugin; raise Unsupported if its error names a missing kernel."""
+        """Return what ``action`` returns; raise Unsupported if its error names a missing kernel."""
         try:
             return action()
         except RuntimeError as error:

@@ -22,16 +22,26 @@ class OpenvinoTensors:
         self._openvino = openvino
 
     def of_memory(self, dtype: str, memory: Bits, shape: tuple[int, ...]) -> Any:
-        """Return a tensor of a dtype and a shape in this memory, whose size is not checked."""
+        """Return a tensor of this dtype and shape in this memory, whose size is not checked.
+
+        Raises Unsupported if openvino lacks the dtype.
+        """
         # openvino uses this memory, and checks neither its size nor its alignment.
         return self._openvino.Tensor(memory, list(shape), self.type(dtype))
 
     def of_patterns(self, dtype: str, bits: Bits) -> Any:
-        """Return a tensor of these patterns, in their own memory where openvino can read it."""
+        """Return a tensor of this dtype that holds these patterns.
+
+        It is in their own memory where openvino can read that. Raises Unsupported if openvino lacks
+        the dtype.
+        """
         return self.of_memory(dtype, tensor_content(format_named(dtype), bits), bits.shape)
 
     def patterns(self, dtype: str, tensor: Any) -> Bits:
-        """Copy the patterns out of a tensor; raise TypeError if it has another dtype."""
+        """Return a copy of the patterns in a tensor; raise TypeError unless it has this dtype.
+
+        Raises Unsupported if openvino lacks the dtype.
+        """
         if tensor.element_type != self.type(dtype):
             raise TypeError(f"asked for {self.name(dtype)}, got {tensor.element_type}")
         entry, shape = format_named(dtype), tuple(tensor.shape)
@@ -40,11 +50,11 @@ class OpenvinoTensors:
         return patterns_in(memory, entry, prod(shape)).reshape(shape)
 
     def type(self, dtype: str) -> Any:
-        """Return openvino's type of a dtype; raise Unsupported if openvino lacks the dtype."""
+        """Return openvino's type object of a dtype; raise Unsupported if openvino has none."""
         return getattr(self._openvino.Type, self.name(dtype))
 
     def name(self, dtype: str) -> str:
-        """Return the name of openvino's type; raise Unsupported if openvino lacks the dtype."""
+        """Return the name of openvino's type of a dtype; raise Unsupported if openvino lacks it."""
         name = DTYPES.get(dtype)
         if name is None or not hasattr(self._openvino.Type, name):
             raise Unsupported(f"openvino has no dtype castable as {dtype}")

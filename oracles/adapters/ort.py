@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from oracles.adapters import ort_scripts
 from oracles.adapters.onnx_models import (
     LATEST,
     Graph,
@@ -23,21 +24,13 @@ from oracles.adapters.onnx_quantize_models import (
     NodeModels,
     OpsetNode,
     initializers,
-    patterns_expression,
-    print_patterns,
     quantize_node,
-    results,
     tensor_statements,
 )
 from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import (
     NUMPY_DTYPES,
-    PACK,
-    UNPACK,
     bits_statement,
-    mask_expression,
-    print_statement,
-    print_tensor,
 )
 from oracles.adapters.tensor_memory import (
     initializer_content,
@@ -100,9 +93,11 @@ them, so there the kernel is missing.
 
 
 class Ort:
-    """Casts, bitcasts and quantizes by onnxruntime, or (`folded`) by its folding at load.
+    """Casts, bitcasts and quantizes by models of one node, each in a session of onnxruntime.
 
-    `threads` uses onnxruntime's default number of threads; the other variants use one.
+    In the variant `folded` the node has constant inputs, and onnxruntime folds it when it loads the
+    model. `threads` uses onnxruntime's default number of threads; all others use one. The other
+    variants name the execution provider, by default the CPU's.
     """
 
     name = "ort"
@@ -130,30 +125,43 @@ class Ort:
             self._session(Graph(LATEST, "float32", "float32", operator=None))
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` cast by a model of one Cast; raise Unsupported without a kernel."""
+        """Return ``bits`` cast by a model of one Cast or CastLike.
+
+        Raises Unsupported for a parameter that these operators lack, for a missing kernel and, in
+        `folded`, for a node that is not folded. Other errors of onnxruntime are raised unchanged.
+        """
         require_plain(case, "onnxruntime's Cast")
         with self._refusals(*MISSING_KERNELS):
             return self._answer(cast_graph(case), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` reinterpreted by a model of one BitCast, which keeps the shape."""
+        """Return ``bits`` reinterpreted by a model of one BitCast, which keeps the shape.
+
+        Raises Unsupported for a missing kernel, for a dtype of which onnxruntime has no tensors
+        and, in `folded`, for a node that is not folded.
+        """
         require_plain(case, "onnxruntime's BitCast")
         with self._refusals(*MISSING_KERNELS, MISSING_TENSORS):
             return self._answer(bitcast_graph(case), bits)
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
+        """Return the pair of dtypes as text; raise Unsupported for a parameter BitCast lacks."""
         return plain_road(case, "onnxruntime's BitCast")
 
     def road(self, case: Case) -> str:
-        """Return, as text, the opset, the dtypes and the parameters of the model of a case."""
+        """Return, as text, what a case's model depends on: opset, dtypes and parameters.
+
+        For CastLike the text names the operator, too. Raises Unsupported for a dtype that onnx
+        lacks, or a parameter that Cast lacks.
+        """
         require_plain(case, "onnxruntime's Cast")
         return self._models.road(case)
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
         """Return, by name, the results of a model of one node that quantizes or dequantizes.
 
-        Raises Unsupported if onnxruntime lacks the kernel.
+        Raises Unsupported if ONNX has no node for the case, if onnxruntime lacks the kernel or, in
+        `folded`, if it does not fold the node.
         """
         with self._refusals(*MISSING_KERNELS):
             node, tensors = quantize_node(case, tensors)
@@ -171,7 +179,12 @@ class Ort:
             }
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Return the ends of chains by one model, in which each has its own input and output."""
+        """Return the result of each chain of a company, all computed by one model.
+
+        ``bits`` has the input of each chain under the chain's number, as text. The road is the
+        level of optimization and other properties of the model. Raises Unsupported if onnxruntime
+        lacks a kernel.
+        """
         axes = axes_of(company)
         inputs = [bits[str(number)] for number in range(len(company.chains))]
         with self._refusals(*MISSING_KERNELS):
@@ -187,7 +200,7 @@ class Ort:
             return [patterns_of_ort_value(format_named(chain.target), end) for chain, end in ends]
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that makes one chain by onnxruntime."""
+        """Return a self-contained script that runs the only chain of a company on onnxruntime."""
         [chain], [own], axes = company.chains, [*bits.values()], axes_of(company)
         number, is_constant = self._models.element_type(chain.source), axes.get("input") is not None
         ends = replace(case, target=chain.target)
@@ -195,18 +208,19 @@ class Ort:
         level = None if axes["level"] == next(iter(LEVELS)) else LEVELS[axes["level"]]
         outputs = '["y"]' if "middle" in axes else "None"
         return (
-            header(self.version, f"{chain.id} on {company.road}", chain.target)
+            ort_scripts.header(self.version, f"{chain.id} on {company.road}", chain.target)
             + f"{bits_statement(chain.source, own)}\n"
             + self._models.chain_statement(chain, axes)
-            + (initializer(chain.source, number, own) if is_constant else "")
-            + session(level, self._provider)
-            + run(ends, number, own, outputs, is_constant=is_constant)
+            + (ort_scripts.initializer(chain.source, number, own) if is_constant else "")
+            + ort_scripts.session(level, self._provider)
+            + ort_scripts.run(ends, number, own, outputs, is_constant=is_constant)
         )
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that reads ``bits`` in place and writes into memory that calls reuse.
+        """Return a call that reads the memory of ``bits`` and writes into memory that calls reuse.
 
-        The call is the whole ``cast`` where that is impossible, as for texts or on a GPU.
+        Where onnxruntime cannot do so, as for texts or on a GPU, it is a call of ``cast`` instead.
+        Raises Unsupported as ``cast`` does.
         """
         self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
         if not self._can_bind(case, bits):
@@ -232,7 +246,10 @@ class Ort:
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Return the bits after a model whose input is its output."""
+        """Return ``bits`` after a model without nodes, whose output is its input.
+
+        Raises Unsupported if onnxruntime refuses a tensor of the dtype.
+        """
         try:
             return self._answer(Graph(LATEST, dtype, dtype, operator=None), bits)
         except (self._states.Fail, self._states.InvalidArgument) as error:
@@ -243,41 +260,44 @@ class Ort:
         return self._script(case, cast_graph(case), bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs a bitcast on onnxruntime."""
+        """Return a self-contained script that does the bitcast on onnxruntime."""
         return self._script(case, bitcast_graph(case), bits)
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that runs one node on onnxruntime."""
+        """Return a self-contained script that runs the case's node on onnxruntime.
+
+        Raises Unsupported if ONNX has no node for the case.
+        """
         node, tensors = quantize_node(case, tensors)
         number_of = self._models.element_type
         names = [name for name, _ in node.inputs] if self._folded else []
         memory = tensor_content if self._folded else ort_value_buffer
         return (
-            header(self.version, str(case), case.target)
+            ort_scripts.header(self.version, str(case), case.target)
             + tensor_statements(node, tensors, memory)
             + self._nodes.statement(node, (), names)
             + (initializers(node, tensors, number_of) if self._folded else "")
-            + session(None, self._provider)  # by default onnxruntime folds constants
-            + node_run(node, tensors, number_of, is_constant=self._folded)
+            + ort_scripts.session(None, self._provider)  # by default onnxruntime folds constants
+            + ort_scripts.node_run(node, tensors, number_of, is_constant=self._folded)
         )
 
     def _script(self, case: Case, graph: Graph, bits: Bits) -> str:
         number = self._models.element_type(case.source)
         # ``session.run`` takes texts, but returns no dtype that numpy lacks.
-        is_constant = self._folded or (case.source == "string" and is_raw(case.target))
+        is_constant = self._folded or (case.source == "string" and ort_scripts.is_raw(case.target))
         # onnxruntime removes a Cast to the same dtype, and folds a constant one.
         level = None
         if self._folded or is_constant or case.source == case.target:
             level = "ORT_ENABLE_BASIC" if self._folded else "ORT_DISABLE_ALL"
         return (
-            header(self.version, str(case), case.target)
+            ort_scripts.header(self.version, str(case), case.target)
             + f"{bits_statement(case.source, bits)}\n"
             + self._models.statement(
                 graph, bits.ndim if is_constant else None, has_input=not is_constant
             )
-            + (initializer(case.source, number, bits) if is_constant else "")
-            + session(level, self._provider)
-            + run(
+            + (ort_scripts.initializer(case.source, number, bits) if is_constant else "")
+            + ort_scripts.session(level, self._provider)
+            + ort_scripts.run(
                 case,
                 number,
                 bits,
@@ -287,7 +307,7 @@ class Ort:
         )
 
     def _can_bind(self, case: Case, bits: Bits) -> bool:
-        """Whether onnxruntime can read ``bits`` and write the answer in plain memory."""
+        """Return whether onnxruntime can read ``bits`` in their memory, and write into an array."""
         source, target = format_named(case.source), format_named(case.target)
         numeric = "text" not in (source.kind, target.kind)
         on_cpu = self._provider == CPU and not self._folded
@@ -298,7 +318,7 @@ class Ort:
         return self._folded or dtype == "string"
 
     def _answer(self, graph: Graph, bits: Bits) -> Bits:
-        if graph.source in NUMPY_DTYPES and not (self._folded or is_raw(graph.target)):
+        if graph.source in NUMPY_DTYPES and not (self._folded or ort_scripts.is_raw(graph.target)):
             return self._answer_in_numpy(graph, bits)
         if self._takes_constant(graph.source):
             session, ort_value = self._session_with_constant(graph, bits), None
@@ -319,9 +339,10 @@ class Ort:
         )
 
     def _answer_in_numpy(self, graph: Graph, bits: Bits) -> Bits:
-        """Answer a graph whose dtypes numpy has, in half the time that a binding takes.
+        """Return the answer to a graph of numpy's dtypes by ``run``, in half the time of a binding.
 
-        Texts as inputs go by a binding: it raises other errors, and some targets need one.
+        The source is never text: for texts ``run`` raises other errors than a binding, and some
+        targets need a binding.
         """
         x = ort_value_buffer(format_named(graph.source), bits).view(graph.source)
         (y,) = self._session(graph).run((graph.output,), {"x": x})
@@ -330,14 +351,17 @@ class Ort:
         return patterns
 
     def _session(self, graph: Graph) -> Any:
-        """Return the session of a graph, or raise the error with which it was refused before."""
+        """Return the cached session of a graph, or raise the error that opening it has raised."""
         found = self._session_or_refusal(graph)
         if isinstance(found, Exception):
             raise found.with_traceback(None)
         return found
 
     def _try_session(self, graph: Graph) -> Any:
-        """Create a session, or return its error to be cached: an error costs ten sessions."""
+        """Return a new session of a graph, or the error with which onnxruntime refuses it.
+
+        The error is returned so that it is cached: a refusal takes as long as ten sessions.
+        """
         return self._opened_or_refused(self._models.with_input(graph, rank=None))
 
     def _opened_or_refused(self, model: Any) -> Any:
@@ -348,7 +372,11 @@ class Ort:
             return refusal
 
     def _node_session(self, node: OpsetNode, tensors: Mapping[str, Bits]) -> Any:
-        """Return the session of a node; in `folded` its tensors are constants of the model."""
+        """Return the session of a node; in `folded` the model has ``tensors`` as constants.
+
+        Raises onnxruntime's error if it refuses the node. In `folded` it raises Unsupported if the
+        node is not folded.
+        """
         if self._folded:
             return self._open_folded(self._nodes.model(node, (), tensors), node.operator)
         found = self._session_of_node(node)
@@ -373,7 +401,10 @@ class Ort:
         return session
 
     def optimized(self, model: Any, level: str) -> Any:
-        """Return a model after optimization at a level, which is a key of ``LEVELS``."""
+        """Return the model into which onnxruntime optimizes ``model`` at a key of ``LEVELS``.
+
+        Raises Unsupported if onnxruntime lacks a kernel.
+        """
         with self._refusals(*MISSING_KERNELS):
             return self._open_optimized(model, level)[1]
 
@@ -411,7 +442,11 @@ class Ort:
 
     @contextmanager
     def _refusals(self, *signs: str) -> Iterator[None]:
-        """Raise Unsupported for NOT_IMPLEMENTED and for errors that show one of the signs."""
+        """Within the context, replace onnxruntime's errors about missing kernels by Unsupported.
+
+        These are NotImplemented, and other errors of onnxruntime whose message contains one of
+        ``signs``.
+        """
         try:
             yield
         except self._states.NotImplemented as error:
@@ -424,150 +459,3 @@ class Ort:
             if not any(sign in str(error) for sign in signs):
                 raise
             raise Unsupported(first_line(error)) from None
-
-
-HEADER = """\
-# onnxruntime {version}: {asked}
-{modules}import numpy as np
-import onnx.parser
-import onnxruntime as ort
-
-"""
-
-INITIALIZER = """\
-x = onnx.helper.make_tensor("x", {number}, bits.shape, {content})
-model.graph.initializer.append(x)
-"""
-
-SESSION = """\
-session = ort.InferenceSession(model.SerializeToString(), providers=["{provider}"])
-"""
-
-SESSION_OF_LEVEL = """\
-options = ort.SessionOptions()
-options.graph_optimization_level = ort.GraphOptimizationLevel.{level}
-session = ort.InferenceSession(
-    model.SerializeToString(), options, providers=["{provider}"]
-)
-"""
-
-ORT_VALUE = "x = ort.OrtValue.ortvalue_from_numpy_with_onnx_type({array}, {number})\n"
-
-PADDED = """\
-padded = np.resize(packed, bits.shape)  # the tensor takes its shape from the array
-"""
-
-TENSORS = """\
-tensor = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
-given = {{{given}}}
-"""
-
-RAW = "raw = ctypes.string_at(y.data_ptr(), y.tensor_size_in_bytes())\n"
-
-
-def header(version: str, asked: str, target: str) -> str:
-    """Return a script's first line, which names the case or the chain, and its imports."""
-    modules = "import ctypes\n\n" if is_raw(target) else ""
-    return HEADER.format(version=version, asked=asked, modules=modules)
-
-
-def initializer(dtype: str, number: int, bits: Bits) -> str:
-    """Return the statements that make ``bits`` the initializer x of ``model``."""
-    entry = format_named(dtype)
-    if entry.kind == "text":
-        return INITIALIZER.format(number=number, content="[text.encode() for text in bits.flat]")
-    pack = PACK.format(bits=entry.bits) if _needs_packing(dtype, bits) else ""
-    array = "packed" if pack else "bits"
-    return pack + INITIALIZER.format(number=number, content=f"{array}.tobytes(), raw=True")
-
-
-def session(level: str | None, provider: str) -> str:
-    """Return the statements that open a session, at a level of optimization if it is given."""
-    if level is None:
-        return SESSION.format(provider=provider)
-    return SESSION_OF_LEVEL.format(level=level, provider=provider)
-
-
-def run(
-    case: Case,
-    number: int,
-    bits: Bits,
-    outputs: str = "None",
-    *,
-    is_constant: bool,
-    is_bitcast: bool = False,
-) -> str:
-    """Return the statements that run the session and print its answers.
-
-    ``number`` is that of the source in ``TensorProto.DataType``, and ``outputs`` the expression of
-    the names of outputs.
-    """
-    in_memory = is_raw(case.target)
-    if is_constant:
-        feed, is_numpy = "{}", not in_memory
-    elif case.source == "string":
-        feed, is_numpy = '{"x": bits}', True
-    elif case.source in NUMPY_DTYPES and not in_memory:
-        feed, is_numpy = f'{{"x": bits.view("{case.source}")}}', True
-    else:
-        feed, is_numpy = '{"x": x}', False
-    statements = _ort_value(case.source, number, bits) if feed == '{"x": x}' else ""
-    method = "run" if is_numpy else "run_with_ort_values"
-    statements += f"(y,) = session.{method}({outputs}, {feed})\n"
-    answers = "y" if is_numpy else "y.numpy()"
-    if in_memory:
-        more, answers = _from_memory(case.target, bits)
-        statements += more
-    elif case.target != "string":
-        answers += f'.view("{format_named(case.target).storage}")'
-    if is_bitcast:
-        return statements + print_tensor(case.target, answers)
-    return statements + print_statement(case.source, case.target, bits, answers)
-
-
-def _ort_value(dtype: str, number: int, bits: Bits) -> str:
-    """Return the statements that make ``bits`` the OrtValue x."""
-    if not _needs_packing(dtype, bits):
-        return ORT_VALUE.format(array="bits", number=number)
-    pack = PACK.format(bits=format_named(dtype).bits)
-    return pack + PADDED + ORT_VALUE.format(array="padded", number=number)
-
-
-def _from_memory(dtype: str, bits: Bits) -> tuple[str, str]:
-    """Return the statements that read the memory of y, and the expression of its patterns."""
-    entry, shaped = format_named(dtype), "" if bits.ndim == 1 else ".reshape(bits.shape)"
-    if _needs_packing(dtype, bits):
-        return RAW + UNPACK.format(bits=entry.bits), f"answers{shaped}"
-    return RAW, f'np.frombuffer(raw, "{entry.storage}"){mask_expression(dtype)}{shaped}'
-
-
-def node_run(
-    node: OpsetNode,
-    tensors: Mapping[str, Bits],
-    number_of: Callable[[str], int],
-    *,
-    is_constant: bool,
-) -> str:
-    """Return the statements that run the session on a node's inputs and print its results."""
-    given = [f'"{name}": tensor({name}, {number_of(dtype)})' for name, dtype in node.inputs]
-    feed = "{}" if is_constant else "given"
-    statements = "" if is_constant else TENSORS.format(given=", ".join(given))
-    statements += f"{results(node)} = session.run_with_ort_values(None, {feed})\n"
-    for name, dtype in node.outputs:
-        patterns = f'{name}.numpy().view("{format_named(dtype).storage}")'
-        if is_raw(dtype):
-            statements += RAW
-            memory, count = 'np.frombuffer(raw, "uint8")', tensors["x"].size
-            patterns = patterns_expression(dtype, memory, count)
-        statements += print_patterns(name, patterns)
-    return statements
-
-
-def is_raw(dtype: str) -> bool:
-    """Whether a tensor's patterns must be read from its memory, as numpy lacks the dtype."""
-    return dtype not in NUMPY_DTYPES and dtype != "string"
-
-
-def _needs_packing(dtype: str, bits: Bits) -> bool:
-    """Whether several codes of this array share a byte; a single one has its own."""
-    return is_packed(format_named(dtype)) and bits.size != 1

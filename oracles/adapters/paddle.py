@@ -68,7 +68,10 @@ y = paddle.Tensor(answer)
 
 
 class PaddleCasts(Scripted):
-    """Casts by paddle or its compiler, eagerly or (`static`, `executor`) by a static program."""
+    """The base class of adapters that cast by paddle, eagerly or by a static program.
+
+    ``variant`` is None for eager casts, or names how the program is made, `static` or `executor`.
+    """
 
     header = (
         "# paddle {version}: {case}\nimport numpy as np\nimport paddle\n\n"
@@ -91,23 +94,27 @@ class PaddleCasts(Scripted):
         self._tensors.dtype(dtype)
 
     def tensor_text(self, dtype: str) -> str:
-        """Return the expression of a tensor of ``bits``."""
+        """Return the Python expression of a tensor of this dtype, made from the array ``bits``."""
         return tensor_text(dtype)
 
     def patterns_text(self, dtype: str) -> str:
-        """Return the expression of the patterns in ``y``."""
+        """Return the Python expression of the patterns in ``y``, a tensor of this dtype."""
         return patterns_text(dtype)
 
     def tensor(self, dtype: str, bits: Bits) -> Any:
-        """Return a tensor of patterns."""
+        """Return a tensor of this dtype that holds these patterns."""
         return self._tensors.tensor(dtype, bits)
 
     def patterns(self, dtype: str, tensor: Any) -> Bits:
-        """Return the patterns in a tensor; raise TypeError if it has another dtype."""
+        """Return the patterns in a tensor; raise TypeError unless it has this dtype."""
         return self._tensors.bits(dtype, tensor)
 
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return one ``astype`` or one ``view``, or the static program of it."""
+        """Return the statements that bind ``y`` to one ``astype`` or one ``view`` of ``x``.
+
+        With a variant they build a static program of it once, for tensors of the rank ``form``, and
+        run it.
+        """
         source, target = DTYPES[case.source], DTYPES[case.target]
         if self._variant is None:
             method = "astype" if operation == "cast" else "view"
@@ -128,7 +135,11 @@ class PaddleCasts(Scripted):
         return None if self._variant is None else bits.ndim
 
     def _make(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Function:
-        """Compile the steps to a function of x; raise Unsupported if paddle cannot build them."""
+        """Return the function of ``x`` that a case's steps define.
+
+        Raises Unsupported if paddle lacks a dtype or a parameter, or cannot build the static
+        program.
+        """
         make = super()._make(operation, case, form)
         if self._variant == "static":
             static = self.prepared(self.steps(operation, case, form).once, form)["static"]
@@ -152,7 +163,8 @@ class PaddleCasts(Scripted):
     def run(self, make: Function, case: Case, bits: Bits) -> Bits:
         """Return the patterns of what ``make`` returns for a tensor of ``bits``.
 
-        Raises Unsupported if the Executor has no kernel to fetch the answer.
+        ``make`` is a compiled function of the tensor ``x``. Raises Unsupported if the Executor has
+        no kernel to fetch the answer.
         """
         if self._variant is None:
             return super().run(make, case, bits)
@@ -167,7 +179,10 @@ class PaddleCasts(Scripted):
             raise Unsupported(f"the Executor fetches no {case.target}") from None
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return a copy of ``bits`` cast by one cast of paddle."""
+        """Return ``bits`` cast by one cast of paddle, in memory of their own.
+
+        Raises Unsupported for a dtype, a parameter or a program that paddle lacks.
+        """
         # For the tensor's own dtype paddle returns the tensor itself: copy it.
         return self.answer("cast", case, bits).copy()
 
@@ -190,7 +205,8 @@ class Paddle(PaddleCasts):
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by one ``view``, which scales the last dimension.
 
-        Raises Unsupported if paddle has no kernel for a dtype.
+        Raises Unsupported for a dtype, a parameter or a program that paddle lacks, and for a dtype
+        without a kernel.
         """
         try:
             return self.answer("bitcast", case, bits).copy()
@@ -200,22 +216,25 @@ class Paddle(PaddleCasts):
             raise Unsupported(first_line(error)) from None
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
-        """Whether the result of a ``view`` begins at its tensor's address."""
+        """Return whether the result of an eager ``view`` begins at its tensor's address."""
         x = self.tensor(case.source, bits)
         return shares_memory(x, x.view(self._tensors.dtype(case.target)))
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call on a tensor or a layer that holds these bits, and return its result.
+        """Make a call on a tensor or a layer whose members hold ``bits``.
 
-        Raises Unsupported in the variants.
+        Returns the call's result and the receiver's state. Raises Unsupported in every variant, and
+        for what paddle lacks.
         """
         self._require_calls()
         return PaddleCalls(self._paddle, self._tensors).make(call, bits)
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that casts a tensor in the memory of ``bits``.
+        """Return a call that casts a tensor in the memory of ``bits``.
 
-        The call is the whole ``cast`` where its answer would share memory or ``bits`` be copied.
+        It is a call of ``cast`` instead for equal dtypes, in `executor`, and for strided ``bits``:
+        there an answer would share memory, or the tensor would be a copy. Raises Unsupported as
+        ``cast`` does.
         """
         self.cast(case, bits[:0])  # refuses what ``cast`` refuses, for the same reason
         is_shared = case.source == case.target or self._variant == "executor"
@@ -227,13 +246,19 @@ class Paddle(PaddleCasts):
         return partial(self.run, make, case, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that views a tensor as another dtype."""
+        """Return a self-contained script that views a tensor as another dtype.
+
+        Raises Unsupported in every variant, and for a dtype that paddle lacks.
+        """
         if self._variant is not None:
             raise Unsupported(f"paddle:{self._variant} writes no scripts of bitcasts")
         return super().reproduce_bitcast(case, bits)
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that makes a call on paddle's tensors."""
+        """Return a self-contained script that makes a call on paddle's tensors.
+
+        Raises Unsupported in every variant, and for calls that scripts cannot write.
+        """
         self._require_calls()
         statements = SYNTAX.call_statements(case, call, bits)
         return self.header.format(version=self.version, case=case) + statements
@@ -244,6 +269,6 @@ class Paddle(PaddleCasts):
 
 
 def _reason(error: Exception) -> str:
-    """Return an error's reason without the traced code before it and paddle's file after it."""
+    """Return the reason in an error of paddle, without traced code and paddle's file."""
     match = re.search(r"^ *\w+Error: (.*)$", str(error), re.MULTILINE)
     return (match[1] if match else first_line(error)).partition(" (at ")[0]

@@ -45,7 +45,7 @@ SYNTAX = CallSyntax(
 
 
 class PaddleCalls:
-    """Builds a call's receiver, makes the call, and reads the result."""
+    """Builds a call's receiver, makes the call, and reads the result, all by paddle."""
 
     def __init__(self, paddle: Any, tensors: PaddleTensors) -> None:
         self._paddle = paddle
@@ -55,7 +55,8 @@ class PaddleCalls:
     def make(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make the call, and return its result and the receiver's state after it.
 
-        Raises Unsupported if paddle lacks the receiver, the method or an argument.
+        ``bits`` has the patterns of the receiver's members by name. Raises Unsupported if paddle
+        lacks the receiver, the method or an argument.
         """
         receiver = self._receiver(call, bits)
         result = receiver
@@ -90,7 +91,10 @@ class PaddleCalls:
         return self._tensors.tensor(member.dtype, bits[member.name].copy())
 
     def _layer(self, call: Call, bits: Mapping[str, Bits], module: str = "") -> Any:
-        """Build a layer of a call's members; raise Unsupported if paddle has no such parameter."""
+        """Return a layer with a call's members; raise Unsupported if paddle has no such parameter.
+
+        ``module`` is the expression that makes the layer; without it the layer is empty at first.
+        """
         tensors = {member.name: self._tensor(member, bits) for member in call.members}
         try:
             return SYNTAX.layer(self._names, call, tensors, module)
@@ -118,14 +122,17 @@ class PaddleCalls:
                     raise Unsupported(reason) from None
 
     def _device_name(self, device: str) -> str:
-        """Return the name unchanged; raise Unsupported for a GPU that this machine lacks."""
+        """Return ``device`` unchanged; raise Unsupported for a GPU that this machine lacks."""
         cuda = self._paddle.is_compiled_with_cuda
         if device.startswith("gpu") and not (cuda() and self._paddle.device.cuda.device_count()):
             raise Unsupported(f"there is no device {device} here")
         return device
 
     def _members(self, value: Any) -> dict[str, Any]:
-        """Return the tensors of a tensor or a layer by name; empty for anything else."""
+        """Return the tensors of a layer by name, or a tensor under an empty name.
+
+        Any other value has none.
+        """
         if isinstance(value, self._paddle.Tensor):
             return {"": value}
         if isinstance(value, self._paddle.nn.Layer):
@@ -144,12 +151,12 @@ class PaddleCalls:
         return self._tensors.bits(self._tensors.name(tensor), tensor.detach())
 
     def _output(self, layer: Any, dtype: str) -> Tensor | str:
-        """Return a Linear's output for a row of ones, or its error in one line."""
+        """Return the output of a Linear for a row of ones, or its error in one line."""
         features = int(layer.weight.shape[0])
         x = self._tensors.tensor(dtype, ones(dtype, (1, features)))
         return layer_output(layer, x, self._read)
 
 
 def shares_memory(left: Any, right: Any) -> bool:
-    """Whether two tensors begin at the same address; empty ones have none."""
+    """Return whether two tensors begin at the same address; empty ones have none."""
     return bool(left.data_ptr() == right.data_ptr() != 0)

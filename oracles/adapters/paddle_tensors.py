@@ -23,7 +23,10 @@ ONLY_FATAL = "3"
 
 
 def load_paddle() -> Any:
-    """Import paddle for the CPU, with one thread and without output."""
+    """Import paddle for the CPU, with one thread and without output, and return it.
+
+    Raises NotInstalled if it is missing.
+    """
     # paddle reads the log level once, at import. The import warns about a missing ccache.
     os.environ.setdefault("GLOG_minloglevel", ONLY_FATAL)
     with warnings.catch_warnings():
@@ -37,10 +40,11 @@ def load_paddle() -> Any:
 
 
 def tensor_text(dtype: str) -> str:
-    """Return the expression of a tensor of ``bits``, in their memory if that is contiguous.
+    """Return the Python expression of a tensor of this dtype, made from the array ``bits``.
 
-    Not by DLPack: paddle releases a program's input in another thread, and releasing DLPack memory
-    there deadlocks with the next import.
+    The tensor is in their memory if that is contiguous. The expression avoids DLPack: paddle
+    releases a program's input in another thread, where releasing DLPack memory deadlocks with the
+    next import.
     """
     carrier = carrier_in("paddle", dtype)
     carried = f"paddle.Tensor(value=bits.view(np.{carrier}), zero_copy=True)"
@@ -48,9 +52,9 @@ def tensor_text(dtype: str) -> str:
 
 
 def patterns_text(dtype: str) -> str:
-    """Return the expression of the patterns in ``y``.
+    """Return the Python expression of the patterns in ``y``, a tensor of this dtype.
 
-    It views y as signed integers where the storage is unsigned and wider than a byte.
+    The expression views y as signed integers where the storage is unsigned and wider than a byte.
     """
     storage = format_named(dtype).storage
     carrier = dtype if dtype == storage else carrier_in("paddle", dtype)
@@ -75,7 +79,7 @@ class PaddleTensors:
         )
 
     def dtype(self, dtype: str) -> Any:
-        """Return paddle's dtype object; raise Unsupported if paddle has none."""
+        """Return paddle's dtype object of a dtype; raise Unsupported if paddle has none."""
         try:
             return getattr(self._paddle, DTYPES[dtype])
         except (KeyError, AttributeError):
@@ -86,17 +90,23 @@ class PaddleTensors:
         return self.named(tensor.dtype)
 
     def named(self, found: Any) -> str:
-        """Return Castigate's name of a dtype object, or paddle's if Castigate has none."""
+        """Return Castigate's name of a paddle dtype object, or paddle's if Castigate has none."""
         names = {self.dtype(name): name for name in DTYPES}
         return names.get(found, str(found))
 
     def tensor(self, dtype: str, bits: Bits) -> Any:
-        """Return a tensor of these patterns, in their memory if that is contiguous."""
+        """Return a tensor of this dtype that holds these patterns.
+
+        It is in their memory if that is contiguous. Raises Unsupported if paddle lacks the dtype.
+        """
         self.dtype(dtype)
         return self._into(dtype)(bits)
 
     def bits(self, dtype: str, tensor: Any) -> Bits:
-        """Return the patterns in a tensor's memory; raise TypeError if it has another dtype."""
+        """Return the patterns in a tensor's memory; raise TypeError unless it has this dtype.
+
+        Raises Unsupported if paddle lacks the dtype.
+        """
         found = getattr(tensor, "dtype", None)
         if found != self.dtype(dtype):
             raise TypeError(f"asked for {dtype}, got {found}")

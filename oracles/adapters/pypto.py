@@ -34,7 +34,7 @@ DEFAULT_MODES: Mapping[str, str] = {"mode": "CAST_NONE", "satmode": "off"}
 
 
 class Pypto:
-    """Casts by ``pypto.cast``."""
+    """Casts by ``pypto.cast``, on an Ascend processor."""
 
     name = "pypto"
     claims: tuple[str, ...] = ("pypto-cast",)
@@ -53,7 +53,10 @@ class Pypto:
         self._tensors = TorchTensors(self._torch)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` cast by a kernel of one ``pypto.cast``."""
+        """Return ``bits`` cast by a kernel of one ``pypto.cast``.
+
+        Raises Unsupported for a dtype that pypto lacks, or a `satmode` other than ``off``.
+        """
         source, target, mode = self._dtype(case.source), self._dtype(case.target), self._mode(case)
         pypto, tile = self._pypto, [TILE] * bits.ndim
 
@@ -73,14 +76,20 @@ class Pypto:
         return self._tensors.bits(case.target, y.cpu())
 
     def road(self, case: Case) -> str:
-        """Return, as text, the pair of dtypes and the rounding mode, all that a cast depends on."""
+        """Return the pair of dtypes and the rounding mode as text, all that a cast depends on.
+
+        Raises Unsupported as ``cast`` does.
+        """
         self._mode(case)
         for dtype in (case.source, case.target):
             self._dtype(dtype)
         return f"{case.source}->{case.target}, {case.mode.get('mode', DEFAULT_MODES['mode'])}"
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Return the bits after a copy to the device and back."""
+        """Return ``bits`` after a copy to the device and back.
+
+        Raises Unsupported if pypto lacks the dtype.
+        """
         self._dtype(dtype)
         x = self._tensors.tensor(dtype, bits.copy()).to(DEVICE)
         return self._tensors.bits(dtype, x.cpu()).copy()

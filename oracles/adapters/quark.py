@@ -37,7 +37,10 @@ class Quark(BlockLibrary):
     )
 
     def takes_ragged(self, asked: BlockCase) -> bool:
-        """Return whether rows are padded: not with 4-bit codes, which must be even in number."""
+        """Return whether Quark pads rows whose last block is shorter.
+
+        It does not for 4-bit codes, of which it takes an even number only.
+        """
         return not asked.is_packed
 
     def lines(self, asked: BlockCase) -> list[str]:

@@ -20,7 +20,7 @@ PLAIN_MODES: Mapping[str, frozenset[str] | None] = {
     "operator": frozenset({"trunc_sat"}),
     "profile": None,
 }
-"""By parameter, the values with which a cast without parameters answers cases; None: all values.
+"""By parameter, the values in a case that a cast without parameters can answer; None: all values.
 
 A shape is no parameter of the cast: it is the input tensor's own.
 """
@@ -32,7 +32,11 @@ REASONS: Mapping[str, str] = {
 
 
 def load(module: str, extra: str) -> Any:
-    """Import a framework's module; raise NotInstalled with the command that installs it."""
+    """Import a framework's module and return it.
+
+    Raises NotInstalled with the command that installs ``extra``, the extra of Castigate with the
+    framework.
+    """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -40,19 +44,22 @@ def load(module: str, extra: str) -> Any:
 
 
 def not_installed(error: ModuleNotFoundError, extra: str) -> NotInstalled:
-    """Return the error that says how to install the missing module."""
+    """Return the error that says how to install the missing module, by an extra of Castigate."""
     return NotInstalled(f"{error.name} is missing: pip install 'castigate[{extra}]'")
 
 
 def require_variant(oracle: str, variant: str | None, known: tuple[str, ...]) -> None:
-    """Raise Unsupported if the oracle does not have the variant."""
+    """Raise Unsupported unless the variant is None or one of the oracle's, ``known``."""
     if variant is not None and variant not in known:
         variants = f"its variants are {', '.join(known)}" if known else "it has none"
         raise Unsupported(f"{oracle} has no variant `{variant}`; {variants}")
 
 
 def require_plain(case: Case, operation: str) -> None:
-    """Raise Unsupported if a case has a mode that an operation without parameters cannot match."""
+    """Raise Unsupported if an operation without parameters cannot answer a case with these modes.
+
+    ``PLAIN_MODES`` lists the modes that it can. ``operation`` names the operation in the message.
+    """
     for name, value in case.modes:
         accepted = PLAIN_MODES.get(name, frozenset())
         if accepted is not None and value not in accepted:
@@ -61,12 +68,15 @@ def require_plain(case: Case, operation: str) -> None:
 
 
 def plain_road(case: Case, operation: str) -> str:
-    """Return the pair, the road of an operation without parameters; raise as ``require_plain``."""
+    """Return the pair of dtypes as text, the road of an operation without parameters.
+
+    Raises Unsupported as ``require_plain`` does.
+    """
     require_plain(case, operation)
     return f"{case.source}->{case.target}"
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of the framework's message, or the error's type if it has none."""
+    """Return the first line of an error's message, or the name of its type if it has none."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__

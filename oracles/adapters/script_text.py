@@ -40,7 +40,7 @@ answers = np.packbits(stream.reshape(-1, {bits}), axis=1, bitorder="little").rav
 
 
 def bits_statement(dtype: str, bits: Bits, name: str = "bits") -> str:
-    """Return the statement that binds a name to an array of these patterns."""
+    """Return the statement that binds ``name`` to an array of these patterns."""
     storage = format_named(dtype).storage
     match storage:
         case "O":
@@ -72,7 +72,10 @@ def bits_statement(dtype: str, bits: Bits, name: str = "bits") -> str:
 
 
 def print_loop(source: str, target: str, answers: str = "answers") -> str:
-    """Return the loop that prints ``bits`` and an array of answers side by side."""
+    """Return the loop that prints ``bits`` and the answers side by side.
+
+    ``answers`` is the expression of an array.
+    """
     left, right = (
         _print_expression(dtype, name) for dtype, name in ((source, "given"), (target, "answer"))
     )
@@ -80,14 +83,20 @@ def print_loop(source: str, target: str, answers: str = "answers") -> str:
 
 
 def print_statement(source: str, target: str, bits: Bits, answers: str = "answers") -> str:
-    """Return the statement that prints an array of answers, beside ``bits`` if that is a row."""
+    """Return the statements that print the answers, beside ``bits`` if these are a row.
+
+    ``answers`` is the expression of an array.
+    """
     if bits.ndim == 1:
         return print_loop(source, target, answers)
     return print_tensor(target, answers)
 
 
 def print_tensor(target: str, answers: str = "answers") -> str:
-    """Return the statements that print the shapes of ``bits`` and an answer, and its patterns."""
+    """Return the statements that print the shapes of ``bits`` and the answers, then the answers.
+
+    ``answers`` is the expression of an array.
+    """
     expression = _print_expression(target, "answer")
     binding = "" if answers == "answers" else f"answers = {answers}\n"
     return (
@@ -101,6 +110,9 @@ def _print_expression(dtype: str, name: str) -> str:
 
 
 def mask_expression(dtype: str) -> str:
-    """Return the expression that clears bits above codes of less than a byte, empty for others."""
+    """Return the text that clears the bits above codes of less than a byte, such as `` & 0xf``.
+
+    It follows an expression of patterns, and is empty for other dtypes.
+    """
     entry = format_named(dtype)
     return f" & {entry.mask:#x}" if is_packed(entry) else ""

@@ -49,15 +49,16 @@ class Statements:
 
     @property
     def text(self) -> str:
-        """All statements, as a script has them: those in ``once``, then those in ``each``."""
+        """All statements as one text, those in ``once`` before those in ``each``."""
         return self.once + self.each
 
 
 def call_steps(expression: str, maker: str = "", options: str = "", names: str = "x") -> Statements:
     """Return the statements that bind y to an expression in ``names``.
 
-    With a ``maker``, such as ``jax.jit``, they compile the expression once to a function.
-    ``options`` are further arguments of the maker.
+    ``names`` are variables, separated by commas. With a ``maker``, such as ``jax.jit``, the
+    statements compile the expression once to a function, and call it. ``options`` are further
+    arguments of the maker, as text.
     """
     if not maker:
         return Statements(f"y = {expression}\n")
@@ -69,9 +70,10 @@ def call_steps(expression: str, maker: str = "", options: str = "", names: str =
 
 
 def function_of(names: dict[str, Any], takes: str, statements: str, gives: str) -> Function:
-    """Return a function of the names ``takes`` that executes statements and returns ``gives``.
+    """Return a function with the parameters ``takes`` that runs statements and returns ``gives``.
 
-    Its statements find all other names in ``names``.
+    These are Python text, ``gives`` an expression. The statements find all other names in
+    ``names``.
     """
     tree = ast.parse(f"def function({takes}):\n    return {gives}")
     [definition] = tree.body
@@ -92,11 +94,11 @@ class Scripted(ABC):
     results: str = "y"
     """The expression that a compiled function of x returns."""
     operations: ClassVar[Mapping[ScriptedOperation, str]]
-    """What refusals call each operation."""
+    """By operation, its name in the messages of Unsupported."""
     target_first: tuple[ScriptedOperation, ...] = ()
-    """The operations whose refusals name the target if both dtypes are missing."""
+    """The operations whose Unsupported names the target if the framework lacks both dtypes."""
     kept: ClassVar[int] = 1024
-    """The number of functions that are kept."""
+    """The number of compiled functions that are cached."""
 
     def __init__(self, **imported: Any) -> None:
         self.names = {"__name__": MODULE, "np": np, **imported}
@@ -107,26 +109,32 @@ class Scripted(ABC):
 
     @abstractmethod
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
-        """Raise Unsupported for a dtype that an operation does not take."""
+        """Raise Unsupported for a dtype that the framework lacks for an operation."""
 
     @abstractmethod
     def tensor_text(self, dtype: str) -> str:
-        """Return the expression of a tensor of ``bits``."""
+        """Return the Python expression of a tensor of this dtype, made from the array ``bits``."""
 
     def input_text(self, dtype: str, bits: Bits) -> str:
-        """Return the expression of a script's tensor of these bits."""
+        """Return the Python expression of a script's tensor of this dtype and these bits.
+
+        A subclass overrides it if the expression depends on the bits.
+        """
         return self.tensor_text(dtype)
 
     @abstractmethod
     def patterns_text(self, dtype: str) -> str:
-        """Return the expression of the patterns in the tensor ``y``."""
+        """Return the Python expression of the patterns in ``y``, a tensor of this dtype."""
 
     @abstractmethod
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return the statements that do an operation to x, whose form ``form_of`` returned."""
+        """Return the statements that bind ``y`` to the result of an operation on ``x``.
+
+        ``form`` is what ``form_of`` returned for the bits of ``x``.
+        """
 
     def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
-        """Return what the steps depend on besides the case, such as the rank or shape, or None."""
+        """Return what of the bits the steps depend on, such as the rank or the shape; here None."""
         return None
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
@@ -134,54 +142,75 @@ class Scripted(ABC):
         require_plain(case, self.operations.get(operation, operation))
 
     def require(self, operation: ScriptedOperation, case: Case) -> None:
-        """Raise Unsupported for a case that an operation does not take."""
+        """Raise Unsupported for a case with a parameter or a dtype that an operation lacks."""
         self.require_parameters(operation, case)
         for dtype in (case.source, case.target):
             self.require_dtype(operation, dtype)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` cast by the steps of a cast."""
+        """Return ``bits`` cast by the statements that ``steps`` returns.
+
+        Raises Unsupported as ``require`` does.
+        """
         return self.answer("cast", case, bits)
 
     def answer(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Bits:
-        """Cast or bitcast ``bits`` by the statements of the script; return the patterns."""
+        """Return the patterns of ``bits`` after a cast or bitcast by the statements of ``steps``.
+
+        Raises Unsupported as ``require`` does.
+        """
         return self.run(self.made(operation, case, self.form_of(operation, case, bits)), case, bits)
 
     def run(self, make: Function, case: Case, bits: Bits) -> Bits:
-        """Return the patterns of what ``make`` returns for a tensor of ``bits``."""
+        """Return the patterns of what ``make`` returns for a tensor of ``bits``.
+
+        ``make`` is a compiled function of the tensor ``x``.
+        """
         return self.patterns(case.target, make(self.tensor(case.source, bits)))
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Return the bits after a round trip through a tensor of the dtype."""
+        """Return ``bits`` after a round trip through a tensor of the dtype.
+
+        Raises Unsupported if the framework lacks the dtype.
+        """
         self.require_dtype("copy", dtype)
         return self.patterns(dtype, self.tensor(dtype, bits)).copy()
 
     def tensor(self, dtype: str, bits: Bits) -> Any:
-        """Return the framework's tensor of these patterns."""
+        """Return a framework's tensor of this dtype that holds these patterns."""
         return self.into(dtype)(bits)
 
     def patterns(self, dtype: str, tensor: Any) -> Bits:
-        """Return the patterns in a tensor, as an array even if its rank is 0."""
+        """Return the patterns in a tensor of this dtype, as an array even if its rank is 0."""
         return np.asarray(self.out_of(dtype)(tensor))
 
     def road(self, case: Case) -> str:
-        """Return the pair of dtypes as text: a cast has no parameters that cases vary."""
+        """Return the pair of dtypes as text.
+
+        Raises Unsupported for a dtype or a parameter that a cast lacks.
+        """
         self.require("cast", case)
         return f"{case.source}->{case.target}"
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
+        """Return the pair of dtypes as text; raise Unsupported for parameters a bitcast lacks."""
         return plain_road(case, self.operations["bitcast"])
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that casts."""
+        """Return a self-contained script that does the cast.
+
+        Raises Unsupported as ``require`` does.
+        """
         self.require("cast", case)
         steps = self.steps("cast", case, self.form_of("cast", case, bits))
         script = self.script(case, (case.source, case.target), steps, bits)
         return script + print_statement(case.source, case.target, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that reinterprets bits."""
+        """Return a self-contained script that does the bitcast.
+
+        Raises Unsupported for a dtype that a bitcast lacks.
+        """
         for dtype in (case.source, case.target):
             self.require_dtype("bitcast", dtype)
         steps = self.steps("bitcast", case, self.form_of("bitcast", case, bits))
@@ -192,7 +221,8 @@ class Scripted(ABC):
     def script(self, asked: object, pair: tuple[str, str], steps: Statements, bits: Bits) -> str:
         """Return a script up to the statement that binds ``answers``.
 
-        Its first line names ``asked``, and ``pair`` has the dtypes of ``bits`` and of the answers.
+        Its first line names ``asked``, the case or the chain. ``pair`` has the dtypes of ``bits``
+        and of the answers.
         """
         source, target = pair
         return (
@@ -204,13 +234,19 @@ class Scripted(ABC):
         )
 
     def _prepare(self, once: str, form: Hashable) -> dict[str, Any]:
-        """Return the names that a case's steps find, after executing the statements ``once``."""
+        """Return the names that are bound after the statements ``once`` have been executed.
+
+        ``form`` is a part of the cache's key, and otherwise unused.
+        """
         names = dict(self.names)
         exec(once, names)
         return names
 
     def _make(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Function:
-        """Compile the steps of a case to a function of x; raise Unsupported as ``require`` does."""
+        """Return the function of ``x`` that a case's steps define; it returns ``results``.
+
+        Raises Unsupported as ``require`` does.
+        """
         self.require_parameters(operation, case)
         order = -1 if operation in self.target_first else 1
         for dtype in (case.source, case.target)[::order]:
@@ -226,20 +262,27 @@ class Scripted(ABC):
 
 
 class Chained(Scripted):
-    """The base class of adapters that also make chains of casts, a company in one function."""
+    """The base class of adapters that also run chains of casts: a company in one function."""
 
     chain_roads: tuple[str, ...]
 
     @abstractmethod
     def cast_text(self, case: Case, x: str) -> str:
-        """Return the expression that casts the expression ``x``."""
+        """Return the Python expression that casts the expression ``x`` as a case says."""
 
     @abstractmethod
     def chain_steps(self, road: str, names: str, ends: str) -> Statements:
-        """Return the steps that bind y to ``ends``, expressions in ``names``, on a road."""
+        """Return the statements that bind ``y`` to ``ends``, an expression in ``names``, on a road.
+
+        ``names`` are those of the inputs, separated by commas.
+        """
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Return the ends of chains, each by one cast after another, all in one function."""
+        """Return the result of each chain of a company, all computed by one function.
+
+        Each chain is one cast after another of its own input, and ``bits`` has the inputs in the
+        order of the chains. Raises Unsupported as ``require`` does for a step.
+        """
         pairs = [*zip(company.chains, bits.values(), strict=True)]
         tensors = [self.tensor(chain.source, own) for chain, own in pairs]
         names = [f"x{number}" for number in range(len(tensors))]
@@ -256,7 +299,10 @@ class Chained(Scripted):
         return name
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that makes one chain."""
+        """Return a self-contained script that runs the only chain of a company.
+
+        Raises Unsupported as ``require`` does for a step.
+        """
         [chain], [own] = company.chains, [*bits.values()]
         steps = self.chain_steps(company.road, "x", self._end(chain, "x"))
         ends = (chain.source, chain.target)

@@ -45,7 +45,11 @@ def program(
     shape: Shape,
     precision: str | None = None,
 ) -> str:
-    """Return the text of a program of one operation; without one, it returns its argument."""
+    """Return the text of a program of one operation on a tensor of dtype ``source`` and this shape.
+
+    ``target`` is the result's dtype, and ``precision``, such as `e5m10`, that of
+    ``reduce_precision``. If ``operation`` is None, the program returns its argument.
+    """
     argument = tensor_type(source, shape)
     if operation is None:
         return UNCHANGED.format(source=argument)
@@ -56,15 +60,19 @@ def program(
 
 
 def statement(operation: HloOperation, source: str, target: str, precision: str | None) -> str:
-    """Return the statement that computes %y, of the type ``target``, from %x, of ``source``."""
+    """Return the statement that computes %y from %x by an operation.
+
+    ``source`` and ``target`` are their types as StableHLO writes them. ``precision`` is that of
+    ``reduce_precision``, and None for other operations.
+    """
     attribute = f", format = {precision}" if precision else ""
     return f"%y = stablehlo.{operation} %x{attribute} : ({source}) -> {target}"
 
 
 def precision_of(case: Case) -> str | None:
-    """Return the precision that a case asks for; None if it asks for a plain cast.
+    """Return the precision of a case of ``reduce_precision``, such as `e5m10`, or None for others.
 
-    Raise Unsupported for a case of ``reduce_precision`` that names no precision.
+    Raises Unsupported for a case of ``reduce_precision`` that names no precision.
     """
     if case.document != REDUCTION:
         return None
@@ -74,15 +82,16 @@ def precision_of(case: Case) -> str | None:
 
 
 def widths_of(precision: str) -> tuple[int, int]:
-    """Return the numbers of exponent and mantissa bits of a precision."""
+    """Return the numbers of exponent and mantissa bits of a precision such as `e5m10`."""
     exponent, mantissa = precision.removeprefix("e").split("m")
     return int(exponent), int(mantissa)
 
 
 def bitcast_shape(source: str, target: str, shape: Shape) -> Shape:
-    """Return the shape of a bitcast: narrower elements add a last dimension, wider ones remove it.
+    """Return the shape that a bitcast of a tensor of this shape has.
 
-    A shape that does not divide is left for the compiler to refuse.
+    Narrower elements add a last dimension, and wider ones remove it. The compiler refuses a last
+    dimension that does not fit.
     """
     source_bits, target_bits = format_named(source).bits, format_named(target).bits
     if source_bits > target_bits:
@@ -91,5 +100,5 @@ def bitcast_shape(source: str, target: str, shape: Shape) -> Shape:
 
 
 def tensor_type(dtype: str, shape: Shape) -> str:
-    """Return the type of a tensor as StableHLO's text form writes it."""
+    """Return the type of a tensor of this dtype and shape, as StableHLO's text form writes it."""
     return f"tensor<{''.join(f'{size}x' for size in shape)}{ELEMENTS[dtype]}>"

@@ -47,7 +47,7 @@ WHOLE, PACKED, COMPLEX = (
 
 
 class StableHlo:
-    """Casts, bitcasts and reduces precision by interpreting one operation of StableHLO."""
+    """Casts, bitcasts and reduces the precision by interpreting one operation of StableHLO."""
 
     name = "stablehlo"
     claims: tuple[str, ...] = ("stablehlo-convert", "stablehlo-bitcast-convert", REDUCTION)
@@ -64,34 +64,49 @@ class StableHlo:
         self._bytes = 0
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` after one ``convert`` or one ``reduce_precision``."""
+        """Return ``bits`` after one ``convert`` or one ``reduce_precision``.
+
+        Raises Unsupported for a dtype or a parameter that StableHLO lacks.
+        """
         return self._answer(_program(case, bits.shape), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` reinterpreted by one ``bitcast_convert``."""
+        """Return ``bits`` after one ``bitcast_convert``, in the shape that it gives them.
+
+        Raises Unsupported for a dtype or a parameter that StableHLO lacks.
+        """
         require_plain(case, "stablehlo.bitcast_convert")
         return self._answer(
             HloProgram("bitcast_convert", case.source, case.target, bits.shape), bits
         )
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
+        """Return the pair of dtypes as text; raise Unsupported for parameters a bitcast lacks."""
         return plain_road(case, "stablehlo.bitcast_convert")
 
     def road(self, case: Case) -> str:
-        """Return, as text, the pair of dtypes and the precision if that is reduced."""
+        """Return, as text, the pair of dtypes and, if the precision is reduced, the precision.
+
+        Raises Unsupported for a dtype or a parameter that StableHLO lacks.
+        """
         precision = _program(case, ()).precision
         for dtype in (case.source, case.target):
             _require_element(dtype)
         return f"{case.source}->{case.target}{f', {precision}' if precision else ''}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Return a function that calls ``cast``: the interpreter prepares nothing."""
+        """Return a call of ``cast``: the interpreter prepares nothing.
+
+        Raises Unsupported as ``cast`` does.
+        """
         self.road(case)  # refuses what ``cast`` refuses, for the same reason
         return partial(self.cast, case, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Return the bits after a program that returns its argument."""
+        """Return ``bits`` after a program that returns its argument.
+
+        Raises Unsupported if StableHLO lacks the dtype.
+        """
         return self._answer(HloProgram(None, dtype, dtype, bits.shape), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
@@ -132,7 +147,10 @@ class StableHlo:
         return np.asarray(_codes(program.target)(parts))
 
     def _fresh_context(self, size: int) -> Any:
-        """Return the context for ``size`` bytes more; a new one if the old one is full."""
+        """Return an MLIR context with room for ``size`` more bytes of tensors.
+
+        That is a new one if the old one would hold more than ``MOST_BYTES``.
+        """
         self._bytes += size
         if self._bytes > MOST_BYTES:
             self._context, self._bytes = self._make_context(), size
@@ -145,7 +163,10 @@ def _require_element(dtype: str) -> None:
 
 
 def _program(case: Case, shape: Shape) -> HloProgram:
-    """Return the program of a case; raise Unsupported if no operation has its parameters."""
+    """Return the program of a cast or a reduction for a tensor of this shape.
+
+    Raises Unsupported for a parameter that the operation lacks.
+    """
     precision = precision_of(case)
     if precision is None:
         require_plain(case, "stablehlo.convert")
@@ -154,7 +175,10 @@ def _program(case: Case, shape: Shape) -> HloProgram:
 
 
 def _codes_text(dtype: str) -> str:
-    """Return the expression of the patterns in ``parts``, the list of arrays that numpy reads."""
+    """Return the expression of the patterns in ``parts``, the arrays that numpy reads.
+
+    ``dtype`` is that of the program's result.
+    """
     entry = format_named(dtype)
     codes = PACKED if is_packed(entry) else COMPLEX if entry.kind == "complex" else WHOLE
     return codes.format(storage=entry.storage)
@@ -166,7 +190,11 @@ def _codes(dtype: str) -> Function:
 
 
 class HloProgram(NamedTuple):
-    """A program of one operation, or none, on a tensor; numpy reads its result."""
+    """A program of one operation on a tensor, and of those after which numpy reads its result.
+
+    If ``operation`` is None, the argument itself is the result. ``shape`` is that of the argument,
+    and ``precision`` that of a ``reduce_precision``.
+    """
 
     operation: HloOperation | None
     source: str
@@ -198,7 +226,11 @@ class HloProgram(NamedTuple):
 
 
 def _readings(entry: Format) -> list[tuple[str | None, str]]:
-    """Return the operations after which numpy can read a tensor, each with its result's dtype."""
+    """Return the operations on a tensor whose results numpy can read, each with its result's dtype.
+
+    The operation is None where numpy can read the tensor itself. A complex tensor has two, for its
+    parts.
+    """
     if entry.kind == "complex":
         return [(part, entry.entry.part) for part in ("real", "imag")]
     if entry.name in NUMPY_DTYPES:

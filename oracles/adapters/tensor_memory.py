@@ -15,7 +15,11 @@ from specs.formats import Format
 
 
 def ort_value_buffer(source: Format, bits: Bits) -> Bits:
-    """Return the array for an OrtValue: in the tensor's shape, packed codes in its first bytes."""
+    """Return the array from which an OrtValue of these patterns is made.
+
+    It has their shape. Codes of less than a byte are packed into its first bytes, from the low
+    bits.
+    """
     if not is_packed(source):
         return np.require(bits, requirements=["C", "A"])
     packed, buffer = pack(bits, source.bits), np.zeros(bits.shape, np.uint8)
@@ -24,19 +28,25 @@ def ort_value_buffer(source: Format, bits: Bits) -> Bits:
 
 
 def tensor_content(entry: Format, bits: Bits) -> Bits:
-    """Return the memory of a tensor of these codes, packed from the low bits if below a byte."""
+    """Return an array of a tensor's memory, with codes of less than a byte packed.
+
+    The first code is in the low bits.
+    """
     return pack(bits, entry.bits) if is_packed(entry) else np.require(bits, requirements=["C", "A"])
 
 
 def initializer_content(source: Format, bits: Bits) -> bytes | list[bytes]:
-    """Return an initializer's content: encoded texts, or the raw bytes of the patterns."""
+    """Return the content of an initializer: encoded texts, or the raw bytes of the patterns."""
     if source.kind == "text":
         return [text.encode() for text in bits.ravel()]
     return tensor_content(source, bits).tobytes()
 
 
 def patterns_of_ort_value(target: Format, value: Any) -> Bits:
-    """Copy the patterns out of an OrtValue, whose ``numpy()`` lacks most of the small formats."""
+    """Return a copy of the patterns in an OrtValue of this format.
+
+    It reads the memory, because the ``numpy()`` of an OrtValue lacks most of the small formats.
+    """
     if target.kind == "text":
         return np.asarray(value.numpy(), dtype=object)
     shape = value.shape()
@@ -49,17 +59,23 @@ def patterns_of_ort_value(target: Format, value: Any) -> Bits:
 def tensor_memory(
     target: Format, count: int, allocate: Callable[[int, type[np.uint8]], Bytes] = np.empty
 ) -> Bytes:
-    """Return new memory for a tensor of ``count`` elements; ``allocate`` may leave it unset."""
+    """Return new memory of the size of a tensor of ``count`` elements.
+
+    ``allocate`` takes the number of bytes and the dtype ``uint8``, and may leave the memory unset.
+    """
     return allocate(_size(target, count), np.uint8)
 
 
 def _size(target: Format, count: int) -> int:
-    """Return the number of bytes of a tensor with ``count`` elements."""
+    """Return the number of bytes of a tensor of ``count`` elements."""
     bits = target.bits if is_packed(target) else 8 * np.dtype(target.storage).itemsize
     return -(-count * bits // 8)
 
 
 def patterns_in(memory: Bytes, target: Format, count: int) -> Bits:
-    """Return the patterns in a tensor's memory, one per element, as a row."""
+    """Return the patterns in the memory of a tensor, one per element, as a row.
+
+    They lie in this memory unless several codes share a byte.
+    """
     codes = unpack(memory, count, target.bits) if is_packed(target) else memory
     return codes.view(target.storage)

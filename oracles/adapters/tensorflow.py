@@ -72,9 +72,11 @@ FOLDED_OPERATIONS = {"Const", "Identity", "NoOp", "_Retval"}
 
 
 class TensorFlow(Chained):
-    """Casts by ``tf.cast``, eager or in a ``tf.function`` of a tensor or a constant.
+    """Casts by ``tf.cast`` and bitcasts by ``tf.bitcast``, in the way that the variant names.
 
-    It bitcasts by ``tf.bitcast`` in the same ways.
+    Without a variant calls are eager. `function` makes them in a ``tf.function`` of a tensor, and
+    `folded` in one of a constant. `xla` and `xla-folded` do the same, and XLA compiles the
+    function.
     """
 
     name = "tensorflow"
@@ -110,7 +112,7 @@ class TensorFlow(Chained):
             self._folding = Folding(self._tensorflow, is_xla=variant == "xla-folded")
 
     def dtype(self, dtype: str) -> Any:
-        """Return TensorFlow's dtype; raise Unsupported if it has none."""
+        """Return TensorFlow's dtype object; raise Unsupported if it has none."""
         try:
             return self._tensorflow.as_dtype(DTYPES[dtype])
         except (KeyError, TypeError):
@@ -121,18 +123,26 @@ class TensorFlow(Chained):
         self.dtype(dtype)
 
     def tensor_text(self, dtype: str) -> str:
-        """Return the expression of a tensor of ``bits``; a constant is made of these themselves."""
+        """Return the Python expression of ``x``: a tensor of this dtype, made from ``bits``.
+
+        In the folded variants it is the array ``bits`` itself, of which the steps make a constant.
+        """
         return "bits" if self._is_folded else TENSOR.format(DTYPES[dtype])
 
     def patterns_text(self, dtype: str) -> str:
-        """Return the expression of the patterns in ``y``, which ``numpy`` copies."""
+        """Return the Python expression of the patterns in ``y``, which has this dtype.
+
+        ``y`` is a tensor or, in the folded variants, an array.
+        """
         y = "y" if self._is_folded else "np.asarray(y.numpy())"
         return f'{y}.view("{format_named(dtype).storage}"){mask_expression(dtype)}'
 
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return one ``tf.cast`` or ``tf.bitcast``, traced for one dtype and shape, or folded.
+        """Return the statements that bind ``y`` to one ``tf.cast`` or ``tf.bitcast`` of ``x``.
 
-        A constant is folded when its function, the last that is bound ``once``, is called.
+        In `function` and `xla` they trace a function once, for the shape ``form``. In the folded
+        variants those of ``once`` bind ``folded`` to a function of the constant ``x``, which is
+        folded when it is called.
         """
         source, target = DTYPES[case.source], f'"{DTYPES[case.target]}"'
         if operation == "bitcast":
@@ -161,22 +171,27 @@ class TensorFlow(Chained):
         return ("tf.function", OPTIONS[self._variant]) if self._variant else ("", "")
 
     def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
-        """Return the shape, for which TensorFlow traces a function; None where it traces none."""
+        """Return the shape, or None without a variant: a function is traced for one shape."""
         return None if self._variant is None else bits.shape
 
     def cast_text(self, case: Case, x: str) -> str:
-        """Return the expression of a ``tf.cast`` of the expression ``x``."""
+        """Return the Python expression that casts the expression ``x`` by one ``tf.cast``."""
         return f'tf.cast({x}, "{DTYPES[case.target]}")'
 
     def chain_steps(self, road: str, names: str, ends: str) -> Statements:
-        """Return one ``tf.cast`` after another, eager or in one ``tf.function``."""
+        """Return the statements that bind ``y`` to ``ends``, an expression in ``names``.
+
+        ``names`` are separated by commas. With a variant the expression is evaluated in one
+        ``tf.function``.
+        """
         return call_steps(ends, *self._maker(), names=names)
 
     def _make(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Function:
-        """Compile the steps to a function of x.
+        """Return a function that takes ``x`` and returns the result of a case's steps.
 
-        In the folded variants it returns the ``tf.function`` of the constant x, which is not called
-        yet.
+        In the folded variants the function returns the ``tf.function`` of the constant ``x``
+        instead, which is not called yet. Raises Unsupported for a dtype or a parameter that
+        TensorFlow lacks.
         """
         if not self._is_folded:
             return super()._make(operation, case, form)
@@ -186,7 +201,11 @@ class TensorFlow(Chained):
         return function_of(self.names, "x", self.steps(operation, case, form).once, "folded")
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` cast by one ``tf.cast``; a long row may be folded in parts."""
+        """Return ``bits`` cast by one ``tf.cast``; a long row may be folded in parts.
+
+        Raises Unsupported for a dtype, a parameter or a kernel that TensorFlow lacks, and for a
+        constant that is not folded.
+        """
         with self._refusals():
             make = self.made("cast", case, self.form_of("cast", case, bits))
             if not self._is_folded:
@@ -196,26 +215,35 @@ class TensorFlow(Chained):
             return np.concatenate(answers, axis=1).reshape(bits.shape)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` reinterpreted by one ``tf.bitcast``, which depends on the shape."""
+        """Return ``bits`` reinterpreted by one ``tf.bitcast``, in the shape that this gives them.
+
+        Raises Unsupported for a dtype or a parameter that TensorFlow lacks, and for a constant that
+        is not folded.
+        """
         make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
         return self._answer(make, case, bits) if self._is_folded else self.run(make, case, bits)
 
     def _answer(self, make: Function, case: Case, bits: Bits) -> Bits:
-        """Return the patterns into which a constant is folded; raise Unsupported if it is not."""
+        """Return the patterns into which the operation on the constant ``bits`` is folded.
+
+        ``make`` returns the ``tf.function`` of the constant. Raises Unsupported if it is not
+        folded.
+        """
         tensor = self._folding.answer(make(bits))
         return self.patterns(case.target, np.asarray(tensor.numpy()))
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Return the ends of chains, each by one ``tf.cast`` after another.
+        """Return the result of each chain of a company, each one ``tf.cast`` after another.
 
-        All are made eagerly or in one ``tf.function``.
+        All are computed eagerly or in one ``tf.function``, from their own inputs in ``bits``.
+        Raises Unsupported for what TensorFlow lacks.
         """
         with self._refusals():
             return super().chains(case, company, bits)
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:
-        """Raise Unsupported for the error of a missing kernel."""
+        """Within the context, replace the error of a missing kernel by Unsupported."""
         try:
             yield
         except self._tensorflow.errors.OpError as error:
@@ -237,12 +265,18 @@ class TensorFlow(Chained):
         return _address(x) == _address(y)
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Return a function that calls ``cast``, which itself keeps the traced function."""
+        """Return a call of ``cast``, which caches the traced function by itself.
+
+        Raises Unsupported for a dtype or a parameter that TensorFlow lacks.
+        """
         self.road(case)  # refuses what ``cast`` refuses, for the same reason
         return partial(self.cast, case, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Return the bits after a tensor and ``tf.identity``, which is eager in every variant."""
+        """Return ``bits`` after a tensor of the dtype and an eager ``tf.identity`` of it.
+
+        Raises Unsupported if TensorFlow lacks the dtype.
+        """
         self.dtype(dtype)
         text = f"np.asarray(tf.identity({TENSOR.format(DTYPES[dtype])}).numpy())"
         storage = format_named(dtype).storage
@@ -251,7 +285,7 @@ class TensorFlow(Chained):
 
 
 class Folding:
-    """Runs functions of constants, and raises Unsupported if they were not folded."""
+    """Calls functions of a constant, and raises Unsupported for those that were not folded."""
 
     def __init__(self, tensorflow: Any, *, is_xla: bool) -> None:
         self._tensorflow = tensorflow
@@ -259,10 +293,10 @@ class Folding:
         self._is_xla = is_xla  # without XLA, grappler folds
 
     def rows(self, bits: Bits, answer_bytes: int) -> list[Bits]:
-        """Split bits into constants that are small enough to be folded.
+        """Return ``bits`` flattened, and split into constants that are small enough to be folded.
 
-        ``answer_bytes`` is the size of an element of the answer. The constants have two
-        dimensions: XLA turns a row that counts from 0 into an iota and computes it.
+        ``answer_bytes`` is the size of an element of the answer. The constants have two dimensions:
+        XLA turns a row that counts from 0 into an iota and computes it.
         """
         row = bits.reshape(1, -1)
         if self._is_xla or answer_bytes <= row.itemsize:
@@ -271,7 +305,7 @@ class Folding:
         return [row[:, start : start + count] for start in range(0, max(row.size, 1), count)]
 
     def answer(self, function: Any) -> Any:
-        """Return the tensor into which a function of a constant is folded.
+        """Call a ``tf.function`` of a constant, and return the tensor into which it was folded.
 
         Raises Unsupported if operations are left in the function.
         """

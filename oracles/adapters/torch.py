@@ -60,12 +60,12 @@ HALF = 1 << 31
 
 
 class Torch(Chained):
-    """Casts by ``to`` and bitcasts by ``view``; `compile` compiles both, `view` only bitcasts.
+    """Casts by ``Tensor.to`` and bitcasts by ``Tensor.view``, in the way that the variant names.
 
-    `decomposed` quantizes alone, by the operations that exported graphs have.
-
-    `threads` uses torch's default number of threads; the other variants use one. `cuda` has its
-    tensors on a CUDA device.
+    Without a variant calls are eager. `compile` compiles them by inductor, and `cuda` has its
+    tensors on a CUDA device. `view` offers bitcasts alone, and `decomposed` quantization alone, by
+    the operations of exported graphs. `threads` uses torch's default number of threads; all others
+    use one.
     """
 
     name = "torch"
@@ -99,48 +99,61 @@ class Torch(Chained):
             self._dynamo = _compiler(self._torch)
 
     def require_dtype(self, operation: ScriptedOperation, dtype: str) -> None:
-        """Raise Unsupported for a dtype that torch does not cast or, for other operations, view."""
+        """Raise Unsupported for a dtype that torch cannot cast or, for other operations, view."""
         self._tensors.castable(dtype) if operation == "cast" else self._tensors.viewable(dtype)
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
-        """Raise Unsupported for parameters, and for an operation that the variant lacks."""
+        """Raise Unsupported for a parameter that torch lacks.
+
+        It also does so for an operation that the variant lacks.
+        """
         super().require_parameters(operation, case)
         if self._variant in ALONE and (operation, self._variant) != ("bitcast", "view"):
             raise Unsupported(f"torch:{self._variant} offers {ALONE[self._variant]}; torch casts")
 
     def tensor_text(self, dtype: str) -> str:
-        """Return the expression of a tensor of ``bits``."""
+        """Return the Python expression of a tensor of this dtype, made from the array ``bits``."""
         return tensor_text(dtype, self._device)
 
     def input_text(self, dtype: str, bits: Bits) -> str:
-        """Return the expression of a tensor; an empty array has strides that torch cannot view."""
+        """Return the Python expression of a script's tensor of these bits.
+
+        For an empty array it is ``torch.empty``, because torch cannot view the array's strides.
+        """
         empty = f"torch.empty({bits.shape}, dtype=torch.{DTYPES[dtype]})"
         return self.tensor_text(dtype) if bits.size else empty
 
     def patterns_text(self, dtype: str) -> str:
-        """Return the expression of the patterns in ``y``."""
+        """Return the Python expression of the patterns in ``y``, a tensor of this dtype."""
         return patterns_text(dtype, self._device)
 
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
-        """Return one ``to``, or one ``view``, which scales the last dimension; perhaps compiled."""
+        """Return the statements that bind ``y`` to one ``to`` or one ``view`` of ``x``.
+
+        In the variant `compile` they compile the operation once to a function, and call it.
+        """
         method, target = "to" if operation == "cast" else "view", VIEWED[case.target]
         maker = "torch.compile" if self.compiles_shapes else ""
         return call_steps(f"x.{method}(torch.{target})", maker, OPTIONS)
 
     def cast_text(self, case: Case, x: str) -> str:
-        """Return the expression of a ``to`` of the expression ``x``."""
+        """Return the Python expression that casts the expression ``x`` by one ``to``."""
         return f"{x}.to(torch.{DTYPES[case.target]})"
 
     def chain_steps(self, road: str, names: str, ends: str) -> Statements:
-        """Return one ``to`` after another, eager or in one compiled function."""
+        """Return the statements that bind ``y`` to ``ends``, an expression in ``names``.
+
+        ``names`` are separated by commas. The road says whether the expression is evaluated eagerly
+        or compiled, and with which options.
+        """
         maker = "" if road == EAGER else "torch.compile"
         return call_steps(ends, maker, EMULATE if road == EMULATED else OPTIONS, names)
 
     def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
-        """Return what a compiled function serves: a dtype, and a rank or kinds of lengths.
+        """Return what a compiled function serves: a source dtype, and a rank or lengths.
 
-        A view depends on whether a length divides, so torch must know lengths when it compiles.
-        Without compilation it is None.
+        For a cast it is the rank. For a view, which depends on whether lengths divide, it is each
+        length, where all long ones count as equal. Without compilation the form is None.
         """
         if not self.compiles_shapes:
             return None
@@ -151,7 +164,7 @@ class Torch(Chained):
         return case.source, kinds
 
     def tensor(self, dtype: str, bits: Bits) -> Any:
-        """Return a tensor of patterns that lie in any memory layout."""
+        """Return a tensor of these patterns, which may lie in any memory layout."""
         return self._tensors.tensor(dtype, bits)
 
     def patterns(self, dtype: str, tensor: Any) -> Bits:
@@ -159,7 +172,10 @@ class Torch(Chained):
         return self._tensors.bits(dtype, tensor)
 
     def answer(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` after one ``to`` or ``view``; raise Unsupported without a kernel."""
+        """Return ``bits`` after one ``to`` or ``view``, in memory of their own.
+
+        Raises Unsupported as ``require`` does, and if torch lacks a kernel.
+        """
         make = self.made(operation, case, self.form_of(operation, case, bits))
         return self._run(operation, make, case, self.tensor(case.source, bits))
 
@@ -174,9 +190,10 @@ class Torch(Chained):
         return codes.copy() if shares_memory(x, y) else codes
 
     def _quietly(self, operation: ScriptedOperation, make: Function, x: Any) -> Any:
-        """Call a function of x without warnings.
+        """Return ``make(x)``, without Python's warnings.
 
-        A complex source warns about its discarded part, and torch.compile about its own internals.
+        torch warns about the discarded part of a complex source, and torch.compile about its own
+        internals.
         """
         if self.compiles_shapes:
             self._mark(operation, x)
@@ -185,10 +202,10 @@ class Torch(Chained):
             return make(x)
 
     def _mark(self, operation: ScriptedOperation, x: Any) -> None:
-        """Have a compiled function serve all lengths.
+        """Mark the lengths of ``x``, so that torch compiles one kernel for all of them.
 
-        A length that is only marked dynamic gets another kernel if it is 0 or 1, and the first
-        length decides whether the kernel for all others uses vectors.
+        A cast's lengths are marked as unbacked. If they were only dynamic, 0 and 1 would get other
+        kernels, and the first length would decide whether the kernel for all others uses vectors.
         """
         for dimension, length in enumerate(x.shape):
             if operation == "cast":
@@ -197,7 +214,11 @@ class Torch(Chained):
                 self._dynamo.mark_dynamic(x, dimension)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Return the ends of chains, each by one ``to`` after another, all in one function."""
+        """Return the result of each chain of a company, all computed by one function.
+
+        Each chain is one ``to`` after another of its own input in ``bits``. Raises Unsupported as
+        ``require`` does, and if torch lacks a kernel.
+        """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -206,22 +227,33 @@ class Torch(Chained):
                 raise Unsupported(first_line(error)) from None
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` reinterpreted by one ``view``, which scales the last dimension."""
+        """Return ``bits`` reinterpreted by one ``view``, which scales the last dimension.
+
+        Raises Unsupported as ``answer`` does.
+        """
         return self.answer("bitcast", case, bits)
 
     def bitcast_in_storage(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` after one ``view`` of a tensor that has their storage offset."""
+        """Return ``bits`` after one ``view`` of a tensor that begins inside its storage.
+
+        The tensor has the offset that ``storage_offset`` of ``oracles.memory_layouts`` counts for
+        ``bits``.
+        """
         make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
         return self._run("bitcast", make, case, self._tensors.in_storage(case.source, bits))
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
-        """Return whether the result of a ``view`` lies in its tensor's memory."""
+        """Return whether the result of a ``view`` lies in the memory of the tensor viewed."""
         make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
         x = self.tensor(case.source, bits)
         return shares_memory(x, self._quietly("bitcast", make, x))
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call on a tensor, a sharded tensor or a module; raise Unsupported in a variant."""
+        """Make a call on a tensor, a sharded tensor or a module whose members hold ``bits``.
+
+        Returns the call's result and the receiver's state. Raises Unsupported in every variant, and
+        for what torch lacks.
+        """
         if self._variant is not None:
             raise Unsupported(f"torch:{self._variant} makes no calls; torch does")
         with warnings.catch_warnings():
@@ -229,14 +261,18 @@ class Torch(Chained):
             return TorchCalls(self._torch, self._tensors).make(call, bits)
 
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Quantize per tensor or per channel; `decomposed` also dequantizes.
+        """Return, as ``y``, the codes of ``x``, quantized per tensor or per channel.
 
-        The result is ``y``. Raises Unsupported in other variants than `threads` and `decomposed`.
+        The variant `decomposed` also dequantizes codes. Raises Unsupported in the variants `view`,
+        `compile` and `cuda`, and for what torch's quantization lacks.
         """
         return self._quantizer.quantize(case, tensors)
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that quantizes by torch."""
+        """Return a self-contained script that quantizes or dequantizes by torch.
+
+        Raises Unsupported as ``quantize`` does.
+        """
         header = self.header.format(version=self.version, case=case).rstrip() + "\n"
         return header + self._quantizer.statements(case, tensors)
 
@@ -247,10 +283,10 @@ class Torch(Chained):
         return Quantizer(self._torch, self._tensors, decomposed=self._variant == "decomposed")
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that casts ``bits`` into a tensor that calls reuse.
+        """Return a call that casts ``bits`` into memory that calls reuse.
 
-        A compiled function returns a new tensor instead. On a device the call is the whole cast: it
-        must copy the inputs there anyway.
+        In the variant `compile` each call returns new memory. On a device it is a call of ``cast``,
+        because the inputs must be copied there anyway. Raises Unsupported as ``cast`` does.
         """
         self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
         if self._device is not None:
@@ -272,10 +308,11 @@ class Torch(Chained):
         return call
 
     def device_sweep(self, case: Case, most: int) -> DeviceSwept:
-        """Prepare a call that makes inputs on the device and leaves the answers there.
+        """Return a call that casts up to ``most`` consecutive patterns on the device.
 
-        Raises Unsupported on the CPU, for a source of other than 32 bits, and for a target of more
-        than 64.
+        The patterns are made on the device, and the answers stay there. Raises Unsupported on the
+        CPU, for a source of other than 32 bits, for a target of more than 64, and as ``require``
+        does.
         """
         self.require("cast", case)
         if self._device is None:
@@ -284,7 +321,7 @@ class Torch(Chained):
         return DeviceSweep(self._torch, self._device, source, target, most)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Clone a tensor of the dtype, and return the clone's bits."""
+        """Return the bits of a clone of a tensor of the dtype that holds ``bits``."""
         # Two codes share an element: pad an odd number of them with another one.
         padded = np.resize(bits, bits.size + bits.size % 2) if dtype in PAIRED else bits
         back = self.patterns(dtype, self.tensor(dtype, padded).clone())
@@ -293,7 +330,8 @@ class Torch(Chained):
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a self-contained script that views a tensor as another dtype.
 
-        Raises Unsupported in some variants, and for dtypes that pack two codes in a byte.
+        Raises Unsupported in the variants `compile`, `cuda` and `decomposed`, and for dtypes that
+        pack two codes in a byte.
         """
         if self._variant not in (None, "view", "threads"):
             raise Unsupported(f"torch:{self._variant} writes no scripts of bitcasts")
@@ -304,7 +342,10 @@ class Torch(Chained):
         return super().reproduce_bitcast(case, bits)
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that makes a call on torch's tensors."""
+        """Return a self-contained script that makes a call on torch's tensors.
+
+        Raises Unsupported in every variant, and for calls that scripts cannot write.
+        """
         if self._variant is not None:
             raise Unsupported(f"torch:{self._variant} makes no calls; torch does")
         statements = SYNTAX.call_statements(case, call, bits)
@@ -312,10 +353,10 @@ class Torch(Chained):
 
 
 def _compiler(torch: Any) -> Any:
-    """Return dynamo, with which inductor compiles one function at a time, and without output.
+    """Return the module ``torch._dynamo``, after setting inductor to one process and no output.
 
-    Raise NotInstalled without a C++ compiler. Kernels are cached in TORCHINDUCTOR_CACHE_DIR or in
-    temp.
+    Raises NotInstalled if there is no C++ compiler. inductor caches kernels in
+    TORCHINDUCTOR_CACHE_DIR or in a temporary folder.
     """
     dynamo: Any = importlib.import_module("torch._dynamo")
     # By default torch starts a process per core, but here kernels are compiled one by one.
@@ -334,7 +375,7 @@ def _compiler(torch: Any) -> Any:
 
 
 def _require_device(torch: Any, device: str) -> None:
-    """Raise Unsupported, with what to do about it, if torch cannot use a device of this kind."""
+    """Raise Unsupported if torch cannot use a kind of device; the message says what to do."""
     if not torch.get_device_module(device).is_available():
         raise Unsupported(
             f"torch {torch.__version__} sees no {device.upper()} device; ask `torch`, or install a "
@@ -343,9 +384,10 @@ def _require_device(torch: Any, device: str) -> None:
 
 
 class DeviceSweep:
-    """Casts consecutive patterns of a 32-bit source on a device, block by block.
+    """Casts consecutive patterns of a 32-bit source on a device, at most ``most`` in one call.
 
-    The tensors are reused: the answers of a call last until the next one.
+    The tensors are reused: the answers of a call last until the next one. The constructor raises
+    Unsupported for a source or target of another size.
     """
 
     def __init__(self, torch: Any, device: str, source: Any, target: Any, most: int) -> None:
@@ -360,7 +402,10 @@ class DeviceSweep:
         self._answers = self._y.view(getattr(torch, SIGNED[target.itemsize]))
 
     def __call__(self, first: int, count: int) -> Any:
-        """Return the answers to ``count`` patterns from ``first`` on, as signed integers."""
+        """Return the answers to ``count`` patterns from ``first`` on.
+
+        They are a tensor of signed integers on the device.
+        """
         # Beyond the largest signed integer the sum wraps around, as the patterns do.
         start = first - 2 * HALF if first >= HALF else first
         self._torch.add(self._offsets[:count], start, out=self._patterns[:count])

@@ -48,7 +48,7 @@ SYNTAX = CallSyntax(
 
 
 class TorchCalls:
-    """Builds a call's receiver, makes the call, and reads the result."""
+    """Builds a call's receiver, makes the call, and reads the result, all by torch."""
 
     def __init__(self, torch: Any, tensors: TorchTensors) -> None:
         self._torch = torch
@@ -58,7 +58,8 @@ class TorchCalls:
     def make(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make the call, and return its result and the receiver's state after it.
 
-        Raises Unsupported if torch lacks the receiver, the method or an argument.
+        ``bits`` has the patterns of the receiver's members by name. Raises Unsupported if torch
+        lacks the receiver, the method or an argument.
         """
         if call.device != "cpu":
             raise Unsupported(f"torch's receivers are made on the CPU, not on the {call.device}")
@@ -98,12 +99,12 @@ class TorchCalls:
         return self._tensors.tensor(member.dtype, copied(bits))
 
     def _output(self, layer: Any, dtype: str) -> Tensor | str:
-        """Return a Linear's output for a row of ones, or its error in one line."""
+        """Return the output of a Linear for a row of ones, or its error in one line."""
         x = self._tensors.tensor(dtype, ones(dtype, (1, layer.in_features)))
         return layer_output(layer, x, lambda y: self._read(y.detach()))
 
     def _sharded(self, tensor: Any) -> Any:
-        """Build a sharded tensor of one shard, which torch wants to be contiguous."""
+        """Return a sharded tensor of one shard, which holds a tensor made contiguous."""
         tensor = tensor.contiguous()
         sharded = importlib.import_module("torch.distributed._shard.sharded_tensor")
         offsets, sizes = [0] * tensor.ndim, list(tensor.shape)
@@ -112,9 +113,10 @@ class TorchCalls:
 
     @contextmanager
     def _single_process_group(self) -> Iterator[None]:
-        """Open a process group of one process for the duration of a call.
+        """Within the context, torch has a process group of one process.
 
-        gloo opens a port even for one process; the `fake` group of torch's own tests does not.
+        It is the `fake` group of torch's own tests: gloo opens a port even for one process. Raises
+        Unsupported if torch is built without ``torch.distributed``.
         """
         distributed = self._torch.distributed
         if not distributed.is_available():
@@ -147,7 +149,10 @@ class TorchCalls:
         return {name: self._read(tensor.detach()) for name, tensor in members.items()}
 
     def _read(self, tensor: Any) -> Tensor:
-        """Read a tensor, in its own memory if it has bits on the host; on `meta` it has none."""
+        """Return a tensor's dtype, kind of device and bits; on the device `meta` it has no bits.
+
+        The bits of a tensor on the CPU are in its own memory.
+        """
         dtype, kind = self._tensors.name(tensor.dtype), tensor.device.type
         device = "gpu" if kind == "cuda" else kind
         if device == "meta":
@@ -156,7 +161,10 @@ class TorchCalls:
 
 
 def _members_of_layer(call: Call) -> Callable[[Any], Members]:
-    """Return a function that finds a layer's members; a dotted name is one of a submodule."""
+    """Return a function from a layer to its members, by the names that a call lists.
+
+    A dotted name is one of a submodule.
+    """
     names = [member.name for member in call.members]
     return lambda layer: {name: reduce(getattr, name.split("."), layer) for name in names}
 

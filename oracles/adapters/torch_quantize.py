@@ -42,7 +42,10 @@ MISSING_DTYPES = (
 
 
 class Parameters(NamedTuple):
-    """A case's parameters in torch's terms."""
+    """A case's parameters as torch's operations take them.
+
+    ``operation`` is `quantize` or `dequantize`, and ``limits`` are the lowest and the highest code.
+    """
 
     operation: str
     is_per_channel: bool
@@ -62,9 +65,10 @@ class Quantizer:
             importlib.import_module(DECOMPOSED)
 
     def quantize(self, case: Case, given: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Return, as ``y``, the codes or values of a case.
+        """Return, as ``y``, the codes of ``x`` or, if the case dequantizes, the numbers.
 
-        Raises Unsupported for a dtype, a form or a parameter that torch's quantization lacks.
+        ``given`` has the tensors by name. Raises Unsupported for a dtype, a form or a parameter
+        that torch's quantization lacks.
         """
         parameters = self._parameters(case)
         with warnings.catch_warnings():
@@ -120,7 +124,7 @@ class Quantizer:
         return f"{function}(\n    {', '.join(arguments)}\n)"
 
     def _patterns(self, case: Case, parameters: Parameters) -> str:
-        """Return the expression of the patterns in y."""
+        """Return the expression of the patterns in y, the result of the operation."""
         quantizes = parameters.operation == "quantize"
         storage = format_named(parameters.codes if quantizes else case.target).storage
         mask = f" & {format_named(case.target).mask:#x}" if quantizes else ""
@@ -132,7 +136,7 @@ class Quantizer:
         return scales.float() if dict(case.modes)[FORM] == "axis" else scales.double().item()
 
     def _zeros(self, case: Case, given: Mapping[str, Bits]) -> Any:
-        """Return the zero point, 0 if none is given, or a tensor of those along the axis."""
+        """Return the zero point as an integer or, per channel, a tensor; zeros if none is given."""
         codes = case.target if operation_of(case) == "quantize" else case.source
         zeros = np.zeros(given["scale"].size, np.int64)
         if "zero" in given:
@@ -141,7 +145,10 @@ class Quantizer:
         return self._torch.from_numpy(zeros.copy()) if is_per_channel else int(zeros[0])
 
     def statements(self, case: Case, given: Mapping[str, Bits]) -> str:
-        """Return the statements of a script, without its header, that prints the answer."""
+        """Return the statements of a script, without its header, that print the case's answers.
+
+        Raises Unsupported as ``quantize`` does.
+        """
         parameters = self._parameters(case)
         dtype, x = _input(case, parameters, given["x"])
         scale, zero = self._scales(case, given), self._zeros(case, given)
@@ -159,7 +166,10 @@ class Quantizer:
 
 
 def _input(case: Case, parameters: Parameters, bits: Bits) -> tuple[str, Bits]:
-    """Return the dtype and the patterns of the tensor that an operation takes."""
+    """Return the dtype and the patterns of the tensor that the operation takes as ``x``.
+
+    To be dequantized, codes of less than a byte are widened to 8 bits.
+    """
     if parameters.operation == "quantize":
         return case.source, bits
     return parameters.codes, _widened(case.source, parameters.codes, bits)
@@ -178,7 +188,7 @@ def _integers(entry: Format, bits: Bits) -> Any:
 
 
 def _widened(dtype: str, carrier: str, bits: Bits) -> Bits:
-    """Return integer codes in the storage of a dtype of at least as many bits."""
+    """Return codes of an integer dtype as codes of ``carrier``, which has no fewer bits."""
     if dtype == carrier:
         return bits
     storage = format_named(carrier).storage

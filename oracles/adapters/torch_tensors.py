@@ -29,14 +29,20 @@ NAMES: Mapping[str, str] = {torch_name: name for name, torch_name in VIEWED.item
 
 
 def tensor_text(dtype: str, device: str | None = None) -> str:
-    """Return the expression of a tensor of ``bits``."""
+    """Return the Python expression of a tensor of this dtype, made from the array ``bits``.
+
+    The tensor is on ``device`` or, if that is None, on the CPU.
+    """
     array = "bits.view(np.complex128)" if dtype == "complex128" else "bits"
     there = f'.to("{device}")' if device else ""
     return f"torch.from_numpy({array}){there}.view(torch.{VIEWED[dtype]})"
 
 
 def patterns_text(dtype: str, device: str | None = None) -> str:
-    """Return the expression of the patterns in the tensor ``y``; of pairs, of their bytes."""
+    """Return the Python expression of the patterns in ``y``, a tensor of this dtype.
+
+    Of codes that torch stores in pairs, it is the expression of the pairs' bytes.
+    """
     storage, back = format_named(dtype).storage, ".cpu()" if device else ""
     if storage == "V16":
         return f'y{back}.numpy().view("V16")'
@@ -44,7 +50,7 @@ def patterns_text(dtype: str, device: str | None = None) -> str:
 
 
 class TorchTensors:
-    """Converts between patterns and the tensors of a torch module, on the CPU or on a device."""
+    """Converts between patterns and torch tensors, on a device or, if that is None, on the CPU."""
 
     def __init__(self, torch: Any, device: str | None = None) -> None:
         self._torch = torch
@@ -53,14 +59,14 @@ class TorchTensors:
         self._out_of = lru_cache(None)(self._make_out_of)
 
     def castable(self, dtype: str) -> Any:
-        """Return the torch dtype for ``to``; raise Unsupported if torch casts none of that name."""
+        """Return the torch dtype of a dtype; raise Unsupported if torch does not cast it."""
         found = getattr(self._torch, DTYPES.get(dtype, ""), None)
         if found is None:
             raise Unsupported(f"torch has no dtype castable as {dtype}")
         return found
 
     def viewable(self, dtype: str) -> Any:
-        """Return the torch dtype for ``view``.
+        """Return the torch dtype of a dtype for ``view``.
 
         Raises Unsupported if torch lacks it, or stores each code of less than a byte in a byte.
         """
@@ -77,7 +83,11 @@ class TorchTensors:
         return NAMES.get(name, name)
 
     def tensor(self, dtype: str, bits: Bits) -> Any:
-        """Return a tensor of the patterns: on the device, or in their memory where torch can."""
+        """Return a tensor of this dtype that holds these patterns, on the device if there is one.
+
+        On the CPU it is in the patterns' own memory where torch allows that. Raises Unsupported for
+        a dtype that torch does not view, and if a code is left over from pairs.
+        """
         into = self._into(dtype)
         if is_packed(format_named(dtype)):
             bits = _pairs(dtype, bits)
@@ -95,7 +105,10 @@ class TorchTensors:
             return into(bits)
 
     def in_storage(self, dtype: str, bits: Bits) -> Any:
-        """Return a contiguous tensor with the storage offset that the array of patterns has."""
+        """Return a contiguous tensor of these patterns that begins inside its storage.
+
+        Its offset is the one that ``storage_offset`` counts for ``bits``.
+        """
         offset, carrier = storage_offset(bits), getattr(self._torch, carrier_in("torch", dtype))
         elements = self.tensor(dtype, bits).view(carrier)
         storage = self._torch.zeros(
@@ -105,9 +118,9 @@ class TorchTensors:
         return placed.copy_(elements).view(self.viewable(dtype))
 
     def _placed(self, dtype: str, bits: Bits) -> Any:
-        """Return a tensor on the device with the strides of the patterns.
+        """Return a tensor of these patterns on the device, with the strides of their array.
 
-        A script's ``to`` makes the elements of a strided tensor neighbors; so copy its memory.
+        The ``to`` of a script would make the tensor contiguous; so this copies the array's memory.
         """
         steps = tuple(stride // bits.itemsize for stride in bits.strides)
         ends = zip(steps, bits.shape, strict=True)
@@ -116,9 +129,10 @@ class TorchTensors:
         return self._into(dtype)(memory).as_strided(bits.shape, steps)
 
     def bits(self, dtype: str, tensor: Any) -> Bits:
-        """Return the patterns in a tensor, in its own memory if that is the host's.
+        """Return the patterns in a tensor of this dtype, in its own memory if that is the host's.
 
-        Two codes that share a byte become two patterns, in new memory.
+        Two codes that share a byte become two patterns, in new memory. Raises Unsupported for such
+        a pair in a tensor without dimensions.
         """
         codes: Bits = self._out_of(dtype)(tensor)
         entry = format_named(dtype)
@@ -140,13 +154,16 @@ class TorchTensors:
 
 
 def shares_memory(x: Any, y: Any) -> bool:
-    """Whether two tensors are one object, or have the same storage of at least one byte."""
+    """Return whether two tensors are one object, or have the same storage of at least one byte."""
     left, right = x.untyped_storage(), y.untyped_storage()
     return bool(x is y or (left.nbytes() and left.data_ptr() == right.data_ptr()))
 
 
 def _pairs(dtype: str, bits: Bits) -> Bits:
-    """Pack two codes per byte along the last dimension; raise Unsupported if one is left over."""
+    """Return codes packed in pairs, one byte each, along the last dimension.
+
+    Raises Unsupported if one is left over.
+    """
     if not bits.ndim or bits.shape[-1] % 2:
         raise Unsupported(f"torch's {PAIRED[dtype]} holds pairs along the last dimension")
     packed = pack(bits, format_named(dtype).bits)

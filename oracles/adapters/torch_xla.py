@@ -43,7 +43,11 @@ class TorchXla:
         self._bitcast: Any = register("bitcast", lambda x, to_type: x.bitcast(to_type))
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` cast by one ``to`` on the device; raise TypeError for another dtype."""
+        """Return ``bits`` cast by one ``to`` on the device.
+
+        Raises Unsupported for a dtype or a parameter that torch_xla lacks, and TypeError if the
+        result has another dtype than the target.
+        """
         self._require_cast(case)
         target = self._tensors.castable(case.target)
         y = self._to_device(case.source, bits).to(target)
@@ -52,7 +56,10 @@ class TorchXla:
         return self._from_device(case.target, y)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` after one ``bitcast``, which adds or removes a last dimension."""
+        """Return ``bits`` after one ``bitcast``, which may add or remove a last dimension.
+
+        Raises Unsupported for a dtype or a parameter that torch_xla lacks.
+        """
         require_plain(case, "torch_xla's bitcast")
         for dtype in (case.source, case.target):
             _require_dtype(dtype)
@@ -60,25 +67,34 @@ class TorchXla:
         return self._from_device(case.target, self._bitcast(x, to_type=TYPES[case.target]))
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
+        """Return the pair of dtypes as text; raise Unsupported for parameters a bitcast lacks."""
         return plain_road(case, "torch_xla's bitcast")
 
     def road(self, case: Case) -> str:
-        """Return the pair of dtypes as text: ``to`` has no parameters that cases vary."""
+        """Return the pair of dtypes as text.
+
+        Raises Unsupported for a dtype or a parameter that torch_xla lacks.
+        """
         self._require_cast(case)
         return f"{case.source}->{case.target}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Return a function that calls ``cast``; XLA caches the program of each length."""
+        """Return a call of ``cast``; XLA caches the program of each length."""
         return partial(self.cast, case, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Return the bits after a copy to a tensor of the dtype on the device, and back."""
+        """Return ``bits`` after a copy to a tensor of the dtype on the device, and back.
+
+        Raises Unsupported if torch_xla lacks the dtype.
+        """
         _require_dtype(dtype)
         return self._from_device(dtype, self._to_device(dtype, bits))
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs the case on torch_xla."""
+        """Return a self-contained script that runs the case on torch_xla.
+
+        Raises Unsupported as ``cast`` does.
+        """
         self._require_cast(case)
         environment = str(dict(ENVIRONMENT))
         return (
@@ -99,7 +115,10 @@ class TorchXla:
             _require_dtype(dtype)
 
     def _to_device(self, dtype: str, bits: Bits) -> Any:
-        """Put a tensor on the device and compute it, so that the cast is a program of its own."""
+        """Return a tensor of the patterns on the device, computed at once.
+
+        So the cast of the tensor is a program of its own.
+        """
         entry = format_named(dtype)
         if entry.is_integral:
             x = self._tensors.tensor(dtype, bits).to("xla")
@@ -118,7 +137,7 @@ class TorchXla:
         return self._bitcast(carried, to_type=TYPES[dtype])
 
     def _from_device(self, dtype: str, tensor: Any) -> Bits:
-        """Compute a tensor on the device, and return its patterns."""
+        """Compute a tensor of this dtype on the device, and return its patterns."""
         self._xla.sync()
         entry = format_named(dtype)
         if entry.is_integral:
@@ -138,7 +157,7 @@ def _require_dtype(dtype: str) -> None:
 
 
 def _carrier(dtype: str) -> str:
-    """Return the integer dtype of a dtype's size, which goes to the device and back unchanged."""
+    """Return the integer dtype of the same size, which copies to the device leave unchanged."""
     return f"int{format_named(dtype).bits}"
 
 
@@ -168,7 +187,7 @@ torch_xla.sync()
 
 
 def _input_statements(dtype: str) -> str:
-    """Return the statements that put ``bits`` on the device as x."""
+    """Return the statements that bind x to a tensor on the device, made from the array ``bits``."""
     entry = format_named(dtype)
     if entry.is_integral:
         return f'x = torch.from_numpy(bits).view(torch.{DTYPES[dtype]}).to("xla")\n'
@@ -187,7 +206,7 @@ def _read_as_statements(bits: str, type_name: str) -> str:
 
 
 def _answers_expression(dtype: str) -> str:
-    """Return the expression of the patterns in y."""
+    """Return the expression of the patterns in y, a tensor of this dtype on the device."""
     entry = format_named(dtype)
     if entry.is_integral:
         return f"y.cpu().numpy().view(np.{entry.storage})"

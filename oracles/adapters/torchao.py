@@ -41,7 +41,7 @@ class Torchao(BlockLibrary):
     )
 
     def lines(self, asked: BlockCase) -> list[str]:
-        """Return the lines that call ``to_mx`` or ``nvfp4_quantize``, or that decode.
+        """Return the lines that quantize by ``to_mx`` or ``nvfp4_quantize``, or that decode.
 
         Raises Unsupported for an element, a rule or a dtype of numbers that torchao lacks.
         """

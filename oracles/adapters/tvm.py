@@ -42,7 +42,8 @@ MISSING_CAST = "to.MatchesCode(DLDataTypeCode::kDLFloat)"
 class Tvm:
     """Casts by ``astype`` and bitcasts by ``reinterpret``, in a compiled loop over the elements.
 
-    The variant `folded` has relax fold a cast of a constant instead.
+    The variant `static` compiles a loop for one shape. `folded` has relax fold a cast of a constant
+    instead.
     """
 
     name = "tvm"
@@ -61,25 +62,36 @@ class Tvm:
         self._kernel = lru_cache(256 if variant else None)(self._compile)
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair of dtypes as text: a bitcast has no parameters besides the shape."""
+        """Return the pair of dtypes as text; raise Unsupported for parameters that TVM lacks."""
         return plain_road(case, "reinterpret")
 
     def road(self, case: Case) -> str:
-        """Return the pair of dtypes as text: ``astype`` has no parameters."""
+        """Return the pair of dtypes as text.
+
+        Raises Unsupported for a dtype or a parameter that TVM lacks.
+        """
         require_plain(case, "astype")
         for dtype in (case.source, case.target):
             _name(dtype)
         return f"{case.source}->{case.target}"
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` cast by one loop of ``astype``, or (`folded`) by relax."""
+        """Return ``bits`` cast by one loop of ``astype``, or (`folded`) by relax.
+
+        Raises Unsupported for a dtype, a parameter or a cast that TVM lacks, and for a constant
+        that relax does not fold.
+        """
         require_plain(case, "astype")
         if self._variant == "folded":
             return self._folded(case.source, case.target, bits)
         return self._answer("cast", (case.source, case.target), bits)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Return the ends of chains, each by one loop of an ``astype`` after another."""
+        """Return the result of each chain of a company, each computed by a loop of its own.
+
+        The loop applies one ``astype`` after another to the chain's input in ``bits``. Raises
+        Unsupported for what TVM lacks.
+        """
         pairs = zip(company.chains, bits.values(), strict=True)
         return [self._answer("cast", self._path(chain), own) for chain, own in pairs]
 
@@ -91,7 +103,7 @@ class Tvm:
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` after one loop of ``reinterpret``, which keeps the width and the shape.
 
-        Raises Unsupported in the variant `folded`.
+        Raises Unsupported in the variant `folded`, and for a dtype or a parameter that TVM lacks.
         """
         require_plain(case, "reinterpret")
         if self._variant == "folded":
@@ -99,9 +111,9 @@ class Tvm:
         return self._answer("bitcast", (case.source, case.target), bits)
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that copies ``bits`` into one tensor and casts it into another.
+        """Return a call that copies ``bits`` into one tensor and casts it into another.
 
-        In the variant `folded` the call is the whole ``cast``.
+        In the variant `folded` it is a call of ``cast``. Raises Unsupported as ``cast`` does.
         """
         require_plain(case, "astype")
         if self._variant == "folded":
@@ -110,7 +122,10 @@ class Tvm:
         return self._bound("cast", (case.source, case.target), bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Return the bits after a compiled loop that copies them."""
+        """Return ``bits`` after a compiled loop that copies each element.
+
+        Raises Unsupported if TVM lacks the dtype.
+        """
         return self._answer("copy", (dtype, dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
@@ -120,7 +135,7 @@ class Tvm:
         return self._script("cast", pair, case, bits) + print_loop(*pair)
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that makes one chain on TVM."""
+        """Return a self-contained script that runs the only chain of a company on TVM."""
         [chain], [own] = company.chains, [*bits.values()]
         script = self._script("cast", self._path(chain), f"{chain.id} on {company.road}", own)
         return script + print_loop(chain.source, chain.target)
@@ -138,7 +153,11 @@ class Tvm:
     def _script(
         self, operation: ScriptedOperation, path: tuple[str, ...], asked: object, bits: Bits
     ) -> str:
-        """Return a script up to the statement that binds ``answers``."""
+        """Return a script up to the statement that binds ``answers``.
+
+        ``path`` has the dtypes, from the source to the target. ``asked``, the case or the chain, is
+        named in the first line.
+        """
         source, target = path[0], path[-1]
         form = bits.shape if self._variant == "static" else None
         body = FOLD if self._variant == "folded" else _loop(operation, path, form).text
@@ -223,9 +242,10 @@ class Tvm:
 
 
 def _loop(operation: ScriptedOperation, path: tuple[str, ...], shape: Shape | None) -> Statements:
-    """Return the steps that compile a loop and run it; an open length is an argument of its own.
+    """Return the statements that compile a loop, and run it from the tensor x to y.
 
-    TVM reads no length from a tensor of int4.
+    ``path`` has the dtypes, from the source to the target. If ``shape`` is None, the loop takes its
+    length as a further argument, because TVM reads none from a tensor of int4.
     """
     names, source = [*map(_name, path[1:])], _name(path[0])
     element = "a(*i)" + "".join(f'.astype("{name}")' for name in names)
@@ -252,7 +272,11 @@ class RelaxFolding:
         self._relax: Any = load("tvm.relax", "tvm")
 
     def answer(self, tensor: Any, target: str, compiler: str) -> Any:
-        """Return the folded cast of a constant tensor; raise Unsupported if relax left a call."""
+        """Return the tensor into which relax folds a cast of a constant tensor.
+
+        ``target`` is TVM's name of a dtype, and ``compiler`` that of a TVM target. Raises
+        Unsupported if relax leaves a call.
+        """
         builder, relax = self._relax.BlockBuilder(), self._relax
         with builder.function("main", []):
             with builder.dataflow():

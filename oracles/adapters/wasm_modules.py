@@ -73,7 +73,7 @@ COUNT, FROM, TO = 0, 1, 2
 
 
 class TrapError(ArithmeticError):
-    """A runtime's trap, in the runtime's words."""
+    """Raised when a runtime traps on an input; the message is the runtime's."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Conversion:
 
     @property
     def type(self) -> str:
-        """The WebAssembly type of the value that the instruction takes."""
+        """The WebAssembly type of the value that the instruction converts."""
         if self.source in LOW_PARTS:
             return TYPES.get(self.target, "i32")
         return TYPES[self.source]
@@ -106,7 +106,10 @@ class Conversion:
 
     @property
     def instructions(self) -> tuple[str, ...]:
-        """The instructions, as text, that convert the value on the stack."""
+        """The instructions, as text, that convert the value on the stack; none if bits only move.
+
+        For a source in the low part of an integer they first set the bits above it.
+        """
         if self.name and self.source in LOW_PARTS:
             above = ABOVE >> LOW_PARTS[self.source] << LOW_PARTS[self.source]
             return f"{self.type}.const {above:#x}", f"{self.type}.or", self.name
@@ -125,7 +128,7 @@ class Conversion:
 
     @property
     def function(self) -> bytes:
-        """A module in the binary format, whose function ``f`` converts one pattern to another."""
+        """A binary module with a function ``f`` from a source pattern to a target pattern."""
         body = bytes([0, GET, 0]) + _encoded(self._between_patterns) + bytes([END])
         results = (TYPES[self.target].replace("f", "i"),)
         return _module({"f": body}, (self.integer_type,), results, has_memory=False)
@@ -139,7 +142,7 @@ class Conversion:
 
     @property
     def _between_patterns(self) -> tuple[str, ...]:
-        """The instructions that convert a pattern on the stack to another."""
+        """The instructions that convert a source pattern on the stack to one of the target."""
         result = TYPES[self.target]
         integer = result.replace("f", "i")
         last = (f"{integer}.reinterpret_{result}",) if result != integer else ()
@@ -170,9 +173,10 @@ class Conversion:
 
 
 def cast_operation(case: Case, profiles: Iterable[str]) -> Conversion:
-    """Return the conversion of a case; raise Unsupported if no instruction makes it.
+    """Return the conversion of a case; raise Unsupported if no instruction does it.
 
-    A case without an operator gets ``trunc_sat``, which never traps.
+    A case without an operator gets ``trunc_sat``, which never traps. Unsupported is also raised for
+    a case whose profile is not among ``profiles``, those that the runtime follows.
     """
     own = {OPERATOR: "trunc_sat", PROFILE: FULL} | dict(case.modes)
     others = tuple((name, word) for name, word in case.modes if name not in (OPERATOR, PROFILE))
@@ -189,7 +193,8 @@ def cast_operation(case: Case, profiles: Iterable[str]) -> Conversion:
 def _instruction(source: str, target: str, operator: str) -> str:
     """Return the name that an instruction from source to target has, if there is one.
 
-    Raises Unsupported if WebAssembly has no values of a dtype.
+    ``operator``, ``trunc`` or ``trunc_sat``, is for floats to integers alone. Raises Unsupported if
+    WebAssembly has no values of a dtype.
     """
     for dtype in (source, target):
         if dtype not in TYPES and (dtype == target or dtype not in LOW_PARTS):
@@ -214,9 +219,9 @@ def _sign(dtype: str) -> str:
 
 
 def bitcast_operation(case: Case) -> Conversion:
-    """Return the bitcast of a case; raise Unsupported if no instruction keeps the bits.
+    """Return the bitcast of a case; raise Unsupported if no instruction reinterprets its values.
 
-    Between dtypes of one type the bits are only moved, as there is nothing to reinterpret.
+    Dtypes of the same WebAssembly type need no instruction: the bits only move.
     """
     require_plain(case, "reinterpret")
     for dtype in (case.source, case.target):
@@ -232,21 +237,25 @@ def bitcast_operation(case: Case) -> Conversion:
 
 
 def answers_begin(operation: Conversion, count: int) -> int:
-    """Return the address of the answers, which follow ``count`` inputs in memory."""
+    """Return the address of the answers, the first aligned one after ``count`` inputs."""
     return -(-count * operation.source_size // ALIGNMENT) * ALIGNMENT
 
 
 def copy_operation(dtype: str) -> Conversion:
-    """Return the conversion that only moves values; raise Unsupported if the dtype has no type."""
+    """Return the conversion that only moves a dtype's values.
+
+    Raises Unsupported if WebAssembly has no values of the dtype.
+    """
     if dtype not in TYPES and dtype not in LOW_PARTS:
         raise Unsupported(f"WebAssembly has no values of {dtype}")
     return Conversion(dtype, dtype)
 
 
 def _loop(operation: Conversion, load: bytes, step: int) -> bytes:
-    """Return the body of a function that loads or generates inputs, converts and stores them.
+    """Return the body of a function that converts and stores inputs, which it loads or generates.
 
-    ``load`` has the instructions that get an input; ``step`` is added to ``FROM`` after each.
+    ``load`` has the encoded instructions that get an input; ``step`` is added to ``FROM`` after
+    each.
     """
     store = _encoded((*operation.instructions, operation.store))
     # FROM is an address to load from in ``run``, and the pattern itself in ``sweep``.
@@ -261,7 +270,7 @@ def _loop(operation: Conversion, load: bytes, step: int) -> bytes:
 
 
 def _encoded(instructions: Iterable[str]) -> bytes:
-    """Return instructions in the binary format; loads and stores have no offset."""
+    """Return instructions, given as text, in the binary format; loads and stores have no offset."""
     return b"".join(map(_instruction_bytes, instructions))
 
 
@@ -276,7 +285,11 @@ def _instruction_bytes(text: str) -> bytes:
 def _module(
     bodies: Mapping[str, bytes], parameters: Types, results: Types, *, has_memory: bool
 ) -> bytes:
-    """Return a module with functions of one type, and perhaps a memory, all exported by name."""
+    """Return a binary module that exports functions by name and, if ``has_memory``, a memory.
+
+    ``bodies`` has the encoded functions by name. All take ``parameters`` and return ``results``,
+    which are WebAssembly types.
+    """
     codes = [bytes(TYPE_CODES[each] for each in types) for types in (parameters, results)]
     function_type = bytes([FUNCTION]) + b"".join(_unsigned(len(each)) + each for each in codes)
     exports = [_name(name) + bytes([0, at]) for at, name in enumerate(bodies)]

@@ -56,7 +56,7 @@ store = Store(Engine(config))"""
 
 
 class Wasmtime:
-    """Casts and bitcasts by a loop over memory, in a module of its own."""
+    """Casts and bitcasts by WebAssembly modules that loop over their memory, run by wasmtime."""
 
     name = "wasmtime"
     claims: tuple[str, ...] = ("wasm-convert", "wasm-reinterpret")
@@ -81,19 +81,26 @@ class Wasmtime:
         return self._answer(cast_operation(case, self._profiles), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` reinterpreted by one ``reinterpret`` instruction."""
+        """Return ``bits`` reinterpreted by one ``reinterpret`` instruction.
+
+        Raises Unsupported if WebAssembly has no such instruction.
+        """
         return self._answer(bitcast_operation(case), bits)
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair and the instruction, as text."""
+        """Return the pair of dtypes and the instruction, as text; raise Unsupported without one."""
         return bitcast_operation(case).road
 
     def road(self, case: Case) -> str:
-        """Return the pair and the instruction, as text."""
+        """Return the pair of dtypes and the instruction, as text; raise Unsupported without one."""
         return cast_operation(case, self._profiles).road
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that copies ``bits`` into a module's memory and runs its loop."""
+        """Return a call that copies ``bits`` into a module's memory and runs its loop.
+
+        The answers lie in that memory. ``bind`` raises Unsupported as ``cast`` does, and the call
+        raises TrapError.
+        """
         loop = self._loop(cast_operation(case, self._profiles), bits.size)
 
         def call() -> Bits:
@@ -103,15 +110,18 @@ class Wasmtime:
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Return the bits after a loop has loaded and stored them."""
+        """Return ``bits`` after a loop has loaded and stored them.
+
+        Raises Unsupported if WebAssembly has no values of the dtype.
+        """
         return self._answer(copy_operation(dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs the instruction on wasmtime."""
+        """Return a self-contained script that runs the case's instruction on wasmtime."""
         return self._script(cast_operation(case, self._profiles), case, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs ``reinterpret`` on wasmtime."""
+        """Return a self-contained script that runs one ``reinterpret`` per pattern on wasmtime."""
         return self._script(bitcast_operation(case), case, bits.reshape(-1))
 
     def _answer(self, operation: Conversion, bits: Bits) -> Bits:
@@ -138,7 +148,7 @@ class Wasmtime:
 
 
 class Loop:
-    """A module in an instance of its own, with its inputs and answers as arrays in its memory."""
+    """An instance of a module, with arrays in its memory for ``count`` inputs and their answers."""
 
     def __init__(
         self, wasmtime: Any, engine: Any, module: Any, operation: Conversion, count: int
@@ -158,7 +168,7 @@ class Loop:
         self._answers = whole[self._begin :].view(format_named(operation.target).storage)
 
     def run(self) -> Bits:
-        """Convert the inputs, and return the array of the answers; raise TrapError at a trap."""
+        """Return the answers to ``inputs``, an array in the memory; raise TrapError at a trap."""
         try:
             self._function(self._store, self._count, 0, self._begin)
         except self._trap as trap:
@@ -167,7 +177,7 @@ class Loop:
 
 
 class _Memory:
-    """Exposes the memory of a store to numpy: every array in it keeps the store alive."""
+    """Exposes the memory of a store to numpy as bytes; every array in it keeps the store alive."""
 
     def __init__(self, address: int, size: int, store: Any) -> None:
         self._store = store

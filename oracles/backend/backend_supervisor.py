@@ -21,11 +21,11 @@ from oracles.protocol import Bits
 from specs.errors import CastigateError
 
 MAX_STARTS = 3
-"""How often a process is started if something else kills it before it is ready."""
+"""How often a process is started if SIGKILL ends it before it is ready."""
 
 
 class Description(Protocol):
-    """The message in which a starting process describes itself."""
+    """What a new process reports about its backend."""
 
     @property
     def name(self) -> str:
@@ -43,13 +43,13 @@ Info = TypeVar("Info", bound=Description, covariant=True)
 
 @dataclass(frozen=True)
 class EncodedRequest:
-    """A request as a frame, and how to read its reply."""
+    """A request as a frame, and how to decode its reply."""
 
     frame: Pieces
     max_reply: int
     """The most bytes of payload that the reply may have."""
     decode: Callable[[Frame], Any]
-    """Returns the answer or the exception that stands for it; raises FrameError if malformed."""
+    """Returns the answer, or the exception sent in its place; raises FrameError if malformed."""
 
 
 class ProtocolClient(Protocol[Info]):
@@ -69,7 +69,7 @@ class ProtocolClient(Protocol[Info]):
     def encode(
         self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]
     ) -> EncodedRequest:
-        """Encode a request with its number, which the reply repeats."""
+        """Return a request and its named arrays as a frame; the reply repeats ``number``."""
         ...
 
     def say_goodbye(self, process: SupervisedProcess) -> None:
@@ -87,7 +87,8 @@ class BackendSupervisor(Generic[Info]):
     """Sends requests to the backend's process; starts a new one whenever there is none.
 
     The constructor starts the first process, and raises CastigateError if the backend cannot be
-    loaded. With the ``info`` of another process of the backend, the first request starts it.
+    loaded. Given the ``info`` of another process of the backend, it starts none: the first request
+    does. ``on_reply`` is called after every exchange.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class BackendSupervisor(Generic[Info]):
         self.waited = 0.0
         """Seconds spent on sending requests and waiting for the replies."""
         self.deaths: list[str] = []
-        """How each process ended that failed in an exchange, even if a retry succeeded."""
+        """Texts on how processes ended that failed in an exchange, even if a retry succeeded."""
         if info is None:
             self._ensure_started()
 
@@ -126,10 +127,10 @@ class BackendSupervisor(Generic[Info]):
             self._kill()
 
     def ask(self, request: dict[str, Any], arrays: Mapping[str, Bits], seconds: float) -> Any:
-        """Return the backend's answer; raise its exception, or ProcessDied.
+        """Send a request, and return the answer; raise the backend's exception, or ProcessDied.
 
-        If the process has hardly any memory left, it is ended. Unless this was its first request, a
-        new process is asked and gives the answer.
+        If the reply reports that hardly any memory is left, the process is ended, and the request
+        is sent again to a new one, unless it was the first of its process.
         """
         answer, memory_is_full = self._ask_once(request, arrays, seconds)
         if memory_is_full:
@@ -141,16 +142,20 @@ class BackendSupervisor(Generic[Info]):
         return _returned_or_raised(answer)
 
     def ask_ahead(self, request: dict[str, Any], seconds: float) -> int:
-        """Send a request without waiting, and return its number for ``wait_for``."""
+        """Send a request without waiting for the reply; return its number for ``wait_for``.
+
+        Raises ProcessDied if the process fails.
+        """
         process = self._ready_process()
         with self._killed_on_failure():
             self._send(process, request, {}, seconds)
         return self._number
 
     def wait_for(self, number: int, seconds: float) -> Any:
-        """Return the answer to a request that ``ask_ahead`` has sent, as ``ask`` does.
+        """Return the answer to a request sent by ``ask_ahead``; raise its exception or ProcessDied.
 
-        Raises ProcessDied too if no answer can come any more: the caller has to ask again.
+        ProcessDied also means that the reply was dropped, for another request or because the
+        process ended: the caller has to send the request again.
         """
         if number not in [pending.number for pending in self._pending]:
             raise ProcessDied("the process was asked something else before this answer was read")
@@ -211,7 +216,10 @@ class BackendSupervisor(Generic[Info]):
 
     @contextmanager
     def _killed_on_failure(self) -> Iterator[None]:
-        """Kill the process if an exchange fails, and turn its failure into ProcessDied."""
+        """Kill the process if the block raises; turn a failure of the process into ProcessDied.
+
+        Calls ``on_reply`` in any case.
+        """
         try:
             yield
         except (ProcessFailed, ProcessTimeout) as failure:
@@ -232,7 +240,11 @@ class BackendSupervisor(Generic[Info]):
         return ProcessDied(how, silent=silent)
 
     def _ensure_started(self) -> SupervisedProcess:
-        """Return the running process, or start one and wait until it is ready."""
+        """Return the running process, or start one and wait until it is ready.
+
+        Raises CastigateError if none can be started, or if it describes another backend than
+        before.
+        """
         if self._process is not None and self._process.is_alive:
             return self._process
         for start in range(MAX_STARTS):
@@ -257,7 +269,7 @@ class BackendSupervisor(Generic[Info]):
         return process
 
     def _other_error(self, info: Description) -> CastigateError:
-        """Return the error for a backend that describes itself differently than before."""
+        """Return the error for a process that describes another backend than the first one."""
         was, now = (f"{each.name} {each.version}" for each in (self.info, info))
         now = "described otherwise" if was == now else now
         return CastigateError(f"backend `{self._backend}` was {was}, and is {now} now")

@@ -54,10 +54,14 @@ class Client:
         self.backend = backend
         self._oracle: Any = backend.oracle
         self._own: Callable[[Bits], Bits] = _unchanged if is_isolated(backend) else copied
-        """Copies inputs and answers where a backend could change them, in this process."""
+        """Copies inputs and answers if the backend, in this process, could change them."""
 
     def send(self, requests: Sequence[Request]) -> list[Reply]:
-        """Return the replies to all requests, in their order."""
+        """Return the replies to some requests, in their order.
+
+        Raises KeyboardInterrupt, and ProcessDied if naming the road of an ``is_shared`` batch ends
+        the process.
+        """
         shared: dict[Hashable, int] = {}
         sent: list[Request] = []
         places = []
@@ -73,10 +77,10 @@ class Client:
         return [replies[place] for place in places]
 
     def road(self, case: Case) -> str:
-        """Return the road of a case; empty if the backend declines the case.
+        """Return the road of a case; an empty text if the backend declines the case.
 
-        If the backend fails to name it, the case is a road of its own: its cast may still work,
-        and without a road it would not be swept. Raises ProcessDied.
+        If the backend fails to name it, the case is a road of its own: its cast may still work, and
+        without a road it would not be swept. Raises ProcessDied if the backend's process dies.
         """
         match attempt(lambda: self._road(case)):
             case Answered(road):
@@ -88,7 +92,7 @@ class Client:
         return case.id
 
     def _key(self, request: Request) -> Hashable:
-        """Return a key that is equal for requests that share one answer."""
+        """Return a key of a request; requests with equal keys share one answer."""
         if isinstance(request, CastBatch) and request.is_shared:
             digest = blake2b(request.batch.elements.tobytes()).digest()
             road = self.road(request.case) or request.case.id
@@ -98,8 +102,8 @@ class Client:
     def _value(self, request: Request, known: Any) -> Any:
         """Return the checked answer to a request, which is sent only if ``known`` is None.
 
-        Else ``known`` is its answer or its exception, from a message of several requests. Raises
-        what the backend raised, or ``Unanswered`` if the answer is malformed.
+        Otherwise ``known`` is the answer, or the exception in its place, from a message of several
+        requests. Raises what the backend raised, or ``Unanswered`` if the answer is malformed.
         """
         if isinstance(known, BaseException):
             raise known
@@ -137,7 +141,10 @@ class Client:
         return getattr(self._oracle, request.method, None)
 
     def _batch(self, case: Case, batch: TensorBatch, known: BatchAnswers | None) -> BatchReply:
-        """Cast the tensors of a batch; those that are not answered together are cast alone."""
+        """Return the replies to a batch's tensors; one without an answer or error is cast alone.
+
+        ``known`` has the answers of an earlier message, or is None.
+        """
         target, oracle = format_named(case.target), self._oracle
 
         def together(rest: TensorBatch) -> BatchAnswers:

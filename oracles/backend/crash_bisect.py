@@ -1,4 +1,4 @@
-"""Finds the inputs that crash a backend's process: asks again, then bisects."""
+"""Finds the inputs that crash a backend's process, by repeating the request for parts of them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from oracles.protocol import Bits
 MAX_CRASHES = 40
 MAX_SECONDS = 300.0
 BISECT_TIMEOUT_SHARE = 8
-"""While bisecting a timeout, each request gets this fraction of the usual time."""
+"""In the search for a timeout's cause, each request gets the usual time divided by this."""
 MIN_BISECT_TIMEOUT = 1.0
 
 AskInputs = Callable[[Bits, float], Any]
-"""Asks about inputs with a timeout in seconds; returns the answer or raises."""
+"""Sends a request for inputs with a timeout in seconds; returns the answer or raises."""
 Repeat = Callable[[Bits], ProcessDied | None]
-"""Asks about some of the inputs, and returns the crash if there is one."""
+"""Repeats a request for some of the inputs; returns the crash, or None if there is none."""
 
 
 @dataclass(frozen=True)
 class CrashBisector:
-    """Asks a backend, and attributes a crash to the fewest inputs that cause it.
+    """Sends requests, and attributes a crash to the fewest inputs found that cause it.
 
     ``close`` ends the backend's process, so that the next request gets a new one. ``seconds`` is
     the timeout of one request.
@@ -35,9 +35,10 @@ class CrashBisector:
     seconds: float
 
     def ask(self, ask: AskInputs, bits: Bits) -> Any:
-        """Return the answer; raise ProcessDied with the fewest inputs found if a crash repeats.
+        """Return what ``ask`` answers; raise ProcessDied if it crashes the process repeatedly.
 
-        A crash that does not repeat is ignored: then the second answer counts.
+        ProcessDied has the fewest inputs found. A crash that does not repeat is ignored: then the
+        second answer, or its exception, counts.
         """
         try:
             return ask(bits, self.seconds)
@@ -64,7 +65,10 @@ class CrashBisector:
         return self._probe(ask, self.seconds, bits)
 
     def _probe(self, ask: AskInputs, seconds: float, bits: Bits) -> ProcessDied | None:
-        """Return the crash that a request causes; None if it gets an answer or an exception."""
+        """Return the crash that a request causes; None if it causes none, even if it raises.
+
+        Raises CannotRestart if no new process can be started.
+        """
         try:
             ask(bits, seconds)
         except CannotRestart:
@@ -77,11 +81,11 @@ class CrashBisector:
 
 
 def smallest_crash(inputs: Bits, probe: Repeat, confirm: Repeat) -> ProcessDied | None:
-    """Return the crash on as few of the inputs as can be found, or None if no part crashes.
+    """Return the crash with as few of the inputs as can be found; None if no part crashes.
 
-    For a single input it is None, too. The process has just crashed on all of them. ``probe`` may
-    use a process that has answered before, and a shorter timeout; ``confirm`` checks the result in
-    a new process.
+    The process has just crashed on all inputs. ``probe`` may use a process that has answered
+    before, and a shorter timeout; ``confirm`` checks the result in a new process. For a single
+    input there is no smaller part, so the result is None.
     """
     inputs = inputs.reshape(-1)
     if inputs.size < 2:
@@ -99,10 +103,10 @@ def smallest_crash(inputs: Bits, probe: Repeat, confirm: Repeat) -> ProcessDied 
 
 
 def _bisect(part: Bits, probe: Repeat) -> tuple[Bits, ProcessDied | None]:
-    """Halve the inputs while one half crashes.
+    """Halve the inputs again and again, and keep the half that crashes.
 
-    Returns the smallest part that should crash, and the last crash seen if that was on a larger
-    part: where the first half is harmless, the second is not probed.
+    If the first half is harmless, the second is kept without a probe. Returns the smallest part
+    and, if the last crash seen was on a larger part, that crash; else None.
     """
     crash = None
     crashes, deadline = 0, monotonic() + MAX_SECONDS

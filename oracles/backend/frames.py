@@ -29,16 +29,16 @@ from oracles.protocol import Bits
 MAGIC = b"CST1"
 MAX_HEADER = 1 << 20
 MAX_PAYLOAD = 1 << 31
-"""Bytes."""
+"""The most bytes of a payload."""
 READ_CHUNK = 1 << 20
-"""Bytes requested by one read."""
+"""The most bytes requested by one read."""
 UTF8 = ("utf-8", "surrogatepass")
-"""Lone surrogates are valid texts; JSON escapes would join two of them into one character."""
+"""The codec of texts: a lone surrogate is a valid text, and JSON escapes would join two of them."""
 
 Pieces = list[bytes | bytearray]
-"""The bytes of a frame, cut so that a large payload is not copied."""
+"""The bytes of a frame, in pieces, so that a large payload is not copied."""
 ReadBytes = Callable[[int], bytes]
-"""Returns between one byte and the given number of bytes, or none at the end of the stream."""
+"""Gets a number of bytes; returns one to that many, or none at the end of the stream."""
 
 
 class FrameError(Exception):
@@ -51,7 +51,7 @@ class TruncatedFrame(FrameError):
 
 @dataclass(frozen=True)
 class Frame:
-    """One decoded message."""
+    """One decoded frame."""
 
     header: dict[str, Any]
     payload: bytearray
@@ -69,7 +69,7 @@ def encode_frame(header: dict[str, Any], payload: bytes | bytearray = b"") -> Pi
 
 
 def read_frame(read: ReadBytes, max_payload: int = MAX_PAYLOAD) -> Frame | None:
-    """Read the next frame, or None at the end of the stream; raise FrameError if malformed."""
+    """Read the next frame; return None at the end of the stream, raise FrameError if malformed."""
     start = _read_up_to(read, _START.size)
     if not start:
         return None
@@ -133,12 +133,15 @@ STORAGES: dict[np.dtype[Any], str] = {
         *("float16", "float32", "float64", "complex64", "complex128", "bool", "V16"),
     )
 } | {np.dtype(object): TEXT}
-"""The dtypes a frame can carry: every format's storage, and some that are returned by mistake."""
+"""The dtypes a frame can carry, with their names in headers.
+
+They are every format's storage, and some that backends return by mistake.
+"""
 
 _DTYPES = {name: dtype for dtype, name in STORAGES.items()}
 
 ArrayFields = list[dict[str, Any]]
-"""The part of a header that describes the arrays in the payload, in their order."""
+"""The part of a header that describes the arrays in the payload, in order, by ``FIELD_KEYS``."""
 
 
 def is_sendable(value: object) -> bool:
@@ -147,7 +150,7 @@ def is_sendable(value: object) -> bool:
 
 
 def pack_arrays(arrays: Mapping[str, Bits]) -> tuple[ArrayFields, bytes]:
-    """Encode named arrays as header fields and a payload."""
+    """Return header fields that describe named arrays, and a payload with their elements."""
     fields: ArrayFields = []
     pieces: list[bytes] = []
     for name, array in arrays.items():
@@ -164,7 +167,7 @@ def pack_arrays(arrays: Mapping[str, Bits]) -> tuple[ArrayFields, bytes]:
 
 
 def unpack_arrays(fields: object, payload: bytearray) -> dict[str, Bits]:
-    """Decode named arrays; raise FrameError if fields and payload do not describe any."""
+    """Decode a payload's arrays, by name; raise FrameError if ``fields`` do not describe it."""
     if not isinstance(fields, list):
         raise FrameError("the fields of the arrays are not a list")
     arrays: dict[str, Bits] = {}
@@ -241,13 +244,13 @@ def _reshape(array: Bits, shape: tuple[int, ...]) -> Bits:
 
 
 SLOT_BYTES = 1 << 23
-"""Bytes of one answer: enough to make the overhead small, few enough for a cache."""
+"""Bytes of a slot: large enough to make a request's overhead small, small enough for a cache."""
 SLOTS = 2
 """The number of slots: this side reads one while the backend's process writes the other."""
 
 
 class SharedMemory:
-    """An anonymous file whose size is sealed; this side maps it read-only."""
+    """Shared memory of ``SLOTS`` slots: an anonymous file of fixed size, mapped read-only here."""
 
     def __init__(self) -> None:
         self.size = SLOTS * SLOT_BYTES
@@ -260,9 +263,9 @@ class SharedMemory:
         self._view = memoryview(mmap.mmap(self.descriptor, self.size, prot=mmap.PROT_READ))
 
     def slot(self, number: int) -> tuple[int, int]:
-        """Return the offset and size of the slot for the answer to a request, by its number."""
+        """Return the offset and size of the slot for the answer to the request with this number."""
         return number % SLOTS * SLOT_BYTES, SLOT_BYTES
 
     def content(self, offset: int, size: int) -> memoryview:
-        """Return a view of the memory; its content changes if the program goes on writing."""
+        """Return a view of part of the memory; it changes if the program goes on writing there."""
         return self._view[offset : offset + size]

@@ -1,6 +1,6 @@
-"""An oracle in a process of its own, where it can do no harm to the run, and its client here.
+"""Oracles in processes of their own, where a crash does not end the run, and the client for them.
 
-The process serves the oracle by ``oracles.backend.server``.
+Such a process serves its oracle by ``oracles.backend.server``.
 """
 
 from __future__ import annotations
@@ -58,24 +58,25 @@ if TYPE_CHECKING:
     from specs.chains import Company
 
 SWEEP_CALL = 1 << 17
-"""Inputs of one call in a sweep: they stay, with their answers, in a core's own cache."""
+"""Inputs per call of the oracle in a sweep: with their answers they fit into a core's own cache."""
 SWEEP_BYTES = 1 << 22
-"""Bytes of the answers to one request in a sweep."""
+"""Bytes of the answers to one request of a sweep."""
 BISECTED = {"call"}
-"""Forwarded methods whose crash is bisected, because they answer element by element."""
+"""Forwarded methods that answer element by element, so that a crash can be traced to inputs."""
 SCRIPT = "reproduce"
-"""Names of methods that write scripts begin so: no verdict depends on these."""
+"""The prefix of the names of methods that write scripts; no verdict depends on a script."""
 MAX_LOST_MESSAGES = 3
-"""After this many messages of several requests have failed, every request is sent alone."""
+"""After so many messages with several requests have failed, every request is sent alone."""
 
 
 class IsolatedOracle:
-    """Forwards requests to an oracle in another process, and to a new process when one crashes.
+    """An oracle in another process; after a crash, the next request starts a new process.
 
     Beside ``cast``, ``cast_batch``, ``cast_at_once``, ``answer_together`` and ``sweep`` it has the
     optional methods that the oracle itself has. ``on_reply`` is called after every reply, to show
-    progress in long exchanges. With the ``description`` that another process of the backend has
-    given, the first request starts the process.
+    progress. Without a ``description``, the constructor starts the process, and raises
+    CastigateError if the backend cannot be loaded. With the ``description`` that another process of
+    the backend sent, the first request starts the process.
     """
 
     claims: tuple[str, ...]
@@ -111,7 +112,7 @@ class IsolatedOracle:
 
     @property
     def deaths(self) -> list[str]:
-        """How each process of the backend ended that failed in an exchange so far."""
+        """Texts on how the backend's processes ended that failed in an exchange, in order."""
         return self._supervisor.deaths
 
     def close(self) -> None:
@@ -119,12 +120,15 @@ class IsolatedOracle:
         self._supervisor.close()
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return the oracle's answer, or raise its error, or ProcessDied with the guilty inputs."""
+        """Return the oracle's answer; raise its error, or ProcessDied with the inputs at fault."""
         answer: Bits = self._bisected(partial(self._ask, "cast", case), bits)
         return answer
 
     def cast_batch(self, case: Case, batch: TensorBatch) -> BatchAnswers:
-        """Cast many tensors in one request; return the answers before the first failure."""
+        """Cast a batch of tensors in one request; return the answers before the first failure.
+
+        If the process dies, there are none: the caller has to cast the tensors one by one.
+        """
         request = {"ask": "casts", "case": encode_case(case), "batch": encode_batch(batch)}
         try:
             answers: BatchAnswers = self._supervisor.ask(
@@ -136,10 +140,10 @@ class IsolatedOracle:
         return answers
 
     def answer_together(self, requests: Sequence[Request]) -> list[Any]:
-        """Return an answer, an exception, or None for each request, from as few messages as fit.
+        """Return for each request its answer, its exception or None; send as few messages as fit.
 
-        None stands for a request that has to be sent alone: because its message failed, or because
-        the process had hardly any memory left.
+        None means that the request has to be sent alone. Either no message can include it, or its
+        message failed, or it failed while the process had hardly any memory left.
         """
         answers: list[Any] = [None] * len(requests)
         for message in round_messages(requests, self.description.offers):
@@ -158,7 +162,11 @@ class IsolatedOracle:
     def cast_at_once(
         self, case: Case, many: Sequence[Bits], beside: Case | None = None
     ) -> list[Bits]:
-        """Cast many tensors in two threads of the oracle's process, one as the case ``beside``."""
+        """Cast tensors in two threads of the oracle's process; return the answers in their order.
+
+        The second thread casts every second tensor, as the case ``beside`` (by default ``case``).
+        Raises the oracle's error, or ProcessDied.
+        """
         other = encode_case(case if beside is None else beside)
         request = {"ask": "casts_at_once", "case": encode_case(case), "beside": other}
         arrays = {str(place): bits for place, bits in enumerate(many)}
@@ -166,7 +174,10 @@ class IsolatedOracle:
         return [answers[name] for name in arrays]
 
     def sweep(self, case: Case, lo: int, hi: int) -> Swept:
-        """Prepare a call whose inputs are generated and answered in the oracle's own process."""
+        """Return a function that answers consecutive patterns within ``range(lo, hi)``.
+
+        Its inputs are generated in the oracle's process.
+        """
         target = format_named(case.target)
         storage = np.dtype(target.storage)
         request = {
@@ -197,7 +208,12 @@ class IsolatedOracle:
         return partial(self._bisected, partial(self._ask, "bound", case), bits)
 
     def _forward(self, method: str, case: Case, *more: Any) -> Any:
-        """Call a method with a tensor, tensors by name, a call and its members, or nothing."""
+        """Call an optional method of the oracle; return its answer, raise its error or ProcessDied.
+
+        ``more`` is empty, one tensor, tensors by name, or a call (or company) and its tensors by
+        name. Where a method in ``BISECTED`` gets a single tensor, ProcessDied has the fewest inputs
+        found. A method that writes scripts raises an ordinary exception in place of ProcessDied.
+        """
         request: dict[str, Any] = {"ask": method, "case": encode_case(case)}
         arrays: Mapping[str, Bits] = {}
         match more:
@@ -233,7 +249,7 @@ class IsolatedOracle:
 
 @contextmanager
 def _crash_as_exception() -> Iterator[None]:
-    """Turn a crash, or an attempt to exit, into an Exception where no verdict depends on it."""
+    """Raise an Exception in place of a ProcessDied or RemoteBaseException from the block."""
     try:
         yield
     except (ProcessDied, RemoteBaseException) as error:
@@ -242,21 +258,21 @@ def _crash_as_exception() -> Iterator[None]:
 
 MESSAGE_BYTES = 1 << 24
 COMPARED_BYTES = 1 << 16
-"""Equal tensors of at most this many bytes are sent once; larger ones only if identical objects."""
+"""Equal tensors of up to so many bytes are sent once; larger ones only if they are one object."""
 
 
 @dataclass
 class RoundMessage:
-    """One message of a round: its entries, and the places in the round of the requests they answer.
+    """One message with several requests of a round, which are grouped into entries.
 
-    An entry asks one method of several cases about the same tensors. ``offers`` names the optional
-    methods that the oracle has.
+    An entry is a request for one method and the same tensors, for one or more cases. ``offers``
+    names the optional methods that the oracle has.
     """
 
     offers: Collection[str]
     entries: list[dict[str, Any]] = field(default_factory=list)
     places: list[list[int]] = field(default_factory=list)
-    """For each entry, the places of the requests in their order, one for each of its cases."""
+    """For each entry, the index in the round of the request of each of its cases."""
     arrays: dict[str, Bits] = field(default_factory=dict)
     calls: list[Call | Company] = field(default_factory=list)
     size: int = 0
@@ -267,12 +283,15 @@ class RoundMessage:
 
     @property
     def header(self) -> dict[str, Any]:
-        """The header of the message."""
+        """The header of the message: its entries, and the calls that they name by index."""
         calls = [*map(encode_call, self.calls)]
         return {"ask": "many", "requests": self.entries, "calls": calls}
 
     def add(self, place: int, request: Request) -> bool:
-        """Add a request; return False if it must travel alone, or the oracle lacks its method."""
+        """Add the request with index ``place`` in the round; return False if it must travel alone.
+
+        That holds for a ``CastAtOnce``, and for a request whose method the oracle lacks.
+        """
         if isinstance(request, CastAtOnce):
             return False
         if request.method not in ("cast", "casts", *self.offers):
@@ -319,7 +338,7 @@ class RoundMessage:
 
 
 def round_messages(requests: Sequence[Request], offers: Collection[str]) -> Iterator[RoundMessage]:
-    """Yield messages with all requests that can travel together."""
+    """Yield messages of about ``MESSAGE_BYTES`` with all requests that need not travel alone."""
     message = RoundMessage(offers)
     for place, request in enumerate(requests):
         message.add(place, request)
@@ -331,7 +350,7 @@ def round_messages(requests: Sequence[Request], offers: Collection[str]) -> Iter
 
 
 class PythonClient:
-    """Starts our own server under some interpreter, and speaks with it."""
+    """Starts ``oracles.backend.server`` under an interpreter, and speaks the server's protocol."""
 
     def __init__(self, backend: str, config: LaunchConfig) -> None:
         self._backend = backend
@@ -339,7 +358,7 @@ class PythonClient:
         self._memory = SharedMemory() if hasattr(os, "memfd_create") else None
 
     def start(self) -> SupervisedProcess:
-        """Start a process that loads the backend; raise CastigateError if that is impossible."""
+        """Start a server for the backend; raise CastigateError if its interpreter cannot be run."""
         config = self._config
         try:
             inherited = (self._memory.descriptor,) if self._memory else ()
@@ -349,9 +368,11 @@ class PythonClient:
             raise self._error(f": {config.interpreter}: {error.strerror}") from None
 
     def handshake(self, process: SupervisedProcess) -> OracleDescription:
-        """Read the server's version and the description of its oracle.
+        """Return the description that a new server sends once it has loaded its oracle.
 
-        Raises CastigateError if the versions differ or the backend cannot be loaded.
+        Raises CastigateError if the backend cannot be loaded, or another interpreter has no
+        Castigate of this version. Raises ProcessTimeout if a message does not come in time, and
+        ProcessFailed if the process ends.
         """
         with startup_notice(f"loading {self._backend} takes over", self._config.startup_seconds):
             return self._description(process)
@@ -379,7 +400,7 @@ class PythonClient:
     def encode(
         self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]
     ) -> EncodedRequest:
-        """Encode a request as a frame, with the function that decodes its reply."""
+        """Encode a request and its named arrays as a frame, with the decoder of its reply."""
         if request["ask"] == "sweep" and self._memory is not None:
             return self._encode_sweep(number, request, self._memory)
         fields, payload = pack_arrays(arrays)
@@ -391,7 +412,7 @@ class PythonClient:
     def _encode_sweep(
         self, number: int, request: Mapping[str, Any], memory: SharedMemory
     ) -> EncodedRequest:
-        """Encode a request of a sweep, which offers a slot of shared memory for the answers."""
+        """Encode a request of a sweep, with a slot of shared memory in which its answers may be."""
         offset, size = memory.slot(number)
         slot = {"descriptor": memory.descriptor, "offset": offset, "bytes": size}
         header = {"number": number, **request, "memory": slot}
@@ -417,7 +438,7 @@ class PythonClient:
 
 
 def _decode_reply(request: Mapping[str, Any], reply: Frame) -> Any:
-    """Decode the answer, or the exception that was raised instead."""
+    """Return the answer in a reply, or the exception that was raised in place of one."""
     arrays = unpack_arrays(reply.header.get("arrays", []), reply.payload)
     return _decode_answer(request, reply.header, arrays)
 
@@ -425,10 +446,10 @@ def _decode_reply(request: Mapping[str, Any], reply: Frame) -> Any:
 def _decode_answer(
     request: Mapping[str, Any], header: dict[str, Any], arrays: Mapping[str, Bits]
 ) -> Any:
-    """Decode an answer: a text, a boolean, the result of a call, an array, or several of these.
+    """Return the answer that a header describes, or the exception raised in place of one.
 
-    An answer to several requests is a list with a list for each, which has an answer for each case;
-    None stands for an answer that has to be requested again.
+    The answer to a message with several requests is a list: for each of its entries, the list of
+    ``_decode_answers``. Raises FrameError if the header is incomplete.
     """
     error = decode_error(header)
     if error is not None:
@@ -462,7 +483,11 @@ def _decode_answer(
 def _decode_answers(
     asked: Mapping[str, Any], replies: Mapping[str, Any], arrays: Mapping[str, Bits]
 ) -> list[Any]:
-    """Decode the answers to one request, one for each case; cases on one road share an answer."""
+    """Return, for each case of an entry ``asked``, its answer, its exception or None.
+
+    None stands for a failure while memory was nearly full: the request has to be sent again. Cases
+    on one road share an answer.
+    """
     answers = [
         None
         if each.get("memory_is_full")

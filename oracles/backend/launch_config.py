@@ -16,7 +16,7 @@ from specs.plain_text import is_plain
 from specs.release import VERSION
 
 DEFAULT_TIMEOUT = 60.0
-"""Seconds for one call: as long as the slowest compilation, many times as long as a cast."""
+"""Seconds for one call: as many as the slowest compilation takes, many more than a cast."""
 STARTUP_TIMEOUT = 300.0
 """Seconds in which a framework must be loaded, or a program must have opened its device."""
 
@@ -25,8 +25,9 @@ STARTUP_TIMEOUT = 300.0
 class LaunchConfig:
     """How to launch a backend's process; without ``python`` it runs under our own interpreter.
 
-    ``seconds`` is the timeout of one call, ``memory`` the limit of the process in bytes. If it
-    ``shares_answers``, cases for which the adapter names one road share the answers.
+    ``seconds`` is the timeout of one call, ``startup_seconds`` that of each step of a start, and
+    ``memory`` the limit of the process in bytes. If it ``shares_answers``, cases for which the
+    adapter names one road share the answers.
     """
 
     python: str | None = None
@@ -41,7 +42,7 @@ class LaunchConfig:
         return self.python or sys.executable
 
     def command(self, backend: str) -> list[str]:
-        """Return the command that serves a backend; the caller appends its two pipes."""
+        """Return the command that serves a backend; its two pipes are still to be appended."""
         # -P: modules in the current folder must not shadow installed packages.
         server = ["-P", "-m", "oracles.backend.server"]
         numbers = str(self.memory), str(int(self.shares_answers))
@@ -49,7 +50,7 @@ class LaunchConfig:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The environment of the process; our own interpreter finds the modules that we find."""
+        """The process's environment; under our own interpreter, it finds the modules we find."""
         if self.python is not None:
             return os.environ
         return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -66,10 +67,11 @@ def launch_configs(
     seconds: float = DEFAULT_TIMEOUT,
     processes: int = 1,
 ) -> dict[str, LaunchConfig]:
-    """Return each backend's configuration, from ``--python NAME=PATH`` and ``--timeout``.
+    """Return the configuration of each backend; ``pythons`` are the options ``NAME=PATH``.
 
-    A Python for ``NAME`` also runs its variants. The memory is divided by the number of processes.
-    Raises CastigateError for options that cannot be used.
+    A Python for ``NAME`` also runs its variants. ``seconds`` is the option ``--timeout``. The
+    memory is divided by the number of ``processes``. Raises CastigateError for options that cannot
+    be used.
     """
     if not (math.isfinite(seconds) and seconds > 0):
         raise CastigateError(f"--timeout {seconds:g}: give a number of seconds above 0")
@@ -113,14 +115,15 @@ def launch_configs(
 
 
 def _names(backend: str) -> tuple[str, str]:
-    """Return the names that ``--python`` may call a backend by: with and without its variant."""
+    """Return the names by which ``--python`` may mean a backend: with and without its variant."""
     return backend, framework_of(backend)
 
 
 def _interpreter(option: str, path: str) -> str:
-    """Return the absolute path of an interpreter; raise CastigateError if it cannot be executed.
+    """Return an interpreter's absolute path; raise CastigateError if it cannot be executed.
 
-    Links are not followed: a virtual environment is recognized by its own link to Python.
+    ``option`` is the option's text, for the error. Links are not followed: a virtual environment is
+    recognized by its own link to Python.
     """
     executable = shutil.which(os.path.expanduser(path))
     if executable is None:

@@ -12,14 +12,18 @@ from oracles.registry import Backend, check_claims, is_program, load_backend
 
 @runtime_checkable
 class InOtherProcess(Protocol):
-    """An oracle whose answers come from another process, in Python or not."""
+    """An oracle whose answers come from another process, in Python or not.
+
+    ``waited`` is the seconds spent on waiting for the process, and ``deaths`` has texts on how its
+    processes ended that failed in an exchange.
+    """
 
     description: Any
     waited: float
     deaths: list[str]
 
     def close(self) -> None:
-        """End the process."""
+        """End the process; the next request starts a new one."""
 
 
 IN_PROCESS = ("reference", "conformance.families.reference")
@@ -34,9 +38,9 @@ def load_isolated(
 ) -> Backend:
     """Load a backend in a process of its own; raise CastigateError if that fails.
 
-    One that drives no framework is loaded in this process. ``on_reply`` is called after every
-    reply, to show progress in long exchanges. With the ``description`` of a backend that is loaded
-    elsewhere, the first task starts the process.
+    A backend in ``IN_PROCESS`` is loaded in this process. ``on_reply`` is called after every reply,
+    to show progress. With the ``description`` that another process of the backend gave, the first
+    request starts the process.
     """
     if not drives_framework(name):
         return load_backend(name)
@@ -50,7 +54,7 @@ def load_isolated(
 
 
 def drives_framework(name: str) -> bool:
-    """Return whether a backend is not the reference, so that it has a process of its own."""
+    """Return whether a backend is not the reference, and so gets a process of its own."""
     return name.partition(":")[0] not in IN_PROCESS
 
 
@@ -65,21 +69,21 @@ def is_isolated(backend: Backend) -> bool:
 
 
 def description_of(backend: Backend) -> Any:
-    """Return how a backend's process describes it; None if it has no process."""
+    """Return what a backend's process reported about itself; None if it has no process."""
     if isinstance(backend.oracle, InOtherProcess):
         return backend.oracle.description
     return None
 
 
 def seconds_waited(backend: Backend) -> float:
-    """The seconds that this process has waited for a backend's process so far."""
+    """Return how many seconds this process has waited for a backend's process; 0 if it has none."""
     if isinstance(backend.oracle, InOtherProcess):
         return backend.oracle.waited
     return 0.0
 
 
 def deaths_of(backend: Backend) -> list[str]:
-    """How each process of a backend ended that failed in an exchange so far."""
+    """Return texts on how a backend's processes ended that failed in an exchange."""
     if isinstance(backend.oracle, InOtherProcess):
         return backend.oracle.deaths
     return []

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 CACHED_CASES = 64
 NOT_CALLED = {"sweep", "device_sweep", *ROADS.values()}
-"""Methods that the server calls, or replaces, by itself."""
+"""Optional methods that no request names: the server calls or replaces them."""
 
 
 @cache
 def optional_methods() -> tuple[str, ...]:
-    """The names of the optional methods that can be called in the backend's process.
+    """Return the names of the optional methods that a request may name.
 
-    A server says its version before it calls this, which imports more of the suite.
+    The call imports more of the suite, so a server sends its version before.
     """
     return (
         *(
@@ -57,7 +57,10 @@ def optional_methods() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class OracleDescription:
-    """Describes the oracle of a backend's process; ``offers`` names its optional methods."""
+    """The oracle of a backend's process; ``offers`` names the optional methods that it has.
+
+    ``claims`` is None if the oracle has none of its own.
+    """
 
     name: str
     version: str
@@ -69,7 +72,7 @@ class OracleDescription:
 
 
 def encode_description(oracle: Oracle) -> dict[str, Any]:
-    """Encode the description of an oracle."""
+    """Encode an oracle's description as a JSON object."""
     claims = claims_of(oracle)
     return {
         "name": str(oracle.name),
@@ -83,7 +86,7 @@ def encode_description(oracle: Oracle) -> dict[str, Any]:
 
 
 def decode_description(encoded: Any) -> OracleDescription:
-    """Decode the description of an oracle; raise FrameError if it is incomplete."""
+    """Decode an oracle's description; raise FrameError if it is incomplete."""
     try:
         claims, offers, limits = (encoded[name] for name in ("claims", "offers", "row_limits"))
         if not are_row_limits(limits):
@@ -103,7 +106,7 @@ def decode_description(encoded: Any) -> OracleDescription:
 
 
 def encode_case(case: Case) -> list[Any]:
-    """Encode a case."""
+    """Encode a case as a JSON list."""
     return [case.document, case.version, case.source, case.target, case.modes, case.example]
 
 
@@ -119,7 +122,7 @@ def _cached_case(*fields: Any) -> Case:
 
 
 def encode_call(call: Call | Company) -> dict[str, Any]:
-    """Encode a call, or chains of casts that are made together."""
+    """Encode a call, or a company of chains, as a JSON object."""
     if not isinstance(call, Call):
         chains = [[encode_case(step) for step in chain.steps] for chain in call.chains]
         return {"chains": chains, "road": call.road}
@@ -153,13 +156,13 @@ def decode_call(encoded: dict[str, Any]) -> Call | Company:
 
 
 def encode_layouts(arrays: Mapping[str, Bits]) -> dict[str, Any]:
-    """Encode the memory layouts of arrays, leaving out those that a fresh array would have."""
+    """Encode the layouts of arrays by name; leave out those that a fresh array would have."""
     layouts = {name: layout_of(array) for name, array in arrays.items()}
     return {name: _encode_layout(each) for name, each in layouts.items() if each is not None}
 
 
 def decode_layouts(encoded: Mapping[str, Any]) -> dict[str, Layout]:
-    """Decode memory layouts."""
+    """Decode memory layouts by the name of their array."""
     return {name: Layout(tuple(strides), offset) for name, (strides, offset) in encoded.items()}
 
 
@@ -175,7 +178,7 @@ def encode_batch(batch: TensorBatch) -> dict[str, Any]:
 
 
 def decode_batch(encoded: Mapping[str, Any], elements: Bits) -> TensorBatch:
-    """Decode a batch of these elements."""
+    """Decode a batch, whose elements are ``elements``."""
     layouts = decode_layouts(encoded["layouts"])
     shapes = [tuple(shape) for shape in encoded["shapes"]]
     numbered = {int(index): each for index, each in layouts.items()}
@@ -183,7 +186,10 @@ def decode_batch(encoded: Mapping[str, Any], elements: Bits) -> TensorBatch:
 
 
 def encode_returned(returned: Returned) -> tuple[dict[str, Any], dict[str, Bits]]:
-    """Encode what a call returned as JSON, and as arrays keyed by their place in it."""
+    """Encode what a call returned as a JSON object and arrays.
+
+    The key of an array is the path to its tensor in the object, such as ``tensors/weight``.
+    """
     arrays: dict[str, Bits] = {}
 
     def encode_tensor(place: str, tensor: Tensor) -> list[str]:
@@ -209,7 +215,7 @@ def encode_returned(returned: Returned) -> tuple[dict[str, Any], dict[str, Bits]
 
 
 def decode_returned(encoded: dict[str, Any], arrays: Mapping[str, Bits]) -> Returned:
-    """Decode what a call returned."""
+    """Decode what a call returned, from what ``encode_returned`` gave."""
 
     def decode_tensors(place: str) -> dict[str, Tensor]:
         return {

@@ -1,4 +1,4 @@
-"""Errors of a backend's process: the exceptions it sent here, and the ways it can fail itself."""
+"""Errors of a backend's process: the exceptions it sent here, and the ways in which it can end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oracles.backend.frames import FrameError
 from oracles.protocol import Bits, InputsChanged, Unsupported
 
 MAX_TEXT = 20_000
-"""Characters of an error's text that are sent."""
+"""The most characters of an error's text that are sent."""
 CACHED_CLASSES = 256
 
 
@@ -17,8 +17,8 @@ class ProcessDied(BaseException):
     """A backend's process died, timed out or sent an invalid reply.
 
     It is not an ``Exception``: an exception may be the right answer, a crash never is. ``inputs``
-    are the fewest inputs found that cause it, if these were searched for; ``silent`` says that the
-    process timed out.
+    are the fewest inputs found that cause it, and None if no search was made. ``silent`` says that
+    the process timed out.
     """
 
     def __init__(self, reason: str, inputs: Bits | None = None, silent: bool = False) -> None:
@@ -27,7 +27,7 @@ class ProcessDied(BaseException):
         self.silent = silent
 
     def on(self, inputs: Bits) -> ProcessDied:
-        """Return the same crash with these inputs as its cause."""
+        """Return the same crash with ``inputs`` as its cause."""
         return ProcessDied(str(self), inputs, self.silent)
 
 
@@ -36,21 +36,24 @@ class CannotRestart(ProcessDied):
 
 
 class RemoteException(Exception):
-    """Stands in for an exception of the backend's process; the subclass has that class's name."""
+    """Stands in for an exception of the backend's process.
+
+    Its class is a subclass with the name of the original class.
+    """
 
     kinds: tuple[str, ...] = ()
     """The names of the original class and of its base classes."""
 
 
 class RemoteBaseException(BaseException):
-    """Stands in for an exception that is a BaseException in the backend's process.
+    """Stands in for a BaseException of the backend's process that is no Exception.
 
-    Such as SystemExit: the backend tried to exit.
+    SystemExit, for example, means that the backend tried to exit.
     """
 
 
 def encode_error(error: BaseException) -> dict[str, Any]:
-    """Encode an exception as header members."""
+    """Encode an exception as members of a reply's header."""
     try:
         text = str(error)
     except Exception as worse:
@@ -64,7 +67,7 @@ def encode_error(error: BaseException) -> dict[str, Any]:
 
 
 def decode_error(header: dict[str, Any]) -> BaseException | None:
-    """Decode the exception in a header, if there is one; raise FrameError if it is malformed."""
+    """Return the exception in a header, or None; raise FrameError if it is malformed."""
     if "unsupported" in header:
         return Unsupported(str(header["unsupported"]))
     if "inputs_changed" in header:
@@ -79,7 +82,10 @@ def decode_error(header: dict[str, Any]) -> BaseException | None:
 
 
 def remote_error(kinds: tuple[str, ...], text: str) -> BaseException:
-    """Build the stand-in for an exception, from the names of its class and base classes."""
+    """Return the stand-in for an exception.
+
+    ``kinds`` has the names of its class and base classes, the class first.
+    """
     base = RemoteException if "Exception" in kinds else RemoteBaseException
     error = _named_class(kinds[0], base)(text)
     if isinstance(error, RemoteException):
@@ -88,7 +94,7 @@ def remote_error(kinds: tuple[str, ...], text: str) -> BaseException:
 
 
 def unsendable_answer(kind: str) -> Any:
-    """Build a stand-in for an answer that no frame can carry: an object of a class of that name."""
+    """Return a stand-in for an answer that no frame can carry: an object of a class ``kind``."""
     return _named_class(kind, object)()
 
 

@@ -1,4 +1,4 @@
-"""Sweeps consecutive patterns that a backend's process generates, with requests sent ahead."""
+"""Sweeps consecutive patterns, generated in a backend's process, by requests sent ahead."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from oracles.protocol import Bits
 class RemoteSweep:
     """Answers consecutive patterns of ``range(lo, hi)`` in blocks of one request each.
 
-    While the caller judges one block, the process works on the next. ``ask_alone`` asks about the
-    consecutive patterns of a block or of a part of it.
+    While the caller judges one block, the process answers the next. ``ask_alone`` sends a request
+    for a block that failed, or for a part of it; ``bisector`` finds the inputs that cause a crash.
     """
 
     supervisor: BackendSupervisor[Any]
     bisector: CrashBisector
     request: dict[str, Any]
-    """The members that all requests share."""
+    """The header members that all requests share."""
     ask_alone: AskInputs
     storage: np.dtype[Any]
     lo: int
@@ -33,14 +33,18 @@ class RemoteSweep:
     block_size: int
     seconds: float
     _block: tuple[int, Bits] | None = None
-    """The last block's first pattern and its answers."""
+    """The first pattern of the last block, and the answers to the block."""
     _failed: int | None = None
-    """The first pattern of a block that was not answered as a whole."""
+    """The first pattern of the last block that was not answered as a whole."""
     _sent_ahead: dict[int, int] = field(default_factory=dict)
-    """The numbers of requests sent ahead, by the first pattern of their blocks."""
+    """By first pattern of a block: the number of the request for it that was sent ahead."""
 
     def __call__(self, first: int, count: int) -> Bits:
-        """Return the answers to consecutive patterns, from all the blocks that they lie in."""
+        """Return the answers to ``count`` patterns from ``first`` on, joined from their blocks.
+
+        A malformed answer to a part is returned as it is. Raises what the backend raised for one of
+        these patterns, or ProcessDied.
+        """
         pieces = []
         pattern, end = first, first + count
         while pattern < end:
@@ -55,7 +59,10 @@ class RemoteSweep:
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def _answers(self, begin: int, pattern: int, count: int) -> Bits:
-        """Return the answers to a part of a block; raise an error only if that part causes it."""
+        """Return the answers to ``count`` patterns from ``pattern`` on, of the block at ``begin``.
+
+        Raises an error only if these patterns cause it, and not another part of the block.
+        """
         is_all = count == self._count(begin)
         if begin != self._failed:
             try:
@@ -89,7 +96,7 @@ class RemoteSweep:
         return answers
 
     def _next_block(self, begin: int) -> Bits:
-        """Return a block; send the requests for the following ones before waiting for it."""
+        """Return the answers to the block at ``begin``; before, send requests for the next ones."""
         if begin not in self._sent_ahead:
             self._sent_ahead.clear()
         after = max(self._sent_ahead, default=begin - self.block_size) + self.block_size

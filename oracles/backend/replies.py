@@ -20,21 +20,21 @@ from specs.plain_text import plain_line, plain_text
 
 MESSAGE_LENGTH = 300
 NAME_LENGTH = 100
-"""Characters of the name of an error's class."""
+"""The most characters of the name of an error's class."""
 
 Carried = TypeVar("Carried")
 
 
 @dataclass(frozen=True)
 class Answered(Generic[Carried]):
-    """A well-formed answer."""
+    """A well-formed answer, which ``value`` holds."""
 
     value: Carried
 
 
 @dataclass(frozen=True)
 class Declined:
-    """The backend does not offer what was requested."""
+    """The backend does not offer what was requested; ``text`` says why."""
 
     text: str
 
@@ -43,8 +43,8 @@ class Declined:
 class Raised:
     """The backend raised an error.
 
-    ``inputs`` says in words on which inputs it does, and ``smallest`` is one of them, where that is
-    known.
+    If it is known which inputs cause the error, ``inputs`` says so in words, and ``smallest`` is
+    one of them.
     """
 
     error: Exception
@@ -53,7 +53,7 @@ class Raised:
 
     @property
     def text(self) -> str:
-        """The error's class and first line, after the inputs that cause it."""
+        """The inputs that cause the error, if known, then the error's class and first line."""
         return f"{self.inputs}: {described(self.error)}" if self.inputs else described(self.error)
 
 
@@ -67,7 +67,7 @@ class Malformed:
 
 @dataclass(frozen=True)
 class Crashed:
-    """The backend's process died or stopped responding."""
+    """The backend's process died, timed out or sent an invalid reply."""
 
     death: ProcessDied
 
@@ -87,8 +87,8 @@ Reply = Answered[Any] | NoAnswer
 class BatchReply:
     """The replies to the tensors of a batch, in their order.
 
-    ``elements`` has all answers in one row, if every tensor was answered in the same message. Else
-    there is a reply for each tensor, up to the first that was neither answered nor declined.
+    If all tensors were answered in one message, ``elements`` has all answers in one row. Else
+    ``replies`` has a reply for each tensor, up to the first that was neither answered nor declined.
     """
 
     batch: TensorBatch
@@ -96,7 +96,7 @@ class BatchReply:
     replies: Sequence[Answer] = ()
 
     def each(self) -> Iterator[Answer]:
-        """Yield the reply to each tensor."""
+        """Yield the reply to each tensor, as far as there are replies."""
         if self.elements is None:
             yield from self.replies
         else:
@@ -107,7 +107,7 @@ class BatchReply:
 class Unanswered(BaseException):
     """Carries a missing answer out of nested code, to where it becomes a verdict.
 
-    It is no ``Exception``, so that code which expects errors of a backend cannot swallow it.
+    It is a BaseException, so that code which expects errors of a backend cannot swallow it.
     """
 
     def __init__(self, answer: NoAnswer) -> None:
@@ -116,7 +116,7 @@ class Unanswered(BaseException):
 
 
 def attempt(call: Callable[[], Carried]) -> Answered[Carried] | NoAnswer:
-    """Call a backend, and return the reply; only a keyboard interrupt passes through."""
+    """Call a backend; return its answer or failure as a reply. Only KeyboardInterrupt is raised."""
     try:
         return Answered(call())
     except BaseException as error:
@@ -124,7 +124,7 @@ def attempt(call: Callable[[], Carried]) -> Answered[Carried] | NoAnswer:
 
 
 def no_answer(error: BaseException) -> NoAnswer:
-    """Return the reply for an exception of a backend's call; raise a keyboard interrupt again."""
+    """Return the reply for an exception of a backend's call; raise only KeyboardInterrupt."""
     match error:
         case Unanswered():
             return error.answer
@@ -143,7 +143,7 @@ def no_answer(error: BaseException) -> NoAnswer:
 
 
 def value_of(answer: Answered[Carried] | NoAnswer) -> Carried:
-    """Return what the backend answered; raise ``Unanswered`` if no answer came."""
+    """Return the answer in a reply; raise ``Unanswered`` if the reply has none."""
     if isinstance(answer, Answered):
         return answer.value
     raise Unanswered(answer)
@@ -152,7 +152,7 @@ def value_of(answer: Answered[Carried] | NoAnswer) -> Carried:
 def checked(target: Format, inputs: Bits, answer: object) -> Bits:
     """Return an answer that holds the target's patterns in the shape of the inputs.
 
-    Raises ``Unanswered`` for any other.
+    Raises ``Unanswered`` for any other answer.
     """
     array = stored(target, answer)
     if array.shape != inputs.shape:
@@ -163,7 +163,7 @@ def checked(target: Format, inputs: Bits, answer: object) -> Bits:
 def stored(target: Format, answer: object, widest: int | None = None) -> Bits:
     """Return an answer that is an array of the target's patterns, of any shape.
 
-    No pattern may exceed ``widest``, which is the format's mask unless given. Raises
+    No pattern may exceed ``widest``, by default the largest pattern of the target. Raises
     ``Unanswered`` for any other answer.
     """
     if not isinstance(answer, np.ndarray) or type(answer) is not np.ndarray:
@@ -183,28 +183,28 @@ def stored(target: Format, answer: object, widest: int | None = None) -> Bits:
 
 
 def malformed(text: str) -> Unanswered:
-    """The exception that reports a malformed answer."""
+    """Return the exception that reports a malformed answer."""
     return Unanswered(Malformed(plain_line(text)))
 
 
 def one_line(error: BaseException) -> str:
-    """An error's first line that is not blank, shortened, and safe to show."""
+    """Return an error's first line that is not blank, cut and escaped; without one, its class."""
     lines = [line.strip() for line in text_of(error).splitlines() if line.strip()]
     return plain_text(lines[0][:MESSAGE_LENGTH]) if lines else class_name(error)
 
 
 def described(error: BaseException) -> str:
-    """An error's class and its first line."""
+    """Return an error's class and its first line."""
     return f"{class_name(error)}: {one_line(error)}"
 
 
 def class_name(error: BaseException) -> str:
-    """The name of an error's class, shortened and safe to show."""
+    """Return the name of an error's class, shortened and without unsafe characters."""
     return plain_line(type(error).__name__, NAME_LENGTH)
 
 
 def text_of(error: BaseException) -> str:
-    """An error's text, or a line which names the error that its ``__str__`` raises."""
+    """Return an error's text or, if its ``__str__`` raises, a line that names that exception."""
     try:
         return str(error)
     except Exception as worse:

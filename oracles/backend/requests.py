@@ -36,7 +36,7 @@ class MethodRequest:
     """
 
     case: Case
-    """The case of the document itself, also for the judge of a case with house rules."""
+    """The case of the document itself, also if a case with house rules is judged."""
     method: ClassVar[str]
     lacks: ClassVar[str] = ""
     script: ClassVar[str] = ""
@@ -46,16 +46,16 @@ class MethodRequest:
 
     @property
     def tensors(self) -> Mapping[str, Bits]:
-        """The tensors that the method gets; if there is only one, it may have no name."""
+        """The tensors that the method gets, by name; a single one may have the empty name."""
         return {}
 
     @property
     def made(self) -> Call | Company | None:
-        """The call that the method makes, or the chains; None if it makes neither."""
+        """The call, or the company of chains, that the method gets; None if it gets neither."""
         return None
 
     def checked(self, answer: Any) -> Any:
-        """Return an answer that is well-formed; raise ``Unanswered`` for any other."""
+        """Return the answer; subclasses raise ``Unanswered`` for one that is malformed."""
         return answer
 
 
@@ -67,18 +67,21 @@ class AboutTensor(MethodRequest):
 
     @property
     def tensors(self) -> Mapping[str, Bits]:
-        """The tensor, without a name."""
+        """The tensor, under the empty name."""
         return {"": self.bits}
 
 
 class Cast(AboutTensor):
-    """Cast one tensor, in its own memory layout. The reply holds patterns in the same shape."""
+    """Cast one tensor, in its own memory layout. The reply holds patterns in the tensor's shape."""
 
     method = "cast"
     script = "reproduce"
 
     def checked(self, answer: Any) -> Bits:
-        """Require patterns of the target, in the tensor's shape."""
+        """Return an answer that has the target's patterns in the tensor's shape.
+
+        Raises ``Unanswered`` for any other.
+        """
         return checked(format_named(self.case.target), self.bits, answer)
 
 
@@ -86,8 +89,9 @@ class Cast(AboutTensor):
 class MakeCall(MethodRequest):
     """Make a call on a receiver whose members hold these bits. The reply holds a ``Returned``.
 
-    A result that ``is_kept`` is read only after the next calls in its message, which shows whether
-    they write to its memory. A request that travels alone has no next call.
+    If the request ``is_kept``, the result's bits are read only after later calls of the same
+    message: this shows whether those write to its memory. A request that travels alone is read at
+    once.
     """
 
     call: Call
@@ -99,7 +103,7 @@ class MakeCall(MethodRequest):
 
     @property
     def tensors(self) -> Mapping[str, Bits]:
-        """The members of the receiver."""
+        """The bits of the receiver's members, by name."""
         return self.members
 
     @property
@@ -108,7 +112,7 @@ class MakeCall(MethodRequest):
         return self.call
 
     def checked(self, answer: Any) -> Returned:
-        """Require a ``Returned``."""
+        """Return an answer that is a ``Returned``; raise ``Unanswered`` for any other."""
         if not isinstance(answer, Returned):
             raise malformed(f"the answer is {type(answer).__name__}, not a Returned")
         return answer
@@ -116,10 +120,10 @@ class MakeCall(MethodRequest):
 
 @dataclass(frozen=True, eq=False)
 class CastBatch(MethodRequest):
-    """Cast many tensors, each by a call of its own.
+    """Cast many tensors, each by a call of its own. The reply holds a ``BatchReply``.
 
-    The reply holds a ``BatchReply``. If the request ``is_shared``, cases on one road share one
-    answer to equal tensors: for tensors that are too costly to be cast once more for every case.
+    If the request ``is_shared``, cases on one road get one answer to equal tensors: this saves time
+    for large tensors.
     """
 
     batch: TensorBatch
@@ -128,16 +132,15 @@ class CastBatch(MethodRequest):
 
     @property
     def tensors(self) -> Mapping[str, Bits]:
-        """The elements of all tensors, in a row."""
+        """The elements of all tensors in one row, under the empty name."""
         return {"": self.batch.elements}
 
 
 @dataclass(frozen=True, eq=False)
 class CastAtOnce(MethodRequest):
-    """Cast many tensors from two threads at the same time. The reply holds a list of answers.
+    """Cast the tensors ``each`` in two threads at once. The reply holds the answers in order.
 
-    The threads take turns: every second tensor is the other thread's, which casts it as the case
-    ``beside`` says, if there is one.
+    The second thread casts every second tensor, as the case ``beside`` if there is one.
     """
 
     each: Sequence[Bits]
@@ -153,7 +156,7 @@ class WriteContainer(AboutTensor):
     lacks = "writes no containers"
 
     def checked(self, answer: Any) -> Bits:
-        """Require a row of bytes."""
+        """Return an answer that is a row of bytes; raise ``Unanswered`` for any other."""
         if not isinstance(answer, np.ndarray) or answer.dtype != np.uint8 or answer.ndim != 1:
             raise malformed("the answer is no row of bytes")
         return answer
@@ -166,7 +169,7 @@ class ReadContainer(AboutTensor):
     lacks = "reads no containers"
 
     def checked(self, answer: Any) -> Tensor:
-        """Require a tensor."""
+        """Return an answer that is a ``Tensor``; raise ``Unanswered`` for any other."""
         if not isinstance(answer, Tensor):
             raise malformed(f"the answer is {type(answer).__name__}, not a Tensor")
         return answer
@@ -188,7 +191,7 @@ class ReadStatements(MethodRequest):
 
 @dataclass(frozen=True, eq=False)
 class Script:
-    """Write a script that shows the answer to another request.
+    """Write a script that shows the answer to the request ``shown``. The reply holds the text.
 
     The text is empty if the backend has no method for such scripts.
     """
@@ -213,12 +216,15 @@ class Script:
 
     @property
     def made(self) -> Call | Company | None:
-        """The call of the request that is shown, or its chains."""
+        """The call, or the company of chains, of the request that is shown."""
         return self.shown.made
 
 
 class Road(MethodRequest):
-    """Name the road of a case; the name is empty, or declined, if the backend declines the case."""
+    """Name the road of a case. The reply holds the name.
+
+    If the backend declines the case, the name is empty, or the reply is ``Declined``.
+    """
 
     method = "road"
 

@@ -21,7 +21,7 @@ MIN_MEMORY = 4 << 30
 """Bytes: with less, a large framework cannot even be loaded."""
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 NEARLY_FULL = 0.5
-"""The share of the limit from which an error may be due to a lack of memory."""
+"""The share of the memory limit from which an error may be due to a lack of memory."""
 
 
 MALLOC_PARAMETERS = {-3: 1 << 25, -1: 1 << 28, -2: 1 << 24}
@@ -31,9 +31,9 @@ GC_THRESHOLDS = (50_000, 20, 100)
 
 
 def memory_share(processes: int) -> int:
-    """Return the bytes each process may use so that all together leave a quarter of the memory.
+    """Return how many bytes each process may use, so that a quarter of the memory stays free.
 
-    It is never less than ``MIN_MEMORY``.
+    It is at least ``MIN_MEMORY``.
     """
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in CGROUP_LIMITS:
@@ -43,7 +43,7 @@ def memory_share(processes: int) -> int:
 
 
 def limit_memory(limit: int) -> None:
-    """Make allocations fail beyond this many bytes; a lower limit that is already set stays."""
+    """Make this process's allocations fail beyond this many bytes, or an earlier lower limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     for current in (soft, hard):
         if current != resource.RLIM_INFINITY:
@@ -53,7 +53,10 @@ def limit_memory(limit: int) -> None:
 
 
 def is_memory_nearly_full() -> bool:
-    """Return whether so much of the limit is used that an error may be due to a lack of memory."""
+    """Return whether this process has used so much that an error may be for lack of memory.
+
+    Without a limit of its memory the result is false.
+    """
     limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
     if limit == resource.RLIM_INFINITY:
         return False
@@ -66,15 +69,15 @@ def is_memory_nearly_full() -> bool:
 
 @cache
 def _memory_statistics() -> int:
-    """Return a descriptor of ``/proc/self/statm``.
+    """Return a file descriptor of ``/proc/self/statm``, which stays open.
 
-    It is opened once: the file is read after every error of a backend, and opening takes long.
+    The file is read after every error of a backend, and opening it takes long.
     """
     return os.open("/proc/self/statm", os.O_RDONLY)
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep what a process frees, up to a limit, and use it for the next arrays.
+    """Have glibc keep freed memory, up to a limit, for this process's next arrays.
 
     Otherwise every array of a megabyte is new memory, which Linux fills with zeros page by page: a
     fifth of the time of judging the reference.
@@ -86,7 +89,7 @@ def keep_freed_memory() -> None:
 
 
 def collect_garbage_rarely() -> None:
-    """Have Python search for garbage far less often than by its own thresholds.
+    """Raise Python's thresholds for the garbage collection of this process.
 
     Judgements and rows live until a run or a report ends, and are hardly ever garbage: otherwise
     the searches through them take up to an eighth of the time.
@@ -95,7 +98,7 @@ def collect_garbage_rarely() -> None:
 
 
 def disable_core_dumps() -> None:
-    """Write no core dump: crashes of a backend are expected here."""
+    """Let this process write no core dump: crashes of a backend are expected here."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 

@@ -73,22 +73,26 @@ from specs.release import VERSION
 
 READ_BUFFER = 1 << 17
 ANSWERS_KEPT = 32
-"""Answers that are held, uncopied, while later ones are made: a backend may reuse its buffers."""
+"""How many answers stay uncopied while later ones are made: a backend may reuse their memory."""
 GC_THRESHOLDS = (100_000, 10, 10)
-"""Collect rarely: compiled programs stay, and each is thousands of objects to look through."""
+"""Thresholds for ``gc.set_threshold``, high because scans of compiled programs take long."""
 Packed = tuple[dict[str, Any], dict[str, Bits]]
-"""Header members and arrays."""
+"""The members of a reply's header, and the arrays of its payload by name."""
 
 
 class _Distinct:
-    """Collects copies of arrays by number; all arrays with the same bytes share one copy."""
+    """Collects copies of arrays; arrays with equal dtype, shape and bytes share one copy."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, Bits] = {}
         self._places: dict[Hashable, str] = {}
 
     def place_of(self, array: Bits) -> str:
-        """Return the number, as a text, of a copy of this array; equal arrays share one."""
+        """Return the key in ``arrays`` (a number, as text) of a copy of this array.
+
+        Arrays with equal dtype, shape and bytes have one key; an array of objects always gets a new
+        one.
+        """
         place = str(len(self.arrays))
         if array.dtype != object:
             key = array.dtype, array.shape, array.tobytes()
@@ -100,19 +104,23 @@ class _Distinct:
 
 @dataclass(frozen=True)
 class _Refusal:
-    """The text with which an oracle's ``road`` refuses a case."""
+    """The key of a case that the oracle's ``road`` refuses with ``Unsupported(text)``."""
 
     text: str
 
 
 class Server:
-    """Answers requests by calling an oracle."""
+    """Answers request frames by calling an oracle.
+
+    With ``shares_answers``, a method in ``ROADS`` is called once for all cases of a request that
+    are on one road.
+    """
 
     def __init__(self, oracle: Any, shares_answers: bool) -> None:
         self._oracle = oracle
         self._bound: tuple[Case, Bits, Callable[[], Bits]] | None = None
         self._swept: tuple[object, Swept] | None = None
-        """The case and the range of the last sweep, and the call that answers them."""
+        """The last sweep as ``(case, lo, hi)``, and the function that answers its patterns."""
         self._memory: mmap.mmap | None = None
         self._has_roads = isinstance(oracle, WithRoad)
         self._shared = {
@@ -120,10 +128,10 @@ class Server:
             for method, road in ROADS.items()
             if shares_answers and isinstance(oracle, CAPABILITIES[road])
         }
-        """By method, the oracle's method that names the road of a case: one road shares answers."""
+        """By method whose answers are shared: the oracle's method that names the road of a case."""
 
     def reply_to(self, request: Frame) -> Pieces:
-        """Return the reply frame, which encodes the answer or the exception that was raised."""
+        """Return a reply frame with the oracle's answer, or with the exception that was raised."""
         number = {"number": request.header["number"]}
         try:
             header = request.header
@@ -170,10 +178,12 @@ class Server:
         return ENCODERS[returned_by(ask)](answer)
 
     def _answer_many(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Packed:
-        """Answer several requests, each once for all of its cases that are on one road.
+        """Answer the requests of a message, each once for all cases with the same ``_road`` key.
 
-        Calls, and arrays that are equal, are received and sent once. An answer that may be a view
-        is kept as a user would keep it, while the next request is answered, and copied then.
+        The header returned has ``replies``, one per request: its ``answers``, and in ``of_cases``
+        the index of each case's answer. Equal arrays are sent once. An answer that may be a view of
+        an input, or whose request has ``is_kept``, is copied only after up to ``ANSWERS_KEPT``
+        later ones are made.
         """
         replies: list[dict[str, Any]] = []
         distinct, calls = _Distinct(), [*map(decode_call, header["calls"])]
@@ -224,10 +234,10 @@ class Server:
         return {"replies": replies}, distinct.arrays
 
     def _road(self, ask: str, encoded: list[Any]) -> Hashable:
-        """Return a key of a case: cases with the same key get the same answer to the same tensors.
+        """Return the key of an encoded case; cases with equal keys get one answer to equal tensors.
 
-        Casts share only refusals: only sweeps trust the roads of casts, and the quick tier tests
-        these by asking every case.
+        The key of a cast is the case itself, or the text with which ``road`` refuses it: roads of
+        casts are tested by comparing the answers to all cases.
         """
         case = decode_case(encoded)
         try:
@@ -242,11 +252,13 @@ class Server:
         return case
 
     def _cast_batch(self, case: Case, batch: TensorBatch) -> Packed:
-        """Answer one tensor after another, up to one without an answer of its shape.
+        """Cast a batch's tensors one by one until one fails, and return the answers before that.
 
-        Each answer is kept as a user would keep it, while the next ones are made, and copied then.
-        In a batch that overwrites its tensors, the answer is copied before the tensor changes,
-        because it may be that tensor.
+        A cast fails if it raises, or if its answer cannot be sent, or has another shape than its
+        tensor or another dtype than the answer before. The header has the ``count`` of answers, and
+        in ``next`` the exception that was raised, if any. An answer is copied only after up to
+        ``ANSWERS_KEPT`` later ones are made; in a batch that ``is_rewritten``, at once, because it
+        may be the tensor itself.
         """
         answers: list[Bits] = []
         kept: deque[Bits] = deque()
@@ -279,7 +291,7 @@ class Server:
         return call  # type: ignore[no-any-return]
 
     def _call_bound(self, case: Case, bits: Bits) -> Bits:
-        """Return a bound call's answer, binding anew if the case, length or dtype has changed."""
+        """Return the answer of a bound call; bind anew if the case, shape or dtype has changed."""
         if self._bound is not None:
             bound_case, buffer, call = self._bound
             if (bound_case, buffer.shape, buffer.dtype) == (case, bits.shape, bits.dtype):
@@ -288,7 +300,11 @@ class Server:
         return self._bind(case, bits)()
 
     def _sweep(self, case: Case, header: dict[str, Any]) -> Packed:
-        """Answer consecutive patterns, part by part, in the shared memory if there is one."""
+        """Answer ``count`` patterns from ``first`` on, in calls of the oracle with up to ``most``.
+
+        The answers are in shared memory if the header names a slot, else in the payload. If a
+        call's answer has a wrong dtype or shape, it alone is returned.
+        """
         lo, hi, most = header["lo"], header["hi"], header["most"]
         if self._swept is None or self._swept[0] != (case, lo, hi):
             self._swept = None
@@ -326,8 +342,7 @@ class Server:
 def _unchanged(*inputs: Bits) -> Iterator[None]:
     """Raise ``InputsChanged`` if the block changes the bytes of an input.
 
-    A user still has these inputs after a conversion. A call is not watched: its document says what
-    becomes of a receiver.
+    Calls that a document describes run without this check, because some may change their receiver.
     """
     before = [each.tobytes() for each in inputs]
     yield
@@ -336,7 +351,7 @@ def _unchanged(*inputs: Bits) -> Iterator[None]:
 
 
 def _decode_arrays(request: Frame) -> dict[str, Bits]:
-    """Decode a request's arrays, each in the memory layout that it had at the sender."""
+    """Decode a request's arrays by name, each in the memory layout that it had at the sender."""
     arrays = unpack_arrays(request.header.get("arrays", []), request.payload)
     for name, layout in decode_layouts(request.header.get("layouts", {})).items():
         arrays[name] = with_layout(arrays[name], layout)
@@ -400,14 +415,16 @@ ENCODERS: Mapping[str, Callable[[Any], Packed]] = {
     "Mapping[str, Bits]": _encode_named,
     "Tensor": _encode_tensor,
 }
-"""How answers are encoded, by the type that the protocol of a method says that it returns."""
+"""By the return annotation of a method (``returned_by``): the function that encodes its answer."""
 
 
 def main(backend_name: str, memory: int, shares_answers: int, requests: int, replies: int) -> None:
-    """Serve a backend until the pipe ``requests`` is closed.
+    """Serve a backend through two pipes until the pipe of requests is closed.
 
-    ``memory`` is the most bytes that this process may use; ``requests`` and ``replies`` are file
-    descriptors.
+    ``requests`` and ``replies`` are file descriptors, ``memory`` is the most bytes that this
+    process may use, and a nonzero ``shares_answers`` is passed on to ``Server``. If the backend
+    cannot be loaded, the error is sent and the function returns. Raises FrameError for a malformed
+    request, and OSError if a pipe breaks.
     """
     die_with_parent()
     disable_core_dumps()
@@ -443,16 +460,17 @@ def _send(pipe: int, frame: Pieces) -> None:
 
 
 LONGEST_WAIT = 1e-3
-"""Seconds that a thread waits for its turn."""
+"""Seconds that a thread waits for its turn before it goes on without one."""
 
 
 def cast_at_once(
     oracle: Oracle, cases: tuple[Case, Case], tensors: Mapping[str, Bits]
 ) -> dict[str, Bits]:
-    """Return the answers to tensors by name, cast in two threads at the same time.
+    """Cast tensors in two threads at the same time, and return the answers by the tensors' names.
 
     The first thread casts every second tensor, from the first one on, as the first case. The second
-    thread casts the others as the second case.
+    thread casts the others as the second case. An exception of the oracle in either thread is
+    raised.
     """
     names = list(tensors)
     halves = names[::2], names[1::2]
@@ -488,7 +506,7 @@ def _folder_of(oracle: Oracle) -> str:
 
 
 class _Caller:
-    """One of two threads that call an adapter."""
+    """One of two threads that call an adapter, in turns or freely."""
 
     other: _Caller
 
@@ -499,13 +517,13 @@ class _Caller:
         """Released by the other thread when it is this one's turn."""
         self._place = 0
         self._is_alone = False
-        """Whether the other thread gave no turn in time: it is in a library, or awaits a lock."""
+        """Whether the last wait for a turn timed out: the other thread is blocked or busy."""
         self.done = 0
         """The number of calls that this thread has finished."""
 
     @classmethod
     def two(cls, folder: str) -> tuple[_Caller, _Caller]:
-        """Return two callers of an adapter whose module is in a folder."""
+        """Return two callers, linked to each other; ``folder`` is that of the adapter's module."""
         processor = _own_processor()
         one, other = cls(folder, processor), cls(folder, processor)
         one.other, other.other = other, one
@@ -513,10 +531,11 @@ class _Caller:
 
     @contextmanager
     def calling(self, place: int, by_turns: bool) -> Iterator[None]:
-        """Prepare this thread for the call at a place of its list.
+        """Run the block, which makes the call with index ``place`` of this thread.
 
-        With ``by_turns`` the threads alternate at every line, on one processor, which switches four
-        times as fast as two do. Otherwise both run freely, so that both may be in a library.
+        With ``by_turns`` the threads alternate at every line of code in the adapter's folder, on
+        one processor, which is four times as fast as on two. Otherwise both run freely, so that
+        both may be inside a library at the same time.
         """
         self._place, self._is_alone = place, False
         self._turn.acquire(blocking=False)
@@ -544,7 +563,7 @@ class _Caller:
 
 
 def _own_processor() -> frozenset[int]:
-    """The processor that runs this thread; empty where a thread cannot be kept on one."""
+    """Return the number of this thread's processor in a set, empty if threads cannot be pinned."""
     if not hasattr(os, "sched_setaffinity"):
         return frozenset()
     number = ctypes.CDLL(None).sched_getcpu()
@@ -553,7 +572,7 @@ def _own_processor() -> frozenset[int]:
 
 @contextmanager
 def _on(processor: frozenset[int]) -> Iterator[None]:
-    """Keep this thread on a processor for as long as the context lasts."""
+    """Pin this thread to the processor during the block; do nothing if the set is empty."""
     if not processor:
         yield
         return

@@ -1,6 +1,7 @@
 """Supervises a child process: exchanges frames with timeouts, reads its stderr, and ends it.
 
-What it writes to stderr is kept in a log of bounded size, where the reason for a crash is found.
+Of what the child writes to stderr, a bounded part is kept, in which the reason for a crash is
+found.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from oracles.backend.frames import (
 )
 
 MAX_REASON = 200
-"""Characters of a crash reason that are shown."""
+"""The most characters of a crash reason."""
 VARYING = re.compile(r"0x[0-9a-fA-F]+|\d+(?:[-:./]\d+)+|\d{4,}")
-"""Addresses, times, and numbers as long as process ids: they differ from crash to crash."""
+"""Matches addresses, times and numbers as long as process ids: they differ from crash to crash."""
 
 FATAL = re.compile(
     r"""
@@ -44,7 +45,7 @@ FATAL = re.compile(
     """,
     re.VERBOSE,
 )
-"""A line in which a library gives its reason before it aborts."""
+"""Matches a line in which a library gives its reason before it aborts; a group has the reason."""
 
 TRACE = re.compile(
     r"""
@@ -62,7 +63,7 @@ TRACE = re.compile(
     """,
     re.VERBOSE,
 )
-"""A line of a stack trace."""
+"""Matches a line of a stack trace."""
 
 NAMED_ERROR = re.compile(
     r"""
@@ -72,16 +73,17 @@ NAMED_ERROR = re.compile(
     """,
     re.VERBOSE,
 )
-"""A line in which a program in another language says which error ended it."""
+"""Matches a line in which a program in another language names the error that ended it."""
 
 TRACEBACK = "Traceback (most recent call last):"
 
 
 def crash_reason(stderr: bytes) -> str:
-    """Return the line of stderr that says why a process died; varying parts become an ellipsis.
+    """Return the line of stderr that says why a process died; empty if there is none.
 
-    That is a library's fatal message, else a Python exception, else the first error that has a
-    name, else the last line above the stack trace.
+    That is a library's fatal message, else a Python exception, else the first line that names an
+    error, else the last line above the stack trace. In it, addresses, times and long numbers become
+    an ellipsis.
     """
     lines = ["".join(filter(str.isprintable, line)) for line in _decoded_lines(stderr)]
     reason = (
@@ -107,7 +109,7 @@ def _fatal_message(lines: list[str]) -> str:
 
 
 def _python_exception(lines: list[str]) -> str:
-    """Return the first unindented line below the last traceback: frames and code are indented."""
+    """Return the first unindented line below the last traceback; empty if there is none."""
     if TRACEBACK not in lines:
         return ""
     below = lines[len(lines) - lines[::-1].index(TRACEBACK) :]
@@ -115,14 +117,15 @@ def _python_exception(lines: list[str]) -> str:
 
 
 def _named_error(lines: list[str]) -> str:
-    """Return the first line that names an error."""
+    """Return the first line that names an error; empty if none does."""
     return next((line.strip() for line in lines if NAMED_ERROR.fullmatch(line.strip())), "")
 
 
 def _line_above_trace(lines: list[str]) -> str:
-    """Return the last line above a stack trace.
+    """Return the last line above the first stack trace.
 
-    If nothing is above it, the last line that is not part of it; else the first line of all.
+    If nothing is above it, return the last line outside of traces, else the first line, else an
+    empty text.
     """
     stripped = [line.strip() for line in lines]
     above = list(takewhile(lambda line: not TRACE.fullmatch(line), stripped))
@@ -131,7 +134,7 @@ def _line_above_trace(lines: list[str]) -> str:
 
 
 def describe_exit(code: int | None) -> str:
-    """Describe how a process ended, by its exit code."""
+    """Describe how a process ended; a negative ``code`` is minus the number of a signal."""
     if code is None or code >= 0:
         return f"ended by itself with code {code}"
     try:
@@ -141,7 +144,7 @@ def describe_exit(code: int | None) -> str:
 
 
 def describe_timeout(seconds: float) -> str:
-    """Describe a process that did not answer in time."""
+    """Describe a process that did not answer within ``seconds``."""
     return f"was silent for {seconds:g} s"
 
 
@@ -153,13 +156,13 @@ def describe_invalid_reply(error: FrameError) -> str:
 PIPE_CAPACITY = 1 << 20
 READ_BYTES = 1 << 18
 STDERR_TAIL = 1 << 16
-"""Bytes kept: the reason for a crash stands above its stack trace, which may be long."""
+"""Bytes of stderr that are kept: a crash's reason stands above its trace, which may be long."""
 POLL_MILLISECONDS = 100
 """How often to check for the exit of a process whose children keep its pipes open."""
 MAX_SECONDS_PER_POLL = 0.2
-"""A longer gap means this process was suspended; do not count it as the backend's silence."""
+"""The most that one poll counts for a timeout: if it lasts longer, this process was suspended."""
 SECONDS_TO_EXIT = 2.0
-"""How long a process that broke off is given to exit, so that its exit code can be reported."""
+"""How long a process that closed its pipe is given to exit, for its exit code to be reported."""
 SECONDS_OF_LAST_WORDS = 0.5
 """How long to wait for the stderr of children that outlive a process, such as a log's filter."""
 
@@ -168,7 +171,7 @@ class ProcessFailed(Exception):
     """The process died, closed its pipe or sent an invalid reply; the message says which."""
 
     was_killed = False
-    """Whether something else, such as the kernel for lack of memory, killed the process."""
+    """Whether SIGKILL ended the process, which the kernel sends for lack of memory."""
 
 
 class ProcessTimeout(Exception):
@@ -187,9 +190,10 @@ class SupervisedProcess:
     ) -> None:
         """Start a command; raise OSError if that fails.
 
-        Our own server finds its two pipes as numbers appended to the command. With ``on_stderr``,
-        which gets everything written to stderr, the pipes are the program's stdin and stdout. The
-        process inherits the ``descriptors``.
+        Without ``on_stderr``, the command gets the descriptors of two pipes, for requests and
+        replies, as its last arguments. With ``on_stderr``, these pipes are its stdin and stdout,
+        and ``on_stderr`` gets everything that it writes to stderr. The process inherits the
+        ``descriptors``.
         """
         child_requests, self._requests = os.pipe()
         self._replies, child_replies = os.pipe()
@@ -235,7 +239,7 @@ class SupervisedProcess:
         return self._popen.poll() is None
 
     def request(self, frame: Pieces, seconds: float, max_payload: int = MAX_PAYLOAD) -> Frame:
-        """Send a frame and return the reply, both within the timeout.
+        """Send a frame and return the reply, both within ``seconds``.
 
         Raises ProcessFailed or ProcessTimeout, as ``send`` and ``receive`` do.
         """
@@ -243,7 +247,7 @@ class SupervisedProcess:
         return self._receive(max_payload)
 
     def send(self, frame: Pieces, seconds: float) -> None:
-        """Send a frame without waiting for the reply."""
+        """Send a frame without waiting for the reply; raise ProcessFailed or ProcessTimeout."""
         self._read_stderr()
         # Before its first reply, these may be the last words of a process that is dead already.
         if self._has_replied:
@@ -253,12 +257,16 @@ class SupervisedProcess:
             self._write(memoryview(piece))
 
     def receive(self, seconds: float, max_payload: int = MAX_PAYLOAD) -> Frame:
-        """Return the next frame that the process sends, of at most that many bytes of payload."""
+        """Return the next frame of the process, with at most ``max_payload`` bytes of payload.
+
+        Raises ProcessFailed if the process ends, or if the frame is malformed or larger, and
+        ProcessTimeout if it does not come within ``seconds``.
+        """
         self._start_timeout(seconds)
         return self._receive(max_payload)
 
     def wait_for_exit(self, seconds: float) -> None:
-        """Give the process a moment to exit by itself, and read what it writes to stderr."""
+        """Wait up to ``seconds`` for the process to exit, and read what it writes to stderr."""
         deadline = monotonic() + seconds
         self._drain_stderr(seconds, until_exit=True)
         with suppress(subprocess.TimeoutExpired):
@@ -282,7 +290,7 @@ class SupervisedProcess:
         return frame
 
     def _failure(self, if_alive: str) -> ProcessFailed:
-        """Return an error on how the process ended or, if it does not exit soon, ``if_alive``."""
+        """Return an error on how the process ended; if it does not exit soon, with ``if_alive``."""
         self.wait_for_exit(SECONDS_TO_EXIT)
         code = self._popen.poll()
         how = if_alive if code is None else describe_exit(code)
@@ -304,7 +312,7 @@ class SupervisedProcess:
                 raise self._failure("closed its pipe") from None
 
     def _read(self, count: int) -> bytes:
-        """Read up to ``count`` bytes of the reply; none at its end."""
+        """Return one to ``count`` bytes from the process; none if no more can come."""
         if not self._unread:
             while True:
                 try:
@@ -317,9 +325,9 @@ class SupervisedProcess:
         return content
 
     def _wait(self, pipe: int) -> bool:
-        """Wait until a pipe is ready, and read stderr meanwhile; return False if it never will be.
+        """Wait until a pipe is ready; return False if the process has exited and it never will be.
 
-        Raises ProcessTimeout when the remaining time is used up.
+        Reads stderr meanwhile. Raises ProcessTimeout when the remaining time is used up.
         """
         poll = self._polls[pipe]
         while True:
@@ -339,7 +347,7 @@ class SupervisedProcess:
                 return pipe in dict(poll.poll(0))
 
     def _drain_stderr(self, seconds: float, *, until_exit: bool = False) -> None:
-        """Read stderr to its end, for at most some seconds: children may go on writing.
+        """Read stderr to its end, but for at most ``seconds``: children may go on writing.
 
         With ``until_exit``, stop once the process has exited and all that it wrote is read.
         """
@@ -356,7 +364,7 @@ class SupervisedProcess:
                 return
 
     def _read_stderr(self) -> None:
-        """Read what is in the stderr pipe, and keep its end."""
+        """Read what is in the stderr pipe now; keep the last ``STDERR_TAIL`` bytes of all."""
         try:
             content = os.read(self._stderr, READ_BYTES)
         except BlockingIOError:
@@ -378,7 +386,7 @@ def _poll(pipe: int, event: int, stderr: int) -> select.poll:
 
 
 def _enlarge(*pipes: int) -> None:
-    """Enlarge the pipes' buffers, which saves context switches; ignore systems that cannot."""
+    """Enlarge the pipes' buffers, where the system can: it saves context switches."""
     with suppress(AttributeError, OSError):
         for pipe in pipes:
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_CAPACITY)
@@ -398,7 +406,11 @@ SILENT_SECONDS = 10.0
 
 @contextmanager
 def startup_notice(words: str, startup_seconds: float, advice: str = "") -> Iterator[None]:
-    """Print a line if the block takes long: the backend may be loading slowly, or hang."""
+    """Print a line to stderr if the block lasts longer than ``SILENT_SECONDS``.
+
+    The block is a backend's start. The line has ``words``, these seconds, the limit
+    ``startup_seconds`` and ``advice``.
+    """
 
     def tell() -> None:
         seconds = f"{SILENT_SECONDS:g} s; waiting for up to {startup_seconds:g} s"
@@ -414,33 +426,36 @@ def startup_notice(words: str, startup_seconds: float, advice: str = "") -> Iter
 
 
 MAX_BYTES = 1 << 16
-"""Bytes kept of the beginning, and as many of the end."""
+"""Bytes kept of a log's beginning, and as many of its end."""
 
 
 @dataclass
 class StderrLog:
-    """The beginning and the end of what a backend's processes have written to stderr."""
+    """The beginning and the end of what a backend's processes have written to stderr.
+
+    ``size`` counts all bytes written, kept or not.
+    """
 
     size: int = 0
     first: bytes = b""
     last: bytes = b""
 
     def append(self, written: bytes) -> None:
-        """Add what was written."""
+        """Add what a process has written."""
         self.size += len(written)
         room = MAX_BYTES - len(self.first)
         self.first += written[:room]
         self.last = (self.last + written[room:])[-MAX_BYTES:]
 
     def drain(self) -> bytes:
-        """Return the content and empty the log."""
+        """Return the log's content and empty the log."""
         content = self.content
         self.size, self.first, self.last = 0, b"", b""
         return content
 
     @property
     def content(self) -> bytes:
-        """The whole log, or both ends with the number of bytes left out between them."""
+        """The whole log or, if it is too long, both ends with a line on the bytes left out."""
         left_out = self.size - len(self.first) - len(self.last)
         between = b"\n[%d bytes are left out]\n" % left_out if left_out else b""
         return self.first + between + self.last

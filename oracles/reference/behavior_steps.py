@@ -47,14 +47,15 @@ CONSTANTS: dict[Constant, str] = {
     "infinity": "inf",
     "minus-infinity": "-inf",
 }
-"""The key in ``CODE_WORDS`` of each constant but `nan`, which stands for any NaN."""
+"""By constant: its key in ``CODE_WORDS``. The constant `nan`, which means any NaN, has none."""
 
 
 @dataclass
 class State:
-    """The patterns between two steps, and for which inputs they are defined.
+    """The patterns between two steps of a behavior, and for which inputs they are defined.
 
     ``defined`` is False where a NaN or an infinity went into a step that is only about numbers.
+    ``rounding`` is what the next step rounds by; ``converted`` caches casts by target and rounding.
     """
 
     format: Format
@@ -70,7 +71,7 @@ class State:
 
     @property
     def some(self) -> Any:
-        """Which patterns are finite and not zero."""
+        """Whether each pattern is finite and nonzero."""
         return (self.parts.nan | self.parts.infinity | self.parts.zero) ^ True
 
     @property
@@ -78,36 +79,36 @@ class State:
         return self.parts.sign == 1
 
     def to(self, target: Format) -> Converted:
-        """The values rounded to a target, computed once for all behaviors that need them."""
+        """Return the patterns' values rounded to a target, computed once and then cached."""
         key = target.name, self.rounding
         if key not in self.converted:
             self.converted[key] = convert(target, self.rounding, self.parts, self.select)
         return self.converted[key]
 
     def code(self, target: Format) -> Any:
-        """The target's patterns of finite values; beyond the largest they count on or wrap."""
+        """Return the target's patterns of finite values; out of range, they count on or wrap."""
         return rounded(target, self.parts, self.rounding, self.select, self.to(target))
 
     def rounding_by(self, rounding: Rounding) -> State:
-        """The same patterns, to be rounded by another mode."""
+        """Return a state with the same patterns, whose next step rounds in another mode."""
         other = replace(self, rounding=rounding)
         other.parts = self.parts
         return other
 
     def then(self, format: Format, pattern: Any, defined: Any) -> State:
-        """The state after a step that gives these patterns."""
+        """Return the state after a step that gives these patterns of this format."""
         return State(format, pattern, defined, self.select, self.rounding)
 
 
 def pattern_of_behavior(
     name: str, source: Format, target: Format, pattern: Any, select: Select
 ) -> Any:
-    """The patterns that a behavior answers; they count only where the behavior is defined."""
+    """Return what a behavior answers; the patterns mean nothing where it is not defined."""
     return Evaluation(source, target, pattern, select).answer(behavior_named(name))[0]
 
 
 class Evaluation:
-    """Evaluates behaviors on some patterns; steps that several begin with are evaluated once."""
+    """Evaluates behaviors for some patterns; steps that several begin with are evaluated once."""
 
     def __init__(self, source: Format, target: Format, pattern: Any, select: Select) -> None:
         self.target = target
@@ -117,7 +118,7 @@ class Evaluation:
         }
 
     def answer(self, behavior: Behavior) -> tuple[Any, Any]:
-        """A behavior's answers as patterns of the target, and for which inputs they are defined."""
+        """Return a behavior's answers (the target's patterns), and where they are defined."""
         state = self._after(behavior.steps)
         return state.pattern, state.defined
 
@@ -173,12 +174,12 @@ def _magnitude(state: State) -> State:
 
 
 def constant(target: Format, word: Constant) -> int:
-    """The pattern of a constant in the target."""
+    """Return the target's pattern of a constant."""
     return target.nan_codes[0][-1] if word == "nan" else CODE_WORDS[CONSTANTS[word]](target)
 
 
 def _into(state: State, step: Into) -> State:
-    """The rounded value as an integer, with sentinels for what does not fit."""
+    """Return the rounded values as integers, with sentinels for what does not fit."""
     low, high = format_named(step.into), format_named(step.up_to or step.into)
     ends: dict[Sentinel, Any] = {"minimum": low.lowest_code, "maximum": high.max_code, "zero": 0}
     plus = state.minus ^ True
@@ -196,10 +197,11 @@ def _into(state: State, step: Into) -> State:
 
 
 def _without_tiny(state: State, rounded: State) -> State:
-    """Replace values below the smallest normal one of the format of ``rounded`` by zeros.
+    """Return ``rounded`` with zeros for values below the smallest normal one of its format.
 
-    A value counts as it is rounded with unlimited exponents. So in the binade below, only a
-    significand that begins with ``precision + 1`` ones rounds up to the smallest normal value.
+    A value of ``state`` counts as it is rounded with unlimited exponents. So in the binade below,
+    only a significand that begins with ``precision + 1`` ones rounds up to the smallest normal
+    value.
     """
     format, parts, select = rounded.format, state.parts, state.select
     lowest = format.lowest_exponent + OFFSET
@@ -212,7 +214,7 @@ def _without_tiny(state: State, rounded: State) -> State:
 
 
 def _rounded(state: State, target: Format, beyond: LastStep) -> State:
-    """The value rounded to a target; ``beyond`` is the step that handles values out of range."""
+    """Return the values rounded to a target; the step ``beyond`` handles those out of range."""
     select, parts, defined = state.select, state.parts, state.defined
     code = state.code(target)
     if target.kind == "float" and target.entry.zero == "none":

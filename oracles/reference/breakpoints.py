@@ -22,7 +22,7 @@ LEADING_ONE = np.uint64(1 << TOP)
 
 
 def breakpoints(source: Format, target: Format, target_codes: Any) -> Words:
-    """The source patterns at, below and above each target value and the midpoint after it.
+    """Return the source patterns at, below and above target values and the midpoints after them.
 
     ``target_codes`` are patterns of non-negative finite values. If source and target both have
     negative values, the negated source patterns are included. The patterns are in rising order.
@@ -47,9 +47,10 @@ def breakpoints(source: Format, target: Format, target_codes: Any) -> Words:
 
 
 def ties(source: Format, target: Format, target_codes: Any) -> Words:
-    """The source patterns halfway between target values and the next ones, if there are such.
+    """Return the source patterns halfway between target values and the next larger ones.
 
-    ``target_codes`` are patterns of non-negative finite values; so are the ties.
+    ``target_codes`` are patterns of non-negative finite values; so are the ties. Midpoints that the
+    source does not have are left out.
     """
     parts = unpack(target, np.asarray(target_codes, np.uint64), select_arrays)
     is_zero = np.asarray(parts.zero)
@@ -65,20 +66,20 @@ def ties(source: Format, target: Format, target_codes: Any) -> Words:
 
 
 def _halfway(target: Format, values: Unpacked) -> Unpacked:
-    """The midpoints after values; a value of 64 bits stays, as no source has its midpoint."""
+    """Return the midpoints after values; a 64-bit value stays, as no source has its midpoint."""
     places = _lowest_places(target, values)
     halves = np.where(places > 0, np.uint64(1) << (places - np.uint64(1)), np.uint64(0))
     return _plus(values, halves)
 
 
 def _half_of_least(target: Format) -> Unpacked:
-    """Half of the smallest positive value: the midpoint after zero."""
+    """Return half of the target's smallest positive value: the midpoint after zero."""
     least = unpack(target, np.array([1], np.uint64), select_arrays)
     return replace(least, exponent=least.exponent - np.uint64(1))
 
 
 def distinct(codes: Words) -> Words:
-    """Each pattern once, in rising order; ``numpy.unique`` takes far longer."""
+    """Return each pattern once, in rising order; ``numpy.unique`` takes far longer."""
     ordered = np.sort(codes)
     is_first = np.append(np.ones(min(codes.size, 1), bool), ordered[1:] != ordered[:-1])
     once: Words = ordered[is_first]
@@ -86,10 +87,10 @@ def distinct(codes: Words) -> Words:
 
 
 def _below_lowest(target: Format) -> Unpacked:
-    """The magnitudes half a unit and a unit beyond the lowest integer, which ends the last step.
+    """Return the magnitudes half a unit and a unit below the lowest integer of a target.
 
-    There is one negative integer more than positive ones, so that it is two units beyond the
-    largest. Twice these magnitudes are whole.
+    The last step ends there. There is one negative integer more than positive ones, so that these
+    are 1.5 and 2 units beyond the largest. Twice these magnitudes are whole.
     """
     doubled = np.array([2 * target.max_code + 3, 2 * target.max_code + 4], np.uint64)
     parts = unpack(format_named("uint64"), doubled, select_arrays)
@@ -97,7 +98,7 @@ def _below_lowest(target: Format) -> Unpacked:
 
 
 def _lowest_places(target: Format, values: Unpacked) -> Words:
-    """Which bit of each normalized significand counts one unit of the target."""
+    """Return which bit of each normalized significand counts one unit of the target."""
     if target.is_integral:
         units = np.uint64(OFFSET)
     else:
@@ -108,7 +109,7 @@ def _lowest_places(target: Format, values: Unpacked) -> Words:
 
 
 def _plus(values: Unpacked, steps: Words) -> Unpacked:
-    """Values with steps added to their significands; one that overflows starts the next binade."""
+    """Return values with steps added to their significands; a carry starts the next binade."""
     total = values.significand + steps
     carries = total < values.significand
     return replace(
@@ -119,7 +120,10 @@ def _plus(values: Unpacked, steps: Words) -> Unpacked:
 
 
 def _floors(source: Format, values: Unpacked) -> Words:
-    """The largest source patterns not above the values that are in its range, without zeros."""
+    """Return the largest source patterns not above the values.
+
+    Values beyond the source's range, and those that round to zero, are left out.
+    """
     converted = convert(source, "toward-zero", values, select_arrays)
     is_inside = ~np.asarray(converted.beyond) & ~np.asarray(converted.tiny)
     floors: Words = np.asarray(converted.code, np.uint64)[is_inside]
@@ -127,7 +131,7 @@ def _floors(source: Format, values: Unpacked) -> Words:
 
 
 def _at(values: Unpacked, some: NDArray[np.bool_]) -> Unpacked:
-    """Select some of the values."""
+    """Return those of the values where ``some`` is true."""
     pick = partial(_picked, some)
     return Unpacked(*(pick(getattr(values, name)) for name in Unpacked.__slots__))
 

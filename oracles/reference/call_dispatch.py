@@ -1,4 +1,4 @@
-"""Decides what calls of documents ask for: dtype and device, and whether a copy is made."""
+"""Decides, by a document's text, the dtype and device of a call's result, and whether it copies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from specs.calls import Argument, Call, ReceiverKind
 
 DEVICES: Mapping[str, str] = {"cpu": "cpu", "gpu": "gpu"}
 CUDA_DEVICES: Mapping[str, str] = {"cpu": "cpu", "cuda": "gpu", "cuda:1": "gpu"}
-"""Device names in paddle's documents and in torch's, with the kind of each device."""
+"""By device name: the kind of device. ``DEVICES`` is for paddle's documents, this for torch's."""
 DTYPE_NAMES = (
     "bfloat16", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
     "uint16", "complex64", "complex128", "bool",
@@ -19,7 +19,7 @@ DTYPE_NAMES = (
 
 @dataclass(frozen=True)
 class Decision:
-    """The dtype and device of the result (None: unchanged), and whether a copy must be made."""
+    """The dtype and device of a call's result (None: unchanged), and whether it must be a copy."""
 
     dtype: str | None = None
     device: str | None = None
@@ -27,18 +27,18 @@ class Decision:
 
 
 class RefusedError(TypeError):
-    """The arguments match none of the document's signatures."""
+    """A call's arguments match none of the document's signatures."""
 
 
 def decide(document: str, call: Call) -> Decision:
-    """Decide what a call asks for by its document; raise RefusedError if no signature matches."""
+    """Return what a call does by its document; raise RefusedError if no signature matches."""
     return DISPATCHES[document, call.receiver](call.args, dict(call.kwargs))
 
 
 Arguments = tuple[Argument, ...]
 Keywords = dict[str, Argument]
 Signatures = Mapping[str, tuple[str, ...]]
-"""Parameter names in order, by the role of the first one."""
+"""By role of the first parameter: the names of a signature's parameters, in order."""
 
 PADDLE_TO: Signatures = {
     "dtype": ("dtype", "blocking"),
@@ -67,7 +67,10 @@ def _torch_to(args: Arguments, kwargs: Keywords) -> Decision:
 def _to(
     signatures: Signatures, devices: Mapping[str, str], args: Arguments, kwargs: Keywords
 ) -> Decision:
-    """Decide by the signature that the first argument selects; raise RefusedError if none fits."""
+    """Decide a call of ``to`` by the signature that its first argument selects.
+
+    ``devices`` has the device names that are allowed. Raises RefusedError if no signature matches.
+    """
     if not args:
         # `device` is tried first: its signature has a `dtype` too.
         first = next((role for role in ("device", "dtype", "other") if role in kwargs), "device")
@@ -90,7 +93,7 @@ def _to(
 def _bind(
     method: str, parameters: tuple[str, ...], args: Arguments, kwargs: Keywords
 ) -> dict[str, Argument]:
-    """Bind arguments to parameter names, as Python does; raise RefusedError if they do not fit."""
+    """Return arguments by parameter name, bound as in Python; raise RefusedError if that fails."""
     if len(args) > len(parameters):
         raise RefusedError(f"{method}() takes at most {len(parameters)} arguments of this form")
     bound = dict(zip(parameters, args, strict=False))
@@ -107,7 +110,10 @@ def _value(argument: Argument | None) -> str | None:
 
 
 def _role(argument: Argument, devices: Mapping[str, str] = DEVICES) -> str:
-    """The role of an argument: `dtype`, `device`, `other` or `input`; else raise RefusedError."""
+    """Return an argument's role: `dtype`, `device`, `other` (a tensor) or `input`.
+
+    Raises RefusedError for an argument of no role.
+    """
     match argument:
         case Argument("dtype-name", value) if value in DTYPE_NAMES:
             return "dtype"
@@ -147,9 +153,10 @@ def _module_type(args: Arguments, kwargs: Keywords) -> Decision:
 
 
 def _sharded_to(args: Arguments, kwargs: Keywords) -> Decision:
-    """Follow ShardedTensor.to as its document quotes it.
+    """Decide a call of ``ShardedTensor.to`` as its document quotes the code.
 
-    Beside positional arguments, every keyword but ``copy`` is ignored.
+    If there are positional arguments, every keyword but ``copy`` is ignored. Raises RefusedError if
+    no signature matches.
     """
     copies = kwargs.get("copy") == TRUE
     match args:
@@ -172,7 +179,7 @@ def _sharded_to(args: Arguments, kwargs: Keywords) -> Decision:
 
 
 def _target_device(device: str) -> str | None:
-    """The device that a tensor on the CPU moves to, or None; all GPUs count as the same one."""
+    """Return "gpu" if a tensor on the CPU moves to a GPU by this device name; None if it stays."""
     return "gpu" if CUDA_DEVICES.get(device) == "gpu" else None
 
 
@@ -188,9 +195,9 @@ def _cinn_bitcast_convert(args: Arguments, kwargs: Keywords) -> Decision:
 def _builder_call(
     method: str, parameters: tuple[str, ...], args: Arguments, kwargs: Keywords
 ) -> Decision:
-    """Decide a builder's operator, whose first two parameters are the tensor and the dtype.
+    """Decide a call of a builder's method, whose first two parameters are tensor and dtype.
 
-    Raise RefusedError if one of the two is missing or is of another kind.
+    Raises RefusedError if one of the two is missing or is of another kind.
     """
     bound = _bind(method, parameters, args, kwargs)
     tensor, dtype, *_ = parameters

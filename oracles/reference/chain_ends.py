@@ -27,7 +27,8 @@ OPEN_ENDS_KEPT = 1 << 12
 class Ends:
     """The answers that a chain allows for one input: patterns, NaNs of some signs, or anything.
 
-    The signs of ``nans`` are those of ``Format.nans``. A chain that ``is_rejected`` must raise.
+    The signs in ``nans`` are those of ``Format.nans``. If ``is_open``, any answer is allowed. If
+    ``is_rejected``, the chain must raise.
     """
 
     codes: frozenset[int] = frozenset()
@@ -38,7 +39,7 @@ class Ends:
 
     @property
     def is_one(self) -> bool:
-        """Whether all that is allowed is one pattern, or the NaNs of one sign."""
+        """Whether only one pattern, or only NaNs of one sign, are allowed."""
         return not (self.is_open or self.is_rejected) and len(self.codes) + len(self.nans) == 1
 
 
@@ -60,7 +61,7 @@ def ends(rulings: Sequence[Ruling], code: int) -> Ends:
 
 
 def _ends_of(ruling: Ruling, allowed: Allowed, code: int) -> Ends:
-    """Return the answers that one cast allows."""
+    """Return what one cast allows, given as ``allowed``, in the form of ``Ends``."""
     level = allowed.branch.level
     match allowed.branch.outcome:
         case Anything():
@@ -73,7 +74,10 @@ def _ends_of(ruling: Ruling, allowed: Allowed, code: int) -> Ends:
 
 
 def joined(found: Iterable[Ends], level: Level = "required") -> Ends:
-    """Return the union of several allowed answers; a rejection or open answers among them win."""
+    """Return the union of several allowed answers, at the weakest of their levels and ``level``.
+
+    If one of them is a rejection, so is the union; else if one is open, so is the union.
+    """
     every = list(found)
     weakest = min([level, *(each.level for each in every)], key=LEVELS.index)
     if any(each.is_rejected for each in every):
@@ -88,10 +92,11 @@ def joined(found: Iterable[Ends], level: Level = "required") -> Ends:
 
 
 def nan_ends(middle: Format, sign: str, rest: Sequence[Ruling]) -> Ends:
-    """Return the answers that the rest of a chain allows for any NaN of a sign.
+    """Return what the rest of a chain allows if its input may be any NaN of a sign.
 
-    Rules distinguish NaNs only by their sign, so one NaN of each sign is tried. A step that keeps
-    its input bit by bit gives any NaN of that sign.
+    ``rest`` has the rulings of its steps, and ``middle`` is the format of the NaN. Rules
+    distinguish NaNs only by their sign, so one NaN of each sign is tried. A step that keeps its
+    input bit by bit gives any NaN of that sign.
     """
     if not rest:
         return Ends(nans=frozenset([sign]))
@@ -122,7 +127,7 @@ def _sign_of(form: Format, nans: range) -> str:
 
 @lru_cache(OPEN_ENDS_KEPT)
 def open_ends(rest: tuple[Ruling, ...]) -> Ends:
-    """Return the answers that the rest of a chain allows if its input may be any pattern.
+    """Return what the rest of a chain allows if its input may be any pattern.
 
     That is anything, unless all patterns lead to the same answer. All patterns of a narrow dtype
     are tried; a wider dtype always gives anything.

@@ -1,4 +1,4 @@
-"""Compile a ruling with numba: trace the kernels, write the trace as one loop, compile the loop."""
+"""Compiles a ruling with numba: trace the kernels, write the trace as a loop, compile the loop."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def scattered(inputs, branch_indices, codes, others):
 class Compiled:
     """A ruling as two compiled loops, which fill the arrays of an ``Expected``.
 
-    ``consecutive(first, branch_indices, codes, others)`` takes the patterns from ``first`` on,
-    ``scattered(inputs, branch_indices, codes, others)`` those of an array.
+    ``consecutive(first, branch_indices, codes, others)`` computes them for the patterns from
+    ``first`` on, ``scattered(inputs, branch_indices, codes, others)`` for an array of patterns.
     """
 
     ruling: Ruling
@@ -61,13 +61,13 @@ class Compiled:
     scattered: Callable[[NDArray[Any], NDArray[np.uint8], NDArray[Any], NDArray[Any]], None]
 
     def expect(self, inputs: NDArray[Any]) -> Expected:
-        """Return what the ruling allows for each input."""
+        """Return what the ruling allows for each input of an array."""
         result = self.allocate(inputs.size)
         self.scattered(inputs, result.branch_indices, result.codes, result.others)
         return result
 
     def allocate(self, size: int) -> Expected:
-        """Allocate uninitialized arrays for ``size`` inputs."""
+        """Return an ``Expected`` of uninitialized arrays for ``size`` inputs."""
         storage = self.ruling.target.storage
         return Expected(np.empty(size, np.uint8), np.empty(size, storage), np.empty(size, storage))
 
@@ -84,7 +84,7 @@ def compiled(ruling: Ruling) -> Compiled:
 
 
 def program(ruling: Ruling) -> str:
-    """Write the loops as Python: one line per operation that the results need."""
+    """Write the two loops as Python text, with one line per operation that the results need."""
     trace = Trace(ruling.source.bits)
     body, (branch_index, code, other) = loop_body(
         trace, decide(ruling, trace.input(), select_terms)
@@ -93,7 +93,7 @@ def program(ruling: Ruling) -> str:
 
 
 def loop_body(trace: Trace, results: tuple[Term, ...]) -> tuple[str, list[str]]:
-    """Write the lines that compute some results; return them and an expression per result.
+    """Return the lines that compute some results, as one text, and an expression per result.
 
     The lines read the input as ``n0`` and call ``uint64``, which the program around them defines.
     """
@@ -106,7 +106,7 @@ def loop_body(trace: Trace, results: tuple[Term, ...]) -> tuple[str, list[str]]:
 
 
 def needed_nodes(trace: Trace, results: tuple[Term, ...]) -> list[tuple[int, TermNode]]:
-    """The nodes that some results depend on, with their indices, in order."""
+    """Return the nodes that some results depend on, with their indices, in the trace's order."""
     reached = {result.index for result in results}
     for index in range(len(trace.nodes) - 1, -1, -1):
         if index in reached:

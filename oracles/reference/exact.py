@@ -61,10 +61,10 @@ def decode(fmt: Format, code: int) -> Datum:
 
 
 def unit_of(target: Format, number: Number) -> int:
-    """Return the exponent of one unit in the target's last place (ulp) at a value's magnitude.
+    """Return the exponent of one ulp of the target (its last place) at a value's magnitude.
 
-    Float: ``max(floor(log2(|x|)), lowest normal exponent) - mantissa bits``, so that all
-    subnormals share the ulp of the lowest binade. Integer: 0.
+    Float: ``max(floor(log2(|x|)), lowest normal exponent) - mantissa bits``, so that all subnormals
+    share the ulp of the lowest binade. Integer: 0.
     """
     if target.is_integral:
         return 0
@@ -111,9 +111,9 @@ def round_magnitude(number: Number, unit: int, rounding: Rounding) -> int:
 
 
 def encode(target: Format, sign: int, multiple: int, unit: int) -> int:
-    """Encode ``(-1)**sign * multiple * 2**unit``; the target must be able to hold it.
+    """Encode ``(-1)**sign * multiple * 2**unit``, which must be a value of the target.
 
-    Integers wrap: only their low bits remain.
+    Only an integer may be out of range: its low bits remain.
     """
     if target.is_integral:
         return (-multiple if sign else multiple) & target.mask
@@ -131,7 +131,10 @@ def encode(target: Format, sign: int, multiple: int, unit: int) -> int:
 
 @cache
 def limits(target: Format) -> tuple[Number, Number, Number, Number]:
-    """Return the largest value, the lowest, the smallest positive and the smallest normal one."""
+    """Return the largest value, the lowest, the smallest positive and the smallest normal one.
+
+    The lowest value of an unsigned target is -0. For an integer target the last two are 1.
+    """
     largest = _finite(target, target.max_code)
     lowest = _finite(target, target.lowest_code) if target.is_signed else Number(1, 0, 0)
     if target.is_integral:
@@ -147,7 +150,7 @@ def _finite(fmt: Format, code: int) -> Number:
 
 
 def exceeds(significand: int, exponent: int, bound: Number) -> bool:
-    """Whether ``significand * 2**exponent > |bound|``."""
+    """Return whether ``significand * 2**exponent > |bound|``."""
     shift = exponent - bound.exponent
     if shift >= 0:
         return significand << shift > bound.significand
@@ -155,11 +158,11 @@ def exceeds(significand: int, exponent: int, bound: Number) -> bool:
 
 
 def zone_of(target: Format, number: Number, multiple: int, unit: int) -> Zone:
-    """Return the zone of a finite, nonzero value, given its magnitude rounded to a multiple.
+    """Return the zone of a finite, nonzero value that rounds to ``multiple * 2**unit``.
 
     ``overflow``: the rounded value is out of the target's range. ``beyond``: the value itself is,
     but rounds back into it. ``tiny``: ``|x|`` is below the smallest positive value. ``subnormal``:
-    below the smallest normal one. ``inside``: everything else.
+    ``|x|`` is below the smallest normal value. ``inside``: everything else.
     """
     largest, lowest, smallest, smallest_normal = limits(target)
     bound = lowest if number.sign else largest
@@ -177,12 +180,12 @@ def zone_of(target: Format, number: Number, multiple: int, unit: int) -> Zone:
 
 
 def is_whole(number: Number) -> bool:
-    """Whether a value is an integer."""
+    """Return whether a value is an integer."""
     return is_multiple(number, 0)
 
 
 def is_multiple(number: Number, unit: int) -> bool:
-    """Whether a value is a multiple of ``2**unit``."""
+    """Return whether a value is a multiple of ``2**unit``."""
     return number.exponent >= unit or number.significand % (1 << (unit - number.exponent)) == 0
 
 
@@ -193,7 +196,7 @@ def _atom_sign(source: Format, sign: int) -> Sign:
 
 
 def atom_of(source: Format, target: Format, rounding: Rounding, datum: Datum) -> Atom:
-    """Return the atom of a source value: what rules can distinguish about it."""
+    """Return the atom of a source value, which has all that rules can distinguish about it."""
     match datum:
         case NotANumber(sign=None):
             return Atom("nan", "none")
@@ -218,7 +221,10 @@ def number_atom(
     number: Number,
     subnormal: bool = False,
 ) -> Atom:
-    """Return the atom of a finite value, which a source pattern or a text stands for."""
+    """Return the atom of a finite value, which comes from a pattern or a text.
+
+    ``subnormal`` says whether the pattern is a subnormal of the source.
+    """
     if number.significand == 0:
         return _zero_atom(kind, sign, target)
     if not target.is_numeric:

@@ -36,9 +36,10 @@ from specs.outcomes import Behaves, Either, Exactly, Outcome, Round, Same, Value
 
 
 def allow(ruling: Ruling, code: int) -> Allowed:
-    """Return what a numeric case allows for one source pattern.
+    """Return what a numeric ruling allows for one source pattern.
 
-    A document's worked examples come first; the ruling's branch for the input's atom otherwise.
+    If the pattern is the input of a worked example, the example decides; else the branch that takes
+    the input's atom.
     """
     for branch_index, (example_input, _) in enumerate(ruling.worked):
         if example_input == code:
@@ -49,7 +50,10 @@ def allow(ruling: Ruling, code: int) -> Allowed:
 
 
 def resolve(ruling: Ruling, branch_index: int, datum: Datum, code: int) -> Allowed:
-    """Apply a branch's outcome to one value; ``codes`` stays empty where it names no pattern."""
+    """Return what a branch allows for one value; ``codes`` is empty if it names no pattern.
+
+    ``code`` is the input's pattern, which some outcomes keep.
+    """
     branch = ruling.branches[branch_index]
     match branch.outcome:
         case Either(options=options):
@@ -61,7 +65,7 @@ def resolve(ruling: Ruling, branch_index: int, datum: Datum, code: int) -> Allow
 
 
 def _pattern(ruling: Ruling, outcome: Outcome, datum: Datum, code: int) -> int:
-    """The pattern that a single outcome names; ``code`` is the input's own."""
+    """Return the pattern that an outcome names for a value; ``code`` is the input's pattern."""
     if isinstance(outcome, Exactly):
         return outcome.code
     if isinstance(outcome, Same):
@@ -80,9 +84,10 @@ def _pattern(ruling: Ruling, outcome: Outcome, datum: Datum, code: int) -> int:
 
 
 def answer_of_behavior(behavior: Behavior, source: Format, target: Format, code: int) -> int | None:
-    """The pattern that a behavior gives; None where it is not defined.
+    """Return the pattern that a behavior gives for a source pattern; None where it is not defined.
 
-    Of the last steps to a float, only ``to-infinity`` is defined here: no rule names another.
+    Of the steps that make an answer in a float, only ``to-infinity`` is evaluated here: no rule
+    names another.
     """
     given = decode(source, code)
     datum: Datum = given
@@ -128,9 +133,9 @@ def _flushed(source: Format, datum: Datum) -> Datum:
 
 
 def is_multiple_of_normal(source: Format, number: Number) -> bool:
-    """Whether a value is at least as large as the smallest normal one of its float format.
+    """Return whether a value's magnitude is at least the smallest normal one of a float format.
 
-    For an integer format it is always true.
+    For an integer format the result is always true.
     """
     if source.is_integral:
         return True
@@ -139,9 +144,9 @@ def is_multiple_of_normal(source: Format, number: Number) -> bool:
 
 
 def _rounded_to(way: Format, datum: Datum, rounding: Rounding, subnormals: str = "kept") -> Datum:
-    """The value rounded to another float; infinity beyond its range.
+    """Return the value rounded to a float format; infinity beyond its range.
 
-    Where subnormals are flushed, the value is rounded to as many digits as a normal one has, and is
+    If ``subnormals`` is ``flushed``, the value is rounded to the precision of normal values, and is
     zero if it is then below the smallest of them.
     """
     if not isinstance(datum, Number) or not datum.significand:
@@ -161,7 +166,7 @@ def _rounded_to(way: Format, datum: Datum, rounding: Rounding, subnormals: str =
 
 
 def _float_code(target: Format, datum: Datum) -> int | None:
-    """The pattern of a value that the target has; None for a NaN, which may have several."""
+    """Return the pattern of a value that the target has; None for a NaN, which may have several."""
     match datum:
         case NotANumber():
             return None
@@ -181,7 +186,7 @@ def _ends(fmt: Format) -> tuple[int, int]:
 
 
 def _into(step: Into, rounding: Rounding, datum: Datum) -> Number:
-    """The value rounded to another integer format, with sentinels for values out of its range."""
+    """Return the value rounded to an integer, with the step's sentinels if it is out of range."""
     low, high = format_named(step.into), format_named(step.up_to or step.into)
     lowest, largest = _ends(low)[0], _ends(high)[1]
     ends = {"minimum": lowest, "maximum": largest, "zero": 0}

@@ -15,11 +15,11 @@ from specs.model.vocabulary import Atom, AtomKind, Sign
 from specs.outcomes import Anything, Either, Exactly, Outcome, ParsesTo, PlainText, Same
 
 NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?", re.ASCII)
-"""A number as an input: digits on both sides of a point, if there is one."""
+"""Matches a number as an input: digits on both sides of a point, if there is one."""
 PLAIN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)", re.ASCII)
-"""A number in plain notation as an answer: a point may stand at either end."""
+"""Matches a number in plain notation as an answer: a point may stand at either end."""
 BARE_POINT = re.compile(r"([+-]?)([0-9]*)\.([0-9]*)([eE].*)?", re.ASCII)
-"""A number with a point, whose digits may be missing on either side."""
+"""Matches a number with a point, whose digits may be missing on either side."""
 LITERALS: dict[str, AtomKind] = {
     "inf": "text-infinity",
     "+inf": "text-infinity",
@@ -27,18 +27,18 @@ LITERALS: dict[str, AtomKind] = {
     "nan": "text-nan",
 }
 FAR = 20_000
-"""A power of two (or ten) beyond every format; it stands for all larger ones."""
+"""The exponent, of 2 or 10, that stands for all larger ones: it is beyond every format."""
 QUOTIENT_BITS = 192
-"""Bits of a quotient; the remainder becomes one sticky bit below them."""
+"""How many bits a quotient has at least; the remainder becomes one sticky bit below them."""
 TEXTS_KEPT = 1 << 11
-"""Texts whose values are cached: all modes and most targets use the same texts."""
+"""How many read texts are cached: all modes and most targets use the same texts."""
 MOST_DIGITS = 4_000
-"""Digits that are converted at once; ``int`` refuses more than 4,300."""
+"""How many digits are converted at once; ``int`` refuses more than 4,300."""
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Classifies a text as a literal, with its value if it is a number."""
+    """The kind of a text as a literal, and its value if it is a number."""
 
     kind: AtomKind
     number: Number | None = None
@@ -81,7 +81,7 @@ def _number(negative: bool, whole: str, fraction: str, power: str) -> Number:
 
 
 def _integer(digits: str) -> int:
-    """Convert decimal digits of any length, a chunk at a time."""
+    """Convert decimal digits of any length to an integer, a chunk at a time."""
     value = 0
     for start in range(0, len(digits), MOST_DIGITS):
         chunk = digits[start : start + MOST_DIGITS]
@@ -90,7 +90,7 @@ def _integer(digits: str) -> int:
 
 
 def atom_of_text(target: Format, ruling: Ruling, literal: Literal) -> Atom:
-    """Return the atom of a literal: what rules can distinguish about it."""
+    """Return the atom of a literal, which has all that rules can distinguish about it."""
     number = literal.number
     if number is None:
         return Atom(literal.kind)
@@ -99,7 +99,7 @@ def atom_of_text(target: Format, ruling: Ruling, literal: Literal) -> Atom:
 
 
 def allow_text(ruling: Ruling, text: str) -> Allowed:
-    """Return what a case allows for one text."""
+    """Return what a ruling with a text source allows for one text."""
     literal = read_literal(text)
     branch_index = ruling.branch_of[atom_of_text(ruling.target, ruling, literal)]
     branch = ruling.branches[branch_index]
@@ -114,7 +114,7 @@ def allow_text(ruling: Ruling, text: str) -> Allowed:
 
 
 def accepts(source: Format, outcome: Outcome, input_value: int | str, answer: str) -> bool:
-    """Whether an outcome allows a text as the answer to an input, a pattern or a text."""
+    """Return whether an outcome allows the text ``answer`` for an input, a pattern or a text."""
     match outcome:
         case Same():
             return answer == input_value
@@ -132,7 +132,7 @@ def accepts(source: Format, outcome: Outcome, input_value: int | str, answer: st
 
 
 def is_near(source: Format, code: int, answer: str) -> bool:
-    """Whether a plain text is a pattern's value rounded up or down at the text's last digit."""
+    """Return whether a plain text is a pattern's value, rounded up or down at its last digit."""
     datum = exact.decode(source, code)
     match = PLAIN.fullmatch(answer)
     if match is None or not isinstance(datum, Number):
@@ -148,9 +148,9 @@ def is_near(source: Format, code: int, answer: str) -> bool:
 
 
 def reads_back(source: Format, code: int, answer: str) -> bool:
-    """Whether a text, rounded to the nearest value of the source, is the value of a pattern.
+    """Return whether a text, rounded to the nearest value of the source, is a pattern's value.
 
-    The sign of a zero is ignored.
+    The sign of a zero is ignored, and so are upper and lower case in NaN and infinities.
     """
     datum = exact.decode(source, code)
     match datum:
@@ -174,7 +174,10 @@ def reads_back(source: Format, code: int, answer: str) -> bool:
 
 
 def _with_zeros_around_point(answer: str) -> str:
-    """Complete ``5.`` and ``.5`` to ``5.0`` and ``0.5``: valid as answers, though not as inputs."""
+    """Complete ``5.`` to ``5.0`` and ``.5`` to ``0.5``; return any other text unchanged.
+
+    Such numbers are valid as answers, though not as inputs.
+    """
     match = BARE_POINT.fullmatch(answer)
     if match is None or not (match[2] or match[3]):
         return answer

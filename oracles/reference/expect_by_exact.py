@@ -26,7 +26,7 @@ def allow(ruling: Ruling, input_value: int | str) -> Allowed:
 
 
 def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
-    """Return what a ruling allows for each input of an array."""
+    """Return what a ruling allows for each input of an array of patterns or texts."""
     if ruling.source.is_numeric and not ruling.target.is_numeric and not ruling.worked:
         return _expect_texts(ruling, inputs)
     branch_indices = np.zeros(inputs.size, np.uint8)
@@ -43,7 +43,7 @@ def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
 
 
 def _expect_texts(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
-    """Return the branch of each number that is cast to a text; no pattern is expected."""
+    """Return the branch of each number that is cast to a text, without any patterns."""
     if ruling.is_rejection:
         branches = np.zeros(inputs.size, np.uint8)
     else:
@@ -58,7 +58,10 @@ def _expect_texts(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
 def _atoms(
     source: Format, target: Format, patterns: tuple[int, ...]
 ) -> tuple[tuple[Atom, ...], NDArray[np.intp]]:
-    """The distinct atoms of patterns, and the index of each pattern's; rounding does not matter."""
+    """Return the distinct atoms of patterns, and for each pattern the index of its atom.
+
+    They are those for rounding to nearest: for a text as target, rounding does not matter.
+    """
     numbers: dict[Atom, int] = {}
     which = np.empty(len(patterns), np.intp)
     for index, pattern in enumerate(patterns):

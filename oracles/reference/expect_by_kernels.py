@@ -28,14 +28,17 @@ from specs.model.vocabulary import OTHERWISE
 from specs.outcomes import Behaves, Either, Exactly, Outcome, Round, Same, Value, Wrap
 
 BLOCK = 1 << 15
-"""Inputs that are decided together: their words stay in a core's own cache."""
+"""How many inputs are computed together: their words stay in a core's own cache."""
 FACTS_KEPT = 4
-"""Targets and roundings whose facts are remembered."""
+"""How many ``Facts`` a block caches, one for each target and rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Holds the facts that input classes test: a decoded input, its cast, and both formats."""
+    """The facts that input classes test: decoded inputs, their casts, and both formats.
+
+    ``fraction`` says whether a finite, nonzero input is not an integer.
+    """
 
     parts: Unpacked
     converted: Converted
@@ -45,12 +48,12 @@ class Facts:
 
     @property
     def finite(self) -> Any:
-        """Neither NaN nor infinity; zero included."""
+        """Whether an input is neither NaN nor infinity; zeros are finite."""
         return (self.parts.nan | self.parts.infinity) ^ True
 
     @property
     def some(self) -> Any:
-        """Finite and nonzero."""
+        """Whether an input is finite and nonzero."""
         return self.finite & (self.parts.zero ^ True)
 
     @property
@@ -63,12 +66,12 @@ class Facts:
 
     @property
     def out(self) -> Any:
-        """Finite, and outside the target's range before or after rounding."""
+        """Whether an input is finite, and out of the target's range before or after rounding."""
         return self.some & (self.converted.beyond | self.converted.overflow)
 
     @property
     def representable(self) -> Any:
-        """The target has exactly this value; of the zeros, only the positive one counts."""
+        """Whether the target has exactly the input's value; a negative zero does not count."""
         value = self.some & (self.out ^ True) & (self.converted.inexact ^ True)
         return value | (self.parts.zero & self.plus & self.target_has_zero)
 
@@ -101,11 +104,11 @@ CLASSES: dict[str, Callable[[Facts], Any]] = {
     "fraction": lambda f: f.some & (f.out ^ True) & f.fraction,
     "not-whole": lambda f: f.some & f.fraction,
 }
-"""Input classes as documents name them; ``specs.model.vocabulary`` defines each by atoms."""
+"""By input class of documents: a test of facts; ``specs.model.vocabulary`` defines it by atoms."""
 
 
 def facts_of(ruling: Ruling, pattern: Any, select: Select) -> Facts:
-    """Decode inputs and cast them to a numeric target."""
+    """Decode inputs, cast them to the ruling's numeric target, and return their facts."""
     return _facts_of_parts(ruling, unpack(ruling.source, pattern, select), select)
 
 
@@ -123,9 +126,9 @@ def _facts_of_parts(ruling: Ruling, parts: Unpacked, select: Select) -> Facts:
 
 
 def decide(ruling: Ruling, pattern: Any, select: Select) -> tuple[Any, Any, Any]:
-    """Return the index of the branch that applies, the pattern it allows, and a second pattern.
+    """Return the index of the branch that takes each input, and two patterns that it allows.
 
-    The second equals the first where only one is allowed; both are 0 where the branch names none.
+    Both patterns are equal if only one is allowed, and 0 if the branch names none.
     """
     return _decide_by(ruling, facts_of(ruling, pattern, select), pattern, select)
 
@@ -156,9 +159,10 @@ def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
 
 
 def expect_texts(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
-    """Return the branch of each number that is cast to a text; no pattern is expected.
+    """Return the branch of each number that is cast to a text, without any patterns.
 
-    Numbers of one kind share a branch, which the definition finds for one of each.
+    The exact definition finds the branch for one number of each kind (by sign, zero, fraction and
+    so on): all numbers of a kind have the same.
     """
     parts = unpack(ruling.source, inputs.astype(np.uint64), select_arrays)
     some = (parts.nan | parts.infinity | parts.zero) ^ True
@@ -180,9 +184,10 @@ def expect_texts(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
 
 
 class KernelExpectations:
-    """Computes what rulings allow; decodes an array once, and casts it once to each target.
+    """Computes what rulings allow for arrays.
 
-    Rulings of a pair have most of that in common, and pairs of a source their inputs.
+    Consecutive calls with the same array object and source decode it once; those that also have the
+    same target and rounding cast it once.
     """
 
     def __init__(self) -> None:
@@ -207,7 +212,7 @@ class KernelExpectations:
 
 
 class _Block:
-    """Inputs, decoded, and the facts of their casts."""
+    """Decoded inputs, with the facts of their casts to the last targets."""
 
     def __init__(self, source: Format, inputs: NDArray[Any]) -> None:
         self._patterns = inputs.astype(np.uint64)
@@ -238,7 +243,7 @@ def _patterns(
 def one_pattern(
     ruling: Ruling, outcome: Outcome, facts: Facts, pattern: Any, select: Select
 ) -> Any:
-    """Return the pattern that a single outcome names for an input."""
+    """Return the pattern that an outcome names for each input; ``outcome`` names exactly one."""
     match outcome:
         case Exactly(code=code):
             return code

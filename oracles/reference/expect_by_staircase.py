@@ -1,4 +1,4 @@
-"""Looks up what a ruling allows for rising patterns on its staircase."""
+"""Looks up on a ruling's staircase what the ruling allows for patterns in rising order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from specs.outcomes import Either, Exactly
 
 
 def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
-    """Return what a numeric ruling allows for each input; inputs must rise strictly."""
+    """Return what a numeric ruling allows for each input; the inputs must rise strictly."""
     stairs = staircase(ruling)
     steps, periods = locate_steps(stairs, inputs)
     mask, storage = np.uint64(ruling.target.mask), ruling.target.storage
@@ -32,14 +32,14 @@ def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
 
 
 def branch_indices_of(stairs: Staircase, inputs: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return the index of the branch that applies to each input; inputs must rise."""
+    """Return the index of the branch that takes each input; the inputs must be in rising order."""
     return stairs.column("branch_index")[locate_steps(stairs, inputs)[0]]
 
 
 def last_of_step(stairs: Staircase, first: int) -> int:
-    """Return the last of the consecutive patterns from ``first`` on that lie in the same step.
+    """Return the last pattern of the step that ``first`` is in.
 
-    They lie in one period, unless their stretch has one step that does not rise.
+    A step ends with its period, unless its stretch has only this step and it does not rise.
     """
     number = int(np.searchsorted(stairs.stretches["first"], np.uint64(first), "right")) - 1
     start, end, shift, *_ = stairs.stretches[number].tolist()
@@ -53,7 +53,7 @@ def last_of_step(stairs: Staircase, first: int) -> int:
 
 
 def open_inputs(stairs: Staircase, lo: int, hi: int) -> int:
-    """Count the patterns in ``range(lo, hi)`` that the document leaves open, step by step."""
+    """Return how many patterns in ``range(lo, hi)`` the document leaves open."""
     if lo >= hi:
         return 0
     total = 0
@@ -76,7 +76,7 @@ def open_inputs(stairs: Staircase, lo: int, hi: int) -> int:
 
 
 def _count_in_periods(length: int, shift: int, begin: int, end: int) -> int:
-    """Count n in ``range(length)`` with ``begin <= n % 2**shift < end``."""
+    """Return how many n in ``range(length)`` have ``begin <= n % 2**shift < end``."""
     periods, rest = divmod(length, 1 << shift)
     return periods * (end - begin) + min(max(rest - begin, 0), end - begin)
 
@@ -84,9 +84,9 @@ def _count_in_periods(length: int, shift: int, begin: int, end: int) -> int:
 def locate_steps(
     stairs: Staircase, inputs: NDArray[Any]
 ) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
-    """Return the index of each input's step, and the number of its period in the stretch.
+    """Return the index of each input's step, and of its period in the stretch.
 
-    The inputs must rise.
+    The inputs must be in rising order.
     """
     patterns = inputs.astype(np.uint64)
     stretches = stairs.stretches

@@ -17,7 +17,10 @@ from specs.branches import Branch
 
 
 class Allowed(NamedTuple):
-    """The branch that applies to one input, and the patterns that it allows, if it names any."""
+    """The branch that takes one input, and the patterns that the branch allows.
+
+    ``codes`` is empty if the branch's outcome names no patterns.
+    """
 
     branch_index: int
     branch: Branch
@@ -25,7 +28,7 @@ class Allowed(NamedTuple):
 
 
 def has_branch(branch_indices: NDArray[np.uint8], some: Sequence[int]) -> NDArray[np.bool_]:
-    """Which inputs are taken by a branch whose index is in ``some``."""
+    """Return whether each of the indices, one per input, is in ``some``."""
     found = np.zeros(branch_indices.shape, bool)
     for index in some:
         found |= branch_indices == index
@@ -34,7 +37,7 @@ def has_branch(branch_indices: NDArray[np.uint8], some: Sequence[int]) -> NDArra
 
 @dataclass(frozen=True)
 class Expected:
-    """Per input: the branch that applies, the pattern it allows, and a second pattern.
+    """Per input: the index of the branch that takes it, a pattern it allows, and a second one.
 
     ``others`` equals ``codes`` where only one pattern is allowed. Both are meaningless where the
     branch's outcome names no patterns (any NaN, anything, a text).
@@ -45,5 +48,5 @@ class Expected:
     others: NDArray[Any]
 
     def at(self, where: NDArray[np.bool_] | NDArray[np.intp]) -> Expected:
-        """Select the expectations of some inputs, by mask or by index."""
+        """Return the expectations of some inputs, selected by a mask or by indices."""
         return Expected(self.branch_indices[where], self.codes[where], self.others[where])

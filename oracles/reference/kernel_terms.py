@@ -21,7 +21,7 @@ EVERY_TRUTH: Bounds = (0, 1)
 
 
 def ones_up_to(value: int) -> int:
-    """Set every bit from bit 0 to a value's leading one."""
+    """Return a number with all bits set from bit 0 to a value's leading one."""
     return (1 << value.bit_length()) - 1
 
 
@@ -104,7 +104,7 @@ BOUNDS: dict[str, Callable[..., Bounds]] = {
     "less": _less,
     "select": _select,
 }
-"""Per operation: the bounds of its result, from the bounds of its arguments."""
+"""By operation: the function that returns its result's bounds, given its arguments' bounds."""
 
 
 TermKind = Literal[
@@ -115,7 +115,7 @@ TermKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TermNode:
-    """One operation on earlier nodes, given by their indices; a truth has the value 0 or 1."""
+    """One operation; ``arguments`` are indices of earlier nodes, and a ``truth`` is 0 or 1."""
 
     operation: TermKind
     arguments: tuple[int, ...]
@@ -137,11 +137,11 @@ class Trace:
     index_of: dict[TermNode, int] = field(default_factory=dict, repr=False)
 
     def input(self) -> Term:
-        """The pattern that the kernel is applied to."""
+        """Return the term of the pattern to which the kernel is applied."""
         return self._node(TermNode("input", (), False, (0, (1 << self.bits) - 1)))
 
     def constant(self, value: int, truth: bool = False) -> Term:
-        """A constant word, or a constant truth."""
+        """Return the term of a constant: a truth if ``truth`` is set, else a word."""
         value = int(value) & (1 if truth else MASK)
         return self._node(TermNode("constant", (), truth, (value, value)))
 
@@ -232,7 +232,7 @@ class Term:
 
 
 def select_terms(condition: Any, then: Any, otherwise: Any) -> Any:
-    """The ``select`` of terms; a condition that is a plain bool is decided at once."""
+    """The ``select`` of terms; for a plain bool, return ``then`` or ``otherwise`` as it is."""
     if not isinstance(condition, Term):
         return then if condition else otherwise
     trace = condition.trace
@@ -248,7 +248,7 @@ def _term(like: Term, value: Any) -> Term:
 def _unchanged_argument(
     operation: TermKind, arguments: tuple[Term, ...], nodes: list[TermNode]
 ) -> Term | None:
-    """Return the argument that an operation leaves unchanged (``x + 0``, ``x & ones``), if any."""
+    """Return the argument that equals the operation's result, as in ``x + 0``; else None."""
     if operation == "select":
         chosen = nodes[0].bounds
         if chosen[0] == chosen[1]:

@@ -1,7 +1,7 @@
 """Casts from and to text by the kernels: scan a number, convert it, write shortest digits.
 
-Whether a text that somebody wrote is the value of a pattern is decided here too, if comparing one
-double is enough for that.
+Whether a text that a backend answered has the value of a pattern is decided here too, if comparing
+one double is enough for that.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from specs.outcomes import Either, Exactly, Nan
 
 DIGITS = "0123456789"
 HIGHEST_EXPONENT = 2_000
-"""Beyond every format, yet small enough that a pattern can count up to it in 64 bits."""
+"""Replaces larger exponents: it is beyond every format, and codes up to it fit into 64 bits."""
 TEXTS_KEPT = 1 << 11
-"""Texts whose values are cached: all modes and most targets use the same texts."""
+"""How many scanned texts are cached: all modes and most targets use the same texts."""
 LARGEST_POWER = 6_000
-"""A power of ten beyond which a number overflows every format, or rounds to zero in it."""
+"""Numbers from ``10**6000`` on overflow every format; those below ``10**-6000`` round to 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """A number read from text: ``digits * 10**power``.
+    """A number read from text: ``digits * 10**power``, negated if ``negative``.
 
     ``plain_whole`` means that the text has neither a point nor an exponent.
     """
@@ -45,7 +45,7 @@ class Scanned:
 
 @lru_cache(maxsize=TEXTS_KEPT)
 def scan(text: str) -> Scanned | None:
-    """Read a number from left to right; None unless the whole text is one."""
+    """Read a number from left to right; return None unless the whole text is a number."""
     rest = text
     negative = rest.startswith("-")
     rest = rest[1:] if rest[:1] in ("+", "-") else rest
@@ -72,7 +72,7 @@ def scan(text: str) -> Scanned | None:
 
 
 def _leading_digits(text: str) -> tuple[str, str]:
-    """Split a text after its leading ASCII digits."""
+    """Split a text after its leading ASCII digits, of which there may be none."""
     rest = text.lstrip(DIGITS)
     return text[: len(text) - len(rest)], rest
 
@@ -84,7 +84,7 @@ def ten_to(power: int) -> int:
 
 
 def _integer(digits: str) -> int:
-    """Convert digits of any length by halving them: ``int`` refuses more than 4,300."""
+    """Convert decimal digits of any length, which ``int`` refuses from 4,301 digits on."""
     if len(digits) <= 1000:
         return int(digits)
     middle = len(digits) // 2
@@ -93,7 +93,10 @@ def _integer(digits: str) -> int:
 
 
 def unpack_number(number: Scanned) -> Unpacked:
-    """Convert a number to the kernels' input: 64 significant bits, the lowest of them sticky."""
+    """Convert a number to the kernels' input: 64 significant bits, the lowest of them sticky.
+
+    An exponent outside of every format's range is replaced by one that is just as far out.
+    """
     size = number.digits.bit_length() * 3 // 10
     power = number.power if number.digits else 0
     if size + power > LARGEST_POWER:
@@ -132,16 +135,17 @@ def _divide(numerator: int, denominator: int, shift: int) -> tuple[int, int]:
 def read_number(
     target: Format, number: Scanned, rounding: Rounding = "nearest-even"
 ) -> tuple[int, Converted]:
-    """Round a number to a target; return its pattern and the kernels' full result."""
+    """Round a number to a target; return the target's pattern and the kernels' full result."""
     parts = unpack_number(number)
     converted = convert(target, rounding, parts, select_words)
     return int(rounded(target, parts, rounding, select_words, converted)), converted
 
 
 def answer_text(ruling: Ruling, text: str) -> int | str:
-    """Return a pattern that is allowed for a text; 0 where the document leaves the input open.
+    """Return one pattern that a ruling allows for a text.
 
-    If the target is not numeric, return the text itself.
+    If the target is not numeric, return the text itself. If no branch names the text's class, the
+    document leaves the input open: return 0.
     """
     if not ruling.target.is_numeric:
         return text
@@ -169,7 +173,7 @@ def answer_text(ruling: Ruling, text: str) -> int | str:
 
 
 def _number_classes(target: Format, number: Scanned, converted: Converted) -> Iterator[str]:
-    """The input classes of documents that a number in text belongs to."""
+    """Yield the documents' input classes to which a number that was read from a text belongs."""
     if number.digits == 0:
         is_in_range, is_value = True, not number.negative and target.has_zero
     else:
@@ -186,7 +190,7 @@ def _number_classes(target: Format, number: Scanned, converted: Converted) -> It
 
 @lru_cache(maxsize=1 << 18)
 def shortest_text(source: Format, code: int) -> str:
-    """Write a pattern's value in plain notation, with the fewest digits that read back.
+    """Write a pattern's value in plain notation, with the fewest digits that round back to it.
 
     A NaN is written ``NaN``, an infinity ``INF`` or ``-INF``, and any zero ``0``.
     """
@@ -217,11 +221,11 @@ def shortest_text(source: Format, code: int) -> str:
 def _reading_back(
     source: Format, code: int, exponent: int, significand: int
 ) -> Callable[[int, int], bool]:
-    """Return a function that tells whether ``digits * 10**power`` rounds to a pattern.
+    """Return a function of digits and a power: whether ``digits * 10**power`` rounds to a pattern.
 
-    To nearest, ties to even, it does between the midpoints to both neighbors. These are whole
-    numbers of quarters of the distance to the next value; below a power of two the distance is half
-    as large.
+    It rounds to nearest, ties to even: so the number must lie between the midpoints to both
+    neighbors. These are whole numbers of quarters of the distance to the next value; below a power
+    of two the distance is half as large.
     """
     lowest = source.lowest_exponent + OFFSET
     quarter = max(exponent, lowest) - OFFSET - source.entry.mantissa - 2
@@ -240,7 +244,7 @@ def _reading_back(
 
 
 def _leading_power(numerator: int, denominator: int) -> int:
-    """The power of ten of a value's first digit: ``floor(log10(value))``."""
+    """Return ``floor(log10(numerator / denominator))``, the power of ten of the first digit."""
     power = (numerator.bit_length() - denominator.bit_length()) * 30_103 // 100_000
     while numerator * ten_to(max(-power - 1, 0)) >= denominator * ten_to(max(power + 1, 0)):
         power += 1
@@ -250,7 +254,7 @@ def _leading_power(numerator: int, denominator: int) -> int:
 
 
 def _nearest_multiple(numerator: int, denominator: int, power: int) -> int:
-    """Round a value to units of ``10**power``, ties away from zero."""
+    """Return ``numerator / denominator / 10**power``, rounded to nearest, ties away from zero."""
     upper = numerator * ten_to(max(-power, 0))
     lower = denominator * ten_to(max(power, 0))
     return (2 * upper + lower) // (2 * lower)
@@ -267,16 +271,16 @@ def _plain(digits: int, power: int) -> str:
 FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 INTEGER = re.compile(r"[+-]?[0-9]{1,30}", re.ASCII)
 MOST_PRECISION = 50
-"""The most bits of a significand whose midpoints, four times as fine, still are doubles."""
+"""The most bits of a significand for which midpoints, with up to two bits more, are doubles."""
 LEAST_EXPONENT = -1000
 REMEMBERED = 1 << 17
 
 
 def surely_reads_back(source: Format, code: int, text: str) -> bool:
-    """Whether a text certainly rounds to the value of a pattern; False if that is not certain.
+    """Return True if a text certainly rounds to a pattern's value; False if not, or if unknown.
 
-    ``float`` rounds a text to the nearest double and never past one: if its result lies between
-    two doubles, so does the text.
+    ``float`` rounds a text to the nearest double and never past one: if its result lies between two
+    doubles, so does the text.
     """
     if source.is_integral:
         datum = exact.decode(source, code)
@@ -291,7 +295,10 @@ def surely_reads_back(source: Format, code: int, text: str) -> bool:
 
 @lru_cache(REMEMBERED)
 def _ends_of(source: Format, code: int) -> tuple[float, float] | None:
-    """Two doubles between which every number rounds to the pattern's value; None if not known."""
+    """Return two doubles between which every number rounds to a pattern's value, if known.
+
+    None stands for zeros, infinities, NaNs, formats of too many bits, and very small values.
+    """
     datum = exact.decode(source, code)
     if (
         not isinstance(datum, Number)

@@ -21,10 +21,10 @@ OFFSET = 4096
 TOP = WIDTH - 1
 """The index of the highest bit of a word, where a normalized significand has its leading one."""
 MORE_THAN_ALL = WIDTH + 1
-"""A shift that leaves neither a kept bit nor a guard bit, only the sticky bit."""
+"""A shift that drops a whole word and its guard bit, so that only the sticky bit is left."""
 
 Select = Callable[[Any, Any, Any], Any]
-"""``select(condition, then, otherwise)`` for one kind of operand."""
+"""The type of ``select(condition, then, otherwise)`` for one kind of operand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,13 @@ class Unpacked:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A rounded value as a target pattern, and its zone; valid for finite, nonzero inputs.
+    """A rounded value as a target pattern, and where it lies; valid for finite, nonzero inputs.
 
     ``code`` of a float keeps counting past the largest finite pattern, so that overflow is a
     comparison; ``code`` of an integer is wrapped. ``overflow``: the rounded value is out of range.
-    ``beyond``: the value itself is. ``tiny``: it is below the smallest positive value.
-    ``subnormal``: it is below the smallest normal one, but not tiny. ``inexact``: rounding dropped
-    a bit that was set.
+    ``beyond``: the value before rounding is out of range. ``tiny``: that value is below the
+    smallest positive one. ``subnormal``: that value is below the smallest normal one, but not tiny.
+    ``inexact``: rounding dropped a bit that was set.
     """
 
     code: Any
@@ -63,7 +63,7 @@ class Converted:
 
 
 def unpack(source: Format, pattern: Any, select: Select) -> Unpacked:
-    """Decode patterns of a numeric source."""
+    """Decode patterns of a numeric source; ``select`` is that of the patterns' kind of operand."""
     if source.is_integral:
         return _unpack_integer(source, pattern, select)
     entry = source.entry
@@ -109,9 +109,10 @@ def _unpack_integer(source: Format, pattern: Any, select: Select) -> Unpacked:
 
 
 def _normalize(value: Any, width: int, select: Select) -> tuple[Any, Any]:
-    """Shift a value of at most ``width`` bits until its leading one is bit 63; count leading zeros.
+    """Shift a value of at most ``width`` bits until its leading one is bit 63.
 
-    A binary search: each step halves the number of leading zeros that may be left.
+    Returns the shifted value, and how many of the ``width`` bits were leading zeros. Each step of
+    this binary search halves the number of leading zeros that may be left.
     """
     value = value << (WIDTH - width)
     count = value & 0
@@ -124,12 +125,12 @@ def _normalize(value: Any, width: int, select: Select) -> tuple[Any, Any]:
 
 
 def convert(target: Format, rounding: Rounding, parts: Unpacked, select: Select) -> Converted:
-    """Round a finite value other than zero to a code of a target, with flags such as overflow.
+    """Round a finite, nonzero value to a code of a target, with flags such as overflow.
 
-    The code of a non-negative float rises by one from each value to the next, across binades too,
-    so that it is the code of the binade below plus the rounded significand, which has its leading
-    one. A carry out of the significand, into the next binade or past the largest value, needs no
-    case of its own.
+    The codes of non-negative floats count their values in order. So a float's code is
+    ``2**mantissa`` for each binade above the lowest one, plus the rounded significand with its
+    leading one. If rounding carries into the next binade, or past the largest value, this sum is
+    still right.
     """
     if target.is_integral:
         return _to_integer(target, rounding, parts, select)
@@ -174,8 +175,9 @@ def _to_integer(target: Format, rounding: Rounding, parts: Unpacked, select: Sel
 
 
 def _round(parts: Unpacked, drop: Any, rounding: Rounding, select: Select) -> tuple[Any, Any, Any]:
-    """Drop the lowest bits of a significand; return it truncated, rounded, and whether inexact.
+    """Drop the ``drop`` lowest bits of a significand, and round what is left.
 
+    Returns the truncated significand, the rounded one, and whether a bit that was set is dropped.
     With ``lsb`` the lowest kept bit, ``guard`` the highest dropped bit, ``sticky`` the OR of all
     lower ones, ``some = guard | sticky`` and ``sign`` 0 or 1, the truncated significand rises by:
 
@@ -211,14 +213,14 @@ def _round(parts: Unpacked, drop: Any, rounding: Rounding, select: Select) -> tu
 
 
 def has_fraction(parts: Unpacked, select: Select) -> Any:
-    """Whether a finite, nonzero value is not an integer."""
+    """Return whether a finite, nonzero value is not an integer."""
     below_one = parts.exponent < OFFSET
     shift = select(below_one, 0, parts.exponent - (OFFSET - 1))
     return (parts.significand << shift) > 0
 
 
 def zero_code(target: Format, parts: Unpacked, select: Select) -> Any:
-    """The target's pattern of a zero, with the input's sign where the target's zero has one."""
+    """Return the target's pattern of a zero, with the input's sign if the target's zero has one."""
     if target.is_integral or target.entry.zero != "signed":
         return parts.sign & 0
     return select(parts.sign == 1, target.sign_bit, 0)
@@ -231,9 +233,9 @@ def rounded(
     select: Select,
     converted: Converted | None = None,
 ) -> Any:
-    """Return the target's pattern of a finite value, zeros included.
+    """Return the target's pattern of a finite value; beyond the range, codes count on or wrap.
 
-    ``converted`` is the value's conversion in this rounding, if the caller has it already.
+    ``converted`` is the conversion of this value in this rounding, if the caller has it already.
     """
     converted = converted or convert(target, rounding, parts, select)
     return select(parts.zero, zero_code(target, parts, select), converted.code)

@@ -15,18 +15,18 @@ MASK = (1 << WIDTH) - 1
 
 
 def select_arrays(condition: Any, then: Any, otherwise: Any) -> Any:
-    """The ``select`` of arrays: ``then`` where the condition holds, element by element."""
+    """Return, per element, ``then`` where the condition holds and ``otherwise`` elsewhere."""
     # From two Python integers numpy would make signed ones, which words from 2**63 on do not fit.
     return np.where(condition, np.asarray(then, np.uint64), np.asarray(otherwise, np.uint64))
 
 
 def select_words(condition: Any, then: Any, otherwise: Any) -> Any:
-    """The ``select`` of single words."""
+    """Return ``then`` as a word if the condition holds, else ``otherwise``."""
     return Word(int(then)) if condition else Word(int(otherwise))
 
 
 class Word:
-    """One 64-bit word, held in a Python integer."""
+    """A 64-bit word, held in a Python integer."""
 
     __slots__ = ("value",)
     __hash__ = None  # type: ignore[assignment]

@@ -29,11 +29,11 @@ from specs.ruling import ruling
 VARIANTS: tuple[str, ...] = ()
 
 TABLE_BITS = 16
-"""The widest sources for which the answers to all patterns are cached."""
+"""The most bits of a source for which the answers to all patterns are cached."""
 ROW_SIZES = range(256, 1 << 20)
 """The sizes of input rows whose answers are cached: many cases have the same rows."""
 TABLES_KEPT = 256
-"""Enough for all casts from one source, which are steps of others in every pair."""
+"""How many tables are cached: enough for all casts from one source, which many chains share."""
 ROWS_KEPT = 16
 TEXTS_KEPT = 1 << 16
 
@@ -46,14 +46,14 @@ class RejectedError(ValueError):
 
 
 class _Table(NamedTuple):
-    """Inputs that rise strictly, the answer to each, and whether its document leaves it open."""
+    """Inputs in strictly rising order, with the answer to each, and whether each is open."""
 
     inputs: Bits
     answers: Bits
     is_open: NDArray[np.bool_]
 
     def places(self, bits: Bits) -> NDArray[np.intp] | None:
-        """The index of each of some inputs; None unless the table has all of them."""
+        """Return the index in the table of each of ``bits``; None unless it has all of them."""
         if bits.size == self.inputs.size and (bits == self.inputs).all():
             return np.arange(bits.size)
         places = np.minimum(np.searchsorted(self.inputs, bits), self.inputs.size - 1)
@@ -61,7 +61,10 @@ class _Table(NamedTuple):
 
 
 class Casts:
-    """Answers casts and calls as their documents say; with zeros where open."""
+    """Answers casts and calls as their documents define.
+
+    Where a document leaves an input open, the answer is arbitrary, mostly 0.
+    """
 
     name = "reference"
     version = VERSION
@@ -70,19 +73,19 @@ class Casts:
         if variant is not None:
             raise Unsupported("the reference has no variants")
         self._tables: dict[Hashable, _Table] = {}
-        """The answers to all patterns of narrow sources."""
+        """By meaning of a ruling with a narrow source: the answers to all its patterns."""
         self._rows: dict[Hashable, _Table] = {}
-        """The answers to rows of wider sources."""
+        """By meaning of a ruling with a wider source: the answers to its last row of inputs."""
         self._texts: dict[Hashable, dict[Any, Any]] = {}
-        """The answers to single inputs of casts from and to texts."""
+        """By ruling or source: the answers to single inputs of casts from and to texts."""
         self._row: Bits = np.empty(0)
-        """The row of inputs that was asked last."""
+        """The last cached row of inputs, which the tables of several rulings share."""
         self._kernels = KernelExpectations()
         self._turns = RLock()
         """Held while the caches are read and updated: two threads may cast at the same time."""
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by the kernels; raise RejectedError if the document wants an error."""
+        """Cast by the kernels; raise RejectedError if the document requires an error."""
         with self._turns:
             return self._answered(case, bits)
 
@@ -112,7 +115,7 @@ class Casts:
     def _each(
         self, key: Hashable, answer: Callable[[Any], Any], inputs: Bits, storage: Any
     ) -> Bits:
-        """The answer to each input, cached by key: the same inputs come in many cases."""
+        """Return the answer to each input in an array of ``storage``; cache it under ``key``."""
         known = _kept(self._texts, TABLES_KEPT, key, dict[Any, Any])
         if len(known) > TEXTS_KEPT:
             known.clear()
@@ -121,9 +124,9 @@ class Casts:
         return np.array([known[each] for each in given], storage)
 
     def _answers(self, rules: Ruling, bits: Bits) -> tuple[Bits, NDArray[np.bool_]]:
-        """The answers to a row of inputs, and which inputs are open; the caller may change both.
+        """Return the answers to a row of inputs, and whether each input is open.
 
-        They are looked up if all of them are cached.
+        Both are fresh arrays, taken from a cache if that has all inputs.
         """
         if rules.source.bits <= TABLE_BITS:
             make = partial(self._table_of_all, rules)
@@ -148,7 +151,11 @@ class Casts:
         return _Table(inputs, *_by_kernels(self._kernels, rules, inputs))
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Perform a call as its document describes it; a layer is changed in place."""
+        """Make a call as its document defines it; a layer is returned itself, changed.
+
+        Raises RefusedError if the arguments match no signature of the method, and RejectedError if
+        the document requires an error for another reason.
+        """
         from oracles.reference.call_dispatch import Decision, decide  # Few documents make calls.
 
         decision = decide(case.document, call) if call.method is not None else Decision()
@@ -183,14 +190,14 @@ class Casts:
         )
 
     def _output(self, dtype: str) -> Tensor:
-        """The output of a Linear layer, which has its parameters' dtype."""
+        """Return a layer's output for an input of ones: a placeholder of the dtype, valued 0."""
         return Tensor(dtype, "cpu", np.zeros((1, 1), format_named(dtype).storage))
 
     def _converted(self, case: Case, member: Member, dtype: str, bits: Bits) -> Bits:
-        """Cast a member by the rules of the case that is about it; a member of the dtype stays.
+        """Cast a member to ``dtype`` by the case of that member; copy it if it has the dtype.
 
-        Returns zeros where a call converts to another dtype than the case's target: then the
-        document fixes no values.
+        Returns zeros if ``dtype`` is not the target of that case: then the document fixes no
+        values.
         """
         of_member = case
         if member.name != member_of(case):
@@ -202,15 +209,16 @@ class Casts:
         return np.zeros(bits.shape, format_named(dtype).storage)
 
     def road(self, case: Case) -> str:
-        """Describe what a ruling computes: cases with the same description get the same answers."""
+        """Return a description of the case's ruling; cases with equal ones get equal answers."""
         rules = ruling(case)
         outcomes = ", ".join(f"{branch.input_class}: {branch.outcome}" for branch in rules.branches)
         return f"{rules.source.name}->{rules.target.name}, {rules.rounding}, {outcomes}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Return a call that answers what ``bits`` holds at each call, by compiled kernels.
+        """Return a function that casts what ``bits`` holds at each call, by compiled kernels.
 
-        Without numba, it is a plain ``cast``.
+        Without numba, the function calls ``cast``. It raises RejectedError if the document requires
+        an error.
         """
         rules = ruling(case)
         if find_spec("numba") is None:
@@ -229,7 +237,7 @@ class Casts:
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Copy the bits: the reference has no tensors of its own to move them through."""
+        """Return a copy of the bits: the reference has no tensors to move them through."""
         return bits.copy()
 
     def reproduce(self, case: Case, bits: Bits) -> str:
@@ -248,7 +256,7 @@ Cached = TypeVar("Cached")
 def _kept(
     kept: dict[Hashable, Cached], most: int, key: Hashable, make: Callable[[], Cached]
 ) -> Cached:
-    """Return the cached value of a key, or make it.
+    """Return the cached value of a key, or make it and cache it.
 
     If ``most`` values are kept already, evict the least recently used one.
     """
@@ -263,21 +271,21 @@ def _kept(
 
 @cache
 def _all_patterns(source: Format) -> Bits:
-    """Every pattern of a narrow source, always as the same array: it is decoded once."""
+    """Return every pattern of a narrow source, always as the same array: it is decoded once."""
     return np.arange(1 << source.bits, dtype=source.storage)
 
 
 def _by_kernels(
     kernels: KernelExpectations, rules: Ruling, inputs: Bits
 ) -> tuple[Bits, NDArray[np.bool_]]:
-    """The kernels' answers to a row of inputs, and which inputs are open."""
+    """Return the kernels' answers to a row of inputs, and whether each input is open."""
     expected = kernels.expect(rules, inputs)
     is_open = has_branch(expected.branch_indices, rules.open_branches)
     return with_nans(rules, expected), is_open
 
 
 def _check_refused(rules: Ruling, inputs: Bits, expected: Expected) -> None:
-    """Raise RejectedError if the document wants one of some inputs refused."""
+    """Raise RejectedError if the document requires an error for one of the inputs."""
     refused = np.flatnonzero(has_branch(expected.branch_indices, rules.refused_branches))
     if refused.size:
         first = int(refused[0])

@@ -59,8 +59,8 @@ def stretches(
 ) -> tuple[Stretch, ...]:
     """Partition the source patterns of a numeric pair into stretches, in the order of patterns.
 
-    Where a behavior goes through formats ``on_the_way``, it changes at the ends of their ranges
-    and between their values.
+    ``on_the_way`` are the formats to which behaviors round before the target. The stretches and
+    their offsets allow for the range and the values of each of them, too.
     """
     steps = (target, *on_the_way)
     cuts = {cut for each in steps for cut in _cuts(source, _range_ends(each))}
@@ -74,12 +74,12 @@ def stretches(
 
 
 def _split(start: int, end: int, cuts: list[int]) -> Iterator[tuple[int, int]]:
-    """Split a range of patterns, the ends included, before each of ``cuts``."""
+    """Split the range ``start`` to ``end``, both included, before each cut; yield the parts."""
     yield from zip([start, *cuts], [*(cut - 1 for cut in cuts), end], strict=True)
 
 
 def _binades(source: Format) -> Iterator[tuple[int, int]]:
-    """The first and last pattern of each binade, and of zeros, infinities and NaNs.
+    """Yield the first and last pattern of each binade, and of zeros, infinities and NaNs.
 
     Subnormals and integers are divided by their leading bit.
     """
@@ -98,7 +98,7 @@ def _binades(source: Format) -> Iterator[tuple[int, int]]:
 
 
 def _magnitudes(source: Format) -> Iterator[tuple[int, int]]:
-    """The ranges of non-negative float patterns: zero, the binades, infinity, NaNs."""
+    """Yield the ranges of non-negative float patterns: zero, the binades, infinity, NaNs."""
     hidden = 1 << source.entry.mantissa
     start = 0
     if source.entry.zero != "none":
@@ -117,7 +117,10 @@ def _magnitudes(source: Format) -> Iterator[tuple[int, int]]:
 
 
 def _cuts(source: Format, points: Iterator[Number]) -> Iterator[int]:
-    """The patterns at or next to some values, before which ranges of patterns are split."""
+    """Yield the source patterns at and next to some values; ranges are split before these.
+
+    Values that the source cannot reach are left out.
+    """
     for point in points:
         if point.sign and not source.is_signed:
             continue
@@ -133,9 +136,10 @@ def _cuts(source: Format, points: Iterator[Number]) -> Iterator[int]:
 
 
 def _range_ends(target: Format) -> Iterator[Number]:
-    """The values at which the target's range ends, before or after rounding in any mode.
+    """Yield the values at which the target's range ends, before or after rounding in any mode.
 
-    These are both bounds, the next values if the format went on, and the midpoints between them.
+    These are the largest and the lowest value, the next values if the format went on, and the
+    midpoints between them.
     """
     for sign, bound in enumerate(limits(target)[:2]):
         unit = unit_of(target, bound)
@@ -146,9 +150,9 @@ def _range_ends(target: Format) -> Iterator[Number]:
 
 
 def _ends_of_tiny(way: Format) -> Iterator[Number]:
-    """The values of both signs from which on a float rounds to its smallest normal ones.
+    """Yield, of both signs, the least magnitude that rounds to a float's smallest normal value.
 
-    That is how it rounds if its exponents are unlimited below.
+    It rounds to nearest, ties to even, as if exponents had no lower end.
     """
     if way.kind == "float":
         below = way.precision + 1
@@ -157,9 +161,10 @@ def _ends_of_tiny(way: Format) -> Iterator[Number]:
 
 
 def _stretch(source: Format, steps: tuple[Format, ...], first: int, last: int) -> Stretch:
-    """Find the period of a range of patterns, and the offsets next to multiples of half an ulp.
+    """Return the stretch from ``first`` to ``last``, a range of evenly spaced values.
 
-    ``steps`` are the formats to which values are rounded; the period is that of the coarsest.
+    ``steps`` are the formats to which values are rounded; the period is that of the coarsest. The
+    offsets are those next to multiples of half an ulp of each format.
     """
     datum = decode(source, first)
     if not isinstance(datum, Number) or not datum.significand:
@@ -180,10 +185,11 @@ def _stretch(source: Format, steps: tuple[Format, ...], first: int, last: int) -
 
 
 class Step(NamedTuple):
-    """The answers allowed from an offset on: two ranges of codes, which rise with each period.
+    """The answers allowed from an offset of a period on: two ranges of codes.
 
-    ``branch_index`` counts in ``ruling.branches``. Two equal ranges stand for one; a range of one
-    code has ``low == high``. All sums are modulo the target's number of patterns.
+    ``rise`` and ``other_rise`` are what each next period adds to the first and to the other range.
+    ``branch_index`` counts in ``ruling.branches``. If one range is allowed, both are equal; a range
+    of one code has ``low == high``. All sums are modulo the target's number of patterns.
     """
 
     offset: int
@@ -202,7 +208,7 @@ BOUNDS = (
     ("other_low", "other_rise"),
     ("other_high", "other_rise"),
 )
-"""The fields that rise from period to period, and the field that holds the rise."""
+"""The fields that rise from period to period, each with the field that holds its rise."""
 STEP = np.dtype(
     [(name, np.uint8 if name == "branch_index" else np.uint64) for name in Step._fields], align=True
 )
@@ -226,7 +232,7 @@ class Staircase:
     steps: NDArray[np.void]
 
     def steps_of(self, number: int) -> NDArray[np.void]:
-        """The steps of one stretch."""
+        """The steps of the stretch with this index."""
         stretch = self.stretches[number]
         steps: NDArray[np.void] = self.steps[stretch["begin"] : stretch["end"]]
         return steps
@@ -238,7 +244,7 @@ class Staircase:
 
 @lru_cache(maxsize=256)
 def staircase(ruling: Ruling) -> Staircase:
-    """Compute the staircase of a numeric ruling, by the definition alone."""
+    """Compute the staircase of a numeric ruling, by the exact definition alone."""
     rows: list[tuple[int, ...]] = []
     steps: list[Step] = []
     for stretch in stretches(ruling.source, ruling.target, ruling.on_the_way):
@@ -249,7 +255,10 @@ def staircase(ruling: Ruling) -> Staircase:
 
 
 def _steps(ruling: Ruling, stretch: Stretch) -> Iterator[Step]:
-    """The steps of a stretch's first period; an offset where nothing changes begins no step."""
+    """Yield the steps of a stretch's first period.
+
+    An offset at which the allowed answers stay the same begins no step.
+    """
     current: Step | None = None
     for offset in stretch.offsets:
         allowed = exact_rulings.allow(ruling, stretch.first + offset)
@@ -285,9 +294,10 @@ def _step(ruling: Ruling, offset: int, allowed: Allowed, next_period: Allowed | 
 
 
 def _continues(current: Step, step: Step, has_rise: bool) -> bool:
-    """Whether a step allows the same as the one before.
+    """Return whether ``step`` allows the same as ``current``, the step before it.
 
-    Where no next period exists, the rise is unknown and is not compared.
+    If there is no next period (``has_rise`` is false), the rise of ``step`` is unknown and is not
+    compared.
     """
     if has_rise:
         return current[1:] == step[1:]

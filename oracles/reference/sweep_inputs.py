@@ -1,6 +1,6 @@
-"""The sequences of inputs that a sweep of a wide source casts, in the order of their patterns.
+"""The sequences of inputs that a sweep casts.
 
-A sequence is numbered, so that a task can take any range of it.
+The inputs of a sequence are numbered, so that a task can cast any range of them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from specs.formats import Format
 
 SequenceKind = Literal["dense", "steps", "sample"]
 SAMPLE = 1 << 30
-"""Inputs of a random sample."""
+"""How many inputs a random sample has."""
 END_PERIODS = 1 << 12
-"""Periods taken at either end of a stretch that has more steps than a 32-bit target can have."""
+"""How many periods are taken at either end of a stretch that has too many to take all."""
 
 
 def sequence_kinds(source: Format) -> tuple[SequenceKind, ...]:
@@ -33,12 +33,12 @@ def sequence_kinds(source: Format) -> tuple[SequenceKind, ...]:
 
 @dataclass(frozen=True)
 class Dense:
-    """Every pattern of a source."""
+    """Every pattern of a source that has ``size`` patterns."""
 
     size: int
 
     def fill(self, buffer: Bits, at: int) -> None:
-        """Put the inputs from number ``at`` on into a buffer."""
+        """Fill a buffer with the inputs from number ``at`` on."""
         np.add(np.arange(buffer.size, dtype=buffer.dtype), buffer.dtype.type(at), out=buffer)
 
 
@@ -51,7 +51,7 @@ class Sample:
     size: int = SAMPLE
 
     def fill(self, buffer: Bits, at: int) -> None:
-        """Put the inputs from number ``at`` on into a buffer."""
+        """Fill a buffer with the inputs from number ``at`` on."""
         width = self.source.bits - (self.size - 1).bit_length()
         # Philox makes four words per counter, so that input n is the same in whatever chunk it is.
         counter, skipped = divmod(at, 4)
@@ -62,7 +62,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Block:
-    """The same ``offsets`` in each of ``periods`` periods of patterns, from ``start`` on.
+    """The patterns at the same ``offsets`` in each of ``periods`` periods, from ``start`` on.
 
     A period has ``2**shift`` patterns.
     """
@@ -79,9 +79,10 @@ class Block:
 
 
 class StepPatterns:
-    """The first two patterns and the last of every step of any of several staircases.
+    """The first two patterns and the last of every step in the staircases of some rulings.
 
-    Of a stretch with very many periods, only the steps of the periods at both ends are taken.
+    Of a stretch with very many periods, only the steps of the periods at both ends are taken. The
+    rulings have one pair.
     """
 
     def __init__(self, rulings: Iterable[Ruling]) -> None:
@@ -90,7 +91,7 @@ class StepPatterns:
         self.size = int(self._starts[-1])
 
     def fill(self, buffer: Bits, at: int) -> None:
-        """Put the inputs from number ``at`` on into a buffer; repeat the last one past the end."""
+        """Fill a buffer with the inputs from number ``at`` on; repeat the last one past the end."""
         number = int(np.searchsorted(self._starts, at, "right")) - 1
         done = 0
         while done < buffer.size and number < len(self._blocks):
@@ -129,7 +130,7 @@ def _blocks(rulings: Iterable[Ruling]) -> Iterator[Block]:
 
 
 def _last_step_continues(steps: NDArray[np.void], mask: int) -> bool:
-    """Whether a period's last step and the first step of the next period are one."""
+    """Return whether a period's last step and the first step of the next period are one."""
     start, end = (dict(zip(Step._fields, steps[at].tolist(), strict=True)) for at in (0, -1))
     risen = {bound: start[bound] + start[rise] & mask for bound, rise in BOUNDS}
     return start | risen | {"offset": end["offset"]} == end
@@ -138,9 +139,9 @@ def _last_step_continues(steps: NDArray[np.void], mask: int) -> bool:
 def _blocks_of_stretch(
     first: int, last: int, shift: int, offsets: list[int], most: int
 ) -> Iterator[Block]:
-    """Yield whole periods (all, or those at both ends), and the last one if it is cut short.
+    """Yield a stretch's whole periods (all, or those at both ends), and the last one if cut short.
 
-    All are taken if there are at most ``most``, or few enough for both ends to meet.
+    All are taken if there are at most ``most``, or so few that both ends meet.
     """
     whole, remainder = divmod(last - first + 1, 1 << shift)
     points = _points([*offsets, 1 << shift])
@@ -157,7 +158,10 @@ def _blocks_of_stretch(
 
 
 def _points(steps: list[int]) -> NDArray[np.uint64]:
-    """The first two offsets and the last of each step; each step ends where the next begins."""
+    """Return the first two offsets and the last of each step, sorted.
+
+    Each step ends where the next begins; the last number in ``steps`` is only an end.
+    """
     points = [{begin, min(begin + 1, end - 1), end - 1} for begin, end in pairwise(steps)]
     return np.array(sorted(set().union(*points)), np.uint64)
 
@@ -165,7 +169,10 @@ def _points(steps: list[int]) -> NDArray[np.uint64]:
 def input_sequence(
     kind: SequenceKind, source: Format, target: Format, rulings: list[Ruling], seed: int
 ) -> InputSequence:
-    """Return a sequence of inputs for the casts of a pair; ``steps`` are those of all rulings."""
+    """Return the sequence of a kind for the casts of a pair.
+
+    ``steps`` takes the steps of all ``rulings``; ``sample`` depends on ``seed`` and the pair.
+    """
     match kind:
         case "dense":
             return Dense(1 << source.bits)

@@ -66,14 +66,14 @@ from specs.release import VERSION
 
 GOODBYE_SECONDS = 1.0
 GOODBYE_NUMBER = 1 << 40
-"""The number of the last request, larger than any before."""
+"""The number of the last request to a program, larger than that of any other."""
 
 
 class ProgramClient:
     """Starts the program of an ``exec:`` backend, and encodes the requests to its stdin.
 
-    With ``offers_memory`` its hello offers shared memory for the answers to sweeps, where the
-    system has such memory.
+    With ``offers_memory`` it offers the program shared memory for the answers to sweeps, where the
+    system has such memory. The constructor raises CastigateError if the command cannot be used.
     """
 
     def __init__(self, backend: str, config: LaunchConfig, offers_memory: bool = True) -> None:
@@ -131,7 +131,7 @@ class ProgramClient:
     def encode(
         self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]
     ) -> EncodedRequest:
-        """Return a request as a frame, with the decoder and the greatest size of its reply."""
+        """Return a request as a frame, with the decoder and the largest payload of its reply."""
         if request["ask"] in TENSOR_REQUESTS:
             return _encode_tensors(number, request, arrays)
         case = wire_case(request["case"])
@@ -155,14 +155,14 @@ class ProgramClient:
         return EncodedRequest(frame, decoder.max_payload(growth * bits.size), decoder.decode)
 
     def say_goodbye(self, process: SupervisedProcess) -> None:
-        """Say bye, and give the program a moment to exit by itself."""
+        """Send ``bye``, and give the program a moment to exit by itself."""
         with suppress(ProcessFailed, ProcessTimeout):
             bye = encode_frame(encode_request(AskBye(number=GOODBYE_NUMBER)))
             process.request(bye, GOODBYE_SECONDS, 0)
             process.wait_for_exit(GOODBYE_SECONDS)
 
     def _sweep_decoder(self, dtype: str, number: int) -> ReplyDecoder:
-        """Return the decoder of a sweep's reply, with a slot if the program uses shared memory."""
+        """Return the decoder of a sweep's reply, with a memory slot if the program uses memory."""
         if self._memory is None or not self._uses_memory:
             return ReplyDecoder(dtype)
         offset, size = self._memory.slot(number)
@@ -247,7 +247,7 @@ class ReplyDecoder:
         return _with_room(elements * self.storage.itemsize)
 
     def decode(self, reply: Frame) -> Bits | BaseException:
-        """Return the elements, or the exception that an answer without elements stands for.
+        """Return the elements, or the exception that an ``unsupported`` or ``error`` stands for.
 
         Raises FrameError if the reply is malformed, or is no answer to a request with elements.
         """
@@ -283,13 +283,13 @@ class TensorsDecoder:
     dtypes: Mapping[str, str]
 
     def max_payload(self, elements: int) -> int:
-        """Return the most payload bytes of a reply whose tensors have ``elements`` elements."""
+        """Return the most payload bytes of a reply, if a tensor has up to ``elements`` elements."""
         return _with_room(
             elements * sum(_storage(dtype).itemsize for dtype in self.dtypes.values())
         )
 
     def decode(self, reply: Frame) -> dict[str, Bits] | BaseException:
-        """Return the tensors by name, or the exception that an answer without tensors stands for.
+        """Return tensors by name, or the exception that ``unsupported`` or ``error`` stands for.
 
         Raises FrameError if the reply is malformed, is no answer to a request with tensors, or has
         a tensor that the request does not name.
@@ -322,7 +322,7 @@ def _storage(dtype: str) -> np.dtype[Any]:
 
 
 def _with_room(size: int) -> int:
-    """Return a limit above the size of a right answer: one of a wrong shape is read, too."""
+    """Return a limit above ``size`` bytes, so that an answer of a wrong shape is read too."""
     return max(READ_CHUNK, 2 * size)
 
 

@@ -22,12 +22,13 @@ from specs.operations import tensor_dtypes
 
 
 class ProgramOracle:
-    """Sends requests to a program, and to a new process of it when one crashes.
+    """An oracle that is a program; after a crash, the next request starts a new process of it.
 
     Beside ``cast`` and ``road`` it has the methods for the operations that the program offers.
-    ``on_reply`` is called after every exchange, to show progress. Given the ``description`` of
-    another process of the program, the constructor starts none: the first request does. Without
-    ``offers_memory`` all answers come in payloads, as on a system without shared memory.
+    ``on_reply`` is called after every exchange, to show progress. The constructor starts a process,
+    and raises CastigateError if that fails. Given the ``description`` of another process of the
+    program, it starts none: the first request does. Without ``offers_memory`` all answers come in
+    payloads, as on a system without shared memory.
     """
 
     claims: tuple[str, ...]
@@ -66,7 +67,7 @@ class ProgramOracle:
 
     @property
     def deaths(self) -> list[str]:
-        """For each process of the program that failed in an exchange, a text of how it ended."""
+        """Texts on how the program's processes ended that failed in an exchange, in order."""
         return self._supervisor.deaths
 
     def close(self) -> None:
@@ -74,7 +75,7 @@ class ProgramOracle:
         self._supervisor.close()
 
     def road(self, case: Case) -> str:
-        """Return a text with both dtypes and the values of what the program's hello ``depends_on``.
+        """Return both dtypes and the values of the parts of a case that the hello ``depends_on``.
 
         Raises Unsupported if the program offers no casts or lacks one of the dtypes.
         """
@@ -84,10 +85,10 @@ class ProgramOracle:
         return ", ".join([f"{case.source}->{case.target}", *parts])
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return the casts of ``bits``; raise the program's error, or ProcessDied with inputs.
+        """Return the casts of ``bits``; raise the program's error, or ProcessDied.
 
-        The inputs are the fewest found to end the process. Raises Unsupported if the program offers
-        no casts or lacks one of the dtypes.
+        ProcessDied has the fewest inputs found that end the process. Raises Unsupported if the
+        program offers no casts or lacks one of the dtypes.
         """
         self._check_offered("cast", case)
         answer: Bits = self._bisector.ask(partial(self._ask, "cast", case), bits)

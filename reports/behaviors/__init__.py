@@ -1,1 +1,1 @@
-"""Closed forms that reproduce what a backend answers where a document is silent."""
+"""Closed forms (behaviors) for a backend's answers to inputs that a document leaves open."""

@@ -1,4 +1,4 @@
-"""Finds the fewest behaviors that explain all open answers, and states what none explains."""
+"""Finds the fewest behaviors that explain all open answers, and the answers that none explains."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from specs.behaviors import behaviors
 from specs.model.vocabulary import Atom
 
 MAX_COMBINED = 4
-"""Behaviors tried together; if more are needed, the one that explains most is taken first."""
+"""The most behaviors tried together; if more are needed, the one explaining most is taken first."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Regions of open inputs, the behavior that gives all answers there, and the simplest examples.
+    """Regions of open inputs, the behavior that gives all answers there, and examples of them.
 
-    If no behavior does, ``behavior`` is None. Then ``nearest`` is one that is right more often than
-    not, or None. ``exceptions`` counts the inputs on which it is wrong, or all inputs if it is
-    None, and the examples are such exceptions.
+    If no behavior does, ``behavior`` is None, and ``nearest`` is one that is right more often than
+    not, or None. Then ``exceptions`` counts the inputs on which ``nearest`` is wrong, and
+    ``examples`` are some of these. Without ``nearest``, all inputs count as exceptions.
     """
 
     regions: tuple[str, ...]
@@ -33,16 +33,17 @@ class Explanation:
 
 
 def explain(tally: Tally) -> list[Explanation]:
-    """Return an explanation per behavior needed, of most inputs first, the unexplained last."""
+    """Return an explanation per behavior needed, most inputs first, then the unexplained inputs."""
     found = [_explanation(tally, *group) for group in _groups(tally)]
     return sorted(found, key=lambda each: (each.behavior is None, -each.inputs, each.regions))
 
 
 def narrow(tally: Tally) -> BehaviorSearch:
-    """Return the tally's search with only behaviors that explain a whole group, or come nearest.
+    """Return the tally's search with only the behaviors that may still explain a whole group.
 
-    More inputs can refute a behavior, but never make a refuted one right. If they refute all that
-    are left for a group, one that explains a part of it may be missing: search among all again.
+    These explain one of the tally's groups, or come nearest to it. More inputs can refute a
+    behavior, but never make a refuted one right. If they refute all that are left for a group, one
+    that explains a part of it may be missing: search among all again.
     """
     groups = list(_groups(tally))
     kept = {nearest for _, _, nearest in groups}
@@ -57,9 +58,10 @@ def narrow(tally: Tally) -> BehaviorSearch:
 
 
 def _groups(tally: Tally) -> Iterator[tuple[list[Atom], str | None, str | None]]:
-    """Yield atoms with one explanation: the atoms, their behavior, and without one the nearest.
+    """Yield groups of atoms that share an explanation: the atoms, their behavior, and the nearest.
 
-    Of the two names one at least is None.
+    The behavior is None if none explains all answers; only then can there be a nearest, which is
+    None if all are wrong too often.
     """
     right = {
         atom: [
@@ -81,7 +83,7 @@ def _groups(tally: Tally) -> Iterator[tuple[list[Atom], str | None, str | None]]
 
 
 def _fewest(search: BehaviorSearch, right: Mapping[Atom, list[str]]) -> dict[str, list[Atom]]:
-    """Choose the fewest behaviors that explain all atoms, and share the atoms out among them.
+    """Choose the fewest behaviors that explain all atoms, and assign each atom to one of them.
 
     ``right`` has the behaviors that explain each atom. Of equally many behaviors the simplest are
     chosen. An atom that two of them explain goes to the one that explains more atoms.
@@ -103,7 +105,7 @@ def _fewest(search: BehaviorSearch, right: Mapping[Atom, list[str]]) -> dict[str
 def _smallest_cover(
     covers: Mapping[str, frozenset[Atom]], every: frozenset[Atom]
 ) -> tuple[str, ...]:
-    """Return the names of few sets in ``covers`` that together hold all of ``every``.
+    """Return the names of few sets in ``covers`` whose union is ``every``.
 
     They are the fewest possible if at most ``MAX_COMBINED`` suffice.
     """
@@ -118,7 +120,7 @@ def _smallest_cover(
 
 
 def _nearest(tally: Tally, atom: Atom) -> str | None:
-    """The behavior that is wrong least often in an atom, if it is right more often than not."""
+    """Return the behavior with the fewest misses in an atom; None if it misses half or more."""
     names = (candidate.name for candidate in tally.search.candidates)
     name = min(names, key=lambda each: tally.misses[atom, each].count, default=None)
     if name is None or 2 * tally.misses[atom, name].count >= tally.inputs[atom].count:

@@ -1,9 +1,7 @@
-"""Classifies inputs into atoms, and finds phrases for sets of atoms: the regions of a report.
+"""Classifies inputs into atoms, names sets of atoms, and evaluates behaviors on patterns.
 
-An atom is a class of inputs that a document can tell apart: kind, sign, zone and so on.
-
-Besides, which behaviors apply to a pair of dtypes, and what they answer to arrays of patterns. A
-behavior is asked about the real part of a complex source.
+An atom is a class of inputs that a document can tell apart: kind, sign, zone and so on. A set of
+atoms is a region of a report. For a complex source, behaviors get only the real part.
 """
 
 from __future__ import annotations
@@ -89,9 +87,10 @@ def phrases_for(
     among: Iterable[Class],
     phrases: Mapping[str, Callable[[Class], bool]],
 ) -> tuple[str, ...]:
-    """Few phrases that name exactly ``some`` of the classes ``among``, the widest first.
+    """Return few phrases that together name exactly ``some`` of the classes ``among``.
 
-    Classes that no phrase names are written out.
+    The phrases that name most classes come first. ``phrases`` has a test of a class for each
+    phrase. Classes that no phrase names are written out.
     """
     left, every = set(some), set(among)
     chosen: list[str] = []
@@ -147,9 +146,10 @@ def _mark(kind: Any, sign: Any, zone: Any, fraction: Any, subnormal: Any) -> Any
 
 @cache
 def atoms_by_mark(source: Format) -> dict[int, Atom]:
-    """The atoms of a source format by their marks.
+    """Return the atoms of a source format by their marks.
 
-    A mark does not record whether the target has the value: documents leave open only what rounds.
+    A mark does not record whether the target has the value. Atoms of values that it has are left
+    out: documents leave open only what rounds.
     """
     return {
         _mark(
@@ -200,7 +200,7 @@ def _is_possible(step: Any, source: Format, target: Format) -> bool:
 
 
 def has_behaviors(source: Format, target: Format) -> bool:
-    """Whether a pair can have behaviors at all: complex targets and texts have none."""
+    """Whether a pair can have behaviors at all: texts and complex targets have none."""
     return real_format(source).is_numeric and target.is_numeric
 
 
@@ -210,12 +210,12 @@ def behaviors_between(source: Format, target: Format) -> tuple[Behavior, ...]:
 
 
 def real_format(source: Format) -> Format:
-    """The format of the numbers that behaviors see: for a complex source, that of its parts."""
+    """Return the format of the numbers that behaviors get; for complex, that of the parts."""
     return format_named(source.entry.part) if source.kind == "complex" else source
 
 
 def real_patterns(source: Format, inputs: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return the patterns that behaviors see, as uint64: of complex numbers the real parts."""
+    """Return the patterns that behaviors get, as uint64: of complex numbers the real parts."""
     if source.kind != "complex":
         return inputs.astype(np.uint64)
     part = real_format(source).storage
@@ -226,7 +226,7 @@ def real_patterns(source: Format, inputs: NDArray[Any]) -> NDArray[np.uint64]:
 def evaluate(
     behavior: Behavior, source: Format, target: Format, inputs: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return a behavior's answers to an array of patterns, and for which inputs they are defined.
+    """Return a behavior's answers to an array of patterns, and the mask of defined ones.
 
     A NaN among the answers stands for any NaN.
     """
@@ -241,5 +241,5 @@ def evaluate(
 
 @lru_cache(2)
 def _evaluation(source: Format, target: Format, patterns: bytes) -> Evaluation:
-    """The evaluation of a few patterns; many behaviors are tried on the same ones."""
+    """Return the cached evaluation of a few patterns; many behaviors are tried on the same ones."""
     return Evaluation(source, target, np.frombuffer(patterns, np.uint64), select_arrays)

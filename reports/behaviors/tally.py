@@ -32,12 +32,12 @@ MAX_EXAMPLES = 5
 """Examples that are kept per atom, and per atom and behavior."""
 
 InputAndAnswer = tuple[int, int]
-"""An input and its answer."""
+"""An input and its answer, as integers."""
 
 
 @dataclass(frozen=True)
 class BehaviorSearch:
-    """A pair, the rounding by which its atoms are told apart, and the behaviors to try."""
+    """A pair of dtypes, the rounding by which its atoms are told apart, and behaviors to try."""
 
     source: Format
     target: Format
@@ -47,7 +47,7 @@ class BehaviorSearch:
 
 @dataclass(frozen=True)
 class CountedInputs:
-    """A number of inputs, and examples: the smallest of these inputs with their answers."""
+    """A number of inputs, and the smallest of them with their answers, as examples."""
 
     count: int
     examples: tuple[InputAndAnswer, ...]
@@ -70,7 +70,7 @@ class Tally:
     misses: Mapping[tuple[Atom, str], CountedInputs] = field(default_factory=dict)
 
     def merged(self, other: Tally) -> Tally:
-        """Return the tally of the inputs of this and of another tally of the same search."""
+        """Return the tally of the inputs of both tallies, which are of the same search."""
         source = self.search.source
         return Tally(
             self.search,
@@ -94,7 +94,7 @@ def behavior_search(source: Format, target: Format, rounding: Rounding) -> Behav
 
 
 def tally_answers(search: BehaviorSearch, inputs: NDArray[Any], answers: NDArray[Any]) -> Tally:
-    """Tally open inputs, in any order, and one backend's answers to them."""
+    """Return the tally of open inputs, in any order, and one backend's answers to them."""
     [tally] = tally_each(search, inputs, [answers])
     return tally
 
@@ -105,10 +105,10 @@ def tally_each(
     answers: Sequence[NDArray[Any]],
     counted: Sequence[NDArray[np.bool_]] = (),
 ) -> list[Tally]:
-    """Return a tally per array of answers to the same inputs; evaluate each behavior only once.
+    """Return a tally for each array of answers to the same inputs.
 
-    ``counted`` has a mask of inputs per array of answers: only these are tallied. Without it all
-    are.
+    Each behavior is evaluated only once. ``counted`` has a mask of inputs for each array of
+    answers: only these are tallied. Without it all are.
     """
     source, target = real_format(search.source), search.target
     patterns = real_patterns(search.source, inputs)
@@ -152,7 +152,7 @@ def build_tally(
     marks: NDArray[np.uint8],
     misses: Mapping[str, NDArray[np.bool_]],
 ) -> Tally:
-    """Build the tally of inputs that are sorted by their marks.
+    """Return the tally of inputs that are sorted by their marks.
 
     ``misses`` has, by a behavior's name, the mask of the inputs on which it is wrong or undefined.
     """
@@ -189,7 +189,7 @@ def _counted(source: Format, inputs: NDArray[Any], answers: NDArray[Any]) -> Cou
 def smallest_examples(
     source: Format, examples: Iterable[InputAndAnswer]
 ) -> tuple[InputAndAnswer, ...]:
-    """The first ``MAX_EXAMPLES`` examples: by set bits of the input, then by its code.
+    """Return the first ``MAX_EXAMPLES`` examples: by set bits of the input, then by its code.
 
     The sign of a float counts last, and of equal inputs the smaller answer comes first.
     """
@@ -202,5 +202,5 @@ def smallest_examples(
 
 
 def code_of(element: Any) -> int:
-    """An element of an array of patterns as an integer."""
+    """Return an element of an array of patterns as an integer."""
     return int.from_bytes(element.tobytes(), "little")

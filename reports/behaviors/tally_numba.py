@@ -30,11 +30,11 @@ def fill(inputs, answers, marks, misses):
 MISS = "        misses[{row}, at] = not ({defined} and ({code} == got or {both_nan}))"
 
 Fill = Callable[[NDArray[Any], NDArray[Any], NDArray[np.uint8], NDArray[np.bool_]], None]
-"""Fills marks, and misses with a row per behavior, from inputs and answers."""
+"""Takes inputs and answers, and fills an array of marks and one of misses, a row per behavior."""
 
 
 def tally_answers(search: BehaviorSearch, inputs: NDArray[Any], answers: NDArray[Any]) -> Tally:
-    """Tally open inputs, in any order, and one backend's answers to them."""
+    """Return the tally of open inputs, in any order, and one backend's answers to them."""
     marks = np.empty(inputs.size, np.uint8)
     misses = np.empty((len(search.candidates), inputs.size), bool)
     _compile(search)(real_patterns(search.source, inputs), answers, marks, misses)
@@ -75,7 +75,7 @@ def _loop_source(search: BehaviorSearch) -> str:
 
 
 def _as_terms(trace: Trace, code: Any, defined: Any) -> tuple[Term, Term]:
-    """A behavior's answer as terms; what does not depend on the input is a constant."""
+    """Return a behavior's answer as terms; what does not depend on the input is a constant."""
     return (
         code if isinstance(code, Term) else trace.constant(code),
         defined if isinstance(defined, Term) else trace.constant(defined, truth=True),

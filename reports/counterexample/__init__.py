@@ -1,1 +1,1 @@
-"""One failing input for a person: its bits drawn, its rule, and how much else fails."""
+"""Shows one failing input to a person: its bits, its rule, and how much else fails."""

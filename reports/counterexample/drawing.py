@@ -14,27 +14,27 @@ from reports.problems import ShownDatum
 from specs.formats import Format, format_named
 
 MAX_DECIMAL = 24
-"""Characters of a decimal that is still written in full."""
+"""The most characters of a decimal that is still written in full."""
 LEAST_DIGITS = 3
-"""The least digits of a rounded decimal.
+"""The fewest digits of a rounded decimal.
 
 One digit may identify a subnormal number, and still be a third away from its value.
 """
 PLAIN_POWERS = range(-4, 9)
 """Numbers with these powers of ten are written in plain notation."""
 LONGEST_TEXT, LAST_CHARACTERS = 60, 20
-"""Characters of a text that is still shown in full, and those at the end of a longer one."""
+"""The most characters of a text that is shown in full, and those at the end of a longer one."""
 DatumColumns = tuple[str, str, str]
 """How a datum is shown: pattern, fields and value."""
 
 
 def datum_text(dtype: Format, datum: ShownDatum) -> str:
-    """A pattern in hex, or a text in quotes; of a long one the ends and its length."""
+    """Write a pattern in hex, or a text as ``quoted`` does."""
     return quoted(datum) if isinstance(datum, str) else dtype.hexadecimal(datum)
 
 
 def quoted(text: str) -> str:
-    """A text in quotes; of a long one the ends and its length."""
+    """Put a text in quotes; of a long one, the two ends and the number of its characters."""
     if len(text) <= LONGEST_TEXT:
         return repr(text)
     # The end stays, because there two long numbers differ.
@@ -43,10 +43,10 @@ def quoted(text: str) -> str:
 
 
 def bit_fields(dtype: Format, datum: ShownDatum) -> str:
-    """Split a float's bits as ``sign | exponent | mantissa``, a signed integer's after the sign.
+    """Split the bits of a pattern: of a float, as ``sign | exponent | mantissa``.
 
-    Other patterns are not divided, and fields without bits are left out. A text gives its length in
-    words.
+    A signed integer is split after the sign; other patterns are not, and fields without bits are
+    left out. A text gives its length in words.
     """
     if isinstance(datum, str):
         return f"{len(datum)} characters"
@@ -84,7 +84,10 @@ def value_text(dtype: Format, datum: ShownDatum) -> str:
 
 
 def complex_text(dtype: Format, datum: ShownDatum) -> str:
-    """A complex number as its two parts, ``1 + 0j``; empty for other dtypes and for NaNs."""
+    """Write a complex number as its two parts, ``1 + 0j``.
+
+    The result is empty for other dtypes, and if a part is a NaN.
+    """
     if isinstance(datum, str) or dtype.kind != "complex":
         return ""
     part = format_named(dtype.entry.part)
@@ -112,7 +115,7 @@ def _rounded(exact: str, shortest: str) -> str:
 
 
 def datum_columns(dtype: Format, datum: ShownDatum) -> DatumColumns:
-    """Pattern, fields and value of a datum."""
+    """Return the pattern, the fields and the value of a datum as texts."""
     return datum_text(dtype, datum), bit_fields(dtype, datum), value_text(dtype, datum)
 
 
@@ -126,7 +129,7 @@ def allowed_columns(target: Format, allowed: str) -> DatumColumns:
 
 
 def aligned_rows(rows: list[tuple[str, DatumColumns]]) -> Iterator[str]:
-    """Named rows as indented lines with aligned columns."""
+    """Yield rows, each a name and its columns, as indented lines with aligned columns."""
     name_width = max(9, *(len(name) for name, _ in rows))
     # Words in place of a pattern, such as an error, may be long, and no column follows them.
     tabled = [cells for _, cells in rows if any(cells[1:])] or [cells for _, cells in rows]

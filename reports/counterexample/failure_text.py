@@ -20,7 +20,7 @@ SHOWN_RUNS = 3
 
 
 def failure_text(case: Case, judgement: Judgement) -> str:
-    """Everything about a failing judgement that a person needs, in several lines."""
+    """Describe a failing judgement in several lines: rule, bits, extent and reproduction."""
     return plain_text("\n".join(_lines(case, judgement)))
 
 

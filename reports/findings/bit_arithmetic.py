@@ -13,7 +13,7 @@ from specs.behaviors import behaviors
 from specs.formats import Format, format_named
 
 FRACTION_BITS = 23
-"""Bits of a float32's fraction. The bias and the halfway fraction below are a float32's too."""
+"""Bits of a float32's fraction; the halfway fraction and the exponent below are a float32's too."""
 HALF = 1 << 22
 LARGEST_EXPONENT = 254
 SHIFT_MODULUS = 64
@@ -25,8 +25,8 @@ def rounded_exponents(patterns: NDArray[Any], mode: str, saturates: bool) -> NDA
 
     ``mode`` is `half-even`, `nearest`, `up`, `down`, or anything else for ties up. In the mode
     `nearest`, a tie rounds up unless the exponent bits are zero. With ``saturates``, the largest
-    finite exponent does not round up. Negative patterns keep their sign bit, so that their codes
-    are out of range.
+    finite exponent does not round up. Negative patterns keep their sign bit, so their results do
+    not fit in 8 bits.
     """
     exponents = patterns >> np.uint32(FRACTION_BITS)
     fractions = patterns & np.uint32((1 << FRACTION_BITS) - 1)
@@ -43,7 +43,7 @@ def rounded_exponents(patterns: NDArray[Any], mode: str, saturates: bool) -> NDA
 
 
 def moved_bits(source: Format, target: Format, patterns: NDArray[Any]) -> NDArray[Any]:
-    """Move sign, exponent and fraction to another format, every number as if it were normal.
+    """Move sign, exponent and fraction to another format, as if every number were normal.
 
     The fraction is rounded to nearest, ties to even. An exponent below zero makes the answer zero;
     one that is too large spills into the sign.
@@ -76,13 +76,16 @@ def nearest(source: Format, target: Format, patterns: NDArray[Any]) -> NDArray[A
 
 
 def clamped(source: Format, target: Format, code: int) -> int:
-    """Round one number to nearest, ties to even; beyond the range the largest or lowest value."""
+    """Return the target's pattern for a source pattern, rounded to nearest, ties to even.
+
+    A number beyond the range becomes the largest or lowest value.
+    """
     pattern = np.array([code], source.storage)
     return int(evaluate(behaviors()["nearest-clamp"], source, target, pattern)[0][0])
 
 
 def subnormals(source: Format, target: Format, patterns: NDArray[Any]) -> Mask:
-    """Tell which patterns are zero or subnormal, or would be so in the target."""
+    """Mark zeros and numbers that are too small to be normal in the source or a float target."""
     smallest = 1 << source.entry.mantissa
     if target.kind == "float":
         smallest = max(smallest, clamped(target, source, 1 << target.entry.mantissa))
@@ -93,10 +96,10 @@ def subnormals(source: Format, target: Format, patterns: NDArray[Any]) -> Mask:
 def rounded_as_normal(
     source: Format, target: Format, patterns: NDArray[Any]
 ) -> tuple[NDArray[Any], Mask]:
-    """Round to the target's digits as if no result were subnormal, to nearest, ties to even.
+    """Round floats to as many digits as normal numbers of the target have, ties to even.
 
-    The results are patterns of the source. The second result tells which become subnormal in the
-    target, so that they are rounded once more.
+    The results are patterns of the source. The mask has the normal inputs that become subnormal in
+    the target, where they are rounded once more.
     """
     dropped = source.entry.mantissa - target.entry.mantissa
     bits = patterns.astype(np.uint64)
@@ -111,7 +114,7 @@ def rounded_as_normal(
 def without_middle_bits(
     source: Format, target: Format, kept: int, patterns: NDArray[Any]
 ) -> NDArray[Any]:
-    """Clear the bits between the halfway bit of a normal result and the lowest ones."""
+    """Clear the bits below the halfway bit of a normal result, but for the lowest ``kept`` ones."""
     halfway = source.entry.mantissa - target.entry.mantissa - 1
     cleared = (1 << halfway) - (1 << kept)
     kept_bits: NDArray[Any] = patterns & _type(source)(source.mask ^ cleared)
@@ -119,7 +122,7 @@ def without_middle_bits(
 
 
 def flushed(target: Format, codes: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
-    """Flush subnormal results to zeros of the same sign; also return which are affected."""
+    """Flush subnormal results to zeros of the same sign; also return the mask of those affected."""
     sign = _type(target)(target.sign_bit)
     magnitudes = codes & ~sign
     affected = (magnitudes != 0) & (magnitudes < 1 << target.entry.mantissa)
@@ -129,10 +132,10 @@ def flushed(target: Format, codes: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
 def clamped_in_source(
     source: Format, target: Format, patterns: NDArray[Any]
 ) -> tuple[NDArray[Any], Mask]:
-    """Return for each float the end of an integer range on its side, and which floats reach it.
+    """Return, for each float, the target's largest integer, or its lowest if the float is negative.
 
-    The ends are compared after they were rounded to the float's format. The first result holds an
-    end for every float, also for those that do not reach it.
+    Also return the mask of the floats that reach this integer, after it was rounded to their
+    format.
     """
     sign = _type(source)(source.sign_bit)
     magnitudes, is_negative = patterns & ~sign, (patterns & sign) != 0
@@ -145,10 +148,11 @@ def clamped_in_source(
 
 
 def clamped_first(target: Format, patterns: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
-    """Clamp float32 patterns from the value of the largest code plus one on, and round the others.
+    """Round float32 patterns to nearest in the target, and clamp large ones to its largest value.
 
-    A NaN has a larger pattern than every number, and so is clamped too. The second result tells
-    which patterns are above the target's largest value.
+    Large are those from the value on that the pattern after the largest would have. A NaN has a
+    larger pattern than every number, and so is clamped too. The mask has the patterns that are
+    above the target's largest value.
     """
     single = format_named("float32")
     magnitudes = patterns & np.uint32(single.mask ^ single.sign_bit)
@@ -161,9 +165,10 @@ def clamped_first(target: Format, patterns: NDArray[Any]) -> tuple[NDArray[Any],
 
 
 def with_wrapped_shifts(target: Format, patterns: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
-    """Scale float32 numbers by 2^64 that a shift of 64 or more bits would make subnormal.
+    """Multiply by 2^64 the float32 numbers at least 2^64 below the target's smallest normal one.
 
-    The second result tells which these are. None is so small that the shift wraps twice.
+    A shift of 64 or more bits, taken modulo 64, treats them as such products. The mask has these
+    numbers. None is so small that the shift wraps twice.
     """
     exponents = (patterns >> np.uint32(FRACTION_BITS) & np.uint32(0xFF)).astype(np.int64)
     shifts = target.lowest_exponent - (exponents - format_named("float32").entry.bias)
@@ -182,7 +187,7 @@ def negated(target: Format, codes: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_negative(source: Format, inputs: NDArray[Any]) -> Mask:
-    """Tell which inputs have a minus sign; of complex numbers, which real parts have one."""
+    """Mark the inputs that have a minus sign; of complex numbers, the real part decides."""
     if source.kind == "text":
         return np.array([text.startswith("-") for text in inputs.tolist()], bool)
     signs = real_patterns(source, inputs) & np.uint64(real_format(source).sign_bit)
@@ -201,7 +206,10 @@ def _type(dtype: Format) -> Any:
 
 
 def nan_as_float32(source: Format, nans: NDArray[Any]) -> NDArray[np.uint32]:
-    """Convert NaNs of a format like IEEE's to float32; those of a wider format become quiet."""
+    """Convert NaNs of a format like IEEE's to float32; those of a wider format become quiet.
+
+    Sign and payload stay, the payload as far as it fits.
+    """
     bits, shift = nans.astype(np.uint64), source.entry.mantissa - FRACTION_BITS
     payload = bits & np.uint64((1 << source.entry.mantissa) - 1)
     if shift > 0:

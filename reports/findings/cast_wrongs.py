@@ -1,8 +1,9 @@
-"""What a backend may do instead of a cast, a row each, in the order in which rows are tried.
+"""The table of mistakes that backends may make in casts: one row, a ``Wrong``, per mistake.
 
-Rows here answer by a behavior of ``specs/behaviors.yaml``, or do the arithmetic of a conversion
-wrongly. The others come from ``rule_wrongs``, ``codec_wrongs`` and ``text_wrongs``. A new row is an
-entry of ``WRONGS``; rows that differ in a parameter are made by a function of it.
+Rows are tried in the order of ``WRONGS``, then of ``TRIED_LAST``. The rows defined here answer by a
+behavior of ``specs/behaviors.yaml``, or do the arithmetic of a conversion wrongly. The others come
+from ``rule_wrongs``, ``codec_wrongs`` and ``text_wrongs``. A new row is an entry of ``WRONGS``; a
+function makes the rows that differ in a parameter.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ from specs.formats import Format, format_named
 from specs.model.vocabulary import Rounding
 
 KEPT = 1 << 12
-"""Cases whose rows are cached."""
+"""The most cases whose rows are cached."""
 BYTE = 8
 SINGLE = format_named("float32")
 NEGATIVE: Mapping[str, str] = {
@@ -67,20 +68,20 @@ NEGATIVE: Mapping[str, str] = {
     "maximum": "the lowest value",
     "infinity": "-infinity",
 }
-"""Constants that take the sign of a negative input, in words."""
+"""Maps constant behaviors to words for their answer to a negative input, if it takes the sign."""
 ROUNDED_FIRST = {
     "nearest": "via-float32-nearest",
     "nearest-clamp": "via-float32-nearest-clamp",
     "nearest-nan": "via-float32-nearest-nan",
 }
-"""For some behaviors, the same after rounding to float32, which can move numbers out of range."""
+"""Maps behaviors to those that first round to float32, which can move numbers out of range."""
 
 
 @cache
 def form(name: str, *, has_sign: bool = False) -> Wrong:
-    """Make the row of a backend that gives what the behavior of this name gives.
+    """Return the row for backends that answer by the behavior ``name``.
 
-    With ``has_sign``, its answer to a negative input is negated.
+    With ``has_sign``, the answers to negative inputs are negated.
     """
     behavior = behaviors()[name]
     is_constant = any(isinstance(step, ConstantAnswer) for step in behavior.steps)
@@ -94,7 +95,11 @@ def form(name: str, *, has_sign: bool = False) -> Wrong:
 def _by_behavior(
     name: str, says: str, behavior_of: Callable[[CaseFormats], str], *, has_sign: bool = False
 ) -> Wrong:
-    """Make the row of a backend that answers a pair by the behavior that ``behavior_of`` names."""
+    """Return the row for backends that answer a pair by the behavior that ``behavior_of`` names.
+
+    ``name`` and ``says`` are the name and the sentence of the row. With ``has_sign``, the answers
+    to negative inputs are negated.
+    """
 
     def answers(given: GivenAnswers) -> RowAnswers:
         source, target, inputs = given.source, given.target, given.inputs
@@ -128,7 +133,7 @@ def _by_behavior(
 
 
 def _at_end(target: Format, codes: Patterns) -> Mask:
-    """Tell which patterns are infinities, NaNs, or the largest and lowest values."""
+    """Mark the patterns of a float that are infinities, NaNs, or the largest or lowest value."""
     magnitudes = codes & np.dtype(target.storage).type(target.mask ^ target.sign_bit)
     ends: Mask = (magnitudes >= target.max_code) | is_nan(target, codes)
     return ends
@@ -136,9 +141,10 @@ def _at_end(target: Format, codes: Patterns) -> Mask:
 
 @cache
 def _forms(source: Format, target: Format, tells: Tells) -> tuple[Wrong, ...]:
-    """Return the rows of all behaviors for a pair that have the kind ``tells``.
+    """Return the rows of kind ``tells`` for the behaviors that apply to a pair of formats.
 
-    Behaviors through another float are left out. A text source has only those that give a constant.
+    Behaviors that first convert to another float are left out. For a text source, only behaviors
+    with a constant answer have a row.
     """
     is_text = source.kind == "text"
     like = format_named("float64") if is_text else source
@@ -154,7 +160,7 @@ def _forms(source: Format, target: Format, tells: Tells) -> tuple[Wrong, ...]:
 
 
 def _constants(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the rows of constants; before them those whose constant takes the input's sign."""
+    """Yield the rows for constant answers to a pair; first those with the sign of the input."""
     constants = _forms(asked.source, asked.target, "constant")
     if asked.target.kind == "float" and asked.target.is_signed:
         yield from (form(each.name, has_sign=True) for each in constants if each.name in NEGATIVE)
@@ -162,7 +168,7 @@ def _constants(asked: CaseFormats) -> Iterator[Wrong]:
 
 
 def _forms_of_input(asked: CaseFormats) -> Iterable[Wrong]:
-    """Return the rows of behaviors whose answers depend on the input."""
+    """Return the rows for the behaviors of a pair whose answers depend on the input."""
     return _forms(asked.source, asked.target, "form")
 
 
@@ -206,7 +212,7 @@ def _unchanged(given: GivenAnswers) -> RowAnswers:
     matches=lambda given, level: allowed(given.case, given.inputs, given.answers.byteswap(), level),
 )
 def bytes_of_answers_reversed(given: GivenAnswers) -> RowAnswers:
-    """Give the right answers, but with their bytes in reverse order."""
+    """Return the right answers with the bytes of each in reverse order."""
     codes, answered = right(without_example(given.case), given.inputs)
     return RowAnswers(codes.byteswap(), answered)
 
@@ -220,7 +226,7 @@ bytes_of_inputs_reversed = reading(
 
 
 def other_rounding(word: Rounding) -> Wrong:
-    """Make the row of a backend that rounds by ``word``, whatever the document requires."""
+    """Return the row for backends that round by ``word``, whatever the document requires."""
 
     @computing(f"rounds-{word}", ROUNDING_WORDS[word], _rounds)
     @if_answered
@@ -237,7 +243,7 @@ def _rounds(asked: CaseFormats) -> bool:
 
 @cache
 def low_bits_ignored(count: int) -> Wrong:
-    """Make the row of a backend that reads its inputs as if their lowest bits were zero."""
+    """Return the row for backends that read the lowest ``count`` bits of an input as zero."""
     bits = "bit" if count == 1 else f"{count} bits"
     return reading(
         f"ignores-{count}-low-bits",
@@ -254,9 +260,9 @@ def _low_bits_ignored(asked: CaseFormats) -> Iterator[Wrong]:
 
 @cache
 def few_sticky_bits(kept: int) -> Wrong:
-    """Make the row of a backend that tells a number from a tie by its lowest bits only.
+    """Return the row for backends that see too few bits to distinguish numbers from ties.
 
-    It overlooks the bits between these ``kept`` lowest bits and the halfway bit.
+    Of the bits below the halfway bit, they look only at the lowest ``kept`` ones.
     """
     bits = "bit" if kept == 1 else f"{kept} bits"
     return reading(
@@ -275,15 +281,16 @@ def _few_sticky_bits(asked: CaseFormats) -> Iterator[Wrong]:
 
 
 def _lost_digits(asked: CaseFormats) -> int:
-    """Return how many fraction bits the target lacks; 0 for a target without fraction bits."""
+    """Return how many fraction bits fewer the target has than the source; 0 if it has none."""
     source, target = asked.source.entry, asked.target.entry
     return source.mantissa - target.mantissa if target.mantissa else 0
 
 
 def exponent_bits(how: str, says: str) -> Wrong:
-    """Make the row of a backend that rounds to a power of two by the bits of a float32.
+    """Return the row for backends that round to float8e8m0 by the exponent bits of a float32.
 
-    ``how`` is a mode of ``rounded_exponents``; if it is empty, the row rounds by the case's mode.
+    ``how`` is a mode of ``rounded_exponents``; if it is empty, the case's ``round_mode`` is used.
+    ``says`` is the sentence of the row.
     """
 
     def exponents(given: GivenAnswers) -> Patterns | None:
@@ -328,7 +335,7 @@ EXPONENT_BITS = tuple(
 
 
 def _is_small(dtype: Format) -> bool:
-    """Whether a dtype is bfloat16 or a float of at most 8 bits; some backends move their bits."""
+    """Whether a format is bfloat16 or a float of at most 8 bits; some backends move their bits."""
     return dtype.kind == "float" and (dtype.bits <= 8 or dtype.name == "bfloat16")
 
 
@@ -338,14 +345,20 @@ def _moves_bits(asked: CaseFormats) -> bool:
 
 
 def _moved_to_float32(given: GivenAnswers) -> Patterns | None:
-    """The inputs as float32, small floats by moving their bits; None if that is not defined."""
+    """Return the inputs as float32, those of small floats converted by ``moved_bits``.
+
+    Return None if the source is no small float and the document does not define its conversion.
+    """
     if _is_small(given.source):
         return moved_bits(given.source, SINGLE, given.inputs)
     return _as_float32(given)
 
 
 def _as_float32(given: GivenAnswers) -> Patterns | None:
-    """The inputs as float32, NaNs with their signs; None if the document does not define that."""
+    """Return the inputs as float32; None if the document does not define that conversion.
+
+    NaNs of a format like IEEE's keep their sign and payload.
+    """
     source, patterns = given.source, converted(given.case, "float32", given.inputs)
     if patterns is not None and source.name != "float32" and source.entry.nan == "ieee":
         patterns = patterns.copy()
@@ -360,7 +373,7 @@ FROM_FLOAT32 = following(
     lambda case: replace(case, source="float32", example=None),
     _moved_to_float32,
 )
-"""The row by which ``_bits_moved`` converts to dtypes that are not small."""
+"""The row that ``_bits_moved`` uses for targets that are not small."""
 
 
 def _matches_moved_bits(given: GivenAnswers, level: str) -> Mask | None:
@@ -379,7 +392,7 @@ def _matches_moved_bits(given: GivenAnswers, level: str) -> Mask | None:
     " normal",
 )
 def _bits_moved(given: GivenAnswers) -> RowAnswers | None:
-    """Convert small floats by moving their bits to or from float32.
+    """Convert by moving the bits of a small source to float32, or of float32 to a small target.
 
     Return None if the document does not define the conversion to or from float32.
     """
@@ -525,7 +538,7 @@ WRONGS: tuple[Wrong | RowsOfTable, ...] = (
     _subnormals_rounded_twice,
     _wrong_sign,
 )
-"""The rows for answers that are numbers; of those that explain equally much the first is taken."""
+"""The rows for targets other than texts; of rows that explain equally much, the first is taken."""
 TRIED_LAST: tuple[Wrong | RowsOfTable, ...] = (
     taken_for_others,
     *map(other_rounding, get_args(Rounding)),
@@ -533,11 +546,11 @@ TRIED_LAST: tuple[Wrong | RowsOfTable, ...] = (
     _low_bits_ignored,
     _few_sticky_bits,
 )
-"""The rows tried only where something is left unexplained, because there are hundreds."""
+"""The rows tried only where the others leave answers unexplained, because there are hundreds."""
 
 
 def wrongs_of(case: Case) -> Iterator[Wrong]:
-    """Yield the rows that apply to a case, without those that are tried last."""
+    """Yield the rows of ``WRONGS`` that apply to a case; for a text target, of ``TEXT_WRONGS``."""
     asked = CaseFormats(case)
     if asked.target.kind != "text":
         yield from _applying(WRONGS, asked)
@@ -548,13 +561,13 @@ def wrongs_of(case: Case) -> Iterator[Wrong]:
 
 
 def wrongs_tried_last(case: Case) -> Iterator[Wrong]:
-    """Yield the rows that apply to a case and are tried last."""
+    """Yield the rows of ``TRIED_LAST`` that apply to a case."""
     yield from _applying(TRIED_LAST, CaseFormats(case))
 
 
 @lru_cache(KEPT)
 def every_wrong(case: Case) -> frozenset[Wrong]:
-    """Return all rows that apply to a case."""
+    """Return all rows that apply to a case, including those of ``TRIED_LAST``."""
     return frozenset((*wrongs_of(case), *wrongs_tried_last(case)))
 
 

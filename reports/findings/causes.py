@@ -1,4 +1,4 @@
-"""The causes of all failures but wrong values of casts, which ``find.py`` explains.
+"""Finds the causes of failures, except of wrong values of casts, which ``root_causes`` treats.
 
 Among them are refusals, crashes, shapes, layouts, and wrong elements of other families.
 """
@@ -52,9 +52,10 @@ class Cause(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A cell that fails, the rule that it breaks if one is named, and by which problem.
+    """A cell that fails, the rule that it breaks, and the problem by which it fails.
 
-    Without a problem, the backend gave values where the rule requires an error.
+    ``broken`` is None if no rule is named. Without a problem, the backend gave values where the
+    rule requires an error, or only the cell's message says what happened.
     """
 
     cell: Cell
@@ -98,10 +99,10 @@ def failures_of(cell: Cell) -> Iterator[Failure]:
 
 
 def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
-    """Yield the cause of each failure of one backend and the sentence of its finding, in order.
+    """Yield, for each failure of one backend, its cause and the sentence of the finding.
 
-    If several mechanisms, or several rules of shapes, explain an answer, its cause is the one that
-    explains most answers.
+    If several mechanisms, or several rules of shapes, explain a failure, its cause is the one that
+    explains most failures.
     """
     followed = [_followed(each) for each in failures]
     counts = Counter(name for names in followed for name in names)
@@ -132,7 +133,7 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
 
 
 def _question(failure: Failure) -> str:
-    """Return the operation of the failing case; for a wrong end of a chain it is `chain`."""
+    """Return the operation whose family explains a failure: `chain` for a wrong end of a chain."""
     if isinstance(failure.problem, WrongEnd):
         return failure.problem.question
     return operation_of(failure.cell.as_case)
@@ -180,7 +181,7 @@ def _named_by(says: str) -> str:
 
 
 def _cause_of_promise(failure: Failure, broken: BrokenPromise) -> tuple[Cause, str]:
-    """Return the cause and the sentence for a broken promise; they do not name the tensor."""
+    """Return the cause and the sentence for a ``BrokenPromise``; they do not name the tensor."""
     match broken.promise:
         case "other member":
             return NOT_ALL_MEMBERS
@@ -217,8 +218,8 @@ def _cause_of_error(problem: Refused | BrokenAdapter) -> tuple[Cause, str]:
 def _cause_of_check(failure: Failure, raised: Mapping[str, tuple[Cause, str]]) -> tuple[Cause, str]:
     """Return the cause and the sentence for a check on a dtype pair or a chain that fails.
 
-    ``raised`` has the errors of cases by their cause's name: a check that raises one shares its
-    cause.
+    ``raised`` has, by name, the causes and sentences of errors in cases. A check that raises such
+    an error shares its cause.
     """
     cell, _, problem = failure
     kind, _, pair = cell.check.partition("/")
@@ -248,7 +249,10 @@ def _cause_of_check(failure: Failure, raised: Mapping[str, tuple[Cause, str]]) -
 
 
 def _without_dtypes(cell: Cell, problem: Problem | None) -> str:
-    """Return a problem, or else the cell's message, with roles in place of the cell's dtypes."""
+    """Return the words of a problem, or else the cell's message, without the dtypes of the cell.
+
+    `the source dtype` and `the target dtype` take their place.
+    """
     roles = {cell.target: "the target dtype", cell.source: "the source dtype"}
     message = cell.message.removesuffix(joined_words(cell.limits)).removesuffix("; ")
     if problem is not None:
@@ -257,7 +261,7 @@ def _without_dtypes(cell: Cell, problem: Problem | None) -> str:
 
 
 def shape_words(shapes: Collection[Shape]) -> str:
-    """Describe the shapes if all are empty or all are scalars, after a comma; else return ''."""
+    """Return words such as `, for scalars` if all shapes are scalars or all are empty; else ''."""
     if all(0 in shape for shape in shapes):
         return ", for tensors without elements"
     return ", for scalars" if all(shape == () for shape in shapes) else ""

@@ -23,7 +23,10 @@ CellKey = tuple[str, str]
 
 
 class ShownRun(NamedTuple):
-    """A run of consecutive failing inputs as text: bit patterns in hex, or the texts themselves."""
+    """A run of consecutive failing inputs as text: bit patterns in hex, or the texts themselves.
+
+    ``inputs`` counts them. ``slope`` and ``straight`` are those of ``failure_runs.Runs``.
+    """
 
     first: str
     last: str
@@ -36,11 +39,12 @@ class ShownRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """A rule that a backend breaks in one case: the failing inputs, and the smallest of them.
+    """A rule that a backend breaks in one case.
 
-    ``digest`` covers every failing input with its answer, so two broken rules with equal digests
-    fail alike. ``segments`` and ``shown_runs`` are what pages draw and list of the inputs.
-    ``failing`` has the listed runs, if the case fails.
+    ``wrong`` counts the failing inputs and ``runs`` their runs. ``smallest`` is the simplest of
+    them, with its ``answer``; they are None if the rule is broken otherwise. ``digest`` covers
+    every failing input with its answer, so two broken rules with equal digests fail alike. Pages
+    draw ``segments`` and list ``shown_runs``. ``failing`` has the listed runs, if the case fails.
     """
 
     rule: str
@@ -58,7 +62,7 @@ class Divergence:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Rule, clause and level: the same divergence has the same key in another run."""
+        """Rule, clause and level; the same divergence has the same key in another run."""
         return self.rule, self.clause, self.level
 
 
@@ -66,7 +70,8 @@ class Divergence:
 class Cell:
     """One backend's result for one case; most fields are columns of ``cases.parquet``.
 
-    ``check`` names a check on a dtype pair; ``case`` is then the case by which it was asked.
+    ``check`` names a check on a dtype pair; ``case`` is then the case that the backend was asked.
+    ``asked`` and ``answers`` are the digests of the stored inputs and answers.
     """
 
     backend: str
@@ -98,7 +103,7 @@ class Cell:
 
     @property
     def limits(self) -> tuple[Problem, ...]:
-        """What the backend declined, and how it died; empty if the backend gave no answer."""
+        """The problems that say what the backend declined or how it died; empty without answers."""
         if not self.is_answered:
             return ()
         return tuple(each for each in self.problems if isinstance(each, Unoffered | Died))
@@ -123,7 +128,7 @@ class Cell:
 
     @property
     def must_have_inputs(self) -> bool:
-        """Whether a good verdict needs inputs, as for casts; other cases may have none."""
+        """Whether this is a cast, whose good verdict needs inputs; other cases may have none."""
         return is_cast(self.as_case)
 
     @property
@@ -133,7 +138,7 @@ class Cell:
 
     @property
     def is_judged(self) -> bool:
-        """Whether the backend was asked and did not decline."""
+        """Whether the case was run on the backend, and the backend supports it."""
         return self.verdict not in NOT_RUN
 
     @property
@@ -149,11 +154,11 @@ StoredArrays = Callable[[str], NDArray[Any]]
 FailureKind = tuple[str, str, str]
 """A way to fail: the pair of dtypes, and the digest of the failing inputs with their answers."""
 SAMPLES_KEPT = 32
-"""Samples that are cached: a search returns to the same few cases again and again."""
+"""The most samples that are cached: a search returns to the same few cases again and again."""
 
 
 class StoredSamples:
-    """Samples of failing inputs, read when they are asked for; only the last ones are kept.
+    """Reads samples of failing inputs when they are needed, and caches the last ones.
 
     Where every answer of every case is wrong, all of them together take gigabytes.
     """

@@ -1,6 +1,7 @@
-"""What hand-written codecs of small floats do wrong, a row each.
+"""Mistakes of hand-written codecs of small floats: one row, a ``Wrong``, per mistake.
 
-Their answers are computed from right ones, moved, scaled or truncated as faulty arithmetic would.
+The answers of these rows are computed from right ones, which are moved, scaled or truncated as
+faulty arithmetic would.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ class _Coded(GivenAnswers):
         return self.cast(self.inputs)
 
     def cast(self, inputs: Patterns) -> Patterns:
-        """Return the right answers to other inputs than the given ones."""
+        """Return the right answers to any inputs of the case."""
         return REFERENCE.cast(self.case, inputs)
 
     def truncated(self, inputs: Patterns) -> Patterns:
-        """Return the answers to other inputs when rounding toward zero, whatever the mode."""
+        """Return the answers to any inputs of the case, rounded toward zero whatever the mode."""
         return rounded(self.case, "toward-zero", inputs)
 
     @property
     def signs(self) -> Patterns:
-        """The sign bit of each input, as that of an answer."""
+        """The target's sign bit for each negative input, and 0 for the others."""
         negative = self.inputs & self.read(self.source.sign_bit)
         signs: Patterns = np.where(negative != 0, self.written(self.target.sign_bit), 0)
         return signs.astype(self.right.dtype)
@@ -61,29 +62,29 @@ class _Coded(GivenAnswers):
 
     @property
     def magnitudes_in(self) -> Patterns:
-        """The inputs without their signs."""
+        """The patterns of the inputs without their sign bits."""
         return _magnitudes(self.source, self.inputs)
 
     @property
     def magnitudes_out(self) -> Patterns:
-        """The right answers without their signs."""
+        """The patterns of the right answers without their sign bits."""
         return _magnitudes(self.target, self.right)
 
     @property
     def are_numbers(self) -> Mask:
-        """Which inputs are finite and not zero."""
+        """The mask of the inputs that are finite and not zero."""
         magnitudes = self.magnitudes_in
         found: Mask = (magnitudes != 0) & (magnitudes <= self.source.max_code)
         return found
 
     @property
     def source_step(self) -> int:
-        """The smallest normal pattern of the source: what one more in the exponent adds."""
+        """The source's smallest normal pattern: adding it to a pattern raises the exponent by 1."""
         return 1 << self.source.entry.mantissa
 
     @property
     def target_step(self) -> int:
-        """The smallest normal pattern of the target: what one more in the exponent adds."""
+        """The target's smallest normal pattern: adding it to a pattern raises the exponent by 1."""
         return 1 << self.target.entry.mantissa
 
     def read(self, number: int) -> Any:
@@ -95,7 +96,7 @@ class _Coded(GivenAnswers):
         return np.dtype(self.target.storage).type(number)
 
     def binades_lower(self, count: Patterns) -> Patterns:
-        """Return the inputs divided by two to the power of ``count``.
+        """Return each input divided by two to the power of its ``count``.
 
         This is right as far as the results are normal.
         """
@@ -104,7 +105,10 @@ class _Coded(GivenAnswers):
         return found
 
     def start_of_highest(self, further: int = 0) -> int:
-        """Return the first input in the target's highest binade, or ``further`` binades up."""
+        """Return the smallest positive input in the target's highest binade.
+
+        With ``further``, return that of the binade so many binades higher.
+        """
         field = (self.target.max_code >> self.target.entry.mantissa) - self.target.entry.bias
         return (field + further + self.source.entry.bias) << self.source.entry.mantissa
 
@@ -151,7 +155,7 @@ def _subnormal_codes_as_zero(coded: _Coded) -> RowAnswers:
 
 @_row("below-normal-becomes-zero", "makes numbers below the smallest normal one zero", _encodes)
 def _below_normal_as_zero(coded: _Coded) -> RowAnswers:
-    """Flush before rounding: so numbers that round up to the smallest normal one become zero."""
+    """Flush before rounding: numbers that would round up to the smallest normal one become zero."""
     field = coded.target.lowest_exponent + coded.source.entry.bias
     below = coded.magnitudes_in < max(field, 0) << coded.source.entry.mantissa
     return RowAnswers(coded.zeros, below & coded.are_numbers)
@@ -204,7 +208,7 @@ def _saturates_early(coded: _Coded) -> RowAnswers:
 
 @_row("no-limit", "does not check the range: what is beyond it keeps its low bits", _encodes)
 def no_limit(coded: _Coded) -> RowAnswers:
-    """Move the exponent of a number beyond the range as if the target had more exponents.
+    """Encode numbers beyond the range with more exponent bits, and keep the low bits of the result.
 
     Other rows say more than this one, so it is tried after them.
     """
@@ -221,7 +225,7 @@ def no_limit(coded: _Coded) -> RowAnswers:
 
 
 def _encoded_with_bias(difference: int) -> Callable[[_Coded], RowAnswers]:
-    """Make a function that encodes the inputs times two to the power of ``difference``."""
+    """Return a function that encodes the inputs times two to the power of ``difference``."""
 
     def codes(coded: _Coded) -> RowAnswers:
         moved = coded.magnitudes_in.astype(np.int64) + difference * coded.source_step
@@ -235,7 +239,7 @@ def _encoded_with_bias(difference: int) -> Callable[[_Coded], RowAnswers]:
 
 
 def _decoded_with_bias(difference: int) -> Callable[[_Coded], RowAnswers]:
-    """Make a function that divides the right answers by two to the power of ``difference``."""
+    """Return a function that divides the right answers by two to the power of ``difference``."""
 
     def codes(coded: _Coded) -> RowAnswers:
         moved = coded.magnitudes_out.astype(np.int64) - difference * coded.target_step
@@ -248,7 +252,10 @@ def _decoded_with_bias(difference: int) -> Callable[[_Coded], RowAnswers]:
 
 @cache
 def other_bias(bias: int, known: int, encodes: bool) -> Wrong:
-    """Make the row of a codec that takes ``bias`` for the exponent's bias, which is ``known``."""
+    """Return the row for codecs that take ``bias`` for the exponent's bias, which is ``known``.
+
+    ``encodes`` says whether these are encoders or decoders.
+    """
     says = f"takes {bias} for the exponent's bias, which is {known}"
     row = _row("another-bias", says, _encodes if encodes else _decodes)
     return row((_encoded_with_bias if encodes else _decoded_with_bias)(bias - known))

@@ -1,4 +1,4 @@
-"""The inputs asked of a case, and those that fail by a broken rule, with the answers to them."""
+"""The inputs asked in a case, and those that fail by a broken rule, with the answers to them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS = ("numbers", "inputs", "answers")
 
 @dataclass(frozen=True)
 class FailingInputs:
-    """The listed runs of failing inputs, and how many inputs each has.
+    """The listed runs of inputs that fail by one broken rule, and the number of inputs in each.
 
     Texts, and patterns of more than 64 bits, are runs of one input each. ``total`` counts all
     failing inputs, also those of runs that are not listed.
@@ -53,7 +53,7 @@ class FailingInputs:
         return FailingInputs(total, self.runs.at(some), count)
 
     def holds(self, inputs: NDArray[np.uint64]) -> Mask:
-        """Tell which inputs lie in one of the runs; only for patterns of at most 64 bits."""
+        """Mark the inputs that lie in one of the runs; only for patterns of at most 64 bits."""
         nearest = self._nearest(inputs)
         inside: Mask = (nearest >= 0) & (inputs <= self.runs.last[nearest])
         return inside
@@ -87,7 +87,7 @@ class FailingInputs:
 
 @dataclass(frozen=True)
 class Samples:
-    """Failing inputs with their answers, and the number of the run of each, in rising order."""
+    """Failing inputs with their answers, and for each the index of its run, in rising order."""
 
     numbers: NDArray[np.intp]
     inputs: NDArray[Any]
@@ -105,11 +105,11 @@ class Samples:
         return Samples(self.numbers[here], self.inputs[here], self.answers[here])
 
     def stored_as(self, source: Format, target: Format) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return inputs and answers as arrays of the storage dtypes of source and target."""
+        """Return inputs and answers as arrays of the formats' storage; objects stay as they are."""
         return _stored(self.inputs, source), _stored(self.answers, target)
 
     def whole_runs(self, holds: Mask) -> Mask:
-        """Tell for each run that has samples whether ``holds`` is true of all of them."""
+        """Return, for each run that has samples, whether ``holds`` is true of all of them."""
         starts = np.flatnonzero(np.append(True, self.numbers[1:] != self.numbers[:-1]))
         whole: Mask = np.logical_and.reduceat(holds, starts)
         return whole
@@ -120,9 +120,9 @@ def _stored(column: NDArray[Any], form: Format) -> NDArray[Any]:
 
 
 def failing_inputs(rows: Any, total: int, runs: int) -> FailingInputs:
-    """Read the failing inputs from the rows of ``divergences.parquet`` for one broken rule.
+    """Read the failing inputs of a broken rule from its rows of ``divergences.parquet``.
 
-    ``total`` counts its failing inputs, and ``runs`` its runs, also those without a row.
+    ``total`` counts the failing inputs, and ``runs`` their runs, also those without a row.
     """
 
     def column(name: str) -> NDArray[Any]:
@@ -146,10 +146,10 @@ def failing_inputs(rows: Any, total: int, runs: int) -> FailingInputs:
 
 
 KEPT = 64
-"""Expectations that are cached: many mechanisms are tried on the same inputs."""
+"""The most arrays of expectations that are cached: many mechanisms are tried on the same inputs."""
 DECODED = 2
 FEW = 1024
-"""The most failing inputs, and the most others, of the sample on which mechanisms are tried."""
+"""The most failing inputs, and the most others, of a sample on which mechanisms are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +173,7 @@ class AskedInputs:
 
     @cached_property
     def classes(self) -> Classes:
-        """The class of each input."""
+        """The class of each input, as ``input_regions`` defines it."""
         return classify(self.rules.source, self.rules.target, self.inputs)
 
     @cached_property
@@ -213,5 +213,5 @@ def _expected_by_kernels(rules: Ruling, inputs: bytes) -> Expected:
 
 @lru_cache(DECODED)
 def _decoded(source: Format, inputs: bytes) -> tuple[NDArray[Any], KernelExpectations]:
-    """Return the patterns, and expectations that decode them once for all rulings."""
+    """Return the patterns in ``inputs``, and an object that decodes them once for all rulings."""
     return np.frombuffer(inputs, source.storage), KernelExpectations()

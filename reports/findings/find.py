@@ -39,8 +39,8 @@ from specs.formats import Format, format_named
 class _Draft:
     """A finding while its cases are collected.
 
-    For wrong values it also has the mechanisms, the regions to which they are limited, and the
-    signs of the inputs (True is negative).
+    For wrong values it also has the mechanisms and the regions of inputs to which they are limited.
+    ``signs`` has the signs of the failing inputs (True is negative).
     """
 
     says: str
@@ -51,22 +51,23 @@ class _Draft:
 
 
 MOST_MISTAKEN = 3
-"""Dtypes that a sentence names before it counts the others."""
+"""The most mistaken dtypes that a sentence names; of more, the others are counted."""
 MOST_REGIONS = 2
 """The most regions that a sentence names; if there are more, only the cases name them."""
 Drafts = dict[Cause, _Draft]
 
 
 def find_findings(cells: Iterable[Cell], stored: StoredArrays) -> dict[str, tuple[Finding, ...]]:
-    """Return the findings of each backend that fails, the most severe first, then by cases.
+    """Return the findings of each backend that fails, by severity and then by number of cases.
 
-    The finding of unexplained answers is the last.
+    The most severe come first, unexplained answers last. ``cells`` that do not fail are ignored.
+    ``stored`` reads the inputs and answers to which cells refer.
     """
     return FindingsSearch(stored).find(cells)
 
 
 class FindingsSearch:
-    """Finds the root causes of failures; ``prepare`` can take a cell while others are judged."""
+    """Finds the causes of failures; ``prepare`` takes single cells while others are judged."""
 
     def __init__(self, stored: StoredArrays) -> None:
         self._stored = stored
@@ -74,9 +75,9 @@ class FindingsSearch:
         self._mechanisms = MechanismSearch(stored)
 
     def prepare(self, cell: Cell) -> None:
-        """Evaluate mechanisms on a cell's wrong answers, and cache what they explain.
+        """Evaluate mechanisms on the wrong answers of a cell, and cache what they explain.
 
-        This takes most of a search's time; it returns nothing.
+        This takes most of a search's time, and may be left out.
         """
         for broken in cell.broken:
             if broken.failing is not None and broken.allowed != REJECTED:
@@ -162,9 +163,10 @@ def _drafts(
 
 
 def _share_of(failure: Failure) -> ExplainedCase:
-    """Return the share of a case in a failure other than wrong values of casts, such as a refusal.
+    """Return the share of a finding for a failure other than a wrong value of a cast.
 
-    Of wrong elements of a named result it counts the inputs; of any other failure the count is 0.
+    For wrong elements of a named result, the share counts them; for any other failure, such as a
+    refusal, its count is 0.
     """
     cell, broken, problem = failure
     if broken is not None and isinstance(problem, WrongTensor):
@@ -190,9 +192,10 @@ def _share_of(failure: Failure) -> ExplainedCase:
 def _explained_case(
     wrong: WrongAnswers, runs: Mask, stored: StoredArrays, is_steady: bool
 ) -> ExplainedCase:
-    """Return the share of a case that lies in the marked runs of inputs, with the simplest input.
+    """Return the share of a finding for the marked runs of a case, with their simplest input.
 
-    If answers are not steady, other inputs are wrong in other tensors, so the count is not exact.
+    Without ``is_steady``, answers depend on the tensor, so that other tensors may have more wrong
+    inputs: the count is not exact.
     """
     cell, failing, samples = wrong.cell, wrong.failing.at(runs), wrong.samples.of_runs(runs)
     source, target = format_named(cell.source), format_named(cell.target)
@@ -220,7 +223,11 @@ def _explained_case(
 
 
 def _allowed(wrong: WrongAnswers, given: int | str) -> tuple[str, ...]:
-    """Describe what is allowed for an input; if the case no longer exists, as the run stored it."""
+    """Describe what a case allows for an input.
+
+    If the document no longer has the case, return what the run stored for the smallest input of the
+    broken rule.
+    """
     rules = known_ruling(wrong.case)
     if rules is None:
         return wrong.broken.allowed
@@ -233,7 +240,11 @@ def _asked(cell: Cell, stored: StoredArrays) -> NDArray[Any] | None:
 
 
 def _sentence(draft: _Draft) -> str:
-    """The sentence of a finding, with the region if it has one."""
+    """Return the sentence of a finding.
+
+    It names the region of inputs unless cases differ too much in it. If the mechanism says only
+    what comes out, it also names the answer that all cases require.
+    """
     if not draft.mechanisms:
         return draft.says
     mechanism, regions = draft.mechanisms[0], sorted(draft.regions)
@@ -264,7 +275,7 @@ def _sentence(draft: _Draft) -> str:
 
 
 def _mistaken_words(draft: _Draft) -> str:
-    """Name, in one sentence, the dtypes of a draft that are taken for others."""
+    """Return the sentence that names the dtypes which a backend takes for others."""
     rows = (each for each in draft.mechanisms if isinstance(each, Wrong))
     mistaken = sorted({words for each in rows for words in each.mistaken})
     shown, others = mistaken[:MOST_MISTAKEN], len(mistaken) - MOST_MISTAKEN
@@ -273,9 +284,10 @@ def _mistaken_words(draft: _Draft) -> str:
 
 
 def _common_region(regions: Collection[str]) -> str:
-    """Return the one region that those of several sources amount to; empty without one.
+    """Return the one region to which the regions of all cases amount; empty if they differ.
 
-    Sources reach differently far: `x ≥ 61440` of uint16 is `61440 ≤ |x| < 65536` of another.
+    Regions may differ in how far their sources reach: `x ≥ 61440` of uint16 is `61440 ≤ |x| <
+    65536` of another source.
     """
     words = {each.replace("|x|", "x"): each for each in sorted(regions)}  # `|` sorts last.
     for unsigned in list(words):
@@ -286,9 +298,10 @@ def _common_region(regions: Collection[str]) -> str:
 
 
 def _required_words(target: Format, allowed: tuple[str, ...], signs: Collection[bool]) -> str:
-    """Name the required answer by a word that fits several dtypes; empty if no word does.
+    """Return a word for the required answer that fits several dtypes, as `infinity`; else empty.
 
-    The words have no sign if the inputs have both signs; ``allowed`` is then that of one input.
+    ``allowed`` is what is allowed for one input, and ``signs`` has the signs of all inputs. The
+    word has no sign if there are both.
     """
     match allowed:
         case ["any-nan" | "+nan" | "-nan"]:

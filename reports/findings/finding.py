@@ -1,7 +1,7 @@
 """A finding: one root cause of one backend, all that it explains, and where it was reported.
 
-The threads of the docket name the findings that they report. ``intended.yaml`` has the places
-where owners document a behavior as intended.
+The threads of the docket name the findings that they report. ``intended.yaml`` has the places where
+owners document a behavior as intended.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FindingKind = Literal[
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 """The kinds of findings, the most severe first."""
 LONGEST = 1 << 16
-"""The length that sorts a missing example behind all others."""
+"""The length that sorts shares without an input behind all others."""
 UNEXPLAINED = "unexplained"
 """The name of the finding that collects wrong answers that no mechanism explains."""
 
@@ -48,9 +48,10 @@ UNEXPLAINED = "unexplained"
 class ExplainedCase:
     """The share of a finding in one case: the rule that is broken, and on which inputs.
 
-    ``inputs`` is a lower bound if ``is_exact`` is False. Without failing inputs
-    (a refusal, a crash) ``answer`` says what happened. ``digest`` is that of the broken rule;
-    ``segments`` are the failing inputs as parts of the number line.
+    ``inputs`` is a lower bound if ``is_exact`` is False. ``region`` is the failing inputs in words,
+    ``smallest`` the simplest of them in hex or as a text, and ``allowed`` what is allowed for it.
+    Without failing inputs (a refusal, a crash) ``answer`` says what happened. ``digest`` is that of
+    the broken rule. ``segments`` are the failing inputs as parts of the number line.
     """
 
     cell: Cell
@@ -70,8 +71,8 @@ class ExplainedCase:
     def script(self) -> str:
         """The adapter's script that shows this share; empty if there is none.
 
-        The first script of a case with wrong values shows one of them, and binds its input in one
-        statement. For another input this statement is replaced.
+        A case with wrong values has a script that binds the input in one statement. If the share's
+        simplest input is another, that statement is replaced.
         """
         for problem in self.cell.problems:
             if isinstance(problem, WrongTensor) and words(problem) == self.answer:
@@ -96,7 +97,7 @@ class ExplainedCase:
         """The sort key of shares: the most convincing for a maintainer first, then the simplest.
 
         The most convincing have a script that does not need castigate, break what a document
-        requires, and convert numbers: how a text is read is a separate question.
+        requires, and convert numbers. How a text is read is a separate question.
         """
         shape = self.cell.as_case.mode.get(SHAPE, "")
         return (
@@ -111,7 +112,7 @@ class ExplainedCase:
 
 
 def _bits_statement(source: Format, text: str, count: int) -> str:
-    """The statement of a script that binds ``count`` copies of an input, a hex pattern or text."""
+    """Return the statement of a script that binds ``count`` copies of an input in hex or text."""
     if source.kind == "text":
         return bits_statement(source.name, np.array([text] * count, object))
     pattern = int(text, 16).to_bytes(np.dtype(source.storage).itemsize, sys.byteorder)
@@ -182,7 +183,7 @@ Places = dict[FindingId, Annotated[str, Field(min_length=1)]]
 def upstream_links() -> Mapping[str, str]:
     """Map each reported finding, as `framework/name`, to the first thread that reports it.
 
-    Nothing else is read of a thread: ``castigate docket`` checks them.
+    Of a thread, only its findings are read: ``castigate docket`` checks the rest.
     """
     links: dict[str, str] = {}
     for path in sorted(DOCKET.glob("*.yaml")):
@@ -194,7 +195,10 @@ def upstream_links() -> Mapping[str, str]:
 
 @cache
 def intended_places() -> Mapping[str, str]:
-    """Map findings, as `framework/name`, to where owners document them as intended."""
+    """Map findings, as `framework/name`, to where owners document them as intended.
+
+    Raise DocumentError if ``intended.yaml`` is malformed.
+    """
     source = read_yaml(INTENDED_FILE)
     try:
         return TypeAdapter(Places).validate_python(source.data)
@@ -203,7 +207,7 @@ def intended_places() -> Mapping[str, str]:
 
 
 def upstream_of(backend: str, name: str) -> str | None:
-    """Return the thread where a finding was reported, or None; all variants share it."""
+    """Return the thread that reports a finding, or None; the variants of a framework share it."""
     return upstream_links().get(f"{framework_of(backend)}/{name}")
 
 

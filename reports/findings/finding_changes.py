@@ -11,7 +11,10 @@ CHANGE_KINDS = ("new", "changed", "mended")
 
 @dataclass(frozen=True)
 class FindingChange:
-    """How a finding changed: `new`, `changed` or `mended`; ``words`` say from what to what."""
+    """How a finding changed: `new`, `changed` or `mended`; ``words`` say from what to what.
+
+    The words are empty unless it is `changed`.
+    """
 
     kind: str
     finding: Finding

@@ -39,15 +39,15 @@ PLAIN_OUTCOMES = {"plain-text", "plain-value"}
 
 INTENDED = "intended by its owner, and not what the document says: {}"
 LONGEST_TEXT = 90
-"""Characters of a message within a sentence."""
+"""The most characters of a message within a sentence."""
 FOLDERS = re.compile(r"(?<![\w:/\\])(?:[A-Za-z]:[/\\]|/)(?:[\w.+-]+[/\\])*(?=[\w.+-]+)")
-"""Folders from a root or a drive on; a backslash alone begins an escape, such as ``\\x00``."""
+"""Matches the folders of an absolute path; a lone backslash begins an escape, not a path."""
 NOT_SHARED: tuple[FindingKind, ...] = ("wrong refusal", "crash")
 """Kinds whose findings may have the same name on several backends for different reasons."""
 
 
 def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
-    """Shorten a text to one line of ``longest`` characters, without folders of this machine."""
+    """Return a text as one line of at most ``longest`` characters, without the folders of paths."""
     words = plain_text(" ".join(FOLDERS.sub("", text).split()))
     return words if len(words) <= longest else f"{words[: longest - 1].rstrip()}…"
 
@@ -68,7 +68,10 @@ def find_sharing(findings: Findings, finding: Finding) -> list[str]:
 
 
 def findings_lines(findings: Findings, versions: Mapping[str, str]) -> Iterator[str]:
-    """Yield, for each backend, a heading, the lines of each of its findings, and an empty line."""
+    """Yield, for each backend, a heading, the lines of each of its findings, and an empty line.
+
+    ``versions`` has the version of each backend.
+    """
     for backend, found in findings.items():
         yield findings_heading(backend, versions[backend], found)
         for finding in found:
@@ -87,9 +90,9 @@ def findings_heading(backend: str, version: str, found: Sequence[Finding]) -> st
 
 
 def finding_lines(findings: Findings, finding: Finding) -> Iterator[str]:
-    """Yield the lines of a finding: its sentence; its name and extent; and what else is known.
+    """Yield the lines of a finding: its sentence, its name and extent, and what else is known.
 
-    This is which backends share it, where it is reported, and where it is documented as intended.
+    That is which backends share it, where it is reported, and where it is documented as intended.
     """
     yield f"  {finding.kind}: {finding.says}"
     yield f"    {finding.name}: {extent_words(finding)}"
@@ -109,7 +112,7 @@ def mode_or_path(cell: Cell) -> str:
 
 
 def extent_words(finding: Finding) -> str:
-    """Describe how far a finding reaches: cases, pairs, inputs, and its simplest input."""
+    """Return words for how far a finding reaches: cases, pairs, inputs, and its example."""
     extent = f"{counted(len(finding.cases), 'case')}, {pairs_words(finding)}"
     if finding.inputs:
         extent += f", {'' if finding.is_exact else 'at least '}{counted(finding.inputs, 'input')}"
@@ -122,11 +125,11 @@ def extent_words(finding: Finding) -> str:
 
 
 def example_words(finding: Finding) -> str:
-    """Describe the simplest input of a finding with its answer, and what is allowed.
+    """Return words for the simplest input of a finding, its answer, and what is allowed.
 
-    Without an input, it is the message of the check, the wrong element of a result, the text that
-    is refused, or the tensor that shows the problem. Empty if the finding's sentence says that
-    already.
+    Without an input, they are the message of the check, the wrong element of a result, or the text
+    that is refused. Otherwise they name the tensor that shows the problem. They are empty if the
+    finding's sentence says that already.
     """
     explained = finding.simplest
     if not explained.smallest:
@@ -143,14 +146,17 @@ def example_words(finding: Finding) -> str:
 
 
 def _result_words(explained: ExplainedCase) -> str:
-    """Return the simplest element of a wrong named result in words; empty if no such is wrong."""
+    """Return the words for a wrong element of a named result; empty if no such result is wrong."""
     problems = explained.cell.problems
     is_of_result = any(isinstance(each, WrongTensor) for each in problems)
     return explained.answer if is_of_result else ""
 
 
 def tensor_words(explained: ExplainedCase) -> str:
-    """Describe which tensor shows a wrong shape, element or promise; empty if no tensor does."""
+    """Return the words for the first problem that is shown by a tensor; empty if there is none.
+
+    Such problems are wrong shapes, wrong elements, and broken promises of a document.
+    """
     cell = explained.cell
     tells = (WrongElement, WrongShape, WrongByAnyReading, BrokenPromise)
     told = [each for each in cell.problems if isinstance(each, tells)]
@@ -158,9 +164,9 @@ def tensor_words(explained: ExplainedCase) -> str:
 
 
 def _refused_text(explained: ExplainedCase) -> str:
-    """Name the texts on which a backend raises an error, for a case from texts; else empty.
+    """Return the texts on which a backend raises an error, for a case from texts; else empty.
 
-    It is empty too if a rule is broken.
+    They are also empty if a rule is broken.
     """
     cell = explained.cell
     if format_named(cell.source).kind != "text" or explained.rule:
@@ -169,9 +175,10 @@ def _refused_text(explained: ExplainedCase) -> str:
 
 
 def allowed_words(explained: ExplainedCase) -> str:
-    """Name what is allowed for the simplest input of a case.
+    """Return words for what is allowed for the simplest input of a case.
 
-    If the answer is in plain notation, as required, its value is what is wrong.
+    If plain notation is required and the answer has it, its value is wrong, and the words name
+    that.
     """
     if PLAIN.fullmatch(explained.answer) and set(explained.allowed) & PLAIN_OUTCOMES:
         return OUTCOME_WORDS["parses-to-input"]
@@ -179,7 +186,10 @@ def allowed_words(explained: ExplainedCase) -> str:
 
 
 def datum_words(dtype: str, text: str) -> str:
-    """A pattern in hex with its value, a text of the string dtype in quotes, or an outcome."""
+    """Return a pattern in hex with its value, a text in quotes, or the words for an outcome.
+
+    ``text`` is one of these as a run stores it, for the dtype of the input or the answer.
+    """
     if text in OUTCOME_WORDS:
         return OUTCOME_WORDS[text]
     form = format_named(dtype)
@@ -189,7 +199,7 @@ def datum_words(dtype: str, text: str) -> str:
 
 
 def pairs_words(finding: Finding) -> str:
-    """List the dtype pairs of a finding in words, sources with the same targets together."""
+    """Return words for the dtype pairs of a finding; sources with the same targets are grouped."""
     targets: dict[str, list[str]] = {}
     for each in finding.explained:
         known = targets.setdefault(each.cell.source, [])
@@ -218,7 +228,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def changes_words(same: int, changes: Mapping[str, int]) -> str:
-    """Describe how many findings are as they were, and how many of each kind have changed."""
+    """Return words for how many findings are the same, and how many changed, by kind."""
     news = [f"{count:,} {kind}" for kind, count in changes.items() if count]
     if news:
         return ", ".join([f"{counted(same, 'finding')} as before", *news])
@@ -226,12 +236,16 @@ def changes_words(same: int, changes: Mapping[str, int]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, in the plural where it is not one."""
+    """Return a number with its noun, in the plural unless the number is one."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def finding_record(finding: Finding, findings: Findings, version: str) -> dict[str, Any]:
-    """Return a finding as data for JSON; ``findings`` are searched for backends that share it."""
+    """Return a finding as data for JSON.
+
+    ``findings`` are searched for other backends that share it, and ``version`` is that of its
+    backend.
+    """
     simplest = finding.simplest
     return {
         "id": finding.id,

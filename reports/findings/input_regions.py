@@ -1,7 +1,7 @@
-"""Regions of inputs in words: where a mechanism holds that does not hold everywhere.
+"""Regions of inputs in words, for mechanisms that hold for a part of the inputs.
 
 Inputs are classified by what a conversion can tell apart: sign, kind, and where the result lies in
-the target's range; texts by how they are written.
+the target's range. Texts are classified by how they are written.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from specs.formats import Format, format_named
 from specs.model.vocabulary import Atom
 
 LARGE = 256
-"""Added to the mark of a large number; marks have 8 bits."""
+"""Added to the mark of a large number (``_are_large``); marks have 8 bits."""
 INFINITE = 0xFF000000
-"""The pattern of an infinity in float32 without its sign, shifted to the left."""
+"""The pattern of an infinity in float32, shifted to the left by one bit, without its sign."""
 MOST_PHRASES = 2
-"""A region that takes more phrases is not stated."""
+"""The most phrases that name a region; one that takes more has no name."""
 OUT = ("beyond", "overflow")
 KEPT = 1 << 14
-"""Texts whose spelling is cached: many mechanisms are tried on the same ones."""
+"""The most texts whose spelling is cached: many mechanisms are tried on the same ones."""
 TEXT = re.compile(r"([+-]?)(?:([0-9]*)(\.?)[0-9]*)(?:[eE]([+-]?)[0-9]+)?", re.ASCII)
 
 
 class Spelling(NamedTuple):
     """How a text is written: its kind, `number` or `word`, its sign, and the parts of a number.
 
-    ``exponent`` is the sign of the exponent, or empty without one.
+    ``sign`` is `+`, `-` or empty. ``exponent`` is the sign of the exponent, or empty without one.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class NumberClass(NamedTuple):
 
 
 class Classes(NamedTuple):
-    """The class of each input as a number, and the classes by these numbers."""
+    """The number of each input's class, and the classes by their numbers."""
 
     numbers: NDArray[np.intp]
     by_number: Mapping[int, Hashable]
@@ -101,7 +101,7 @@ OF_ATOMS: dict[str, Callable[[Atom], bool]] = {
     "for 0": lambda atom: atom.kind == "zero" and atom.sign != "-",
     "for -0": lambda atom: atom.kind == "zero" and atom.sign == "-",
 }
-"""Tests whether an atom lies in a region, by the words for the region that end a sentence."""
+"""Maps the words for a region, which end a sentence, to a test whether an atom lies in it."""
 
 
 def _of_atom(holds: Callable[[Atom], bool], number: NumberClass) -> bool:
@@ -123,7 +123,7 @@ OF_NUMBERS: dict[str, Callable[[NumberClass], bool]] = {
         number.is_large and number.limit == "signed"
     ),
 }
-"""Tests whether numbers lie in a region, by the words for the region that end a sentence."""
+"""Maps the words for a region, which end a sentence, to a test for classes of numbers."""
 OF_TEXTS: dict[str, Callable[[Spelling], bool]] = {
     "for numbers": lambda spelling: spelling.kind == "number",
     "for texts that are no numbers": lambda spelling: spelling.kind == "word",
@@ -134,7 +134,7 @@ OF_TEXTS: dict[str, Callable[[Spelling], bool]] = {
     "for texts with a negative exponent": lambda spelling: spelling.exponent == "-",
     "for texts with a leading zero": lambda spelling: spelling.leads_with_zero,
 }
-"""Tests whether texts lie in a region, by the words for the region that end a sentence."""
+"""Maps the words for a region, which end a sentence, to a test for spellings of texts."""
 
 
 def classify(source: Format, target: Format, inputs: NDArray[Any]) -> Classes:
@@ -154,7 +154,7 @@ def classify(source: Format, target: Format, inputs: NDArray[Any]) -> Classes:
 
 
 def _are_large(source: Format, patterns: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Tell which numbers are infinite in float32, or have an unsigned integer's highest bit set."""
+    """Mark floats that are infinite in float32, and unsigned integers with the highest bit set."""
     if source.kind == "float" and source.entry.exponent > format_named("float32").entry.exponent:
         single = nearest(source, format_named("float32"), patterns)
         large: NDArray[np.bool_] = single << np.uint32(1) == INFINITE
@@ -189,10 +189,11 @@ def spelling_of(text: str) -> Spelling:
 
 
 def region_phrase(source: Format, some: Collection[Any], among: Collection[Any]) -> str | None:
-    """Name the classes ``some`` of ``among``, those that a mechanism can affect.
+    """Return words for the region of the classes ``some``, which are a part of ``among``.
 
-    The words end a sentence. They are empty if all classes are named. Return None if more than
-    ``MOST_PHRASES`` phrases are needed.
+    ``among`` are all classes that a mechanism can affect. The words end a sentence; they are empty
+    if ``some`` are all of them. Return None if more than ``MOST_PHRASES`` phrases are needed, or if
+    no phrase names a class.
     """
     if len(some) == len(among):
         return ""

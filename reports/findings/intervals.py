@@ -1,6 +1,8 @@
 """Failing inputs as intervals of values, in words: ``480 ≤ |x| < 496``, ``NaN``, ``x > 65504``.
 
-Pages draw the same inputs on the line of a dtype's bit patterns, from all zeros to all ones.
+A magnitude is the pattern of a float without its sign, or the absolute value of an integer.
+``number_line`` and ``segments`` place patterns on a line that pages draw, from all zeros to all
+ones.
 """
 
 from __future__ import annotations
@@ -20,21 +22,21 @@ from reports.findings.failing_inputs import FailingInputs
 from specs.formats import Format
 
 MOST_INTERVALS = 3
-"""More intervals than this are not written out."""
+"""The most intervals of one sign that are written; of more, only the number and the extent."""
 MOST_TEXTS = 3
-"""More texts than this are not written out."""
+"""The most texts that are written; of more, the others are counted."""
 MANY_RUNS = 16
-"""If there are more separate runs of failing inputs, each counts as a single value."""
+"""If more than this many runs of failing inputs are separate, each counts as a single value."""
 ONE = np.uint64(1)
 NEGATIVE = "-x"
-"""The name of the magnitude of negative values."""
+"""The name of the magnitudes of negative values."""
 LONGEST = 10
-"""Characters of a decimal that is written in full."""
+"""The most characters of a decimal that is written in full."""
 
 
 @dataclass(frozen=True)
 class PatternRange:
-    """Consecutive patterns of one kind; ``falls`` if later patterns have smaller magnitudes."""
+    """The patterns from ``first`` to ``last``; ``falls`` if larger ones have smaller magnitudes."""
 
     first: int
     last: int
@@ -43,10 +45,10 @@ class PatternRange:
 
 @dataclass(frozen=True)
 class Interval:
-    """Magnitudes that fail, of values with one sign.
+    """The failing magnitudes from ``low`` to ``high``, of values with one sign.
 
-    ``below`` and ``above`` are the nearest magnitudes that were asked and do not fail; None if
-    there are none of that kind.
+    ``below`` and ``above`` are the nearest magnitudes outside that were asked; None if there are
+    none.
     """
 
     low: int
@@ -57,9 +59,11 @@ class Interval:
 
 @dataclass(frozen=True)
 class Intervals:
-    """The failing intervals of values with one sign, as slices of the magnitudes that were asked.
+    """The failing intervals of values with one sign.
 
-    ``begin`` and ``end`` are the places of the first and the last magnitude of each interval.
+    ``asked`` has the magnitudes that were asked, in rising order. If all were asked, it has only
+    those at the ends of failing runs and next to them. ``begin`` and ``end`` are the indices in
+    ``asked`` of the first and the last magnitude of each interval.
     """
 
     asked: NDArray[np.uint64]
@@ -79,7 +83,7 @@ class Intervals:
             )
 
     def is_alike(self, other: Intervals) -> bool:
-        """Whether the intervals of two signs have the same magnitudes at both ends."""
+        """Whether the intervals of both signs begin and end at equal magnitudes."""
         return all(
             np.array_equal(one.asked[ends], two.asked[more])
             for one, two, ends, more in (
@@ -90,9 +94,10 @@ class Intervals:
 
 
 def region_words(source: Format, failing: FailingInputs, asked: NDArray[Any] | None) -> str:
-    """Put failing inputs into words; ``asked`` has all inputs asked, None if that was every one.
+    """Return the words for the failing inputs of a source: intervals and special values, or texts.
 
-    The words are empty for formats without numbers and for patterns of more than 64 bits.
+    ``asked`` has all inputs asked, in rising order; None if every pattern was. The words are empty
+    for formats without numbers and for patterns of more than 64 bits.
     """
     if source.kind == "text":
         return _texts(failing.runs.first.tolist())
@@ -105,7 +110,7 @@ def region_words(source: Format, failing: FailingInputs, asked: NDArray[Any] | N
 
 
 class Regions(NamedTuple):
-    """Counts of values that fail alone, of phrases for special values, and of failing intervals.
+    """How many single values, phrases for special values, and intervals describe failing inputs.
 
     Special values are zeros, infinities and NaNs.
     """
@@ -116,10 +121,10 @@ class Regions(NamedTuple):
 
 
 def count_regions(source: Format, failing: FailingInputs, asked: NDArray[Any]) -> Regions:
-    """Count what fails of the inputs asked.
+    """Count the regions that describe failing inputs; ``asked`` has all inputs asked, rising.
 
-    Every run of inputs counts as a single value if there are more than ``MANY_RUNS``, or if the
-    inputs are no numbers of at most 64 bits.
+    Every run of inputs counts as a single value if more than ``MANY_RUNS`` are separate, or if the
+    inputs are not numbers of at most 64 bits.
     """
     runs = failing.runs
     if source.kind == "text" or not (source.is_numeric and failing.are_words):
@@ -140,9 +145,9 @@ def count_regions(source: Format, failing: FailingInputs, asked: NDArray[Any]) -
 def _intervals_by_name(
     source: Format, failing: FailingInputs, asked: NDArray[Any] | None
 ) -> dict[str, Intervals]:
-    """Return the failing intervals by the name of their values.
+    """Return the failing intervals of finite values, as `x` if positive and `-x` if negative.
 
-    The names are `x` and `-x`, or `|x|` if both signs fail alike.
+    If both signs fail at equal magnitudes, return them once, as `|x|`.
     """
     finite = {
         sign: _intervals(source, patterns, failing, asked)
@@ -154,7 +159,7 @@ def _intervals_by_name(
 
 
 def _finite(source: Format) -> dict[str, PatternRange]:
-    """Return the range of patterns of finite values other than zero, by sign."""
+    """Return the ranges of positive and negative finite patterns except zero, by `+` and `-`."""
     start = 0 if source.entry.zero == "none" else 1
     found = {"+": PatternRange(start, source.max_code)}
     if source.is_integral and source.is_signed:
@@ -167,7 +172,7 @@ def _finite(source: Format) -> dict[str, PatternRange]:
 def _special_values(
     source: Format, failing: FailingInputs, asked: NDArray[Any] | None
 ) -> Iterator[str]:
-    """Yield the words for zeros, infinities and NaNs that fail."""
+    """Yield the words for those zeros, infinities and NaNs that fail."""
     zeros = [0] if source.entry.zero != "none" else []
     if source.entry.zero == "signed":
         zeros.append(source.sign_bit)
@@ -180,7 +185,7 @@ def _special_values(
 
 
 def _nans(source: Format, failing: FailingInputs, asked: NDArray[Any] | None) -> Iterator[str]:
-    """Yield the words for NaNs that fail: by sign, by payload, or by the first and the last."""
+    """Yield the words for NaNs that fail; for each sign apart if the signs fail differently."""
     found = [
         _intervals(source, PatternRange(codes[0], codes[-1]), failing, asked)
         for codes in source.nan_codes
@@ -246,7 +251,11 @@ def _overlaps(failing: FailingInputs, first: int, last: int) -> bool:
 def _intervals(
     source: Format, patterns: PatternRange, failing: FailingInputs, asked: NDArray[Any] | None
 ) -> Intervals:
-    """Return the failing intervals among the patterns of a range, in the order of magnitudes."""
+    """Return the failing intervals among the patterns of a range, in the order of magnitudes.
+
+    ``asked`` has all inputs asked, in rising order; None if every pattern was. Failing runs become
+    one interval if no input between them was asked.
+    """
     first, last = np.uint64(patterns.first), np.uint64(patterns.last)
     runs = failing.runs
     here = (runs.first <= last) & (runs.last >= first)
@@ -280,7 +289,7 @@ def _interval_words(source: Format, intervals: Intervals, name: str) -> list[str
 
 
 def _inequality(source: Format, interval: Interval, name: str) -> str:
-    """Put an interval into words; ``name`` is `x`, `|x|` or `-x`, whose magnitudes it holds."""
+    """Write an interval as an equation or inequality of ``name``, which is `x`, `|x|` or `-x`."""
     if interval.low == interval.high:
         number = number_words(source, interval.low)
         return f"x = -{number}" if name == NEGATIVE else f"{name} = {number}"
@@ -311,10 +320,11 @@ def _inequality(source: Format, interval: Interval, name: str) -> str:
 
 
 def rounder_bound(source: Format, inside: int, outside: int, is_next: bool) -> tuple[str, str]:
-    """Return the sign and the number of a bound: the last magnitude inside, or the first outside.
+    """Return a bound of an interval as a sign and a number: `≤` ``inside`` or `<` ``outside``.
 
-    The first outside is taken only if it is next to the last inside and rounder. Of 494 and 496,
-    that is 496: it has fewer significant bits.
+    ``inside`` is the last magnitude in the interval, and ``outside`` the first beyond it that was
+    asked. The second is taken only if the two are neighbors (``is_next``) and it is rounder. Of 494
+    and 496, that is 496: it has fewer significant bits.
     """
 
     def roundness(magnitude: int) -> tuple[int, int]:
@@ -333,7 +343,7 @@ def _value(source: Format, magnitude: int) -> Number:
 
 
 def number_words(source: Format, magnitude: int) -> str:
-    """Write the value of a pattern without sign, or an integer, in few characters.
+    """Write in few characters the number of a magnitude.
 
     This is its exact or shortest decimal if that is short, else a power of two, or else a decimal
     cut to nine digits.
@@ -365,19 +375,20 @@ def _listed(words: Sequence[str]) -> str:
 
 
 STEP_BITS = 10
-"""A line has 2**10 steps, whatever the width of the dtype."""
+"""The line of a dtype has 2**10 steps, whatever the dtype's width."""
 
 
 def step_of(form: Format, code: Any) -> Any:
-    """Return the step at which a pattern, or each of an array of patterns, begins."""
+    """Return the first step of a pattern on its dtype's line, or those of an array of patterns."""
     spare = form.bits - STEP_BITS
     return code >> spare if spare > 0 else code << -spare
 
 
 def segments(form: Format, first: NDArray[Any], last: NDArray[Any]) -> tuple[int, ...]:
-    """Return the steps that runs in rising order cover, as starts and ends in turn.
+    """Return the steps on a dtype's line that runs of patterns cover, as starts and ends in turn.
 
-    Runs that touch or overlap on the line share a segment.
+    ``first`` and ``last`` are the ends of the runs, in rising order. A segment ends before the step
+    that is given as its end. Runs that touch or overlap on the line share a segment.
     """
     starts, ends = step_of(form, first), step_of(form, last) + _steps_per_pattern(form)
     is_new = np.append(True, (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1]))
@@ -391,7 +402,11 @@ def segments(form: Format, first: NDArray[Any], last: NDArray[Any]) -> tuple[int
 
 
 def number_line(form: Format) -> dict[str, Any]:
-    """Return what a page needs to draw the line of a dtype: its width, marks and NaNs."""
+    """Return the data from which a page draws a dtype's line: `bits`, `marks` and `nans`.
+
+    The marks are pairs of a step and a name, the NaNs pairs of a first step and the step after
+    them.
+    """
     nans = [
         (step_of(form, codes[0]), step_of(form, codes[-1]) + _steps_per_pattern(form))
         for codes in form.nan_codes
@@ -400,12 +415,15 @@ def number_line(form: Format) -> dict[str, Any]:
 
 
 def _steps_per_pattern(form: Format) -> int:
-    """Return the steps that one pattern covers: more than one where a dtype has few patterns."""
+    """Return how many steps one pattern covers: more than one if the dtype has few patterns."""
     return int(step_of(form, 1)) or 1
 
 
 def _marks(form: Format) -> list[tuple[int, str]]:
-    """List the steps and names of notable patterns, such as zero, one, infinity and the largest."""
+    """Return pairs of a step and a name for notable patterns: zero, one, the largest, infinity.
+
+    A boolean has `false` and `true`, and any other format without numbers has no marks.
+    """
     if form.kind == "boolean":
         return [(step_of(form, 0), "false"), (step_of(form, 1), "true")]
     if not form.is_numeric:

@@ -23,9 +23,9 @@ from specs.loader import documents
 from specs.plain_text import plain_text
 
 MOST_ROWS = 20
-"""Rows of the table of an issue."""
+"""The most rows of the table in an issue."""
 FENCES = re.compile("`{3,}")
-"""Matches fences, which would end a block of code if a script contained one."""
+"""Matches Markdown fences, which would end a block of code if a script contained one."""
 
 FRAMEWORK = re.compile(r"# (\w+) (\d[\w.]*)\S*: ")
 """Matches the first line of an adapter's script: its framework's module and public version."""
@@ -35,7 +35,7 @@ DISTRIBUTIONS: Mapping[str, str] = {"paddle": "paddlepaddle", "tvm": "apache-tvm
 
 
 def issue_text(finding: Finding, record: RunRecord) -> str:
-    """Write the whole issue: title, what happens, what is required, a script, and where else."""
+    """Return the whole issue: title, what happens, what is required, a script, and a table."""
     return plain_text("\n".join(_lines(finding, record)))
 
 
@@ -85,9 +85,10 @@ def _lines(finding: Finding, record: RunRecord) -> Iterator[str]:
 
 
 def requirements_of(script: str) -> list[str]:
-    """Return the packages that an adapter's script imports, its framework in this version first.
+    """Return the packages that pip must install for an adapter's script.
 
-    There are none for a command of castigate, and for scripts of other adapters.
+    The first is its framework, in the version of the script. There are none for a command of
+    castigate, and for scripts of other adapters.
     """
     header = FRAMEWORK.match(script)
     imported = {name.partition(".")[0] for name in IMPORT.findall(script)}

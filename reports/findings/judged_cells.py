@@ -13,9 +13,9 @@ from specs.cases import Case
 
 
 def cell_of(case: Case, judgement: Judgement, digests: Sequence[str]) -> Cell:
-    """Make the cell of a judgement.
+    """Return the cell of a judgement on a case, as a run's tables would hold it.
 
-    ``digests`` are those of its inputs and answers, or empty if it has none.
+    ``digests`` are those of its inputs and answers, or empty if they are not stored.
     """
     row = case_row(judgement.backend, case, judgement)
     broken = tuple(_broken_rules(judgement, row.pop("broken")))

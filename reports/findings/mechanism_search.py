@@ -1,9 +1,9 @@
-"""Tries rows on wrong answers: which each gives, and whether it predicts where they are.
+"""Tries mechanisms, the rows of ``cast_wrongs``, on wrong answers, and measures their worth.
 
-A row must explain failures better than chance does. Without it, the failing inputs of a case are
-any among those asked, and each gets any wrong answer. A row predicts both: the less likely its
-predictions are by chance, the more bits it is worth. Describing it costs bits: which row, in which
-cases, on which inputs. A cause must be worth more than it costs, so that random answers have
+A mechanism must explain failures better than chance does. By chance, any of the inputs asked may
+fail, and each that fails may get any wrong answer. A mechanism predicts both: the less likely its
+predictions are by chance, the more bits it is worth. Describing it costs bits: which mechanism, in
+which cases, on which inputs. A cause must be worth more than it costs, so that random answers have
 none.
 """
 
@@ -31,31 +31,37 @@ from specs.branches import Ruling
 from specs.formats import Format, format_named
 
 FIRST_TRIED = 1024
-"""Runs on which a mechanism is tried first; only if it explains some of them, on all."""
+"""The most runs on which a mechanism is tried first; if it explains one, it is tried on all."""
 NEARLY_ALL = 0.9
-"""The share of answers that a mechanism must give where it predicts failures; faults can mix."""
+"""Of the answers where a mechanism predicts failures, it must give at least this share.
+
+It is less than 1, because another fault may change a few of the answers.
+"""
 BITS_OF_PHRASE = 4.0
 """The cost in bits of naming a region by one of some twenty phrases."""
 MOST_REGIONS = 4
-"""The most single values and intervals that make up a region of values that fail alike."""
+"""The most single values, phrases and intervals that may describe the inputs of a forecast."""
 
 
 class Reach(IntEnum):
-    """On which of the inputs that a mechanism answers wrongly the backend fails as well."""
+    """Where the backend does fail, among the inputs on which a mechanism predicts failures.
+
+    ``EVERYWHERE`` means on all of these.
+    """
 
     EVERYWHERE = 0
     REGION = 1
     """On all inputs of a region that has a name."""
     INTERVALS = 2
-    """On a few intervals of values: those that fail."""
+    """On the inputs of a few intervals, which are chosen because they fail."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Where a mechanism predicts that inputs fail, and what that is worth, in bits.
+    """Where a mechanism is right about which inputs fail, and how many bits that is worth.
 
-    ``elsewhere`` holds the classes of inputs outside a named region: there the mechanism would be
-    wrong, but the backend is not.
+    ``region`` is the name of a region. ``elsewhere`` has the classes of inputs outside it, for
+    which the mechanism predicts failures and is wrong.
     """
 
     reach: Reach
@@ -63,7 +69,7 @@ class Forecast:
     region: str = ""
     elsewhere: frozenset[Hashable] = frozenset()
     isolated: int = 0
-    """How many single values of a wide source it is about, with right answers on both sides."""
+    """How many single values between right answers fail; 0 if every pattern was asked."""
 
 
 Extent = Literal["few", "all"]
@@ -79,10 +85,10 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ExplainedRuns:
-    """The runs of failing inputs that a mechanism explains in one case.
+    """The runs of failing inputs that a mechanism explains in one case, as the mask ``explained``.
 
-    Whether the mechanism predicts where they are takes longest: ``place`` computes that, and only
-    for likely choices.
+    ``place`` computes which of these runs the mechanism also predicts; None if it predicts none.
+    This takes long, so it is called only for likely choices.
     """
 
     explained: Mask
@@ -90,7 +96,7 @@ class ExplainedRuns:
 
     @cached_property
     def likely(self) -> Placed | None:
-        """An upper bound of ``placed``, computed from a sample of the inputs asked."""
+        """An upper bound of ``placed`` from a sample of inputs; if None, so is ``placed``."""
         return self.place("few")
 
     @cached_property
@@ -100,7 +106,7 @@ class ExplainedRuns:
 
 
 class _Trial:
-    """Some runs of failing inputs on which mechanisms are tried."""
+    """A selection of the runs of failing inputs, on which mechanisms are tried."""
 
     def __init__(self, wrong: WrongAnswers, runs: Mask) -> None:
         self._wrong = wrong
@@ -108,13 +114,13 @@ class _Trial:
 
     @cached_property
     def _samples(self) -> tuple[Samples, GivenAnswers]:
-        """The samples of the runs, and their inputs and answers as the formats store them."""
+        """The samples of the selected runs; their inputs and answers in the formats' storage."""
         samples, case = self._wrong.samples.of_runs(self.runs), self._wrong.case
         stored = samples.stored_as(format_named(case.source), format_named(case.target))
         return samples, GivenAnswers(case, *stored)
 
     def explained_by(self, mechanism: Wrong) -> Mask:
-        """Mark the runs of which a mechanism gives every known answer."""
+        """Mark the selected runs in which a mechanism explains every sampled answer."""
         samples, given = self._samples
         holds = mechanism.explains(given, self._wrong.broken.level)
         found = np.zeros_like(self.runs)
@@ -123,7 +129,10 @@ class _Trial:
 
 
 class _Trials:
-    """The runs of failing inputs that are left, and a few of them, which are tried first."""
+    """The runs of failing inputs that are left to explain, and a few of them to try first.
+
+    ``key`` stands for the runs left in the keys of caches.
+    """
 
     def __init__(self, wrong: WrongAnswers) -> None:
         self._wrong = wrong
@@ -131,12 +140,12 @@ class _Trials:
 
     @cached_property
     def left(self) -> _Trial:
-        """The trial of all runs that are left."""
+        """A trial of all runs that are left to explain."""
         return _Trial(self._wrong, self._wrong.left.copy())
 
     @cached_property
     def few(self) -> _Trial:
-        """The trial of at most ``FIRST_TRIED`` of the runs left, in a fixed random choice."""
+        """A trial of at most ``FIRST_TRIED`` of the runs left, in a fixed random choice."""
         chosen = np.random.default_rng(0).permutation(np.flatnonzero(self._wrong.left))
         some = np.zeros_like(self._wrong.left)
         some[chosen[:FIRST_TRIED]] = True
@@ -167,10 +176,10 @@ class MechanismSearch:
         costly: bool = False,
         among: Collection[Wrong] | None = None,
     ) -> Iterator[tuple[Wrong, ExplainedRuns]]:
-        """Yield each mechanism that explains some of the runs left, with all runs that it explains.
+        """Yield each mechanism that explains some of the runs left, and which of them it explains.
 
-        With ``costly``, the mechanisms that are tried last are tried instead of the others. With
-        ``among``, only those in it are tried.
+        With ``costly``, only the rows of ``TRIED_LAST`` are tried, otherwise only the others. With
+        ``among``, rows that are not in it are skipped.
         """
         source, target = format_named(wrong.case.source), format_named(wrong.case.target)
         trials = _Trials(wrong)
@@ -211,7 +220,10 @@ class MechanismSearch:
         return Placed(runs, found) if is_evident else None
 
     def _explained_runs(self, mechanism: Wrong, trials: _Trials, meaning: object) -> Mask | None:
-        """Mark the runs left that a mechanism explains; None without any; first try a sample."""
+        """Mark the runs left that a mechanism explains; return None if there are none.
+
+        All runs are tried only if it explains some of a sample.
+        """
         key = (mechanism, meaning, *trials.key)
         if key not in self._runs:
             found = trials.few.explained_by(mechanism)
@@ -223,9 +235,10 @@ class MechanismSearch:
     def _forecast(
         self, mechanism: Wrong, wrong: WrongAnswers, meaning: object, extent: Extent
     ) -> Forecast | None:
-        """Return the cached forecast of a mechanism; None if it rightly predicts no failure.
+        """Return the cached forecast of a mechanism; None if no failure is rightly predicted.
 
-        It is also None without a ruling that wants answers, or without stored inputs and answers.
+        It is also None if no ruling requires answers, or if the run does not store inputs and
+        answers.
         """
         rules, level, cell = answered_ruling(wrong.case), wrong.broken.level, wrong.cell
         if rules is None or cell.asked is None or cell.answers is None:
@@ -237,9 +250,10 @@ class MechanismSearch:
         return self._forecasts[key]
 
     def _forecast_intervals(self, wrong: WrongAnswers, runs: Mask) -> Forecast | None:
-        """Return the forecast that exactly these runs fail; None if they make up many intervals.
+        """Return the forecast that exactly these runs fail; None if it takes too many regions.
 
-        It is also None without a ruling, or without stored inputs and answers.
+        More than ``MOST_REGIONS`` are too many. It is also None without a ruling, or without stored
+        inputs and answers.
         """
         rules = known_ruling(wrong.case)
         if rules is None or wrong.cell.asked is None or wrong.cell.answers is None:
@@ -260,7 +274,7 @@ class MechanismSearch:
         return self._forecasts[key]
 
     def _asked(self, wrong: WrongAnswers, rules: Ruling, extent: Extent) -> AskedInputs:
-        """Return the inputs of a case that were asked: all, or a sample.
+        """Return the inputs of a case that were asked, with their answers: all, or a sample.
 
         A sample of each case is cached, with what is computed from it. All inputs are cached only
         for the last case, because they are many.
@@ -283,10 +297,10 @@ class MechanismSearch:
 
 
 def forecast(mechanism: Wrong, wrong: WrongAnswers, asked: AskedInputs) -> Forecast | None:
-    """Return where a mechanism rightly predicts which of the inputs asked fail; None if nowhere.
+    """Return where a mechanism is right about which of the inputs asked fail; None if nowhere.
 
-    It must not predict that an input fails that conforms, and it must give nearly all answers of
-    those that it predicts. An input that fails with another answer has another fault as well.
+    It is right in a region if all inputs fail that it predicts there, and if it gives nearly all of
+    their answers. An input that fails with another answer has another fault as well.
     """
     case, level, target = wrong.case, wrong.broken.level, asked.rules.target
     predicted = predicted_failures(mechanism, case, asked)
@@ -319,7 +333,7 @@ def forecast(mechanism: Wrong, wrong: WrongAnswers, asked: AskedInputs) -> Forec
 
 
 def _digest(runs: Mask) -> bytes:
-    """A digest that replaces a mask in a key: the masks of an all-wrong run take gigabytes."""
+    """Return a digest to replace a mask of runs in a key: many masks would take gigabytes."""
     return blake2b(np.packbits(runs).tobytes(), digest_size=16).digest()
 
 
@@ -330,9 +344,10 @@ def _digests(wrong: WrongAnswers) -> tuple[str, ...]:
 def _within(
     holds: Callable[[NDArray[np.uint64]], Mask], listed: NDArray[Any], inputs: NDArray[Any]
 ) -> Mask:
-    """Tell which inputs lie in listed runs: texts, each a run of its own, or patterns.
+    """Mark the inputs that lie in listed runs of failing inputs.
 
-    ``listed`` has the first input of each run, and ``holds`` decides about patterns.
+    ``listed`` has the first input of each run. If these are texts, each is a run of its own;
+    otherwise ``holds`` decides.
     """
     if listed.dtype == object:
         texts = set(listed.tolist())
@@ -350,25 +365,25 @@ def _runs_with(wrong: WrongAnswers, some: Collection[Hashable]) -> Mask:
 
 
 MOST_BITS_OF_ANSWER = 8.0
-"""The most that one predicted answer is worth: some wrong answers, zero or a NaN, are frequent."""
+"""The most bits for one predicted answer: some wrong answers, zero or a NaN, are frequent."""
 
 
 def bits_of_choice(some: float, among: float) -> float:
-    """Return how many bits it takes to say which ``some`` of ``among`` things are meant."""
+    """Return the bits that it takes to name ``some`` of ``among`` things; 0 for none or all."""
     if not 0 < some < among:
         return 0.0
     return (lgamma(among + 1) - lgamma(some + 1) - lgamma(among - some + 1)) / log(2)
 
 
 def bits_of_answer(target: Format) -> float:
-    """Return how many bits the prediction of one wrong answer is worth, by the target's width."""
+    """Return the bits that one rightly predicted wrong answer is worth, by the target's width."""
     if not target.is_numeric:
         return MOST_BITS_OF_ANSWER
     return min(MOST_BITS_OF_ANSWER, log2((1 << target.bits) - 1))
 
 
 def worth(target: Format, asked: int, failing: int, predicted: int, hits: int) -> float:
-    """Return the bits that a mechanism explains in one case: which inputs fail, and how.
+    """Return how many bits a mechanism saves in describing which inputs of a case fail, and how.
 
     Of the inputs ``asked``, ``failing`` fail. The mechanism rightly predicts that ``predicted`` of
     these fail, and gives the answer to ``hits`` of them.

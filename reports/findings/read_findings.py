@@ -1,4 +1,4 @@
-"""Reads the cells and the findings of a complete run; findings are found once, and then stored."""
+"""Reads the cells and findings of a complete run; findings are searched for once, then stored."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ from specs.formats import Format, format_named
 from specs.json_source import JsonError, load_json
 
 FORMAT = 1
-"""Changes when the fields of a finding change; findings of another format are found again."""
+"""Changes when the fields of a finding change; findings of another format are not read."""
 STORED = tuple(each.name for each in fields(ExplainedCase) if each.name != "cell")
 
 
 def found_again(store: RunStore) -> dict[str, tuple[Finding, ...]]:
-    """Search for the findings of a run's failures, by backend, whether they are stored or not."""
+    """Search the failures of a run for findings, by backend, even if findings are stored.
+
+    Raise CastigateError if a table of the run is damaged.
+    """
     failing = [*_failing_cells(store)]
     if not failing:
         return {}
@@ -42,17 +45,17 @@ def found_again(store: RunStore) -> dict[str, tuple[Finding, ...]]:
 
 
 def causes_of(store: RunStore) -> bytes:
-    """Search for the findings of a run's failures, and encode them for storage."""
+    """Search a run's failures for findings, and return them as the bytes of ``causes.json``."""
     return encode_findings(found_again(store))
 
 
 def read_findings(
     store: RunStore, cells: Callable[[], Iterable[Cell]] | None = None
 ) -> dict[str, tuple[Finding, ...]]:
-    """Return the findings of each backend that fails, as they are stored, or else found again.
+    """Return the findings of each failing backend: those stored, or else those found by a search.
 
-    ``cells`` returns all failing cells and checks of the run, if they are known already. Raise
-    CastigateError if the stored findings are damaged.
+    ``cells`` returns cells and checks of the run, all failing ones among them, if they are known
+    already. Raise CastigateError if the stored findings or a table are damaged.
     """
     data = store.folder.read(CAUSES)
     if data is None:
@@ -70,7 +73,7 @@ def read_findings(
 
 
 def stored_ids(store: RunStore) -> frozenset[str] | None:
-    """Return the ids of a run's stored findings; None if none are stored that can be read."""
+    """Return the ids of a run's stored findings; None if none can be read."""
     data = store.folder.read(CAUSES)
     try:
         content = load_json((data or b"").decode("utf-8", "surrogatepass"))
@@ -101,7 +104,7 @@ def encode_findings(findings: Findings) -> bytes:
 
 
 def _explained_json(explained: ExplainedCase) -> list[Any]:
-    """Encode a finding's share of a case: the name of the case or check, then ``STORED`` fields."""
+    """Encode an explained case as a list: the name of its cell, then the fields in ``STORED``."""
     return [explained.cell.name, *(getattr(explained, name) for name in STORED)]
 
 
@@ -139,11 +142,11 @@ def _failing_cells(store: RunStore) -> Iterable[Cell]:
 SHOWN_RUNS = 6
 """How many runs of inputs a page lists per rule, before the very last one."""
 OWNER = ("backend", "case", "rule", "level")
-"""The columns that say which broken rule a row of ``divergences.parquet`` belongs to."""
+"""The columns of ``divergences.parquet`` that name the broken rule to which a row belongs."""
 
 
 def read_cells(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterator[Cell]:
-    """Yield the cells with some verdicts in the order of the table.
+    """Yield the cells whose verdict is in ``verdicts``, in the order of ``cases.parquet``.
 
     Raise CastigateError if a table is damaged, or if the tables disagree.
     """
@@ -160,7 +163,10 @@ def read_cells(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterato
 
 
 def read_checks(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterator[Cell]:
-    """Yield the checks on dtype pairs with some verdicts, in the order of the table."""
+    """Yield the checks on dtype pairs whose verdict is in ``verdicts``, in the table's order.
+
+    Raise CastigateError if a table is damaged.
+    """
     problems = _read_problems(store)
     for batch in read_batches(store, "pairs.parquet"):
         for row in batch.to_pylist():
@@ -170,18 +176,18 @@ def read_checks(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterat
 
 
 def _share_strings(row: dict[str, Any]) -> None:
-    """Replace strings by equal ones of earlier rows: most stand in a run thousands of times."""
+    """Replace the strings of a row by equal ones of earlier rows; most occur thousands of times."""
     for name, value in row.items():
         if isinstance(value, str):
             row[name] = intern(value)
 
 
 Problems = Mapping[CellKey, Sequence[Problem]]
-"""The problems other than wrong values of casts, by case or check."""
+"""The problems other than wrong values of casts, by backend and case or check."""
 
 
 def _read_problems(store: RunStore) -> Problems:
-    """Read ``problems.parquet``; raise an error if a row holds no problem."""
+    """Read ``problems.parquet``; raise CastigateError if a row is not a valid problem."""
     found: dict[CellKey, list[Problem]] = {}
     for batch in read_batches(store, "problems.parquet"):
         for row in batch.to_pylist():
@@ -233,7 +239,7 @@ def _check(
 def read_verdicts(store: RunStore) -> Iterator[tuple[CellKey, str]]:
     """Yield the key and the verdict of each case of a run, which is faster than reading cells.
 
-    Checks on dtype pairs are left out.
+    Checks on dtype pairs are left out. Raise CastigateError if the table is damaged.
     """
     for batch in read_batches(store, "cases.parquet", ("backend", "case", "verdict")):
         backends, cases, verdicts = (batch[name].to_pylist() for name in batch.schema.names)
@@ -251,7 +257,7 @@ class _DivergenceRows:
         """The failing inputs that are still in use: cases that fail alike share them."""
 
     def slices(self, count: int) -> list[Any]:
-        """Return the next rows as slices of batches; fewer rows if there are no more."""
+        """Return the next ``count`` rows as slices of batches; fewer at the end of the table."""
         slices, missing = [], count
         while missing:
             if self._rest is None or not self._rest.num_rows:
@@ -265,7 +271,11 @@ class _DivergenceRows:
         return slices
 
     def take(self, count: int, owner: tuple[str, str, str, str]) -> Any:
-        """Return the next rows as a table; raise an error if they belong to another broken rule."""
+        """Return the next ``count`` rows as a table.
+
+        Raise CastigateError if they do not belong to ``owner``, whose fields are those of
+        ``OWNER``, or if there are fewer.
+        """
         slices = self.slices(count)
         rows = pa.Table.from_batches(slices).combine_chunks() if slices else None
         if rows is None or rows.num_rows != count or _owners(rows) != {owner}:
@@ -321,7 +331,7 @@ def _segments(source: Format, listed: Any) -> tuple[int, ...]:
 
 
 def _shown_runs(source: Format, target: Format, listed: Any) -> Iterator[ShownRun]:
-    """Yield the first few of the listed runs, and the last of them."""
+    """Yield the first ``SHOWN_RUNS`` of the listed runs, and the last one if there are more."""
     rows = listed.slice(0, SHOWN_RUNS).to_pylist()
     if listed.num_rows > SHOWN_RUNS:
         rows += listed.slice(listed.num_rows - 1).to_pylist()

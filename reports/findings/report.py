@@ -1,4 +1,4 @@
-"""Reads the runs of a report: the cells of the last one, and what changed since the others."""
+"""Reads the runs of a report: the cells of the last run, and what changed since earlier ones."""
 
 from __future__ import annotations
 
@@ -55,21 +55,22 @@ Cells = Mapping[CellKey, Cell]
 TextLines = tuple[str, ...]
 Behaviors = dict[CellKey, TextLines]
 EXPLAINERS = 2
-"""Processes that explain the open answers of a large run, beside this one."""
+"""Processes, besides this one, that explain the open answers of a large run."""
 MANY_CELLS = 20_000
-"""Cells from which on other processes are worth their start."""
+"""From this many cells on, other processes explain the open answers."""
 VerdictCounts = dict[tuple[str, str], Counter[str]]
 """How often each verdict occurs, by backend and document."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The runs of a report, oldest first, and what a page shows of the last of them.
+    """The runs of a report, oldest first, and what pages show of the last one.
 
-    ``checks`` are those on dtype pairs. ``history`` has the verdicts of a cell as one character per
-    run, and ``trend`` the verdict counts of each run. ``changes`` and ``finding_changes`` compare
-    the last two runs. ``behaviors`` has the explanations of open answers, ``findings`` those of
-    each backend.
+    ``cells`` are the results of its cases, and ``checks`` those of its checks on dtype pairs.
+    ``history`` has the verdicts of a cell in all runs, one character per run. ``trend`` has the
+    verdict counts of each run. ``changes`` and ``finding_changes`` compare the last two runs.
+    ``behaviors`` has the sentences that explain the open answers of a cell. ``findings`` has the
+    findings of each backend.
     """
 
     records: tuple[RunRecord, ...]
@@ -82,7 +83,7 @@ class Report:
     findings: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     finding_changes: list[FindingChange] = field(default_factory=list)
     since: Mapping[str, str] = field(default_factory=dict)
-    """Since which version each finding exists, by its id, in words that may be empty."""
+    """Maps the id of a finding to words for the version since which it exists, or to ''."""
 
     @property
     def record(self) -> RunRecord:
@@ -118,9 +119,10 @@ class Report:
         return {cell.case: _rules_of(cell) for cell in every}
 
     def step(self, backend: str) -> str:
-        """Describe how a backend's findings changed since the run before, and its version then.
+        """Return words for how a backend's findings changed since the run before.
 
-        The words are empty if there is no run before, or if that run did not have the backend.
+        They name the backend's version in that run if it was another. The words are empty if there
+        is no run before, or if that run did not have the backend.
         """
         if len(self.records) < 2:
             return ""
@@ -139,12 +141,12 @@ class Report:
         return f"since {since}: {changes_words(same, changed)}"
 
     def cells_of_case(self, case: str) -> list[Cell]:
-        """Return the cells of a case, in the order of the backends."""
+        """Return the cells that a case has, in the order of the backends."""
         keys = ((backend, case) for backend in self.backends)
         return [self.cells[key] for key in keys if key in self.cells]
 
     def verdict_counts(self, version: Version, backend: str) -> Counter[str]:
-        """Count a backend's verdicts on one version of a document."""
+        """Count a backend's verdicts on the cases of one version of a document."""
         keys = ((backend, cell.case) for cell in self.cases[version])
         return Counter(self.cells[key].verdict for key in keys if key in self.cells)
 
@@ -158,7 +160,11 @@ def _rules_of(cell: Cell) -> tuple[CaseRule, ...]:
 
 
 def read_report(runs: Sequence[str]) -> Report:
-    """Read complete runs, oldest first, or raise an error that names the run at fault."""
+    """Read the complete runs in these folders, oldest first, and return the report of the last one.
+
+    Raise CastigateError for a run that is incomplete, damaged or without cases, and for runs that
+    are out of order.
+    """
     stores = [open_run(run) for run in runs]
     for earlier, later in pairwise(stores):
         if later.record.started < earlier.record.started:
@@ -203,10 +209,10 @@ def _since(stores: Sequence[RunStore], findings: Findings) -> dict[str, str]:
 
 @contextmanager
 def _explained_meanwhile(run: str, cells: Cells) -> Iterator[Callable[[], Behaviors]]:
-    """Begin to explain the open answers of a large run in other processes.
+    """Yield a function that returns the explanations of a run's open answers.
 
-    The function that is yielded returns the explanations. It makes them itself if the run is small,
-    or if a process was killed.
+    If the run is large, other processes begin to explain at once, and the function waits for them.
+    It explains the answers itself if the run is small, or if one of the processes was killed.
     """
     explain_here = partial(explain_open_answers, RunAnswers(open_run(run)), cells)
     if len(cells) < MANY_CELLS:
@@ -228,7 +234,7 @@ def _explained_meanwhile(run: str, cells: Cells) -> Iterator[Callable[[], Behavi
 
 
 def _begin() -> None:
-    """Leave Ctrl-C to the parent process, and use memory as a worker does."""
+    """Make an explaining process ignore Ctrl-C, and manage its memory as a worker does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     keep_freed_memory()
     collect_garbage_rarely()
@@ -241,7 +247,11 @@ def _explain_run(run: str, cells: Cells, share: slice) -> Behaviors:
 def _finding_changes(
     stores: Sequence[RunStore], cells: Cells, now: Findings
 ) -> list[FindingChange]:
-    """List how findings changed between the last two runs, of the backends that both have."""
+    """Return the changes of findings between the last two runs, of the backends that both have.
+
+    ``cells`` are those of the run before the last, and ``now`` the findings of the last. Without a
+    run before, there are no changes.
+    """
     if len(stores) < 2:
         return []
     earlier, later = ({each.name for each in store.record.backends} for store in stores[-2:])
@@ -254,10 +264,11 @@ def _finding_changes(
 def _cells_by_key(
     store: RunStore, known: Mapping[CellKey, Cell] = MappingProxyType({})
 ) -> dict[CellKey, Cell]:
-    """Read all cells of a run; one that equals a ``known`` cell is that object.
+    """Read all cells of a run, by backend and case.
 
-    Most cells of two nights are equal, and those of one take some hundred megabytes. Raise
-    CastigateError if there are none, or for an unknown document, version or dtype.
+    A cell that equals one of ``known`` is returned as that object: two nights share most cells, and
+    those of one take some hundred megabytes. Raise CastigateError if there are none, if a table is
+    damaged, or for an unknown document, version or dtype.
     """
     found = {}
     for cell in read_cells(store):
@@ -285,7 +296,7 @@ def _unknown(store: RunStore, what: str) -> CastigateError:
 
 
 def _history(key: CellKey, runs: Sequence[Mapping[CellKey, str]]) -> str:
-    """Return the verdicts on a cell, one character per run, ``NO_VERDICT`` where it is missing."""
+    """Return a cell's verdict in each run as a character, ``NO_VERDICT`` where it is missing."""
     return "".join(VERDICT_DIGITS[run[key]] if key in run else NO_VERDICT for run in runs)
 
 
@@ -298,17 +309,21 @@ def _verdict_counts(verdicts: Mapping[CellKey, str]) -> VerdictCounts:
 
 
 class PastRun(NamedTuple):
-    """The versions of a run's backends, and the ids of its findings, or None if unknown."""
+    """The versions of a run's backends, by name, and the ids of its findings.
+
+    ``findings`` is None if they are unknown.
+    """
 
     versions: Mapping[str, str]
     findings: frozenset[str] | None
 
 
 def since_words(runs: Sequence[PastRun], backend: str, finding: str) -> str:
-    """Describe which version first had a finding, or that all have it; else empty.
+    """Return words for the version of a backend that first had a finding, given by its id.
 
-    ``runs`` are in order, the last has the finding. Runs without the backend or with unknown
-    findings are left out. The words are empty if the runs have a single version.
+    ``runs`` are oldest first, and the last has the finding. Runs without the backend or with
+    unknown findings are left out. The words are empty if all runs have one version, or if the first
+    version with the finding also has a run without it.
     """
     first, before = public_version(runs[-1].versions[backend]), ""
     seen = {first}
@@ -333,10 +348,11 @@ ALL = slice(None)
 
 @dataclass
 class _CellGroup:
-    """Cells of one pair and with equal inputs, of any documents.
+    """Cells of any documents that share the pair, the rounding and the inputs.
 
-    ``rules`` has, by its meaning, each ruling that decides which inputs are open. ``cells`` has, by
-    that meaning and the digest of the answers, the cells that share an explanation.
+    ``asked`` is the digest of the inputs. ``rules`` has the rulings of the cells, by
+    ``Ruling.meaning``: they say which inputs are open. Cells with the same meaning and the same
+    digest of answers share an explanation; ``cells`` has their keys by these two.
     """
 
     search: BehaviorSearch
@@ -348,10 +364,11 @@ class _CellGroup:
 def explain_open_answers(
     recorded: RunAnswers, cells: Mapping[CellKey, Cell], share: slice = ALL
 ) -> dict[CellKey, TextLines]:
-    """Return, by cell, the sentences that explain its open answers; leave out cells without any.
+    """Return, by cell, the sentences that explain its open answers.
 
-    Many cells share inputs, of which their documents leave more or fewer open; each behavior is
-    evaluated once per such group. With a ``share`` of the groups, only their cells are explained.
+    Cells without such sentences are left out. Many cells share inputs, of which their documents
+    leave more or fewer open; each behavior is evaluated once per such group. With a ``share``, a
+    slice of the list of groups, only their cells are explained.
     """
     groups: dict[Hashable, _CellGroup] = {}
     for key, cell in cells.items():
@@ -373,7 +390,10 @@ def explain_open_answers(
 
 
 def _rules_if_open(cell: Cell) -> Ruling | None:
-    """Return the ruling of a cell with open inputs; None without any, or without behaviors."""
+    """Return the ruling of a cell that has open inputs, or None.
+
+    None is also returned if the case has no ruling, or if no behavior can apply to its pair.
+    """
     if not cell.open:
         return None
     try:
@@ -384,7 +404,7 @@ def _rules_if_open(cell: Cell) -> Ruling | None:
 
 
 def _explain_group(recorded: RunAnswers, group: _CellGroup) -> Iterator[TextLines]:
-    """Yield the explanation of the open answers in each distinct array of answers."""
+    """Yield the sentences for each entry of ``group.cells``, in their order."""
     inputs = recorded.array(group.asked).values
     is_open = {meaning: _open_inputs(rules, inputs) for meaning, rules in group.rules.items()}
     ever = np.logical_or.reduce([*is_open.values()])

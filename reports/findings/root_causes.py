@@ -1,4 +1,7 @@
-"""Chooses the few mechanisms that explain the wrong answers of a backend."""
+"""Chooses the few mechanisms that explain the wrong answers of a backend.
+
+A run of inputs is left as long as no chosen mechanism explains it.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +27,21 @@ from reports.findings.wrong import Wrong
 from specs.formats import format_named
 
 MOST_KINDS = 160
-"""Ways to fail by which mechanisms are chosen: real backends have up to 110. One that is wrong in
-all cases of all documents has 1,268, and the choice among these takes minutes for each 100."""
+"""The most ways to fail by which mechanisms are chosen; of more, a sample is taken.
+
+Real backends have up to 110. One that is wrong in all cases of all documents has 1,268, and the
+choice among these takes minutes for each 100.
+"""
 BITS_OF_MECHANISM = 6.0
-"""Bits that it takes to name one of about 64 mechanisms."""
+"""The bits that it takes to name one of about 64 mechanisms."""
 
 
 @dataclass(frozen=True)
 class Undecided:
-    """The cause of a wrong answer to a single input, which several mechanisms explain alike."""
+    """The cause of a wrong answer to a single input that several mechanisms explain equally well.
+
+    ``sentences`` are those of the mechanisms.
+    """
 
     sentences: tuple[str, ...]
     name = "one-input"
@@ -46,7 +55,7 @@ class Undecided:
 
 
 class Share(NamedTuple):
-    """The runs of a case that a mechanism explains, and the words for its region, or empty ones."""
+    """The runs of a case that a cause explains, and the words for its region, or empty ones."""
 
     runs: Mask
     region: str
@@ -66,7 +75,7 @@ class RuleExplanation:
 
     @cached_property
     def possible(self) -> dict[Wrong, float]:
-        """The share of wrong answers that each mechanism explains and that are left."""
+        """Maps each mechanism to the share of wrong answers that it explains and that are left."""
         left = self.wrong.left
         if not left.any():
             return {}
@@ -77,9 +86,10 @@ class RuleExplanation:
         return {mechanism: share for mechanism, share in shares.items() if share}
 
     def placed(self, mechanism: Wrong, reach: Reach, extent: Extent = "all") -> Placed | None:
-        """Return the runs and the forecast of a mechanism, from all inputs or a sample.
+        """Return the runs that a mechanism explains and predicts, with its forecast.
 
-        Return None if its reach is weaker than ``reach``, or if none of its runs is left.
+        With the extent ``few`` they come from a sample of the inputs. Return None if the forecast
+        reaches less far than ``reach``, or if none of the runs is left.
         """
         if mechanism not in self.possible:
             return None
@@ -90,7 +100,10 @@ class RuleExplanation:
         return placed if (placed.runs & self.wrong.left).any() else None
 
     def take(self, mechanism: Wrong, reach: Reach, cause: Wrong | Undecided) -> None:
-        """Give a cause the runs left that a mechanism explains, if it reaches ``reach``."""
+        """Assign to ``cause`` the runs left that ``mechanism`` explains and predicts.
+
+        It gets none if the mechanism reaches less far than ``reach``. The runs are no longer left.
+        """
         if placed := self.placed(mechanism, reach):
             runs = placed.runs & self.wrong.left
             self.wrong.left &= ~runs
@@ -106,7 +119,7 @@ class RuleExplanation:
         self._forget()
 
     def learn(self, claims: Mapping[Wrong, ExplainedRuns]) -> None:
-        """Replace all claims by these."""
+        """Replace the claims of all mechanisms by these."""
         self.claims = dict(claims)
         self._forget()
 
@@ -115,7 +128,10 @@ class RuleExplanation:
 
 
 class Choice(NamedTuple):
-    """A choice: the cause gets all runs left that a mechanism explains, up to a reach."""
+    """One step of the choice: a cause gets the runs left that a mechanism explains.
+
+    It gets them in all cases in which the mechanism reaches as far as ``reach``.
+    """
 
     mechanism: Wrong
     reach: Reach
@@ -125,11 +141,11 @@ class Choice(NamedTuple):
 def explain_wrong_answers(
     wrong: Sequence[WrongAnswers], search: MechanismSearch
 ) -> list[RuleExplanation]:
-    """Choose the mechanisms that explain most; return an explanation per broken rule, in order.
+    """Choose the mechanisms that explain most; return an explanation of each item of ``wrong``.
 
-    Mechanisms that hold everywhere come first. Such a mechanism is a cause, and explains what it
-    can in other cases too. If cases fail in more than ``MOST_KINDS`` ways, mechanisms are chosen by
-    a sample of these.
+    Mechanisms that hold everywhere in a case are chosen first, and then explain what they can in
+    other cases. If cases fail in more than ``MOST_KINDS`` ways, mechanisms are chosen by a sample
+    of these.
     """
     sample = sampled_kinds(wrong)
     found = [
@@ -156,7 +172,7 @@ def explain_wrong_answers(
 
 
 def sampled_kinds(wrong: Sequence[WrongAnswers]) -> set[FailureKind]:
-    """Return the ways to fail by which mechanisms are chosen: all, or at most ``MOST_KINDS``."""
+    """Return the ways to fail by which mechanisms are chosen: all, or ``MOST_KINDS`` of them."""
     kinds = {each.kind for each in wrong}
     if len(kinds) <= MOST_KINDS:
         return kinds
@@ -166,7 +182,7 @@ def sampled_kinds(wrong: Sequence[WrongAnswers]) -> set[FailureKind]:
 def _explain_by(
     steps: Sequence[Choice], wrong: WrongAnswers, search: MechanismSearch
 ) -> RuleExplanation:
-    """Explain answers outside the sample by the mechanisms that were chosen from the sample."""
+    """Explain answers outside the sample by ``steps``, the choices made for the sample."""
     among = {step.mechanism for step in steps}
     some, others = (search.claims(wrong, costly=costly, among=among) for costly in (False, True))
     found = RuleExplanation(wrong, dict(some) | dict(others))
@@ -177,7 +193,7 @@ def _explain_by(
 
 
 def _choose_all(found: Sequence[RuleExplanation]) -> list[Choice]:
-    """Choose mechanisms that hold everywhere, then others; return the steps taken."""
+    """Choose mechanisms that hold everywhere, then others; return the choices in order."""
     steps: list[Choice] = []
     _choose(found, steps, Reach.EVERYWHERE)
     for chosen in [*steps]:
@@ -187,7 +203,10 @@ def _choose_all(found: Sequence[RuleExplanation]) -> list[Choice]:
 
 
 def _choose(found: Sequence[RuleExplanation], steps: list[Choice], reach: Reach) -> None:
-    """Choose one mechanism after the other until none explains more; append to ``steps``."""
+    """Choose one mechanism after the other until none explains more; append to ``steps``.
+
+    A mechanism explains a case only if its forecast there reaches as far as ``reach``.
+    """
     chosen = {step.mechanism for step in steps}
     while best := _best(found, reach, chosen):
         rivals = _rivals(found, best, reach) if best not in chosen else []
@@ -204,12 +223,13 @@ def _take(found: Sequence[RuleExplanation], steps: list[Choice], step: Choice) -
 
 
 def _rivals(found: Sequence[RuleExplanation], best: Wrong, reach: Reach) -> list[str]:
-    """List the sentences of other mechanisms that explain the same single input of a single case.
+    """Return the sentences of other mechanisms that explain the one input that ``best`` explains.
 
-    If all inputs were asked, a rival must reach as far; if not, further inputs may refute the best.
-    A mechanism that predicts the input only as an interval is a rival only if it is a constant,
-    because many forms agree on one input. Mechanisms that are alike are not rivals either. A
-    constant has no rivals: it only says what comes out.
+    There are none if ``best`` explains several inputs, or cases that fail in different ways. A
+    constant has no rivals either: it only says what comes out. If all inputs were asked, a rival
+    must reach as far as ``best``; if not, further inputs may refute ``best``. A mechanism that
+    predicts the input only as an interval is a rival only if it is a constant, because many forms
+    agree on one input. Rows with an equal ``Wrong.alike`` are not rivals.
     """
     if best.tells == "constant":
         return []
@@ -236,9 +256,9 @@ def _rivals(found: Sequence[RuleExplanation], best: Wrong, reach: Reach) -> list
 def _best(
     found: Sequence[RuleExplanation], reach: Reach, chosen: Collection[Wrong]
 ) -> Wrong | None:
-    """Return the mechanism that explains the largest share of what is left; None if none does.
+    """Return the mechanism that explains most of the answers left; None if none is worth its cost.
 
-    Of equals it is one that explains something else already, or else the simplest.
+    Of equals, it is one that was chosen before, or else the simplest.
     """
     at_most: dict[Wrong, float] = defaultdict(float)
     for each in found:
@@ -268,12 +288,13 @@ def _gain(
     extent: Extent,
     needed: float,
 ) -> tuple[float, int]:
-    """Return the share of answers left that a mechanism explains, and its place among mechanisms.
+    """Return the share of the answers left that a mechanism explains, and its rank.
 
-    The place is the highest in any case: how many are simpler. The share is 0 if it turns out to be
-    less than ``needed``. It is 0 too for a behavior that holds everywhere for less than half of the
-    answers that it gives: it does so by chance, because a source may not reach the values at which
-    another source shows the difference.
+    The share is summed over all cases. The rank is how many simpler mechanisms explain answers in a
+    case, the highest number of any case. The share is 0 if it turns out to be less than ``needed``.
+    It is also 0 for a behavior that holds everywhere for less than half of the answers that it
+    gives. Such a behavior holds by chance: a source may not reach the values at which another
+    source shows the difference.
     """
     gain, elsewhere, rank = 0.0, 0.0, 0
     explained = [each for each in found if mechanism in each.possible]
@@ -294,7 +315,7 @@ def _gain(
 def is_worth_its_cost(
     found: Sequence[RuleExplanation], mechanism: Wrong, reach: Reach, chosen: Collection[Wrong]
 ) -> bool:
-    """Whether a mechanism is worth more bits than it costs to name it and its cases."""
+    """Whether a mechanism is worth more bits than naming it and its cases costs."""
     worth = {
         each.wrong.kind: placed.forecast.bits
         for each in found

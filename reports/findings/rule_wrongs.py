@@ -1,4 +1,4 @@
-"""Backends that answer as a document requires in another case, a row each.
+"""Rows (``Wrong``) for backends that answer as a document requires in another case.
 
 They go through another dtype, ignore a parameter, follow another version, or take one dtype for
 another.
@@ -19,13 +19,13 @@ from specs.formats import Format, format_named, formats
 from specs.loader import document_named
 
 BETWEEN = ("float32", "float16", "bfloat16", "float64")
-"""The dtypes through which a backend may convert."""
+"""The dtypes through which backends are likely to convert."""
 RuleModes = tuple[tuple[str, str], ...]
 
 
 @cache
 def through(dtype: str) -> Wrong:
-    """Make the row of a backend that converts to another dtype first, and then to the target."""
+    """Return the row for backends that convert to another dtype first, and then to the target."""
     is_whole = format_named(dtype).is_integral  # Then more than a rounding is lost.
     return following(
         f"through-{dtype}" if is_whole else f"rounds-twice-through-{dtype}",
@@ -43,7 +43,7 @@ def through_usual(asked: CaseFormats) -> Iterator[Wrong]:
 
 
 def through_others(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the rows through every other numeric dtype, for a numeric pair."""
+    """Yield the rows through every numeric dtype not in ``BETWEEN``, for a numeric pair."""
     tried = *BETWEEN, asked.source.name, asked.target.name
     if asked.is_numeric:
         numeric = (each.name for each in formats().values() if each.is_numeric)
@@ -51,7 +51,10 @@ def through_others(asked: CaseFormats) -> Iterator[Wrong]:
 
 
 def converted(case: Case, dtype: str, inputs: Patterns) -> Patterns | None:
-    """Convert the inputs of a case to another dtype; None if the document does not define that."""
+    """Convert the inputs of a case to another dtype as its document requires.
+
+    Return None if the document does not define this conversion, or refuses some inputs of it.
+    """
     if case.source == dtype:
         return inputs
     first = replace(case, target=dtype, modes=(), example=None)
@@ -76,7 +79,7 @@ ROUND = "round"
 
 @cache
 def other_mode(parameter: str, value: str) -> Wrong:
-    """Make the row of a backend that answers as if a parameter had another value."""
+    """Return the row for backends that answer as if ``parameter`` had the value ``value``."""
 
     def other(case: Case) -> Case:
         modes = tuple((name, value if name == parameter else old) for name, old in case.modes)
@@ -88,7 +91,7 @@ def other_mode(parameter: str, value: str) -> Wrong:
 
 
 def other_modes(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield a row for each value of each parameter that is not the value in the case."""
+    """Yield a row for every other value of each parameter that the case has."""
     case = asked.case
     for name, parameter in edition(document_named(case.document), case.version).parameters():
         for value in parameter.values:
@@ -114,7 +117,7 @@ def other_versions(asked: CaseFormats) -> Iterator[Wrong]:
 
 
 ANOTHER_DTYPE = "as-another-dtype"
-"""The name of a finding of dtypes that are taken for others of the same width."""
+"""The name of the finding for dtypes that are taken for others of the same width."""
 TWINS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("unsigned as signed", ""): ("reads-unsigned-as-signed", "reads unsigned integers as signed"),
     ("signed as unsigned", ""): ("reads-signed-as-unsigned", "reads signed integers as unsigned"),
@@ -127,11 +130,14 @@ TWINS: Mapping[tuple[str, str], tuple[str, str]] = {
         "converts to unsigned integers where signed ones are wanted",
     ),
 }
-"""Names and sentences for integers taken for those of other signedness, by source and target."""
+"""Names and sentences for integers taken for integers of the other signedness.
+
+The keys are what ``_twin_words`` returns for the source and for the target.
+"""
 
 
 def taken_for(pair: tuple[str, str], other: tuple[str, str]) -> Wrong:
-    """Make the row of a backend that takes a pair for another pair of dtypes of its widths."""
+    """Return the row for backends that treat a pair of dtypes as another pair of equal widths."""
     both = tuple(zip(pair, other, strict=True))
     mistaken = tuple(f"{one} for {two}" for one, two in both if one != two)
     source, target = (_twin_words(*each) for each in both)
@@ -162,7 +168,7 @@ def _taken_for(source: Format, target: Format) -> tuple[Wrong, ...]:
 
 
 def _as_wide(dtype: Format) -> Iterator[Format]:
-    """Yield the numeric dtypes of the same width as a numeric dtype; any other dtype alone."""
+    """Yield the numeric dtypes as wide as a numeric dtype; for any other dtype, only itself."""
     if not dtype.is_numeric:
         yield dtype
         return
@@ -170,18 +176,18 @@ def _as_wide(dtype: Format) -> Iterator[Format]:
 
 
 def taken_for_twins(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the rows that take integers for those of other signedness."""
+    """Yield the rows for integers that are taken for integers of the other signedness."""
     taken = _taken_for(asked.source, asked.target)
     yield from (each for each in taken if not each.mistaken)
 
 
 def taken_for_others(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the rows that take dtypes for any others of the same widths."""
+    """Yield the rows for dtypes that are taken for any others of the same widths."""
     yield from (each for each in _taken_for(asked.source, asked.target) if each.mistaken)
 
 
 def case_between(case: Case, source: str, target: str) -> Case | None:
-    """Return the case of another pair whose parameters have the same values as in this; or None.
+    """Return the case of another pair with this case's values of all shared parameters; or None.
 
     A parameter that only one of the two cases has may have any value.
     """
@@ -197,7 +203,7 @@ def case_between(case: Case, source: str, target: str) -> Case | None:
 
 @cache
 def _modes_between(document: str, version: str) -> Mapping[tuple[str, str], list[RuleModes]]:
-    """Return the modes of each pair of a version's cases, without worked examples."""
+    """Return, by pair, the modes of all cases of a version that are not worked examples."""
     found: dict[tuple[str, str], list[RuleModes]] = {}
     for each in edition(document_named(document), version).cases():
         if each.example is None:

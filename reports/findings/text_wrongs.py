@@ -1,4 +1,4 @@
-"""What a backend may do instead when it writes numbers as texts, a row each."""
+"""Mistakes that backends may make in writing numbers as texts: one row, a ``Wrong``, each."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from reports.findings.wrong import (
 from specs.formats import Format
 
 PRINTED = 8
-"""Arrays of patterns whose values are cached: all numbers of digits are tried on each."""
+"""The most arrays whose numbers are cached: every row of ``printf`` is tried on each."""
 MOST_PLACES = 400
-"""No number of a format has more digits before its point, or more zeros after it."""
+"""The most digits before the point, or zeros after it, that a number of a format may have."""
 INNER_ZEROS = re.compile(r"(?<=[0-9])0+(?=[1-9])")
 """The zeros of a number in plain notation that have other digits on both sides."""
 
 
 def printf(digits: int, conversion: str) -> Wrong:
-    """Make the row of a backend that writes numbers as C's ``printf`` does.
+    """Return the row for backends that write numbers as C's ``printf`` does.
 
     The conversion ``g`` counts significant digits, ``f`` digits after the point.
     """
@@ -105,7 +105,10 @@ def _without_exponent(text: Any) -> Any:
     "writes-an-exponent", "writes numbers with an exponent", matches=_allowed_without_exponent
 )
 def _with_exponent(given: GivenAnswers) -> RowAnswers:
-    """Accept the answers with an exponent whose value is allowed; none of them is predicted."""
+    """Return the given answers, and mark those with an exponent whose value is allowed.
+
+    The row has no answers of its own, so that what it predicts always agrees with the backend.
+    """
     concerned = np.array(["e" in each.lower() for each in given.answers], bool)
     some = GivenAnswers(given.case, given.inputs[concerned], given.answers[concerned])
     concerned[concerned] = _allowed_without_exponent(some, "recommended")

@@ -21,7 +21,10 @@ NO_VERDICT = "."
 
 
 def percentage(part: int, whole: int) -> str:
-    """Write a share in percent; `0%` and `100%` stand for exactly none and all."""
+    """Write a share in percent; `0%` and `100%` stand for exactly none and all.
+
+    ``whole`` must not be 0.
+    """
     rounded = round(100 * part / whole)
     if part and not rounded:
         return "<1%"

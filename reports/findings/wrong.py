@@ -1,8 +1,9 @@
-"""A wrong: what a backend may do instead of what a document wants, as one row of a table.
+"""The class ``Wrong``: a mistake that a backend may make in conversions, as a row of a table.
 
 A row has the name and the sentence of a finding, says to which cases it applies, and computes its
-answers. It explains an answer of a backend that equals its own, or that the rules allow which it
-follows instead. ``cast_wrongs`` has the rows of casts.
+answers. It explains each answer of a backend that equals its own. If it follows the rules of
+another case instead, it explains each answer that these allow. ``cast_wrongs`` has the rows of
+casts.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class CaseFormats:
 
     @property
     def is_between_floats(self) -> bool:
-        """Whether floats become floats."""
+        """Whether both formats are floats."""
         return self.source.kind == self.target.kind == "float"
 
 
@@ -75,26 +76,26 @@ class GivenAnswers(CaseFormats):
 
     @cached_property
     def nans(self) -> Mask:
-        """Which inputs are NaNs; no text is one."""
+        """The mask of the inputs that are NaNs; no text is one."""
         return is_nan(self.source, self.inputs)
 
 
 class RowAnswers(NamedTuple):
-    """The answers of a row to all inputs, and the mask of those inputs that the row is about."""
+    """The answers of a row to all inputs, and the mask of the inputs to which the row applies."""
 
     codes: Patterns
     concerned: Mask
 
 
 AnswersOfRow = Callable[[GivenAnswers], RowAnswers | None]
-"""Computes what a row answers; None if the document does not define the conversions it needs."""
+"""Computes the answers of a row; None if the document does not define a conversion it needs."""
 Matches = Callable[[GivenAnswers, str], Mask | None]
-"""Tells which given answers a row explains at a level of rules; None if it explains none."""
+"""Marks the answers that a row explains, at a level of rules; None if it explains none."""
 Applies = Callable[[CaseFormats], bool]
 Follows = Callable[[Case], Case | None]
-"""Gives the case whose rules a row follows instead; None if the document has no such case."""
+"""Returns the case whose rules a row follows instead; None if the document has no such case."""
 Reads = Callable[[GivenAnswers], Patterns | None]
-"""Gives the inputs that a row takes for those given; None if they are not defined."""
+"""Returns the inputs that a row takes in place of those given; None if they are not defined."""
 Tells = Literal["where", "what", "form", "constant"]
 """What a row says: which inputs are wrong (`where`), or only what comes out.
 
@@ -104,11 +105,11 @@ or of a behavior with one answer to every input (`constant`)."""
 
 @dataclass(frozen=True, eq=False)
 class Wrong:
-    """One row: its name, the sentence of a finding, its answers, and to which cases it applies.
+    """A row: its name, the sentence of a finding, its answers, and to which cases it applies.
 
-    Rows with equal names make one finding. ``matches`` is for a row that explains other answers
-    than its own, and ``follows`` for one that follows the rules of another case. Of rows that are
-    ``alike`` the first stands for all.
+    Rows with equal names make one finding. ``matches`` is set for a row that explains other answers
+    than its own, and ``follows`` for one that follows the rules of another case. Rows with an equal
+    ``alike`` do not compete to explain a single input.
     """
 
     name: str
@@ -120,16 +121,16 @@ class Wrong:
     tells: Tells = "where"
     alike: str = ""
     says_in_part: str = ""
-    """The sentence if only some of the inputs are wrong that it is about."""
+    """The sentence if only some of the inputs in question are wrong; if empty, ``says``."""
     says_of_negative: str = ""
-    """The sentence if all inputs are negative."""
+    """The sentence if all wrong inputs are negative; if empty, ``says``."""
     mistaken: tuple[str, ...] = ()
-    """The dtypes that it takes for others, in words."""
+    """Which dtypes it takes for which others, in words such as `int8 for uint8`."""
     changes_nans: bool = False
-    """Whether it says which of several NaNs comes out."""
+    """Whether it predicts which NaN comes out, and not only that one does."""
 
     def explains(self, given: GivenAnswers, level: str) -> Mask:
-        """Tell which of the backend's answers the row explains, at a level of rules.
+        """Mark the backend's answers that the row explains, at a level of rules.
 
         These are the answers that ``matches`` accepts, or without it those equal to the row's own.
         """
@@ -143,18 +144,21 @@ class Wrong:
 
 
 RowsOfTable = Callable[[CaseFormats], Iterable[Wrong]]
-"""Gives the rows that apply to a case, where these depend on its document or on its pair."""
+"""Returns the rows that apply to a case, where they depend on its document or on its pair."""
 
 
 def computing(
     name: str, says: str, applies: Applies = lambda _: True, **fields: Any
 ) -> Callable[[AnswersOfRow], Wrong]:
-    """Return a decorator that makes a row of the function that computes its answers."""
+    """Return a decorator that makes a row of the function that computes its answers.
+
+    ``fields`` are further fields of ``Wrong``.
+    """
     return lambda answers: Wrong(name, says, answers, applies, **fields)
 
 
 def if_answered(answers: AnswersOfRow) -> AnswersOfRow:
-    """Make a function answer None for a case that its document rejects or leaves open."""
+    """Wrap a function: it returns None for cases that are rejected or left open as a whole."""
     return lambda given: None if answered_ruling(given.case) is None else answers(given)
 
 
@@ -167,9 +171,10 @@ def following(
     has_nans: bool = True,
     **fields: Any,
 ) -> Wrong:
-    """Make the row of a backend that answers as the document wants it for another case.
+    """Return the row for backends that follow the rules of the case that ``follows`` returns.
 
-    It may also read other inputs than it is given. Without ``has_nans`` it is not about NaNs.
+    They convert the inputs that ``reads`` returns, by default those given. Without ``has_nans``,
+    the row does not apply to NaNs. ``fields`` are further fields of ``Wrong``.
     """
 
     def other(given: GivenAnswers) -> tuple[Case, Patterns] | None:
@@ -197,12 +202,12 @@ def following(
 
 
 def reading(name: str, says: str, reads: Reads, **fields: Any) -> Wrong:
-    """Make the row of a backend that reads other inputs than it is given."""
+    """Return the row for backends that convert what ``reads`` returns, not the given inputs."""
     return replace(following(name, says, without_example, reads, **fields), follows=None)
 
 
 def predicted_failures(wrong: Wrong, case: Case, asked: AskedInputs) -> Mask | None:
-    """Tell on which inputs a row would break a rule of the case; None if it has no answers."""
+    """Mark the inputs asked for which a row's answers break a rule; None if it has no answers."""
     rules, inputs = asked.rules, asked.inputs
     given = GivenAnswers(case, inputs, asked.answers)
     found = wrong.answers(given)
@@ -238,9 +243,9 @@ def without_example(case: Case) -> Case:
 
 
 def right(case: Case, inputs: Patterns) -> RowAnswers:
-    """Return the reference's answers, and which inputs the document does not want refused.
+    """Return the reference's answers, and mark the inputs that the document does not want refused.
 
-    Refused inputs have the answer 0. Raise an error if the document rejects the whole case.
+    Refused inputs have the answer 0. Raise RejectedError if the document rejects the whole case.
     """
     rules = ruling(without_example(case))
     if not rules.refuses_some:
@@ -259,7 +264,7 @@ def rounded(case: Case, rounding: Rounding, inputs: Patterns) -> Patterns:
 
 
 def is_same(target: Format, codes: Patterns, answers: Patterns) -> Mask:
-    """Tell which patterns equal the answers; all NaNs count as equal."""
+    """Mark where two arrays of patterns or texts are equal; all NaNs count as equal."""
     same: Mask = codes == answers
     if target.nan_codes:
         same |= is_nan(target, codes) & is_nan(target, answers)
@@ -267,10 +272,10 @@ def is_same(target: Format, codes: Patterns, answers: Patterns) -> Mask:
 
 
 def allowed(case: Case, inputs: Patterns, answers: Patterns, level: str) -> Mask:
-    """Tell which answers break no rule of a case at a level; none if it rejects or is open.
+    """Mark the answers that break no rule of a case at a level.
 
-    For an input that the case leaves open, only the usual conversion counts: nearest for floats,
-    that of C for integers.
+    None is marked if the case is rejected or left open as a whole. For an input that the case
+    leaves open, only the usual conversion counts: nearest for floats, that of C for integers.
     """
     rules = answered_ruling(case)
     if rules is None:
@@ -291,7 +296,7 @@ def allowed(case: Case, inputs: Patterns, answers: Patterns, level: str) -> Mask
 
 
 def behavior_of_c(source: Format, target: Format) -> str:
-    """Return the name of the behavior by which C converts to an integer on x86-64."""
+    """Return the name of the behavior by which C converts to an integer target on x86-64."""
     if source.kind != "float":
         return "wrap"
     return "via-int32" if target.bits < 32 or target.name == "int32" else "via-int64"

@@ -31,16 +31,22 @@ AnswerByInput = Mapping[int | str, int | str]
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """The cells of an earlier run by name, and functions that read both runs' arrays by digest."""
+    """The cells of an earlier run, with which a gate compares those of a new run.
+
+    ``cells`` has them by name. ``before`` reads an array that the earlier run stores under a
+    digest, and ``now`` one of the new run.
+    """
 
     cells: Mapping[str, Cell]
     before: StoredArrays
     now: StoredArrays
 
     def has(self, cell: Cell, broken: Divergence | None) -> bool:
-        """Return whether the earlier run also breaks the rule of ``broken``, in the same way.
+        """Return whether the earlier run already has a failure of ``cell``, a cell of the new run.
 
-        If ``broken`` is None, return whether it lacks the same answers as the cell.
+        ``broken`` is a rule that the cell breaks; the earlier run must break it by the same wrong
+        answers, or by some that the new ones continue. If it is None, an answer is missing from the
+        cell, and must be missing from the earlier one for the same reason.
         """
         before = self.cells.get(cell.name)
         if before is None:
@@ -85,7 +91,12 @@ class EarlierRun:
         wrong_before: AnswerByInput,
         further: AnswerByInput,
     ) -> bool:
-        """Return whether the wrong answers in ``further`` follow from those of the earlier run."""
+        """Return whether the wrong answers in ``further`` continue those of an earlier cell.
+
+        Each must equal the wrong answer to an input next to it, or come from a mechanism that
+        explains wrong answers of the earlier run. ``old`` is the broken rule of the cell
+        ``before``, ``failing`` its failing inputs, and ``wrong_before`` its wrong answers.
+        """
         source = format_named(before.source)
         is_text = "text" in (source.kind, format_named(before.target).kind)
         inputs = _column(further, source.storage)
@@ -115,8 +126,9 @@ def _wrong_answers(
 ) -> AnswerByInput:
     """Return the wrong answers of a cell that its run holds, by input.
 
-    These are stored answers, and those at both ends of runs of inputs without stored ones. Inputs
-    beyond one of ``ends`` are left out: one of the two runs does not list them.
+    These are the stored answers to failing inputs. Of a run of inputs without stored answers, they
+    are those at its two ends. Inputs above one of ``ends`` are left out: one of the two runs does
+    not list failures there.
     """
     asked, answers = (stored(each) if each else None for each in (cell.asked, cell.answers))
     samples = failing.samples(asked, answers)
@@ -128,9 +140,9 @@ def _wrong_answers(
 
 
 def _agree(some: AnswerByInput, others: AnswerByInput, asked: set[int | str]) -> bool:
-    """Return whether ``others`` has the same wrong answers as ``some`` to inputs of both runs.
+    """Return whether ``others`` repeats each wrong answer of ``some`` to an input of both runs.
 
-    ``asked`` are the inputs of the run of ``others``.
+    ``asked`` has the inputs of the run of ``others``.
     """
     shared = some.keys() & (asked | others.keys())
     return all(others.get(each) == some[each] for each in shared)
@@ -143,9 +155,10 @@ def _column(data: Any, storage: Any) -> NDArray[Any]:
 
 
 def _beside(asked: NDArray[Any], wrong: AnswerByInput, further: AnswerByInput) -> tuple[Mask, Mask]:
-    """Return which further inputs are next to a failed one, and which of them share its answer.
+    """Return two masks of the inputs in ``further``: next to a failed input, and with its answer.
 
-    Two inputs are next to each other if none between them was asked.
+    ``asked`` and ``wrong`` are the inputs and the wrong answers of the earlier run. Two inputs are
+    next to each other if that run has none between them.
     """
     known = np.union1d(asked.astype(np.uint64), _column(wrong, np.uint64))
     inputs, answers = _column(further, np.uint64), _column(further.values(), object)

@@ -18,12 +18,15 @@ def canonical_bytes(content: Any) -> bytes:
 
 
 def digest_of(content: Any) -> str:
-    """Return the sha256 of the canonical bytes, in hex."""
+    """Return the sha256 of the canonical bytes in hex; raise CastigateError for a float in them."""
     return sha256(canonical_bytes(content)).hexdigest()
 
 
 def read_canonical(data: bytes, named: str) -> dict[str, Any]:
-    """Parse a mapping, or raise an error that names the file if the bytes are not canonical."""
+    """Parse the canonical JSON of one object; raise CastigateError for any other bytes.
+
+    ``named`` is the file of the bytes, which the error names.
+    """
     try:
         content = parse_json(data)
     except JsonError as error:

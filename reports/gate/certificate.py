@@ -50,12 +50,15 @@ SEALS = ("digest", "signature")
 
 
 class NothingRanError(CastigateError):
-    """The backend declined or was not given every case of the run, so there is no certificate."""
+    """Every case of a run was declined or not run, so that there is nothing to certify."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All from which a certificate is computed; ``baseline`` is None if the policy needs none."""
+    """Everything from which a certificate is computed.
+
+    ``store`` has the run that the gate judges. ``baseline`` is None if the policy needs none.
+    """
 
     policy: Policy
     store: RunStore
@@ -68,7 +71,11 @@ class Evidence:
     """The sha256 of each file that the gate wrote beside the run."""
 
     def judged(self) -> PolicyVerdict:
-        """Return the policy's verdict on the run, compared with the baseline if there is one."""
+        """Return the policy's verdict on the run, compared with the baseline if there is one.
+
+        Raise CastigateError if the baseline has several backends and none of the run's name, or if
+        the cached documents differ from their files.
+        """
         before = None
         if self.baseline is not None:
             cells = dict(_cells_by_name(self.baseline, only_backend(self.store)))
@@ -88,7 +95,11 @@ class Evidence:
 
 
 def certificate_body(evidence: Evidence, verdict: PolicyVerdict) -> dict[str, Any]:
-    """Return a certificate without its seals, or raise NothingRanError if nothing was answered."""
+    """Return a certificate without its seals, which are its digest and signature.
+
+    Raise NothingRanError if every case was declined or not run. Raise CastigateError if a file of
+    the run or the baseline is missing, or the record of the backend's program is invalid.
+    """
     if not verdict.ran:
         raise NothingRanError(
             f"run {evidence.store.folder.display_name}: the backend answered no case, "
@@ -136,7 +147,7 @@ def certificate_body(evidence: Evidence, verdict: PolicyVerdict) -> dict[str, An
 
 
 def with_digest(body: dict[str, Any]) -> dict[str, Any]:
-    """Return a certificate's body together with its digest."""
+    """Return a certificate's body with its own digest added under the key ``digest``."""
     return {**body, "digest": digest_of(body)}
 
 
@@ -146,7 +157,7 @@ def without_seals(certificate: dict[str, Any]) -> dict[str, Any]:
 
 
 def only_backend(store: RunStore) -> str:
-    """Return the name of the single backend of a run."""
+    """Return the name of a run's only backend; raise ValueError if the run has several."""
     [backend] = store.record.backends
     return backend.name
 
@@ -154,8 +165,8 @@ def only_backend(store: RunStore) -> str:
 def open_baseline(out: str, policy: Policy) -> RunStore:
     """Open an earlier run with which a gate is to compare.
 
-    Raise CastigateError if its settings differ from the policy's, or if it has the seed that the
-    policy names.
+    Raise CastigateError if it is no complete run, if its tier, cases or number of examples are not
+    those of the policy, or if its seed is the one that the policy names.
     """
     store = open_run(out)
     record, entry = store.record, policy.entry
@@ -182,7 +193,10 @@ def _shown_choices(choices: Sequence[TierOfCases]) -> str:
 
 
 def copy_run(store: RunStore, out: str) -> RunStore:
-    """Copy a complete run, but not its log, to a new folder for a certificate; return the copy."""
+    """Copy a complete run without its log to the folder ``out``, and open the copy.
+
+    Raise CastigateError if a file cannot be read or written.
+    """
     place = folder_at(out)
     causes = [name for name in store.folder.names() if name == CAUSES]
     for name in (*SCHEMAS, *causes, RECORD):
@@ -191,7 +205,7 @@ def copy_run(store: RunStore, out: str) -> RunStore:
 
 
 def file_digests(store: RunStore) -> dict[str, str]:
-    """Return the sha256 of each file of a run by name; raise CastigateError if one is missing.
+    """Map the name of each file of a run to its sha256; raise CastigateError if one is missing.
 
     The log of a vendor's program is included, if there is one.
     """
@@ -200,9 +214,10 @@ def file_digests(store: RunStore) -> dict[str, str]:
 
 
 def folder_digests(folder: Path | None) -> dict[str, str]:
-    """Return the sha256 of each file of a gate's folder, by its path; empty without a folder.
+    """Map the path of each file in a gate's folder to its sha256; empty if ``folder`` is None.
 
-    The certificate is left out, and so are the run and the baseline, which it seals by themselves.
+    The certificate itself is left out. So are the folders of the run and of the baseline, whose
+    digests ``file_digests`` gives.
     """
     if folder is None:
         return {}
@@ -215,7 +230,10 @@ def folder_digests(folder: Path | None) -> dict[str, str]:
 
 
 def read_program(folder: Path | None) -> dict[str, Any] | None:
-    """Return a backend's hello and file digests, as its gate recorded them; None without a file."""
+    """Read what a gate recorded of its backend: its hello, and the sha256 of its files.
+
+    Return None if there is no such file; raise CastigateError if it is invalid.
+    """
     if folder is None or not (folder / PROGRAM).is_file():
         return None
     path = folder / PROGRAM
@@ -232,7 +250,7 @@ def _file_digest(store: RunStore, name: str) -> str:
 
 
 def arrays_of(store: RunStore) -> StoredArrays:
-    """Return a function that reads a run's arrays by digest, and takes no memory before a call."""
+    """Return a function from digests to a run's arrays; its first call loads all of them."""
     answers = cache(lambda: RunAnswers(store))
     return lambda digest: answers().values(digest)
 
@@ -244,7 +262,7 @@ def _cells_by_name(baseline: RunStore, backend: str) -> Iterable[tuple[str, Cell
 
 
 def _baseline_backend(baseline: RunStore, name: str) -> str:
-    """Return the baseline's backend of this name, or its only one.
+    """Return ``name`` if the baseline has a backend of this name, else that of its only backend.
 
     Raise CastigateError if it has several, all with other names.
     """
@@ -271,8 +289,8 @@ def _asked(record: RunRecord) -> dict[str, Any]:
 def _cases(cells: Sequence[Cell]) -> dict[str, Any]:
     """Return the number of cells, a table of them by version, and the table's digest.
 
-    A cell's row is its verdict, its numbers of inputs, of open and of wrong ones, and the digest of
-    the inputs.
+    A cell's row has its verdict, its numbers of all, of open and of wrong inputs, and the digest of
+    its inputs.
     """
     table: dict[str, dict[str, str]] = {}
     for cell in cells:
@@ -283,7 +301,7 @@ def _cases(cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def _findings(store: RunStore) -> Iterator[dict[str, Any]]:
-    """Yield each finding of a run as data, also those that the policy accepts."""
+    """Yield each finding of a run as certificates hold it, also those that the policy accepts."""
     for found in found_again(store).values():
         for each in found:
             yield {
@@ -326,9 +344,9 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class ProgramHello(StrictModel):
-    """What a backend says of itself when it starts, its hello.
+    """The hello of a backend: what it reports of itself when it starts.
 
-    Earlier versions recorded its name, version and claims only.
+    Earlier versions of Castigate recorded only its name, version and claims.
     """
 
     name: str
@@ -339,14 +357,17 @@ class ProgramHello(StrictModel):
 
 
 class Program(StrictModel):
-    """A backend's hello, and the sha256 of each of its files."""
+    """What a gate records of its backend: its hello, and the sha256 of each of its files."""
 
     hello: ProgramHello
     files: dict[str, Digest]
 
 
 def check_program(content: dict[str, Any], named: str) -> dict[str, Any]:
-    """Return the record of a program if it is valid; else raise CastigateError with the key."""
+    """Return ``content`` if it is valid as a ``Program``; otherwise raise CastigateError.
+
+    The error names the file ``named`` and the invalid key.
+    """
     try:
         Program.model_validate(content)
     except ValidationError as error:

@@ -32,9 +32,10 @@ FOLLOWING = ("followed", "script")
 
 
 def broken_rules(cell: Cell) -> tuple[Divergence, ...]:
-    """Return all rules that a cell breaks.
+    """Return a divergence for each rule that a cell breaks.
 
-    For a check, the table has one of them, and the problems name the others; these have no inputs.
+    The table of checks has only one rule per check; further ones are taken from the check's
+    problems, and have no inputs.
     """
     if not cell.check:
         return cell.broken
@@ -47,9 +48,10 @@ def broken_rules(cell: Cell) -> tuple[Divergence, ...]:
 
 
 def has_failure(before: Cell, now: Cell, broken: Divergence | None) -> bool:
-    """Return whether an earlier cell fails by the same rule, other than by wrong values.
+    """Return whether ``before`` breaks the rule ``broken`` of ``now`` other than by wrong values.
 
-    If ``broken`` is None, return whether it lacks an answer as the new cell does.
+    The two are the same case or check in an earlier run and in a new one. If ``broken`` is None,
+    return whether ``before`` lacks an answer with the same verdict as ``now``.
     """
     if broken is None:
         return before.verdict == now.verdict or bool(problems_of(before, None, now.verdict))
@@ -57,10 +59,10 @@ def has_failure(before: Cell, now: Cell, broken: Divergence | None) -> bool:
 
 
 def shows_no_more(before: Cell, now: Cell, broken: Divergence | None) -> bool:
-    """Return whether the earlier cell has all problems of the new one, but for what a seed decides.
+    """Return whether ``before`` has all problems of ``now``, apart from what a seed decides.
 
-    Only the problems under the rule ``broken`` count, or if it is None those by which an answer is
-    missing.
+    Only problems under the rule ``broken`` are compared; if it is None, only those by which an
+    answer is missing.
     """
     if broken is None and before.asked is not None and now.asked is None:
         return False  # Before, the case was answered in one row.
@@ -72,9 +74,10 @@ def shows_no_more(before: Cell, now: Cell, broken: Divergence | None) -> bool:
 
 
 def problems_of(cell: Cell, broken: Divergence | None, verdict: str = "") -> list[Problem]:
-    """Return the problems by which a cell breaks a rule, or without one those that name no rule.
+    """Return the problems of a cell under the rule ``broken``; if it is None, those without a rule.
 
-    For the verdict `crashed` the latter are the deaths of the process, otherwise all but those.
+    Of problems without a rule, the verdict `crashed` selects the deaths of the process, and any
+    other verdict all but those.
     """
     key = broken.key if broken is not None else ("", "", "")
     found = [each for each in cell.problems if rule_of(each) == key]
@@ -86,7 +89,8 @@ def problems_of(cell: Cell, broken: Divergence | None, verdict: str = "") -> lis
 def rule_of(problem: Problem) -> tuple[str, str, str] | None:
     """Return the rule, clause and level that a problem breaks.
 
-    All are empty if an answer is missing. If the backend declined, there is None.
+    All three are empty for a problem without a rule, by which an answer is missing. The result is
+    None if the backend declined.
     """
     if isinstance(problem, Fault):
         return problem.rule, problem.clause, problem.level
@@ -94,9 +98,9 @@ def rule_of(problem: Problem) -> tuple[str, str, str] | None:
 
 
 def _keeps_changes(old: Sequence[Problem], new: Sequence[Problem]) -> bool:
-    """Return whether ``old`` has all changes with layout that ``new`` has, except its first.
+    """Return whether ``old`` has each ``ChangesWithLayout`` of ``new`` but the first of ``new``.
 
-    The first change of a run is in the smallest tensor, and may be of an input that was drawn.
+    The first is in the smallest tensor of its run, and may be of an input that was drawn.
     """
     before, now = (
         [each for each in some if isinstance(each, ChangesWithLayout)] for some in (old, new)
@@ -106,7 +110,10 @@ def _keeps_changes(old: Sequence[Problem], new: Sequence[Problem]) -> bool:
 
 
 def _is_same(source: Format, old: Problem, new: Problem) -> bool:
-    """Return whether two problems are the same, but for what a seed decides."""
+    """Return whether two problems of a cell are the same, apart from what a seed decides.
+
+    ``source`` is the format of the inputs, ``old`` of the earlier run and ``new`` of the new one.
+    """
     match old, new:
         case ChangesWithLayout(), ChangesWithLayout():
             is_other = old.given != new.given
@@ -133,7 +140,7 @@ def _is_same(source: Format, old: Problem, new: Problem) -> bool:
 
 
 def _compared(value: Any) -> Any:
-    """Return a problem, or a field of one, without what follows from the rest or varies by run."""
+    """Reduce a problem, or a field of one, to what must be equal in two runs."""
     match value:
         case str():
             return _steady(value)
@@ -146,24 +153,24 @@ def _compared(value: Any) -> Any:
 
 
 def _are_same_inputs(source: Format, old: str, new: str) -> bool:
-    """Return whether two texts name the same inputs, or inputs that may be drawn.
+    """Return whether two texts name the same inputs, or ``new`` names inputs that a seed may draw.
 
-    Those of a wide source may be drawn, but zero is not.
+    Of a source of more than 16 bits, every input but zero may be drawn.
     """
     is_drawn = source.kind != "text" and not _is_exhaustive(source)
     return old == new or (is_drawn and bool(old) and new != f"on {datum_text(source, 0)}")
 
 
 def _is_exhaustive(source: Format) -> bool:
-    """Return whether every run asks all inputs of a source, as it is narrow enough."""
+    """Return whether every run has all inputs of a source, because it has at most 16 bits."""
     return source.kind != "text" and source.bits <= EXHAUSTIVE_BITS
 
 
 def _inputs_of(how: str) -> str:
-    """Return the inputs with which the words for a crash begin; empty if they name none."""
+    """Return the beginning of a crash's description that names inputs; empty if it names none."""
     return how.partition(": ")[0] if how.startswith("on ") else ""
 
 
 def _steady(text: str) -> str:
-    """Return a text with numbers that vary between runs, such as addresses, replaced."""
+    """Return a text with numbers that vary between runs, such as addresses, replaced by ``…``."""
     return ADDRESS.sub("…", text)

@@ -18,7 +18,7 @@ from reports.outputs.table import escaped, markdown_table
 from specs.plain_text import escape_markdown
 
 FINDINGS_SHOWN = 10
-"""Findings that a gate prints; its summary has all of them."""
+"""The most findings that a gate prints; its summary has all of them."""
 REQUIREMENTS = {
     "divergence": "no rule of the policy's levels is broken",
     "layout": "no answer depends on position, length or layout",
@@ -37,7 +37,10 @@ REQUIREMENTS = {
 
 
 def gate_junit(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
-    """Return JUnit XML with a test per requirement and one per case, judged by the policy."""
+    """Return JUnit XML with a test per requirement of a policy, and one per case of the run.
+
+    A case fails if it is among the cases of one of the verdict's failures.
+    """
     group = f"policy.{policy.name}"
     requirements = [
         JunitTest(group, text, _requirement_result(verdict, kind))
@@ -67,7 +70,7 @@ def gate_junit(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
 
 
 def gate_summary(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
-    """Return Markdown: the result with its reasons, then the summary of the run."""
+    """Return Markdown: the gate's result with its reasons, then the summary of its run."""
     return "\n".join(
         [*_result(policy, verdict), *_accepted(verdict), *_unjudged(verdict), summary_md(report)]
     )
@@ -85,7 +88,7 @@ def failure_line(failure: GateFailure, most: int = EXAMPLES) -> str:
 
 
 def answered_line(answered: Mapping[str, int]) -> str:
-    """Say in one line how many cases, inputs and checks a result covers."""
+    """Describe the counts of ``PolicyVerdict.answered`` in one line."""
     counts = [f"{answered['answered']:,} of {answered['cases']:,} cases answered"]
     for name in ("unsupported", "accepted", "known"):
         if answered[name]:
@@ -97,7 +100,10 @@ def answered_line(answered: Mapping[str, int]) -> str:
 
 
 def finding_lines(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a line for each of a certificate's first findings, then one that counts the others."""
+    """Yield a line for each of the first ``FINDINGS_SHOWN`` findings, and one that counts the rest.
+
+    ``findings`` are those of a certificate.
+    """
     for each in findings[:FINDINGS_SHOWN]:
         yield f"finding: {each['kind']}: {each['finding']} ({counted(each['cases'], 'case')})"
     if len(findings) > FINDINGS_SHOWN:
@@ -137,7 +143,7 @@ def _result(policy: Policy, verdict: PolicyVerdict) -> Iterator[str]:
 
 
 def _accepted(verdict: PolicyVerdict) -> Iterator[str]:
-    """Yield the section that counts divergences that the policy or the baseline lets pass."""
+    """Yield the Markdown section that counts failures that the policy or the baseline lets pass."""
     counts: dict[str, int] = {}
     for divergence in verdict.divergences:
         if divergence.status in ("accepted", "known"):
@@ -152,7 +158,7 @@ def _accepted(verdict: PolicyVerdict) -> Iterator[str]:
 
 
 def _unjudged(verdict: PolicyVerdict) -> Iterator[str]:
-    """Yield the section on passing cases that were not wholly judged."""
+    """Yield the Markdown section that counts the cases and checks that were judged only in part."""
     counts = Counter(verdict.unjudged.values())
     if counts:
         yield "## Not judged"

@@ -46,7 +46,7 @@ HINTS = {
     "a document begins with `document:`": "a policy begins with `policy: NAME`",
     "or write a quoted hex pattern": "if it is text, or write a whole number",
 }
-"""Maps advice of the YAML reader on documents to the advice that helps with a policy."""
+"""Maps what the YAML reader advises for documents to what helps with a policy."""
 
 
 def _date(text: str) -> str:
@@ -68,7 +68,10 @@ Region = Annotated[str, Field(pattern=f"^[0-9a-f]{{{DIGITS}}}$")]
 
 
 class AcceptedEntry(StrictModel):
-    """Divergences accepted until a date: of one rule, or of a verdict without answers."""
+    """An acceptance: until a day, cases may break one rule, or have one verdict without answers.
+
+    With ``region``, only failures of that region are accepted.
+    """
 
     cases: Annotated[list[Text], Field(min_length=1)]
     rule: Text | None = None
@@ -86,13 +89,17 @@ class AcceptedEntry(StrictModel):
         return self
 
     def accepts(self, case: str, found: KnownFailure) -> bool:
-        """Whether the entry covers a failure of a case."""
+        """Return whether the entry covers a failure of a case; its date is not considered."""
         known = KnownFailure(self.rule or self.verdict or "", region=self.region or VARIES)
         return known.covers(found) and any_matches(self.cases, case)
 
 
 class CaseEntry(StrictModel):
-    """Cases, and the requirements for them that replace those of the policy."""
+    """Patterns of cases, with the tier and levels that replace those of the policy for them.
+
+    ``minimum_coverage`` is the percentage of these cases that must be answered. None leaves a
+    requirement as it is.
+    """
 
     match: Annotated[list[Text], Field(min_length=1)]
     tier: PolicyTier | None = None
@@ -103,7 +110,8 @@ class CaseEntry(StrictModel):
 class PolicyEntry(StrictModel):
     """A policy as its YAML holds it.
 
-    With ``cases``, only cases that an entry matches are asked, by the first entry that does.
+    If ``cases`` is not empty, the run has only cases that one of its entries matches, and the first
+    that matches a case is used for it.
     """
 
     policy: Identifier
@@ -133,24 +141,24 @@ class Policy:
 
     @property
     def tier(self) -> PolicyTier:
-        """The highest tier at which some case is asked."""
+        """The highest tier at which any case is run."""
         tiers = {choice.tier for choice in self.choices} or {self.entry.tier}
         return "full" if "full" in tiers else "quick"
 
     @cached_property
     def choices(self) -> tuple[TierOfCases, ...]:
-        """Which cases are asked at which tier; empty if all are, at the policy's own."""
+        """The patterns of the cases that are run, with their tiers; empty if all cases are run."""
         return tuple(
             TierOfCases(match=tuple(each.match), tier=each.tier or self.entry.tier)
             for each in self.entry.cases
         )
 
     def entry_of(self, case: str) -> CaseEntry | None:
-        """Return the entry of `cases` by which a case is judged; None if none matches it."""
+        """Return the first entry of ``cases`` that matches a case id, or None."""
         return next((each for each in self.entry.cases if any_matches(each.match, case)), None)
 
     def levels_of(self, case: str) -> list[JudgedLevel]:
-        """Return the levels of rules that a case, or a check on a pair, must not break."""
+        """Return the levels that are judged for a case or check: it must break no rule of them."""
         entry = self.entry_of(case)
         return entry.levels if entry is not None and entry.levels else self.entry.levels
 
@@ -166,14 +174,14 @@ class Policy:
 
 
 def shipped_policies() -> dict[str, Path]:
-    """Return the files of the policies that ship with Castigate, by the policy's name."""
+    """Map the name of each policy that ships with Castigate to its file."""
     return {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
 
 
 def shipped_like(name: str) -> Path | None:
-    """Return the file of the shipped policy of this name in any spelling; None if none has it.
+    """Return the file of the shipped policy with the same letters and digits in its name, or None.
 
-    Capitals and punctuation do not count.
+    Case and punctuation do not count.
     """
     letters = {_letters(shipped): path for shipped, path in shipped_policies().items()}
     return letters.get(_letters(name))
@@ -184,7 +192,10 @@ def _letters(name: str) -> str:
 
 
 def policy_named(word: str) -> Policy:
-    """Load a policy that ships with Castigate by its name, or one from a YAML file by its path."""
+    """Load the shipped policy of a name, or a policy from the path of a YAML file.
+
+    Raise CastigateError if there is neither, or if the policy is invalid.
+    """
     shipped = shipped_policies()
     if word in shipped:
         return load_policy(shipped[word])
@@ -197,7 +208,7 @@ def policy_named(word: str) -> Policy:
 
 
 def _explained(source: YamlFile, error: ValidationError) -> tuple[Location, str]:
-    """Return the location of an error in a policy, and its message."""
+    """Return where in the YAML of a policy a validation error is, and a message about it."""
     match source.data.get("documents", CLAIMED):
         case str(word) if word != CLAIMED:
             message = f"`{word}` is no list; write `documents: ['{word}']`, or `{CLAIMED}`"
@@ -206,7 +217,7 @@ def _explained(source: YamlFile, error: ValidationError) -> tuple[Location, str]
 
 
 def load_policy(path: Path) -> Policy:
-    """Read and check a policy file, or raise an error that names file and line."""
+    """Read and check a policy file; raise CastigateError with file and line if it is invalid."""
     try:
         source = read_yaml(path)
     except CastigateError as error:
@@ -230,9 +241,10 @@ def load_policy(path: Path) -> Policy:
 
 
 def policy_from_certificate(content: object, named: str) -> Policy:
-    """Return the policy in a certificate; raise CastigateError if it is invalid.
+    """Return the policy that a certificate holds; raise CastigateError if it is invalid.
 
-    It is invalid too if it has the name of a shipped policy and other content.
+    A policy with the name of a shipped one must also have its content. ``named`` is the
+    certificate's file, which the error names.
     """
     try:
         policy = Policy(PolicyEntry.model_validate(content))
@@ -247,7 +259,7 @@ def policy_from_certificate(content: object, named: str) -> Policy:
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of a policy, for editors."""
+    """Return the JSON schema of a policy, for text editors."""
     schema = PolicyEntry.model_json_schema(by_alias=True)
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "A Castigate policy"
@@ -255,7 +267,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _check(source: YamlFile, entry: PolicyEntry) -> None:
-    """Raise an error on an unknown document or rule, or on a pattern that matches no case."""
+    """Raise CastigateError for an unknown document or rule, or a pattern that matches no case."""
     for index, word in enumerate([] if entry.documents == CLAIMED else entry.documents):
         _check_document(source, ("documents", index), word)
     rules = _rule_names(entry)
@@ -278,13 +290,13 @@ def _check(source: YamlFile, entry: PolicyEntry) -> None:
 
 
 def _deeper(pattern: str, known: list[str]) -> str:
-    """Return a question that suggests ``PATTERN/**``; empty if that matches no case either."""
+    """Return a question that suggests ``PATTERN/**``; empty if that matches none of ``known``."""
     deeper = f"{pattern}/**"
     return f"did you mean `{deeper}`? " if any(matches(deeper, case) for case in known) else ""
 
 
 def _rule_names(entry: PolicyEntry) -> set[str]:
-    """Return the names of all rules that a verdict on a policy's documents can report as broken."""
+    """Return the names of all rules that verdicts on a policy's documents can report as broken."""
     named = list(documents()) if entry.documents == CLAIMED else entry.documents
     entries = [documents()[word.partition(":")[0]].entry for word in named]
     return {name for each in entries for name in each.breakable()}
@@ -319,7 +331,7 @@ def _case_ids(entry: PolicyEntry) -> Iterator[str]:
 
 
 def _patterns(entry: PolicyEntry) -> Iterator[tuple[Location, str]]:
-    """Yield every pattern of a policy after its location in the YAML."""
+    """Yield each pattern of a policy, after its location in the YAML."""
     for index, chosen in enumerate(entry.cases):
         for number, pattern in enumerate(chosen.match):
             yield ("cases", index, "match", number), pattern

@@ -18,16 +18,16 @@ from reports.problem_words import joined_words
 from reports.problems import Unoffered
 
 EXAMPLES = 3
-"""How many cases are named for each failure."""
+"""The most cases that are named for each failure."""
 BREAKS_RULES = (*BREAKS_RULE, "differs")
 
 
 @dataclass(frozen=True)
 class PolicyDivergence:
-    """A divergence, and whether the policy lets it pass.
+    """A failure of a cell, and whether the policy lets it pass.
 
     ``status`` is `fails`, `expired`, `accepted`, `known` (to the baseline), or `not-asked` (of a
-    level that the policy does not name). Without a broken rule, the case as a whole failed.
+    level that the policy does not name). If ``broken`` is None, the case failed as a whole.
     """
 
     cell: Cell
@@ -37,7 +37,7 @@ class PolicyDivergence:
 
     @property
     def rule(self) -> str:
-        """The broken rule, or the verdict if no single rule is broken."""
+        """The broken rule, or the verdict of the cell if ``broken`` is None."""
         return self.broken.rule if self.broken else self.cell.verdict
 
     @property
@@ -55,7 +55,10 @@ class PolicyDivergence:
 
     @property
     def reason(self) -> str:
-        """The broken rule, or the verdict with its message, as all cases of a failure share it."""
+        """The broken rule, or the verdict with its message; cases that fail alike have the same.
+
+        The reason of an expired acceptance is added.
+        """
         if self.broken is None:
             text = ": ".join(filter(None, (self.cell.verdict, shortened(self.cell.message))))
         else:
@@ -94,10 +97,11 @@ class PolicyVerdict:
 
     @property
     def answered(self) -> dict[str, int]:
-        """The numbers of cases, inputs and checks that the verdict covers, each by a name.
+        """The numbers of cases, inputs and checks that the verdict covers.
 
-        Cases are counted in all, and if answered, unsupported, accepted by the policy, or known to
-        the baseline.
+        ``cases`` counts all cases, ``answered`` and ``unsupported`` some of them. ``accepted`` and
+        ``known`` count cases and checks with a failure that the policy or the baseline lets pass.
+        ``unjudged`` is left out if it is 0.
         """
         names = {
             status: {each.cell.name for each in self.divergences if each.status == status}
@@ -118,9 +122,10 @@ class PolicyVerdict:
 
     @property
     def unjudged(self) -> dict[str, str]:
-        """Why cases and checks that pass or count as answered were not wholly judged, by name.
+        """The names of cases and checks that were judged only in part, each with the reason.
 
-        The backend declined what a promise needs, or one input made all answers an error.
+        Either the backend declined a part of what was requested, or it gave no answer at all, which
+        the policy or the baseline lets pass.
         """
         found = {
             each.cell.name: f"no answer: {each.reason}"
@@ -137,7 +142,7 @@ class PolicyVerdict:
 
     @property
     def passed_over(self) -> tuple[str, ...]:
-        """The names of cases and checks that break rules of levels that the policy leaves out."""
+        """The names of cases and checks that break a rule of a level that the policy leaves out."""
         found = (each.cell.name for each in self.divergences if each.status == "not-asked")
         return tuple(dict.fromkeys(found))
 
@@ -147,7 +152,7 @@ class PolicyVerdict:
 
     @property
     def ran(self) -> bool:
-        """Whether any case was put to the backend and not declined, even if only an error came."""
+        """Whether the backend got a case and did not decline it, even if only an error came."""
         return any(cell.verdict not in NOT_RUN for cell in self.cells)
 
 
@@ -160,10 +165,11 @@ def apply_policy(
     day: date,
     seconds: int,
 ) -> PolicyVerdict:
-    """Apply a policy to a run that took ``seconds``, as of ``day``.
+    """Return the verdict of a policy on the results of a run.
 
     ``expected`` are the names of cases and checks that the run must have; one that it lacks is a
-    failure. ``baseline`` is None if the policy compares with none.
+    failure. ``baseline`` is None if the policy compares with none. Acceptances that end before
+    ``day`` have expired, and ``seconds`` is the time that the run took.
     """
     cells, checks = tuple(cells), tuple(checks)
     found = {cell.name: cell for cell in (*cells, *checks)}
@@ -214,7 +220,7 @@ class _Failures:
 def _divergences(
     policy: Policy, cell: Cell, baseline: EarlierRun | None, day: date
 ) -> Iterator[PolicyDivergence]:
-    """Yield each divergence of a cell; a failure of the case as a whole has no broken rule."""
+    """Yield each failure of a cell with its status under a policy on a day."""
     for failing, broken in _failures(cell):
         if broken is not None and broken.level not in policy.levels_of(cell.name):
             yield PolicyDivergence(failing, broken, "not-asked")
@@ -233,10 +239,11 @@ def _divergences(
 
 
 def _failures(cell: Cell) -> Iterator[tuple[Cell, Divergence | None]]:
-    """Yield the cell with each rule that it breaks, then with None if an answer is missing.
+    """Yield a cell with each rule that it breaks, and with None for each way to lack an answer.
 
     A check that breaks rules may also lack an answer, and a process may have died before it
-    answered. No acceptance of a rule excuses these. The cell then has that verdict and message.
+    answered. No acceptance of a rule excuses these, so they come as a copy of the cell with the
+    verdict `error` or `crashed`, and a message about them.
     """
     rules = broken_rules(cell)
     yield from ((cell, broken) for broken in rules)
@@ -249,7 +256,7 @@ def _failures(cell: Cell) -> Iterator[tuple[Cell, Divergence | None]]:
 
 
 def _missing_answer(policy: Policy, cell: Cell, baseline: EarlierRun | None) -> str:
-    """Why a case without an answer fails the policy; empty if it does not."""
+    """Return why a case that was declined or not run fails the policy; empty if it does not."""
     if cell.verdict == "not-run":
         return "was not run"
     # The cases of a pair say already that it is not supported.
@@ -264,7 +271,7 @@ def _missing_answer(policy: Policy, cell: Cell, baseline: EarlierRun | None) -> 
 
 
 def _hollow_verdict(cell: Cell) -> str:
-    """Why a good verdict is not backed by the counts beside it; empty if it is."""
+    """Return why a cell's counts contradict `conforms` or `open`; empty if they do not."""
     if cell.verdict not in ("conforms", "open"):
         return ""
     if cell.broken or cell.wrong:
@@ -275,7 +282,7 @@ def _hollow_verdict(cell: Cell) -> str:
 
 
 def _coverage_shortfalls(policy: Policy, cells: Sequence[Cell]) -> Iterator[str]:
-    """Yield a sentence for each minimum coverage of the policy that is not reached."""
+    """Yield a sentence for each minimum coverage of a policy that its cases do not reach."""
     for pattern, per_cent in policy.entry.minimum_coverage.items():
         matching = [cell for cell in cells if matches(pattern, cell.case)]
         yield from _shortfall(pattern, per_cent, matching)
@@ -293,7 +300,7 @@ def _shortfall(patterns: str, per_cent: int, cells: Sequence[Cell]) -> Iterator[
 
 
 def verdict_counts(cells: Iterable[Cell]) -> dict[str, dict[str, int]]:
-    """Return how often each verdict occurs, by document and version."""
+    """Map each ``DOCUMENT:VERSION`` to how often each verdict occurs among its cells."""
     counts: dict[str, Counter[str]] = {}
     for cell in cells:
         counts.setdefault(f"{cell.document}:{cell.version}", Counter())[cell.verdict] += 1

@@ -15,7 +15,11 @@ HEX = re.compile("(?:[0-9a-f]{2})+")
 
 
 def load_private_key(file: Path) -> Any:
-    """Load an Ed25519 private key from a PEM file, or raise an error if it holds none."""
+    """Load an Ed25519 private key from a PEM file.
+
+    Raise CastigateError if the file cannot be read or holds no such key, or if the package
+    `cryptography` is missing.
+    """
     serialization, ed25519, _ = _cryptography()
     try:
         key = serialization.load_pem_private_key(_read(file), password=None)
@@ -30,7 +34,11 @@ def load_private_key(file: Path) -> Any:
 
 
 def load_public_key(file: Path) -> str:
-    """Load an Ed25519 public key from a PEM file and return it in hex, or raise an error."""
+    """Load an Ed25519 public key from a PEM file, and return it in hex.
+
+    Raise CastigateError if the file cannot be read or holds no such key, or if the package
+    `cryptography` is missing.
+    """
     serialization, ed25519, _ = _cryptography()
     try:
         key = serialization.load_pem_public_key(_read(file))
@@ -42,7 +50,7 @@ def load_public_key(file: Path) -> str:
 
 
 def sign_certificate(certificate: dict[str, Any], key: Any) -> dict[str, Any]:
-    """Return a certificate with a signature, by a private key, of all its other keys."""
+    """Return a certificate with a ``signature`` of all its other keys by a private key."""
     signature = {
         "algorithm": ALGORITHM,
         "key": _hex_of(key.public_key()),
@@ -52,7 +60,11 @@ def sign_certificate(certificate: dict[str, Any], key: Any) -> dict[str, Any]:
 
 
 def verify_signature(certificate: dict[str, Any], named: str) -> str:
-    """Return the public key, in hex, that signed a certificate, or raise an error."""
+    """Return the public key, in hex, that signed a certificate.
+
+    Raise CastigateError, which names the file ``named``, if the signature is malformed or does not
+    match, or if the package `cryptography` is missing.
+    """
     match certificate.get("signature"):
         case {"algorithm": "ed25519", "key": str(key), "value": str(value), **rest} if not rest:
             pass
@@ -91,7 +103,7 @@ def _read(file: Path) -> bytes:
 def _cryptography() -> tuple[Any, Any, Any]:
     """Return the modules ``serialization`` and ``ed25519``, and the class InvalidSignature.
 
-    They are of the optional package `cryptography`. If it is missing, raise CastigateError that
+    They belong to the optional package `cryptography`. If it is missing, raise CastigateError that
     says how to install it.
     """
     try:

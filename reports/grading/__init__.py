@@ -1,1 +1,1 @@
-"""Grading: whether an answer is allowed, for single values, arrays and whole stretches."""
+"""Grading: whether an answer is allowed, for single values, arrays and whole chunks of a sweep."""

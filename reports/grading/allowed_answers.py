@@ -1,7 +1,7 @@
-"""Which answers are allowed: bit patterns and texts against outcomes, without any tolerance.
+"""Grades answers, bit patterns and texts, by what a ruling allows, without any tolerance.
 
-Every answer gets a grade. ``grade_answers`` grades arrays; ``grade_pattern`` and ``grade_text``
-grade single answers.
+Every answer gets a grade: ``ALLOWED``, ``NOT_RECOMMENDED`` or ``NOT_ALLOWED``. ``grade_answers``
+grades arrays; ``grade_pattern`` and ``grade_text`` grade single answers.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ OUTCOME_NAMES = (
 STAIRCASE_FROM = 1000
 """From this many inputs on, building a staircase is faster than deciding each input alone."""
 CACHED_RULINGS = 32
-"""Rulings whose expectations are cached."""
+"""The most rulings, and the most outcomes for texts, whose expectations are cached."""
 MOST_TEXTS = 1 << 18
 
 
 class Expectations:
     """Computes what a ruling expects of inputs, and caches it for the last few rulings.
 
-    With ``independent``, the exact definition decides instead of the kernels, so that the backend
-    that answers with the kernels is not judged by them.
+    With ``independent``, the exact definition decides instead of the kernels. So the reference,
+    which answers by the kernels, is not judged by them.
     """
 
     def __init__(self, independent: bool) -> None:
@@ -115,7 +115,10 @@ def _is_rising(inputs: Bits) -> bool:
 
 
 def grade_answers(ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits) -> Grades:
-    """Return the grade of each answer: ALLOWED, NOT_RECOMMENDED or NOT_ALLOWED."""
+    """Return the grade of each answer: ALLOWED, NOT_RECOMMENDED or NOT_ALLOWED.
+
+    ``expected`` is what the ruling expects of the inputs, which are in the same order.
+    """
     if ruling.is_open:
         return np.full(answers.shape, ALLOWED, np.uint8)
     if ruling.target.kind == "text":
@@ -141,7 +144,7 @@ def grade_answers(ruling: Ruling, inputs: Bits, expected: Expected, answers: Bit
 
 
 def allowed_by_constant(target: Format, outcome: Outcome, answers: Bits) -> NDArray[np.bool_]:
-    """Return which answers are allowed by an outcome that is the same for all inputs.
+    """Mark the answers that are allowed by an outcome that is the same for all inputs.
 
     Such an outcome is one pattern, one of two of them, or the NaNs of a sign. Any other raises
     AssertionError.
@@ -158,7 +161,7 @@ def allowed_by_constant(target: Format, outcome: Outcome, answers: Bits) -> NDAr
 
 
 def is_nan(target: Format, patterns: Bits, sign: str = "any") -> NDArray[np.bool_]:
-    """Which patterns are NaNs of a sign: ``+``, ``-`` or ``any``."""
+    """Mark the patterns that are NaNs of a sign: ``+``, ``-`` or ``any``."""
     found = np.zeros(patterns.shape, bool)
     for codes in target.nans(sign):
         found |= (patterns >= codes[0]) & (patterns <= codes[-1])
@@ -194,7 +197,7 @@ def _accepted(
 
 @lru_cache(CACHED_RULINGS)
 def _texts_known(source: Format, outcome: Outcome) -> dict[tuple[int | str, str], bool]:
-    """Return the cache of an outcome: whether it allows a text, by input and text.
+    """Return the cache of what an outcome allows: by input and text, whether it allows that text.
 
     Versions of a document share most outcomes, and so their caches.
     """
@@ -202,7 +205,10 @@ def _texts_known(source: Format, outcome: Outcome) -> dict[tuple[int | str, str]
 
 
 def grade_text(ruling: Ruling, branch_index: int, datum: int | str, answer: str) -> int:
-    """Return the grade of one text as the answer to an input that a branch of the ruling takes."""
+    """Return the grade of a text as the answer to the input ``datum``.
+
+    ``branch_index`` is the index of the ruling's branch that takes the input.
+    """
     branch = ruling.branches[branch_index]
     if not _accepts(ruling.source, branch.outcome, datum, answer):
         return NOT_ALLOWED
@@ -212,7 +218,7 @@ def grade_text(ruling: Ruling, branch_index: int, datum: int | str, answer: str)
 
 
 def _accepts(source: Format, outcome: Outcome, datum: int | str, answer: str) -> bool:
-    """Return whether an outcome allows a text for an input.
+    """Return whether an outcome allows a text as the answer to an input.
 
     A float64 decides it where that is enough, otherwise the exact definition.
     """
@@ -228,9 +234,9 @@ def _accepts(source: Format, outcome: Outcome, datum: int | str, answer: str) ->
 
 
 def grade_pattern(ruling: Ruling, allowed: Allowed, answer: int) -> int:
-    """Return the grade of one bit pattern as the answer to the input to which ``allowed`` applies.
+    """Return the grade of a bit pattern as the answer to an input for which ``allowed`` holds.
 
-    The branch must allow patterns: where it allows anything, the grade is NOT_ALLOWED.
+    The branch must name patterns or NaNs: where it allows anything, the grade is NOT_ALLOWED.
     """
     branch = allowed.branch
     if not _allows(ruling.target, branch.outcome, allowed.codes, answer):
@@ -255,7 +261,8 @@ def describe_allowed(
 ) -> tuple[str, ...]:
     """Describe what is allowed for an input: hex patterns, a text, or a name of ``OUTCOME_NAMES``.
 
-    At the level ``recommended``, only what the rule recommends, if it recommends a part of it.
+    At the level ``recommended``, describe only what the rule recommends, if it recommends a part of
+    what it allows.
     """
     branch = allowed.branch
     match branch.strictest if level == "recommended" else branch.outcome:
@@ -293,7 +300,7 @@ RuleKey = tuple[str, str, str]
 
 @dataclass(frozen=True, eq=False)
 class RuleGroups:
-    """Lists the keys of all rules that a ruling's answers can break, required levels first."""
+    """The keys of all rules that a ruling's answers can break, required levels first."""
 
     keys: tuple[RuleKey, ...]
     _group_of: NDArray[np.uint8]
@@ -311,7 +318,10 @@ class RuleGroups:
 
 @lru_cache(maxsize=256)
 def rule_groups(ruling: Ruling) -> RuleGroups:
-    """Return the keys of a ruling; branches with the same rule, clause and level share a key."""
+    """Return the rule groups of a ruling.
+
+    Branches with the same rule, clause and level share a key.
+    """
     by_branch = [
         {
             NOT_RECOMMENDED: (branch.rule, branch.clause, "recommended"),

@@ -1,4 +1,4 @@
-"""Check a chunk of consecutive inputs against a ``chunk_table``, in numpy."""
+"""Checks the answers to a chunk of consecutive inputs against a ``chunk_table``, in numpy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from reports.grading.chunk_table import ANYTHING, CODE, NEEDS_GRADING, RANGES, ROW, Table
 
 Moving = NDArray[Any] | None
-"""Inputs to which a pass over their answers adds a step, in place; None if there are none."""
+"""Inputs to each of which a check adds a step, in place; None if there are none to change."""
 ChunkCheck = Callable[[int, NDArray[Any], Moving, int], bool]
 """Takes a first pattern, answers, inputs and a step, and adds the step to each of the inputs.
 
@@ -74,7 +74,10 @@ class SegmentGroup(NamedTuple):
 
 
 def segment_groups(table: Table, first: int, size: int) -> Iterator[SegmentGroup]:
-    """Yield the segments to check together: neighbors of kind CODE, and each other one alone."""
+    """Yield the segments to check together: neighbors of kind CODE, and each other one alone.
+
+    The chunk has ``size`` inputs from ``first`` on.
+    """
     ends = np.array([first, first + size - 1], np.uint64)
     segment, last_segment = (np.searchsorted(table.firsts, ends, "right") - 1).tolist()
     not_codes = table.not_codes
@@ -96,7 +99,8 @@ def _allowed_by_codes(
 ) -> bool:
     """Whether answers are the codes of the segments from ``begin`` to before ``end``.
 
-    They are if both ends of every segment are right and the answers change as often as the codes.
+    ``first`` is the input of the first answer. They are if both ends of every segment are right and
+    the answers change as often as the codes.
     """
     codes = table.bounds[0, begin:end]
     if codes.size == 1:
@@ -111,7 +115,10 @@ def _allowed_by_codes(
 
 
 def _allowed_by_segment(table: Table, segment: int, first: int, answers: NDArray[Any]) -> bool:
-    """Whether answers are allowed by one segment of another kind than ``CODE``."""
+    """Whether one segment of a kind other than ``CODE`` certainly allows all answers.
+
+    ``first`` is the input of the first answer.
+    """
     match int(table.kinds[segment]):
         case kind if kind == ANYTHING:
             return True

@@ -1,7 +1,7 @@
 """``chunk_check`` compiled by numba: one pass over a chunk, in the answers' own width.
 
-The pass advances the inputs where it is asked to. Both together take little longer than advancing
-them alone, which waits for stores to the cache while the answers are loaded.
+The same pass adds a step to each of the inputs, if any are given. Both together take little longer
+than the addition alone, which waits for stores to the cache while the answers are loaded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reports.grading.chunk_table import ANYTHING, CODE, RANGES, ROW, Table
 
 
 def check_of(table: Table) -> ChunkCheck:
-    """Return the check of chunks against a table; it is given the table's arrays only once."""
+    """Return the check of chunks against a table, whose arrays are bound to it once."""
     return partial(_all_right, *table.stacked)
 
 
@@ -120,7 +120,10 @@ def _differs_from_code(answers: Any, code: Any, inputs: Any, step: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def _outside_ranges(answers: Any, bounds: Any, inputs: Any, step: Any) -> Any:
-    """Return whether any answer lies in neither of two ranges; advance the inputs by ``step``."""
+    """Return whether any answer lies in neither of two ranges; add ``step`` to each input.
+
+    ``inputs`` may be None.
+    """
     low, other_low = bounds[0], bounds[2]
     width = answers.dtype.type
     span, other_span = width(bounds[1] - low), width(bounds[3] - other_low)
@@ -141,7 +144,7 @@ def _differs_from_line(
 ) -> Any:
     """Return whether any answer is not the one before plus ``slope``, from ``code`` on.
 
-    Sums are cut by ``mask``. Each of the inputs, if any, is advanced by ``step``.
+    Sums are cut by ``mask``. ``step`` is added to each of the inputs, if any.
     """
     width = answers.dtype.type
     wrong_bits = width(0)
@@ -161,7 +164,7 @@ def _differs_from_row(
 ) -> Any:
     """Return whether answers, beginning ``inside`` inputs into a segment, do not repeat its row.
 
-    Each of the inputs, if any, is advanced by ``step``.
+    ``row`` has its codes, its cares and its rise. ``step`` is added to each of the inputs, if any.
     """
     width = answers.dtype.type
     codes, cares, rise = row
@@ -193,5 +196,5 @@ def _differs_from_row(
 
 @numba.njit(cache=True, nogil=True)
 def _at_slope(code: Any, slope: Any, steps: Any) -> Any:
-    """A code plus ``steps`` times a slope, in the code's width."""
+    """Return a code plus ``steps`` times a slope, in the code's width."""
     return type(code)(np.uint64(code) + np.uint64(slope) * np.uint64(steps))

@@ -1,7 +1,7 @@
 """``chunk_check`` on a device: the answers are a torch tensor there, and stay there.
 
-torch subtracts and compares signed integers only, so that patterns are signed here. Sums wrap
-around as they do for unsigned ones.
+torch subtracts and compares only signed integers, so patterns are signed here. Sums wrap around as
+they do for unsigned ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ class DeviceCheck:
         self._like: Any = None
 
     def all_right(self, first: int, answers: Any) -> bool:
-        """Whether the answers to the inputs from ``first`` on are certainly all allowed."""
+        """Whether the answers to the inputs from ``first`` on are certainly all allowed.
+
+        ``answers`` is a tensor; all calls must pass tensors of one device and dtype.
+        """
         if self._like is None:
             self._like = answers[:0]
         groups = list(segment_groups(self._table, first, answers.numel()))
@@ -76,7 +79,7 @@ class DeviceCheck:
         return self._copied((self._table.cares & mask).view(self._signed))
 
     def _differs_from_codes(self, group: SegmentGroup, first: int, answers: Any) -> Any:
-        """Whether answers are not the codes of segments, by the method of ``chunk_check``."""
+        """Return whether answers are not the codes of segments, as ``chunk_check`` does."""
         begin, end = group.segment, group.after
         codes = self._codes[begin:end]
         if end - begin == 1:
@@ -90,20 +93,23 @@ class DeviceCheck:
         )
 
     def _outside_ranges(self, segment: int, answers: Any) -> Any:
-        """Whether any answer lies in neither of two ranges."""
+        """Return whether any answer lies in neither of a segment's two ranges."""
         low, high, other_low, other_high = self._table.bounds[:, segment]
         outside = self._above(answers, low, high) & self._above(answers, other_low, other_high)
         return outside.any()
 
     def _above(self, answers: Any, low: Any, high: Any) -> Any:
-        """Whether each answer is more than ``high - low`` above ``low``, as unsigned integers."""
+        """Return whether each answer is over ``high - low`` above ``low``, as unsigned integers."""
         # Unsigned integers have the order of the signed ones that differ in the sign bit.
         sign = int(np.iinfo(self._signed).min)
         span = int((high - low).view(self._signed)) ^ sign
         return ((answers - int(low.view(self._signed))) ^ sign) > span
 
     def _differs_from_row(self, row: int, inside: int, answers: Any) -> Any:
-        """Whether answers, beginning ``inside`` inputs into a segment, do not repeat its row."""
+        """Return whether answers, beginning ``inside`` inputs into a segment, differ from its row.
+
+        The row repeats along the segment.
+        """
         nth, offset = divmod(inside, ROW)
         codes = self._rows[row, offset : offset + ROW]
         whole, remainder = divmod(answers.numel(), ROW)

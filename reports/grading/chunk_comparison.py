@@ -1,4 +1,4 @@
-"""The steps that compare a chunk of a sweep, in numpy or compiled by numba with equal results."""
+"""The functions that compare a chunk of a sweep, in numpy or numba, with equal results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from reports.grading.staircase_grades import CompareWithSteps
 
 @dataclass(frozen=True)
 class ChunkComparison:
-    """How a chunk is checked as a whole, compared input by input, and gathered into runs."""
+    """The functions that check a chunk as a whole, compare its inputs, and gather runs.
+
+    ``name`` is `numpy` or `numba`. ``check_of`` returns the check against a table.
+    ``checksum_of_row`` is a ``ChecksumOfRow``.
+    """
 
     name: str
     check_of: Callable[[Table], ChunkCheck]
@@ -34,7 +38,7 @@ class ChunkComparison:
 
 @cache
 def chunk_comparison(compiled: bool) -> ChunkComparison:
-    """Return the steps compiled by numba if ``compiled`` is true, otherwise numpy's."""
+    """Return the functions compiled by numba if ``compiled`` is true, otherwise numpy's."""
     if not compiled:
         return ChunkComparison(
             "numpy",
@@ -59,5 +63,5 @@ def chunk_comparison(compiled: bool) -> ChunkComparison:
 
 
 def fastest_comparison() -> ChunkComparison:
-    """Return the compiled steps where numba is installed, else numpy's."""
+    """Return the compiled functions where numba is installed, else numpy's."""
     return chunk_comparison(find_spec("numba") is not None)

@@ -17,7 +17,7 @@ from oracles.reference.staircase import BOUNDS, staircase
 from specs.branches import Ruling
 
 ROW = 1024
-"""Answers of a row. Periods of at most this length are compared row by row, others step by step."""
+"""The answers of a row. Longer periods are not stored as rows, but step by step."""
 CODE, RANGES, ANYTHING, NEEDS_GRADING = -1, -2, -3, -4
 """Kinds of segments: all answers are one code; each lies in one of two ranges; any word is allowed;
 the table cannot tell, so that the pre-check fails. A kind of 0 or more is the number of the row
@@ -29,12 +29,12 @@ kind is ``RANGES``, so that a word with other bits fails."""
 class Table:
     """Segments of consecutive inputs, each with its kind, in the answers' own width.
 
-    ``bounds`` are the low and high ends of each of two ranges; of a row, those of all codes. A row
-    is stored with its first repetition, so that ``ROW`` codes can be read from any offset; each
-    repetition raises its codes by ``rises``. ``cares`` masks the bits of a row's answers that are
-    compared: all, or where any code is allowed those beyond the target's. If each code of a row is
-    above the one before it by the same amount, also where the row is repeated, that amount is its
-    slope; other rows have slope 0.
+    ``firsts`` has the first input of each segment. ``bounds`` are the low and high ends of each of
+    two ranges; of a row, those of all codes. A row is stored with its first repetition, so that
+    ``ROW`` codes can be read from any offset; each repetition raises its codes by ``rises``.
+    ``cares`` masks the bits of a row's answers that are compared: all, or where any code is allowed
+    those beyond the target's. The slope of a row is the amount by which each code is above the one
+    before it. It is 0 if that amount is not the same for all codes, also where the row is repeated.
     """
 
     ruling: Ruling
@@ -62,7 +62,7 @@ class Table:
 
     @cached_property
     def code_changes(self) -> NDArray[np.intp]:
-        """Per segment: how many segments so far, itself included, begin with a change of code."""
+        """For each segment, how many up to it begin with another code than the one before."""
         codes = self.bounds[0]
         changes = np.concatenate([[0], codes[1:] != codes[:-1]])
         return np.cumsum(changes)
@@ -112,7 +112,8 @@ class _Segments(NamedTuple):
 class Rows:
     """Collects the rows of a table.
 
-    The steps of ``refused_branches`` allow no answer, so a stretch with one gets no row.
+    ``mask`` is that of the target's codes, and ``storage`` the dtype of the answers. The steps of
+    ``refused_branches`` allow no answer, so a stretch with one gets no row.
     """
 
     mask: int
@@ -141,10 +142,10 @@ class Rows:
         return np.isin(steps["branch_index"], self.refused_branches)
 
     def add(self, shift: int, steps: NDArray[np.void]) -> int:
-        """Return the kind of a stretch with a short period: the number of a new row if possible.
+        """Add a row for a stretch with periods of ``1 << shift`` inputs; return its number.
 
-        It is ``NEEDS_GRADING`` if no row can hold what is allowed, and ``anything`` if every code
-        is.
+        ``steps`` are those of a period. Without adding a row, return the kind ``NEEDS_GRADING`` if
+        none can hold what is allowed, or ``anything`` if every code is.
         """
         if self.are_refused(steps).any():
             return NEEDS_GRADING
@@ -171,7 +172,10 @@ class Rows:
 
 
 def _segments(stretch: np.void, steps: NDArray[np.void], rows: Rows) -> _Segments:
-    """Return one segment for a stretch of short periods, otherwise one per step and period."""
+    """Return one segment for a stretch of several short periods, else one per step and period.
+
+    A single period, or periods of one step that does not rise, need no row.
+    """
     first, last, shift = (int(stretch[name]) for name in ("first", "last", "shift"))
     periods = (last - first >> shift) + 1
     if periods == 1 or (steps.size == 1 and not steps["rise"].any()):

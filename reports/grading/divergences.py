@@ -1,4 +1,4 @@
-"""Groups the answers that are not allowed by rule, each group with its runs and smallest input."""
+"""Groups answers that are not allowed by rule; each group has its runs and smallest input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from specs.formats import Format
 
 @dataclass(frozen=True)
 class Failures:
-    """The answers that break one rule at one level, and the simplest of their inputs."""
+    """The answers that break one rule at one level, with the simplest of their inputs."""
 
     key: RuleKey
     count: int
@@ -39,9 +39,10 @@ def find_failures(
     grades: Grades,
     gather: Gather = gather,
 ) -> Iterator[tuple[Failures, int]]:
-    """Yield the failures of each rule and level, and the index of their smallest input.
+    """Yield the failures of each rule and level, and the index of their simplest input.
 
-    Required levels come first. ``branch_indices`` are those of the branches that take the inputs.
+    Required levels come first. ``branch_indices`` are those of the branches that take the inputs,
+    and ``grades`` those of the answers.
     """
     groups = rule_groups(rules)
     fails = grades != ALLOWED
@@ -60,7 +61,7 @@ def find_failures(
 
 
 def wrong_values(rules: Ruling, failures: Failures) -> WrongValues:
-    """Return failures as a problem, with what is allowed for their smallest input."""
+    """Return failures as a problem, with what is allowed for their simplest input."""
     smallest = failures.smallest
     allowed = expect_by_exact.allow(rules, smallest)
     words = describe_allowed(rules, allowed, smallest, failures.key[2])
@@ -78,7 +79,7 @@ class FailureTally:
         copies each run only a few times."""
 
     def add(self, failures: Failures) -> None:
-        """Join the failures of one rule and level in the next part to those before."""
+        """Join the failures of one rule and level in the next part to those in earlier parts."""
         parts, size = self._parts.setdefault(failures.key, []), 1
         while parts and parts[-1][0] == size:
             failures = self._joined(parts.pop()[1], failures)
@@ -115,7 +116,7 @@ def index_of_simplest(source: Format, inputs: Bits, among: NDArray[np.bool_]) ->
 
 
 def simplest_between(source: Format, first: int, last: int) -> int:
-    """The simplest of all patterns from ``first`` to ``last``.
+    """Return the simplest of all patterns from ``first`` to ``last``.
 
     A pattern above ``first`` has a one at the highest bit where the two differ. It is simplest if
     only zeros follow, so that one candidate per bit is enough.

@@ -1,7 +1,8 @@
 """Runs of failures: maximal stretches of consecutive inputs whose answers break one rule.
 
-Gathering is associative: however the inputs are cut into parts, the joined runs of the parts are
-the runs of the whole. The number of stored runs is capped; the count of all runs is exact.
+Runs are gathered from the answers to inputs. However the inputs are cut into parts, the joined runs
+of the parts are the runs of the whole. The number of stored runs is capped; the count of all runs
+is exact.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_RUNS = 1 << 16
-"""Runs that are kept of one rule: more than a target of 16 bits has steps."""
+"""The most runs that are kept of one rule: more than a target of 16 bits has steps."""
 COLUMNS = ("first", "last", "answer", "last_answer", "slope", "straight")
 WORD = (1 << 64) - 1
 SHIFTS, FACTORS = (30, 27, 31), (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
@@ -48,7 +49,7 @@ class Runs:
         return self.at(slice(MOST_RUNS))
 
     def at(self, where: Any) -> Runs:
-        """The rows at an index, a slice or a mask; ``total`` and ``checksum`` stay."""
+        """Return the rows at indices, a slice or a mask; ``total`` and ``checksum`` stay."""
         columns = (column[where] for column in self.columns)
         return Runs(self.total, *columns, checksum=self.checksum)
 
@@ -87,23 +88,27 @@ class Runs:
 
 
 Gather = Callable[[NDArray[Any], NDArray[Any], NDArray[np.uint8]], Iterator[tuple[int, Runs]]]
-"""Gathers inputs and answers into the runs of each group but 0, groups in rising order."""
+"""Yields each group but 0 with its runs, groups in rising order.
+
+Its arguments are inputs in rising order, the answers to them, and the group of each, which is 0 for
+allowed answers.
+"""
 
 
 def no_runs(inputs: NDArray[Any], answers: NDArray[Any]) -> Runs:
-    """Return no runs, in columns of the dtypes that such inputs and answers have."""
+    """Return ``Runs`` without a run, in columns of the dtypes for such inputs and answers."""
     return _build(inputs[:0], answers[:0], np.empty(0, np.intp))
 
 
 def one_run(first: int, last: int, answer: int, checksum: int) -> Runs:
-    """Return ``Runs`` with one: the patterns from ``first`` to ``last``, all with one answer."""
+    """Return ``Runs`` with one run, from ``first`` to ``last``, whose inputs share an answer."""
     start, end, code = (np.array([each], np.uint64) for each in (first, last, answer))
     flat, straight = np.zeros(1, np.int64), np.ones(1, bool)
     return Runs(1, start, end, code, code, flat, straight, checksum=checksum)
 
 
 def checksum_of_row(first: int, count: int, answer: int) -> int:
-    """Return what consecutive inputs that share an answer add to the checksum of their runs."""
+    """Return the checksum of ``count`` inputs from ``first`` on that share an answer."""
     inputs = np.arange(first, first + count, dtype=np.uint64)
     return int(_hashes(inputs, np.array([answer], np.uint64)).sum(dtype=np.uint64))
 
@@ -111,7 +116,10 @@ def checksum_of_row(first: int, count: int, answer: int) -> int:
 def gather(
     inputs: NDArray[Any], answers: NDArray[Any], groups: NDArray[np.uint8]
 ) -> Iterator[tuple[int, Runs]]:
-    """Yield each group but 0 with its runs, from rising inputs and the group of each input."""
+    """Yield each group but 0 with its runs, from rising inputs and the group of each input.
+
+    ``answers`` are the answers to the inputs.
+    """
     where = np.flatnonzero(groups)
     inputs, answers, groups = inputs[where], answers[where], groups[where]
     if not where.size:
@@ -158,9 +166,9 @@ def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _is_successor(inputs: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return whether each input but the first is the one before plus 1.
+    """Return, for each input but the first, whether it is the one before plus 1.
 
-    Texts and patterns of 128 bits count as no successors.
+    Texts and patterns of 128 bits never are.
     """
     if inputs.dtype == object or inputs.dtype.kind == "V":
         return np.zeros(inputs.size - 1, bool)
@@ -190,7 +198,7 @@ def _build(inputs: NDArray[Any], answers: NDArray[Any], starts: NDArray[np.intp]
 
 
 def _rises(answers: NDArray[Any]) -> NDArray[np.int64]:
-    """Return each answer minus the one before, modulo 2**64.
+    """Return, for each answer but the first, its difference from the one before, modulo 2**64.
 
     For texts and patterns of 128 bits it is 1 where the answer changes, otherwise 0.
     """
@@ -212,9 +220,9 @@ def _as_column(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _continues(end: Runs, start: Runs) -> bool:
-    """Return whether the second run begins at the pattern after the first run's last.
+    """Return whether the run ``start`` begins at the pattern after the last of the run ``end``.
 
-    Runs of texts and of patterns of 128 bits never continue.
+    Runs of texts and of patterns of 128 bits never do.
     """
     if end.last.dtype == object:
         return False
@@ -222,7 +230,7 @@ def _continues(end: Runs, start: Runs) -> bool:
 
 
 def _joined_at_seam(end: Runs, start: Runs) -> Runs:
-    """Return one run from the last run before the seam and the run that continues it."""
+    """Return one run from the run ``end`` and the run ``start`` that continues it."""
     rise = _rises(np.concatenate([end.last_answer, start.answer]))
     end_alone, start_alone = end.first == end.last, start.first == start.last
     return Runs(

@@ -21,7 +21,10 @@ BLOCK = 1024
 def gather(
     inputs: NDArray[Any], answers: NDArray[Any], groups: NDArray[np.uint8]
 ) -> Iterator[tuple[int, Runs]]:
-    """Yield each group but 0 with its runs, from patterns of at most 64 bits in rising order."""
+    """Yield each group but 0 with its runs, from patterns of at most 64 bits in rising order.
+
+    ``groups`` has the group of each input.
+    """
     total = _count(inputs, groups)
     columns = (
         *(np.empty(total, np.uint64) for _ in range(4)),
@@ -38,7 +41,7 @@ def gather(
 
 
 def checksum_of_row(first: int, count: int, answer: int) -> int:
-    """Return what consecutive inputs that share an answer add to the checksum of their runs."""
+    """Return the checksum of ``count`` inputs from ``first`` on that share an answer."""
     return int(_checksum_of_row(np.uint64(first), count, np.uint64(answer)))
 
 

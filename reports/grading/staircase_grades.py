@@ -1,4 +1,4 @@
-"""Grade the answers to rising inputs against a staircase."""
+"""Grades the answers to rising inputs by the steps of a staircase."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reports.grading.allowed_answers import (
 )
 
 Compared = tuple[NDArray[np.bool_], NDArray[np.uint8]]
-"""Per input: whether the answer is outside its step, and the index of the step's branch."""
+"""For each input, whether the answer is outside its step, and the index of the step's branch."""
 CompareWithSteps = Callable[[Staircase, NDArray[Any], NDArray[Any]], Compared]
 
 
@@ -49,7 +49,7 @@ def grade_by_staircase(
 ) -> tuple[Grades, NDArray[np.uint8]]:
     """Return the grade of each answer, and the index of the branch that takes each input.
 
-    The inputs rise.
+    The inputs rise. ``compare`` compares the answers with the steps.
     """
     outside, branch_indices = compare(stairs, inputs, answers)
     grades = np.where(outside, np.uint8(NOT_ALLOWED), np.uint8(ALLOWED))

@@ -68,7 +68,8 @@ def _compare_with_step(
 ) -> Any:
     """Compare the answers to inputs up to ``last`` with one step in one period.
 
-    Fill ``outside`` from ``at`` on, and return the index of the first input after ``last``.
+    ``periods`` is the number of periods before. Write to ``outside`` from ``at`` on, and return the
+    index of the first input after ``last``.
     """
     low = step["low"] + periods * step["rise"]
     other_low = step["other_low"] + periods * step["other_rise"]

@@ -1,7 +1,7 @@
 """Checksums of consecutive inputs that share one answer, put together from those of aligned blocks.
 
 A checksum hashes each input with its answer, which takes longer than most casts. That of a block
-depends on nothing but the block and the answer, so it is computed once and stored in a folder.
+depends only on the block and the answer, so it is computed once and stored in a folder.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from reports.grading.failure_runs import FACTORS, SHIFTS, WORD
 from specs.model.cache import cache_folder
 
 BLOCK = 1 << 17
-"""Inputs of a block."""
+"""The inputs of a block."""
 BLOCKS = (1 << 32) // BLOCK
-"""Blocks of which checksums are stored: those of a source of 32 bits."""
+"""The blocks whose checksums are stored for an answer: those of a source of 32 bits."""
 
 ChecksumOfRow = Callable[[int, int, int], int]
 """Computes the checksum of consecutive inputs from their first, their count and their answer."""

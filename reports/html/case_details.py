@@ -23,16 +23,16 @@ from specs.model.page_lines import cite_lines
 
 
 class SharedValues:
-    """A list that stores each value once; values are referred to by their index."""
+    """A list that stores each value once; others refer to a value by its index."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
         self._indexes: dict[Hashable, int] = {}
 
     def index_of(self, key: Hashable, value: Any) -> int:
-        """Return the index of a key's value.
+        """Return the index of the value that has this key.
 
-        The value of a new key is appended; if it is callable, what it returns is.
+        For a new key, the value is appended, or what it returns if it is callable.
         """
         if key not in self._indexes:
             self._indexes[key] = len(self.values)
@@ -41,7 +41,7 @@ class SharedValues:
 
 
 def case_details(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and the content of each data file, without suffix and not yet encoded."""
+    """Yield the name, without suffix, and the content of each data file."""
     files: dict[str, list[Cell]] = {}
     for cases in report.cases.values():
         for cell in cases:

@@ -1,4 +1,4 @@
-"""The page of a document: its verdicts, who breaks which rule, and which rule encodes which line.
+"""The page of a document: verdicts, which backend breaks which rule, and which rules encode a line.
 
 The matrices of verdicts are drawn by a script, for the version that the reader chooses. The rules
 are those of all versions. A document that cites no lines of its source has no table of lines.
@@ -20,7 +20,10 @@ from specs.model.page_lines import LineSpan, cite_lines
 
 @dataclass(frozen=True)
 class LineRow:
-    """Consecutive lines that the same rules encode; ``reason`` says why none does."""
+    """Consecutive lines of a source that the same rules encode.
+
+    If no rule does, ``reason`` says why.
+    """
 
     span: LineSpan
     encoders: tuple[Encoder, ...]
@@ -29,7 +32,10 @@ class LineRow:
 
 @dataclass
 class RuleRow:
-    """A rule with its clauses, and in how many cases each backend breaks it."""
+    """A rule with its clauses, and in how many cases each backend breaks it.
+
+    ``example`` is the id of one of these cases.
+    """
 
     name: str
     kind: str
@@ -43,7 +49,8 @@ class RuleRow:
 class Clause:
     """A clause of a rule with the lines that it cites.
 
-    Each cited range comes with the range of the row in which it begins, for links.
+    In ``ranges``, each cited range comes with the range of the ``LineRow`` in which it begins, for
+    links.
     """
 
     text: str
@@ -79,7 +86,7 @@ def rule_row_file(document: str, rule: str) -> str:
 
 
 def cited_lines(document: str, rule: str, clause: str) -> str:
-    """Format the lines that a rule's clause cites, as in `lines 12, 94`; empty if it has none."""
+    """Format the lines that a rule's clause cites, as in `lines 12, 94`; empty if it cites none."""
     known = documents().get(document)
     return "" if known is None else cite_lines(lines_of_rules(known).get(rule, {}).get(clause, ()))
 

@@ -19,7 +19,7 @@ from specs.formats import Format, format_named
 SIGNS = dict(zip(KINDS, "✕‡∅!†≠+", strict=True))
 """The sign of each kind of finding, so that no page depends on color alone."""
 MOST_ROWS = 40
-"""Rows of a finding's table of pairs before the others are folded away."""
+"""The most rows of a finding's table of pairs that are shown at first; the others are folded."""
 
 
 def finding_page(finding: Finding) -> str:
@@ -29,7 +29,11 @@ def finding_page(finding: Finding) -> str:
 
 @dataclass(frozen=True)
 class FindingLine:
-    """A finding on the front page: its extent, its change since the previous run, who shares it."""
+    """A finding on the front page: its extent, its change since the previous run, and more.
+
+    ``change`` is the kind of change, empty if there is none. ``shared`` lists the other backends
+    with the same finding.
+    """
 
     finding: Finding
     page: str
@@ -43,8 +47,8 @@ class FindingLine:
 class BackendFindings:
     """A backend on the front page: its findings, how many of each kind, and how they changed.
 
-    ``cases`` counts the judged ones, ``failing`` those with a finding. ``mended`` are findings of
-    the previous run only.
+    ``cases`` counts its judged cases. ``failing`` counts the cases and checks with a finding.
+    ``mended`` are findings that only the previous run has.
     """
 
     name: str
@@ -95,7 +99,7 @@ def _backend(report: Report, name: str, version: str) -> BackendFindings:
 class PairRow:
     """A row of a finding's table: a dtype pair in a mode, and its share of the finding by version.
 
-    For several casts, ``mode`` holds all their dtypes and modes.
+    For a chain of casts, ``mode`` holds all its dtypes and modes.
     """
 
     source: str
@@ -171,7 +175,7 @@ def _pair_rows(finding: Finding) -> list[PairRow]:
 def _example(
     source: Format, target: Format, shown: ExplainedCase
 ) -> list[tuple[str, DatumColumns]]:
-    """Return the input, the allowed answers and the answer, each as pattern, fields and value."""
+    """Return the rows `input`, `expected` and `answer`, each as pattern, fields and value."""
     rows = [("input", _columns(source, shown.smallest))]
     rows += [("expected", allowed_columns(target, each)) for each in shown.allowed]
     return [*rows, ("answer", _columns(target, shown.answer))]

@@ -18,7 +18,7 @@ SHOWN_CHANGES = 40
 
 @dataclass
 class RuleSummary:
-    """In how many cases each backend breaks a rule, and an example case."""
+    """In how many cases each backend breaks a rule, and the id of an example case."""
 
     document: str
     rule: str
@@ -96,7 +96,7 @@ def _change_counts(report: Report, changes: list[DivergenceChange]) -> dict[str,
 
 
 def _count_not_compared(report: Report) -> int:
-    """Return how many cells of the last run the previous run does not have; 0 without one."""
+    """Return how many cells of the last run the previous run lacks; 0 without a previous run."""
     if len(report.records) < 2:
         return 0
     return sum(history[-2] == NO_VERDICT for history in report.history.values())

@@ -1,8 +1,8 @@
 """The pages of operations whose cases have modes by which people choose, such as a rule or a form.
 
-A case of these has more than two dtypes. So a document is shown as a table of what its readers
-choose by: the family of its operation says in which row and column a case stands. The findings
-below tell how a system differs, each by its simplest element.
+Their cases have more than two dtypes. So a page shows a document as a table with rows and columns
+by such modes. The family of the operation decides in which row and column a case stands. Below, the
+page lists the findings of each backend.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from specs.model.vocabulary import operations
 from specs.operations import of_family
 
 OTHER_MODES = "other modes"
-"""The last column, of cases whose modes no other column names."""
+"""The name of the last column of a table, for cases that belong to no other column."""
 SEVERITY: tuple[Verdict, ...] = (
     "crashed", "error", "violates", "deviates", "differs", "open", "conforms", "unsupported",
     "not-run",
 )  # fmt: skip
-"""The first of these that several cases have is shown: it matters most to a user."""
+"""All verdicts, the most severe first; a field of a table shows the first that its cases have."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """The verdicts of one backend in the cases of one field of a ``DocumentTable``."""
+    """A field of a ``DocumentTable``: a backend's verdicts in the cases of one row and column."""
 
     filters: str
-    """The fragment of the list of cases that shows them."""
+    """The fragment of the address that shows these cases in the list of cases."""
     verdicts: Counter[str] = field(default_factory=Counter)
 
     @property
     def worst(self) -> str:
-        """The most severe verdict of the cases, which the field shows; see ``SEVERITY``."""
+        """The most severe verdict of the cases, by ``SEVERITY``, which the field shows."""
         return next(name for name in SEVERITY if self.verdicts[name])
 
     @property
@@ -56,7 +56,7 @@ class Use:
 class DocumentTable:
     """The table of the newest version of a document; ``by`` says what its rows are.
 
-    ``uses`` has a field for each row, backend and column in which there are cases.
+    ``uses`` has, by row, and then by backend and column, the fields with cases.
     """
 
     document: str
@@ -70,7 +70,7 @@ class DocumentTable:
 
 @dataclass(frozen=True)
 class PageFinding:
-    """A finding about documents of a page: the file of its own page, and its extent in words."""
+    """A finding about a document of the page, the file of its own page, and its extent in words."""
 
     finding: Finding
     page: str
@@ -90,7 +90,10 @@ class Place(NamedTuple):
 
 
 class ModesPage(NamedTuple):
-    """A page as a family describes it; ``place`` says where on it a case stands."""
+    """A page as a family describes it; ``place`` returns where a case stands on the page.
+
+    ``name`` is its file name without suffix, and ``lead`` its introduction.
+    """
 
     name: str
     title: str
@@ -100,7 +103,7 @@ class ModesPage(NamedTuple):
 
 @dataclass(frozen=True)
 class ShownPage:
-    """A page: a table per document, and the findings of each backend about these documents."""
+    """A page: a table per document, and the findings about these documents, by backend."""
 
     name: str
     title: str

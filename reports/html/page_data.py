@@ -1,4 +1,4 @@
-"""``data/index.js``, which all pages load: every case of the run, its verdicts and changes."""
+"""The data files that pages load: all cases of the run, and the behaviors on open inputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ ALL_OF = ": 100 % of "
 
 
 def index_data(report: Report) -> dict[str, Any]:
-    """Return the index: backends, runs, verdicts, dtypes, and the cases of every version."""
+    """Return the content of ``data/index.js``: backends, runs, verdicts, dtypes, and all cases.
+
+    The cases are listed by version, with their verdicts, changes and broken rules.
+    """
     return {
         "backends": [
             {"name": each.name, "version": each.version} for each in report.record.backends
@@ -90,9 +93,10 @@ def _newest_version(report: Report, document: str) -> Version:
 
 
 def open_answers_data(report: Report) -> dict[str, Any]:
-    """Collect the behaviors on open inputs of casts, by pair, in each document's last version.
+    """Return, by dtype pair and backend, the behaviors on open inputs of casts.
 
-    Sentences are stored once, and referred to by their index.
+    Only the last version of each document counts. Sentences are stored once, and referred to by
+    their index.
     """
     texts: dict[str, int] = {}
     pairs: dict[str, dict[str, list[int]]] = {}
@@ -119,7 +123,7 @@ def _digits(report: Report, backend: str, cases: list[Cell]) -> Iterator[str]:
 
 
 def _equal_answers(report: Report, cases: list[Cell]) -> Iterator[str]:
-    """Yield a text per backend, with a letter per case that is equal where answers are.
+    """Yield a text per backend, with a letter per case, by which answers can be compared.
 
     Within a case, backends with the same letter have the same answers, bit for bit. A space stands
     where the run does not keep the answers, and a hyphen where there are none.
@@ -151,7 +155,7 @@ def _change_kinds(
 
 
 def _cases_by_rule(report: Report, backend: str, cases: list[Cell]) -> dict[str, list[int]]:
-    """Return the indices of the cases in which a backend breaks each rule, by rule."""
+    """Return, by rule, the indices of the cases in which a backend breaks it."""
     found: dict[str, list[int]] = {}
     for index, one in enumerate(cases):
         cell = report.cells.get((backend, one.case))

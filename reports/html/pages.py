@@ -21,7 +21,10 @@ from specs.model.document import ConflictEntry
 
 @dataclass
 class OpenRules:
-    """The rules that together leave inputs open in some cases, and counts of these cases."""
+    """The rules that together leave inputs open in some cases, and counts of these cases.
+
+    ``versions`` are those of the cases, as keys, and ``example`` is the id of one of them.
+    """
 
     rules: tuple[str, ...]
     clauses: tuple[tuple[str, str], ...]
@@ -36,7 +39,7 @@ class OpenRules:
 
 @dataclass(frozen=True)
 class Conflict:
-    """Two texts that disagree, and in how many cases each backend breaks the reading we chose."""
+    """Two texts that disagree, and in how many cases each backend breaks the chosen reading."""
 
     rule: str
     clause: str
@@ -60,7 +63,7 @@ class OpenPoints:
 
 
 def open_points(report: Report) -> Iterator[OpenPoints]:
-    """Yield for each document of a run which inputs it leaves open, and which texts disagree."""
+    """Yield, for each document of the last run, its open inputs and tensors, and its conflicts."""
     for name in dict.fromkeys(document for document, _ in report.cases):
         document = documents()[name]
         open_rules = _open_rules(report, document)
@@ -110,15 +113,15 @@ def _conflicts(report: Report, document: Document) -> Iterator[Conflict]:
 
 
 NOT_TOLD = ("unsupported", "conforms")
-"""Verdicts that the page only counts; it lists every other check with its message."""
+"""Verdicts that the page only counts; it lists checks of all other verdicts with their messages."""
 
 
 @dataclass(frozen=True)
 class LayoutChecks:
-    """The checks of one kind on a backend: how many have each verdict, and the messages.
+    """The checks of one kind on a backend: how many have each verdict, and their messages.
 
-    ``says`` names the kind. ``told`` has one check for each message, but none of the verdicts in
-    ``NOT_TOLD``.
+    ``says`` names the kind. ``told`` has one check for each message; those with a verdict in
+    ``NOT_TOLD`` are left out.
     """
 
     backend: str
@@ -169,9 +172,11 @@ def _told(kind: str, cells: Sequence[Cell]) -> Iterator[ToldCheck]:
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a backend on a document: counts of verdicts, wrong ones, and how these changed.
+    """A backend's verdicts on a document in one run.
 
-    ``change`` is None without verdicts on the document in this run and an earlier one.
+    ``counts`` has the number of each verdict, and ``wrong`` that of the wrong ones. ``change`` is
+    by how much ``wrong`` differs from the last run before with verdicts on the document. It is None
+    without such a run, or without verdicts in this one.
     """
 
     counts: Counter[str]
@@ -181,11 +186,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Trend:
-    """One backend's runs, oldest first, and for each document a point per run."""
+    """The runs of one backend, oldest first, and for each document a point per run."""
 
     backend: str
     runs: tuple[tuple[datetime, str], ...]
-    """Start of each run and version of the backend."""
+    """The start of each run, and the version of the backend in it."""
     points: dict[str, list[Point]]
 
 
@@ -230,19 +235,22 @@ FAMILIES = (
     "wider floats",
     "complex numbers and texts",
 )
-"""The families of targets, in the order of the table."""
+"""The families of target dtypes, in the order of the table."""
 
 
 @dataclass
 class ComparedBehavior:
-    """A sentence about open answers; by backend, a case of each pair to which it applies."""
+    """A sentence about open answers, and the dtype pairs to which it applies.
+
+    ``pairs`` has, by backend and pair, the id of one case.
+    """
 
     text: str
     pairs: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
-        """Whether the sentence gives all the answers by closed forms."""
+        """Whether the sentence explains all the answers by behaviors, and not only some."""
         return "unexplained" not in self.text
 
     @property
@@ -264,7 +272,7 @@ class TargetFamily:
 
 
 def family_of(target: Format) -> str:
-    """Return the family in ``FAMILIES`` to which a target belongs."""
+    """Return the item of ``FAMILIES`` to which a target belongs."""
     signed, unsigned, boolean, narrow, wide, others = FAMILIES
     match target.kind:
         case "integer":
@@ -277,7 +285,7 @@ def family_of(target: Format) -> str:
 
 
 def behaviors_by_family(report: Report) -> list[TargetFamily]:
-    """Return the families of targets for which a backend answered open inputs, with behaviors."""
+    """Return the families of targets for which open answers were explained, with the sentences."""
     order = list(formats())
     found: dict[str, dict[str, ComparedBehavior]] = {}
     cells = sorted(

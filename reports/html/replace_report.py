@@ -25,13 +25,13 @@ If it stays so, run <code>castigate report</code> again with the same --out.</p>
 """The front page while the objects of a report are replaced one by one."""
 ADVICE = "give another --out, or write the report again"
 Files = Callable[[], Iterator[tuple[str, bytes]]]
-"""Renders the files of a report: relative paths and contents."""
+"""Renders the files of a report, and yields their relative paths and contents."""
 
 
 def check_output_folder(out: str) -> Folder:
     """Return the folder for a report; raise CastigateError if it may not be replaced.
 
-    This is so for a file, and for a folder that holds files but no report.
+    It may not if it is a file, or a folder that holds files but no report.
     """
     folder = folder_at(out)
     if folder.is_local and os.path.exists(folder.path) and not folder.exists:
@@ -46,9 +46,10 @@ def check_output_folder(out: str) -> Folder:
 
 
 def replace_report(folder: Folder, files: Files) -> None:
-    """Write a report; on this machine all of it or nothing, in a store the front page last.
+    """Write a report in place of the older one; raise CastigateError if it cannot be written.
 
-    Raise CastigateError if it cannot be written.
+    On this machine, all of it is replaced or nothing. In an object store, the files are replaced
+    one by one, the front page last.
     """
     if not folder.is_local:
         _replace_objects(folder, files())
@@ -66,7 +67,8 @@ def _replace_objects(folder: Folder, files: Iterable[tuple[str, bytes]]) -> None
     """Replace the objects of a report in a store, the front page last.
 
     Until all others are written, the front page says that the report is incomplete. All are
-    rendered before the first change, so that an error leaves the older report as it is.
+    rendered before the first change, so that an error in rendering leaves the older report as it
+    is.
     """
     rendered = dict(files)
     folder.write(MARK, b"", ADVICE)
@@ -79,7 +81,7 @@ def _replace_objects(folder: Folder, files: Iterable[tuple[str, bytes]]) -> None
 
 
 def _replace_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write the files to a temporary folder beside ``folder``, and put it there when complete."""
+    """Write the files to a temporary folder beside ``folder``, which replaces it when complete."""
     temporary = folder.with_name(f".{folder.name}.{token_hex(8)}{UNFINISHED}")
     temporary.mkdir(parents=True)
     try:

@@ -38,14 +38,14 @@ from specs.plain_text import plain_text
 
 STATIC = Path(__file__).with_name("static")
 FIELD_NAMES = {3: ("sign", "exponent", "mantissa"), 2: ("sign", "rest"), 1: ("rest",)}
-"""The names of a pattern's fields, by their number."""
+"""The names of a pattern's fields, by the number of fields."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page that a higher layer adds to a report.
+    """A page that a caller adds to a report.
 
-    The folder ``templates`` of the package has ``NAME.html``, which shows ``content``, and may have
+    The folder ``templates`` of the package has ``NAME.html``, which shows ``content``. It may have
     ``NAME_front.html``, a paragraph of the front page.
     """
 
@@ -64,7 +64,7 @@ class Mark(NamedTuple):
 
 
 Pages = Callable[[RunStore], Sequence[Page]]
-"""Makes the pages that are added to the report of a run."""
+"""Returns the pages that are added to the report, from its last run."""
 
 
 def write_site(
@@ -74,7 +74,8 @@ def write_site(
 ) -> Report:
     """Write the report of runs, oldest first, in place of an older report; return what it shows.
 
-    ``pages`` makes further pages from the last run.
+    ``pages`` makes further pages from the last run. Raise CastigateError if a run cannot be read or
+    the folder cannot be written.
     """
     folder = check_output_folder(os.fspath(out))
     report = read_report(runs)

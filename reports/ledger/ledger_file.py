@@ -29,7 +29,7 @@ from specs.model.yaml_source import (
 
 FOLDER = Path(__file__).parent
 BACKEND_NAME = re.compile(r"[A-Za-z0-9_-]+(:[A-Za-z0-9_.-]+)?")
-"""A backend that can have a ledger: a plain name, with or without a variant."""
+"""Matches a backend that can have a ledger: a plain name, with or without a variant."""
 FAILURE = rf"(violates|deviates|error|crashed) (\d+ [0-9a-f]{{{DIGITS}}}|{VARIES})"
 SEPARATOR = ", "
 """Separates the failures of a case."""
@@ -48,7 +48,11 @@ Where answers differ from run to run, a person writes ``varies`` for number and 
 
 
 class FindingEntry(StrictModel):
-    """One known finding, and how each of its cases fails."""
+    """One known finding, and how each of its cases fails.
+
+    ``cases`` maps each way to fail to patterns of the cases that fail so. ``upstream`` is the issue
+    where the finding was reported.
+    """
 
     finding: Text
     kind: FindingKind
@@ -85,7 +89,7 @@ def ledger_of(backend: str, case: str = "") -> str:
 def path_of(name: str) -> Path | None:
     """Return the path of a ledger, even if there is no file; None if its backend cannot have one.
 
-    The ledger for house rules of a user's own lies beside the file of these rules.
+    The ledger of house rules that do not ship lies beside the file of these rules.
     """
     backend, _, rules = name.partition(JOINT)
     if not BACKEND_NAME.fullmatch(backend):
@@ -96,7 +100,7 @@ def path_of(name: str) -> Path | None:
 
 
 def update_command(name: str) -> str:
-    """Return the command that records in a ledger what its backend does now."""
+    """Return the command line that rewrites a ledger by what its backend does now."""
     backend, joint, rules = name.partition(JOINT)
     if joint and rules not in shipped_rules() and rules in known_rules():
         rules = str(known_rules()[rules].source.path)
@@ -105,7 +109,10 @@ def update_command(name: str) -> str:
 
 
 def load_ledger(name: str) -> Ledger | None:
-    """Return the ledger of a name, None without a file; raise CastigateError if it is wrong."""
+    """Return the ledger of a name; None if it has no file.
+
+    Raise CastigateError if the file is invalid, or is the ledger of another name.
+    """
     path = path_of(name)
     if path is None or not path.is_file():
         return None
@@ -116,7 +123,7 @@ def load_ledger(name: str) -> Ledger | None:
 
 
 def read_ledger(path: Path) -> Ledger:
-    """Read the ledger in a file; raise DocumentError with file and line if it is wrong."""
+    """Read the ledger in a file; raise DocumentError with file and line if it is invalid."""
     source = read_yaml(path)
     if not isinstance(source.data, dict):
         raise source.error((), "a ledger is a mapping that begins with `backend: NAME`")
@@ -140,7 +147,7 @@ def read_ledger(path: Path) -> Ledger:
 
 
 def _patterns(index: int, entry: FindingEntry) -> Iterator[tuple[str, str, Location]]:
-    """Yield each pattern of an entry, between the failures of its cases and its location."""
+    """Yield each pattern of an entry, after the failures of its cases and before its location."""
     for text, patterns in entry.cases.items():
         here = ("findings", index, "cases", text)
         if isinstance(patterns, str):
@@ -153,7 +160,8 @@ def _patterns(index: int, entry: FindingEntry) -> Iterator[tuple[str, str, Locat
 def _add_cases(source: YamlFile, index: int, entry: FindingEntry, ledger: Ledger) -> None:
     """Add the cases of an entry to a ledger.
 
-    Raise DocumentError on a pattern without cases, or a case that another entry contradicts.
+    Raise DocumentError for a pattern without cases, and for a case that another entry lists with
+    other failures or an overlapping span of versions.
     """
     span = Span.of(entry.versions)
     for text, pattern, here in _patterns(index, entry):

@@ -25,7 +25,10 @@ class KnownFinding:
 
 @dataclass(frozen=True)
 class Listing:
-    """One failure of a case as a ledger lists it: in which versions, and by which findings."""
+    """One failure of a case as a ledger lists it, the versions that have it, and its findings.
+
+    ``findings`` are the names of the findings that explain the failure.
+    """
 
     failure: KnownFailure
     span: Span
@@ -34,7 +37,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class InputOptions:
-    """The options that decide which inputs are asked: a ledger's counts hold for these alone."""
+    """The options that decide which inputs a run has; a ledger's counts hold for these alone."""
 
     tier: str = "quick"
     seed: int = 0
@@ -48,10 +51,9 @@ class InputOptions:
 class Ledger:
     """The known findings of one backend by name, and its known failures by case.
 
-    With house rules, ``backend`` is the backend and their name: ``ort+java``.
-
-    ``versions`` are those with which it was made, the earliest first. A version that is not among
-    them has no entries of its own: the ones of the nearest apply.
+    In a ledger for house rules, ``backend`` is the backend's name joined with theirs: ``ort+java``.
+    ``versions`` are those of the backend with which the ledger was made, the earliest first. For
+    any other version, the listings of the nearest of them apply.
     """
 
     backend: str
@@ -61,21 +63,21 @@ class Ledger:
     versions: tuple[str, ...] = ()
 
     def at(self, case: str, version: str) -> list[Listing]:
-        """Return the listings of a case for a version with which the ledger was made."""
+        """Return the listings of a case whose span of versions contains ``version``."""
         return [each for each in self.listings.get(case, ()) if version in each.span]
 
     def nearest(self, version: str) -> str:
-        """Return the last version up to this one with which the ledger was made.
+        """Return the last of the ledger's versions that is not later than ``version``.
 
-        If there is none, it is the first after, or without any version this one itself.
+        If all are later, return the first of them; if the ledger has none, return ``version``.
         """
         earlier = [each for each in self.versions if version_order(each) <= version_order(version)]
         return (earlier[-1:] or [*self.versions[:1], public_version(version)])[0]
 
     def applied_to(self, version: str, *, exactly: bool = False) -> AppliedLedger:
-        """Return the ledger for a version, by the nearest version's entries.
+        """Return the ledger for a version, with the listings of the nearest version.
 
-        If ``exactly``, only entries for this version apply.
+        If ``exactly``, only listings whose span contains the version itself apply.
         """
         base = public_version(version) if exactly else self.nearest(version)
         return AppliedLedger(self, public_version(version), base)
@@ -83,7 +85,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class AppliedLedger:
-    """A ledger as it is used for one version of its backend: by the entries of ``base``."""
+    """A ledger as it is used for one version of its backend: with the listings of ``base``."""
 
     ledger: Ledger
     version: str
@@ -94,7 +96,7 @@ class AppliedLedger:
         return self.ledger.at(case, self.base)
 
     def counted(self) -> tuple[int, int]:
-        """Return how many cases are listed for the version that applies, and how many are not."""
+        """Return how many cases have listings that apply, and how many have only others."""
         used = sum(bool(self.at(case)) for case in self.ledger.listings)
         return used, len(self.ledger.listings) - used
 
@@ -106,7 +108,7 @@ class AppliedLedger:
 
 @dataclass(frozen=True)
 class LedgerComparison:
-    """How a case compares with the ledger, with one line about it.
+    """The result of comparing how a case fails with its ledger, and one line about it.
 
     ``findings`` are those under which the ledger lists the case.
     """
@@ -119,7 +121,10 @@ class LedgerComparison:
 def compare_with_listings(
     listed: Sequence[Listing], found: Sequence[KnownFailure], verdict: str
 ) -> LedgerComparison | None:
-    """Compare how a case fails with what is listed for it; return None if both are empty."""
+    """Compare how a case fails with what is listed for it; return None if both are empty.
+
+    ``verdict`` is the case's current verdict, for the message.
+    """
     if not listed and not found:
         return None
     names = tuple(dict.fromkeys(name for each in listed for name in each.findings))

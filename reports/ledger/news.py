@@ -20,7 +20,7 @@ NEWS_KINDS: tuple[NewsKind, ...] = get_args(NewsKind)
 
 @dataclass(frozen=True)
 class CaseNews:
-    """A case in which a backend does not do what its ledger says, and one line about it.
+    """A case that does not fail as its ledger lists it, and one line about it.
 
     ``listed`` are the findings under which the ledger has the case.
     """
@@ -35,9 +35,9 @@ class CaseNews:
 class FindingNews:
     """How the cases that a finding explains now compare with those that the ledger lists for it.
 
-    ``same`` counts the cases that fail as listed, and ``otherwise`` has those that fail otherwise.
-    A case that moved from one finding to another is ``gone`` from the first and ``more`` for the
-    second.
+    ``finding`` is None if the current run does not have it. ``same`` counts the cases that fail as
+    listed, and ``otherwise`` has those that fail in another way. A case that moved from one finding
+    to another is ``gone`` from the first and ``more`` for the second.
     """
 
     name: str
@@ -49,7 +49,10 @@ class FindingNews:
     otherwise: list[CaseNews] = field(default_factory=list)
 
     def kind(self, is_listed: bool) -> NewsKind | None:
-        """Return whether the finding is new, changed or mended; None if it is as listed."""
+        """Return whether the finding is new, changed or mended; None if all is as listed.
+
+        ``is_listed`` says whether the ledger lists cases for it.
+        """
         if not is_listed:
             return "new"
         if self.gone and not (self.same or self.more or self.otherwise):
@@ -57,7 +60,7 @@ class FindingNews:
         return "changed" if self.more or self.gone or self.otherwise else None
 
     def words(self, kind: NewsKind) -> str:
-        """Say how far the finding reaches now, or what has changed, with one case as an example."""
+        """Describe how far a new finding reaches, or how its cases changed, with an example."""
         if kind == "new" and self.finding is not None:
             return extent_words(self.finding)
         before = self.same + len(self.gone) + len(self.otherwise)
@@ -74,27 +77,27 @@ class FindingNews:
 
 @dataclass
 class BackendNews:
-    """How all judged cases of one backend compare with its ledger, if it has one.
+    """How all judged cases of one backend compare with its ledger.
 
-    ``cases`` has those that do not fail as listed.
+    ``applied`` is None if it has no ledger. ``cases`` has the cases that do not fail as listed.
     """
 
     backend: str
     version: str
     applied: AppliedLedger | None
     known: Counter[str] = field(default_factory=Counter)
-    """How many cases fail as listed, by the finding."""
+    """How many cases fail as listed, by the name of the finding."""
     cases: list[CaseNews] = field(default_factory=list)
 
     def add(self, case: str, compared: LedgerComparison) -> None:
-        """Count a case that fails as listed, and keep one that does not."""
+        """Count a case that fails as listed, or add it to ``cases`` if it does not."""
         if compared.status == "known":
             self.known.update(compared.findings)
         else:
             self.cases.append(CaseNews(case, compared.status, compared.message, compared.findings))
 
     def findings(self, found: Sequence[Finding]) -> dict[NewsKind | None, list[FindingNews]]:
-        """Group the findings by how they differ from the ledger, under None those that do not.
+        """Group findings by how they differ from the ledger; those under None do not differ.
 
         ``found`` are the findings of the current run.
         """
@@ -128,7 +131,11 @@ class BackendNews:
         return by_kind
 
     def screen(self, found: Sequence[Finding]) -> BackendScreen:
-        """Return what a screen shows: counts, each finding that is news, and how to record it."""
+        """Return what a terminal shows of the backend: counts, and each finding that differs.
+
+        ``found`` are the findings of the current run. If there is a ledger, the command that
+        records the differences comes last.
+        """
         by_kind = self.findings(found)
         told = [
             [

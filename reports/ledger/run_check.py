@@ -23,7 +23,7 @@ class RunLedgers:
         options = InputOptions(record.tier, record.seed, record.max_examples)
         self.news: dict[str, BackendNews] = {}
         self.unused: dict[str, InputOptions] = {}
-        """The options of the ledgers that are not used, because the run has others."""
+        """By backend, the options of each ledger that is not used, because the run has others."""
         for each in record.backends:
             ledger = load_ledger(each.name)
             if ledger is not None and ledger.options != options:
@@ -33,7 +33,7 @@ class RunLedgers:
             self.news[each.name] = BackendNews(each.name, each.version, applied)
 
     def add(self, case: Case, judgement: Judgement) -> None:
-        """Compare one judgement with the ledger of its backend."""
+        """Compare one judgement with the ledger of its backend, and keep the result."""
         news, name = self.news[judgement.backend], judgement.check or case.id
         listed = news.applied.at(name) if news.applied is not None else []
         compared = compare_with_listings(listed, failures(case, judgement), judgement.verdict)
@@ -42,11 +42,14 @@ class RunLedgers:
 
     @property
     def hold(self) -> bool:
-        """Whether every backend does what its ledger says, and without a ledger fails nowhere."""
+        """Whether every backend fails exactly as its ledger lists; without one, not at all."""
         return not any(each.cases for each in self.news.values())
 
     def screens(self, findings: Findings) -> Iterator[BackendScreen]:
-        """Yield a screen per backend: which findings are the same, new, changed or mended."""
+        """Yield a screen per backend: which findings are the same, new, changed or mended.
+
+        ``findings`` are those of the run, by backend.
+        """
         for name, news in self.news.items():
             screen = news.screen(findings.get(name, ()))
             if name in self.unused:

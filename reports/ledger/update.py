@@ -40,7 +40,8 @@ def update_ledger(
 ) -> Ledger:
     """Return the ledger after a run on one version; what is listed for other versions is kept.
 
-    ``found`` has the failures of each case, and ``before`` is None for a new ledger.
+    ``found`` has the failures of each case, and ``findings`` explain them. ``before`` is None for a
+    new ledger.
     """
     old = before if before is not None else Ledger(backend)
     own = public_version(version)
@@ -63,14 +64,20 @@ def update_ledger(
 
 @dataclass(frozen=True)
 class CaseFailure:
-    """How a case fails in one version, and by which findings; no failures if it does not fail."""
+    """How a case fails in one version, and the findings that explain it.
+
+    ``failures`` is empty if it does not fail.
+    """
 
     failures: tuple[KnownFailure, ...]
     findings: tuple[str, ...]
 
 
 def _as_listed(found: KnownFailure, listed: Sequence[Listing]) -> KnownFailure:
-    """Return a failure as it is to be listed: one that a person marked as varying stays so."""
+    """Return ``found`` as a ledger is to list it.
+
+    If a person marked its verdict as varying in ``listed``, it stays so.
+    """
     varying = KnownFailure(found.what)
     return varying if varying in [each.failure for each in listed] else found
 
@@ -80,9 +87,10 @@ def _way(listed: Sequence[Listing]) -> CaseFailure:
 
 
 def _joined(ways: Sequence[tuple[str, CaseFailure]], newest: str) -> Iterator[Listing]:
-    """Yield a listing for each failure in neighboring versions in which a case fails alike.
+    """Yield the listings of a case, with one span for neighboring versions that fail alike.
 
-    The findings are those of the version ``newest`` if it is among them, otherwise of the last.
+    ``ways`` has each version with how the case fails in it. The findings are those of the version
+    ``newest`` if the span has it, otherwise of the span's last version.
     """
     for failed, group in groupby(ways, key=lambda each: each[1].failures):
         together = dict(group)
@@ -93,7 +101,7 @@ def _joined(ways: Sequence[tuple[str, CaseFailure]], newest: str) -> Iterator[Li
 
 
 def _known(finding: Finding, old: Ledger) -> KnownFinding:
-    """Return a finding as the ledger records it; an upstream issue that a person added stays."""
+    """Return a finding as a ledger records it; an upstream issue that a person added stays."""
     before = old.findings.get(finding.name)
     upstream = finding.upstream or (before.upstream if before is not None else None)
     example = shortened(example_words(finding), LONGEST_EXAMPLE)
@@ -101,7 +109,10 @@ def _known(finding: Finding, old: Ledger) -> KnownFinding:
 
 
 def write_ledger(path: Path, ledger: Ledger) -> int:
-    """Write a ledger in place of the old one, and return how many entries it has."""
+    """Write a ledger in place of the old file, and return how many entries it has.
+
+    Raise CastigateError if the file cannot be written.
+    """
     entries = list(_entries(ledger))
     content = {
         "backend": ledger.backend,
@@ -124,7 +135,7 @@ def write_ledger(path: Path, ledger: Ledger) -> int:
 
 
 def _entries(ledger: Ledger) -> Iterator[dict[str, Any]]:
-    """Yield an entry for each finding and span of versions, the most severe kinds first."""
+    """Yield an entry as plain data for each finding and span, in the order of finding kinds."""
     groups: dict[tuple[str, Span], dict[str, list[str]]] = {}
     for case in sorted(ledger.listings, key=natural_order):
         by_span: dict[Span, list[Listing]] = {}
@@ -146,7 +157,10 @@ def _entries(ledger: Ledger) -> Iterator[dict[str, Any]]:
 def _entry(
     name: str, finding: KnownFinding, span: Span, cases: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """Return an entry as plain data, without the keys that have no value."""
+    """Return an entry as plain data, without the keys that have no value.
+
+    ``cases`` maps each way to fail to the cases that fail so.
+    """
     patterns = {text: compress(together) for text, together in cases.items()}
     in_order = sorted(patterns.items(), key=lambda item: natural_order(item[1][0]))
     entry = {

@@ -13,7 +13,7 @@ END = (1, 0, "")
 
 
 def public_version(version: str) -> str:
-    """Return a version without its local part, 2.13.0 for 2.13.0+cpu: all its builds are one."""
+    """Return a version without its local part: ``2.13.0`` for ``2.13.0+cpu``."""
     return " ".join(version.partition("+")[0].split())
 
 
@@ -37,7 +37,10 @@ class Span:
 
     @classmethod
     def of(cls, text: str) -> Span:
-        """Parse ``VERSION`` or ``VERSION to VERSION``; raise ValueError if it is neither."""
+        """Parse ``VERSION`` or ``VERSION to VERSION``.
+
+        Raise ValueError if the text is neither, or if the second version is the earlier one.
+        """
         first, to, last = text.partition(TO)
         span = cls(public_version(first), public_version(last) if to else public_version(first))
         if not span.first or not span.last:

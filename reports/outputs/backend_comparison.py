@@ -32,8 +32,9 @@ WHO_IS_RIGHT: tuple[WhoIsRight, ...] = get_args(WhoIsRight)
 class Difference:
     """The inputs on which two backends differ, under one rule and with the same backend right.
 
-    ``right`` is ``both`` where several answers are allowed, and ``open`` where any is. The ``runs``
-    have the first backend's answers, ``other_runs`` the second's.
+    ``right`` is `one` or `other` if only that backend's answers are allowed, ``both`` where several
+    answers are allowed, and ``open`` where any is. The ``runs`` have the first backend's answers,
+    ``other_runs`` the second's.
     """
 
     rule: str
@@ -50,7 +51,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class CaseComparison:
-    """Two backends on one case: how many inputs both were asked, and where they differ."""
+    """Two backends on one case: where they differ, among the ``asked`` inputs that both have."""
 
     case: Case
     asked: int
@@ -65,7 +66,10 @@ class CaseComparison:
 def compare_answers(
     case: Case, one: InputsAndAnswers, other: InputsAndAnswers, expectations: Expectations
 ) -> CaseComparison:
-    """Compare the answers of two backends to the inputs that both were asked."""
+    """Compare the answers of two backends to the inputs that both were given.
+
+    ``expectations`` computes what the rules of the case allow.
+    """
     if one.inputs.digest == other.inputs.digest:
         inputs, answers, others = one.inputs.values, one.answers.values, other.answers.values
         if one.answers.digest == other.answers.digest:
@@ -81,7 +85,7 @@ def compare_answers(
 
 
 def _shared_inputs(one: InputsAndAnswers, other: InputsAndAnswers) -> tuple[Bits, Bits, Bits]:
-    """Return the inputs that both were asked, the answers of ``one``, and those of ``other``."""
+    """Return the inputs that both were given, the answers of ``one``, and those of ``other``."""
     index_in_other = {datum: index for index, datum in enumerate(other.inputs.values.tolist())}
     here = [
         index for index, datum in enumerate(one.inputs.values.tolist()) if datum in index_in_other
@@ -129,7 +133,10 @@ def _differences(
 def _who_is_right(
     one: NDArray[np.bool_], other: NDArray[np.bool_], is_open: NDArray[np.bool_]
 ) -> NDArray[np.uint8]:
-    """Return per input an index in ``WHO_IS_RIGHT``, from whether each answer is allowed."""
+    """Return for each input an index in ``WHO_IS_RIGHT``.
+
+    ``one`` and ``other`` mark where that backend's answer is allowed, ``is_open`` where any is.
+    """
     right = np.full(one.shape, WHO_IS_RIGHT.index("neither"), np.uint8)
     right[one & ~other] = WHO_IS_RIGHT.index("one")
     right[other & ~one] = WHO_IS_RIGHT.index("other")

@@ -39,9 +39,11 @@ def junit(
     result_of: Callable[[Cell], JunitResult | None] | None = None,
     more_suites: Sequence[tuple[str, Sequence[JunitTest]]] = (),
 ) -> str:
-    """Return a report as JUnit XML; ``more_suites`` of titles and tests come first.
+    """Return a report as JUnit XML: a suite per backend with a test per case.
 
-    ``result_of`` gives the result of each cell, by default by its verdict.
+    ``result_of`` returns the result of a cell, or None for a test that passes without output; the
+    default is ``result_by_verdict``. ``more_suites`` are pairs of title and tests, which come
+    first.
     """
     root = Tree.Element("testsuites", name="castigate")
     time = report.record.started.isoformat(timespec="seconds")
@@ -81,7 +83,10 @@ def failure_text(cell: Cell) -> str:
 
 
 def _broken_line(broken: Divergence) -> str:
-    """Return a line on a broken rule: the wrong answers if counted, the smallest input if any."""
+    """Describe a broken rule in one line, with the number of wrong answers and an example.
+
+    Both are left out if the rule has none.
+    """
     line = f"{broken.rule} ({broken.clause}, {broken.level})"
     if broken.wrong:
         line += f": {broken.wrong:,} wrong {'answer' if broken.wrong == 1 else 'answers'}"

@@ -28,8 +28,8 @@ MOST_CASES = 100
 def sarif(findings: Findings, record: RunRecord) -> str:
     """Return the findings of one run as a SARIF log, in JSON.
 
-    Code scanning requires a line of a file in the repository. That is the first line of the adapter
-    or the program if the backend was given by a path, else of a file with the backend's name.
+    Code scanning requires a line of a file in the repository. That is line 1 of the backend's
+    adapter or program if it was given by a path, else line 1 of a path made of the backend's name.
     """
     versions = {each.name: each.version for each in record.backends}
     every = [each for found in findings.values() for each in found]
@@ -52,7 +52,10 @@ def sarif(findings: Findings, record: RunRecord) -> str:
 
 
 def write_sarif(store: RunStore, failing: Collection[str], file: str) -> None:
-    """Write the findings behind the failing cases of a run as SARIF; without any, an empty log."""
+    """Write the findings that explain any of the ``failing`` cases of a run to a file as SARIF.
+
+    If there are none, the log is empty. Raise CastigateError if the file cannot be written.
+    """
     found = {
         backend: [each for each in findings if not set(failing).isdisjoint(each.cases)]
         for backend, findings in read_findings(store).items()
@@ -110,7 +113,10 @@ def _message(finding: Finding, version: str) -> Iterator[str]:
 
 
 def _place(backend: str) -> str:
-    """Return the backend's file, as a URI relative to the working directory."""
+    """Return the path of a backend's file as a URI relative to the working directory.
+
+    For a backend that was not given by a path, return its name with slashes for colons.
+    """
     path, colon, _ = backend.rpartition(":")
     if backend.startswith("exec:"):
         words = shlex.split(backend.removeprefix("exec:"))

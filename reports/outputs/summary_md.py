@@ -13,7 +13,7 @@ from reports.outputs.table import escaped, markdown_table
 from specs.plain_text import escape_markdown
 
 SHOWN = 20
-"""How many changes are listed."""
+"""The most changes that are listed."""
 
 
 def summary_md(report: Report) -> str:
@@ -79,7 +79,7 @@ def _changes(report: Report) -> Iterator[str]:
 
 
 def _findings(report: Report) -> Iterator[str]:
-    """Yield the section on the root causes of all failures."""
+    """Yield the Markdown section on the findings of all backends."""
     yield "## Findings"
     yield ""
     if not report.findings:

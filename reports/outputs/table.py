@@ -11,7 +11,10 @@ from specs.plain_text import escape_markdown
 
 
 def in_columns(rows: Sequence[Sequence[str]], numbers: Container[int] = ()) -> Iterator[str]:
-    """Yield each row as a line in aligned columns; the columns ``numbers`` are set to the right."""
+    """Yield each row as a line in aligned columns.
+
+    The columns whose index is in ``numbers`` are aligned to the right.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (
@@ -22,7 +25,7 @@ def in_columns(rows: Sequence[Sequence[str]], numbers: Container[int] = ()) -> I
 
 
 def markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table whose cells are Markdown already."""
+    """Yield the lines of a Markdown table; titles and cells are Markdown already."""
     yield f"| {' | '.join(titles)} |"
     yield f"|{'---|' * len(titles)}"
     for row in rows:

@@ -24,7 +24,7 @@ from specs.loader import documents
 
 
 def count_record(case: Case, judgement: Judgement) -> dict[str, Any]:
-    """Return what ``Totals`` needs of a judgement, as plain data to send between processes."""
+    """Return what ``Totals`` counts of a judgement, as plain data to send between processes."""
     return {
         "case": case.id,
         "check": judgement.check,
@@ -103,7 +103,7 @@ class Totals:
 
     @property
     def exit_code(self) -> int:
-        """The exit code: 1 if a case or a check fails, 3 if no case was judged, otherwise 0."""
+        """The exit code: 1 if a case or a check fails, else 3 if no case was judged, else 0."""
         if any(row[verdict] for row in self._rows for verdict in FAILING) or self.pairs.fail:
             return 1
         return 0 if self.judged else 3
@@ -113,7 +113,7 @@ class Totals:
         return list(self.verdicts.values())
 
     def lines(self) -> Iterator[str]:
-        """Yield how often each backend's cases and checks have each verdict, a line per backend."""
+        """Yield a line per backend with how many of its cases and checks have each verdict."""
         counts: dict[str, Counter[str]] = {}
         for (backend, *_), row in [*self.verdicts.items(), *self.pairs.verdicts.items()]:
             counts.setdefault(backend, Counter()).update(row)
@@ -158,7 +158,7 @@ INDENT = "      "
 
 @dataclass(frozen=True)
 class BackendScreen:
-    """The last lines on a backend: a heading, its findings, and last words.
+    """What a command prints last about a backend: a heading, its findings, and closing lines.
 
     Each finding has lines of its own, and the most important finding comes first.
     """
@@ -170,7 +170,7 @@ class BackendScreen:
     """The noun for each of ``findings``; a gate also shows reasons against a certificate."""
 
     def lines(self, most: int) -> Iterator[str]:
-        """Yield the lines, with at most this number of findings; the others are counted."""
+        """Yield the lines with the first ``most`` findings; the other findings are only counted."""
         yield from _wrapped(self.heading)
         for finding in self.findings[:most]:
             for line in finding:
@@ -182,9 +182,9 @@ class BackendScreen:
 
 
 def last_screen(backends: Sequence[BackendScreen], rows: int | None = ROWS) -> list[str]:
-    """Return the lines of all backends, with as many findings of each as fit into ``rows``.
+    """Return the lines of all backends, with as many findings of each as fit into ``rows`` lines.
 
-    If ``rows`` is None, all fit.
+    If ``rows`` is None, all findings are shown.
     """
     most = max((len(each.findings) for each in backends), default=0)
     while True:
@@ -195,7 +195,7 @@ def last_screen(backends: Sequence[BackendScreen], rows: int | None = ROWS) -> l
 
 
 def findings_screens(findings: Findings, versions: Mapping[str, str]) -> Iterator[BackendScreen]:
-    """Yield a screen for each backend in ``findings``."""
+    """Yield a screen for each backend in ``findings``; ``versions`` are the backends' versions."""
     for backend, found in findings.items():
         lines = [list(finding_lines(findings, each)) for each in found]
         yield BackendScreen(findings_heading(backend, versions[backend], found), lines)

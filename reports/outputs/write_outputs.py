@@ -37,7 +37,7 @@ def _rows(report: Report) -> Iterator[list[object]]:
 
 
 def _values(cell: Cell) -> Iterator[object]:
-    """Yield the values of all columns but the first two."""
+    """Yield a cell's values for all of ``COLUMNS`` but the first two."""
     yield from (cell.case, cell.document, cell.version, cell.source, cell.target, cell.mode)
     yield from (cell.verdict, cell.inputs, cell.open, cell.wrong)
     yield " ".join(dict.fromkeys(broken.rule for broken in cell.broken))
@@ -59,7 +59,7 @@ RENDERERS: Mapping[str, Callable[[Report], str]] = {
 def write_output(report: Report, output: str, file: str | os.PathLike[str]) -> None:
     """Write a report to a file in the form ``output``, a key of ``RENDERERS``.
 
-    An existing file is replaced as a whole.
+    An existing file is replaced as a whole. Raise CastigateError if it cannot be written.
     """
     folder, name = file_to_write(os.fspath(file))
     text = RENDERERS[output](report)

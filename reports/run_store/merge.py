@@ -14,8 +14,9 @@ from specs.release import VERSION
 def merge_shards(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunStore:
     """Create a store at ``out`` with the part files of all shards of a run, and return it.
 
-    It has no tables yet. Raise CastigateError if a part is damaged, or shards are missing, doubled
-    or of different runs.
+    It has no tables yet. ``argv`` is the command line that its record keeps. Raise CastigateError
+    if a part is damaged, if shards are missing, doubled or of different runs, or if ``out`` is not
+    empty.
     """
     stores = [open_shard(shard) for shard in shards]
     record = merge_record(stores, argv)
@@ -34,10 +35,10 @@ def merge_shards(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunSto
 
 
 def merge_record(shards: Sequence[RunStore], argv: Sequence[str] = ()) -> RunRecord:
-    """The record, not yet complete, of the run that these shards make up.
+    """Return the record, not yet complete, of the run that these shards make up.
 
-    ``argv`` is the command that merges; without it the first shard's command line stays. Raise an
-    error if shards are missing, doubled or of different runs.
+    ``argv`` is the command that merges; without it the first shard's command line stays. Raise
+    CastigateError if shards are missing, doubled or of different runs.
     """
     if not shards:
         raise CastigateError("there is nothing to merge; give the folders of all shards of a run")
@@ -76,7 +77,10 @@ def merge_record(shards: Sequence[RunStore], argv: Sequence[str] = ()) -> RunRec
 
 
 def _checked_shard(store: RunStore) -> Shard:
-    """Return which shard a store holds; raise CastigateError if it cannot be merged."""
+    """Return which shard a store holds; raise CastigateError if it cannot be merged.
+
+    It can if it is a complete shard with all its parts, written by this version of Castigate.
+    """
     folder, record = store.folder.display_name, store.record
     if record.shard is None:
         raise CastigateError(f"{folder} is a whole run; only shards can be merged")

@@ -36,7 +36,7 @@ NO_BUCKET = "NoSuchBucket"
 
 
 class StoreError(OSError):
-    """The error of a request that the store refused or did not answer.
+    """The error of a request that the object store refused or did not answer.
 
     Its text says why, and what to check.
     """
@@ -44,9 +44,10 @@ class StoreError(OSError):
 
 @dataclass(frozen=True)
 class ObjectStore:
-    """The objects of one protocol. Methods take paths without protocol, and raise OSError.
+    """The objects that one protocol reaches. Methods take paths without it, and raise OSError.
 
-    It can be pickled: each process connects by itself, with the credentials of its environment.
+    An instance can be pickled: each process connects by itself, with the credentials of its
+    environment.
     """
 
     protocol: str
@@ -73,7 +74,7 @@ class ObjectStore:
         return {"protocol": self.protocol}
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder; none if it does not exist."""
+        """Return the names in a folder; none if it does not exist."""
         try:
             with _explained(self.protocol):
                 paths = self.system.ls(folder, detail=False)
@@ -82,17 +83,17 @@ class ObjectStore:
         return [path.rstrip("/").rpartition("/")[2] for path in paths if path.rstrip("/") != folder]
 
     def files(self, folder: str) -> list[str]:
-        """The paths, relative to a folder, of all objects below it."""
+        """Return the paths, relative to a folder, of all objects below it."""
         with _explained(self.protocol):
             paths: list[str] = self.system.find(folder)
         return [path.removeprefix(f"{folder}/") for path in paths]
 
     def is_folder(self, path: str) -> bool:
-        """Whether objects lie below a path."""
+        """Return whether objects lie below a path."""
         return bool(self.names(path))
 
     def read(self, path: str) -> bytes:
-        """The content of an object."""
+        """Return the content of an object; raise FileNotFoundError if there is none."""
         with _explained(self.protocol):
             return bytes(self.system.cat_file(path))
 
@@ -114,7 +115,7 @@ class ObjectStore:
             self._publish(file, path)
 
     def delete_file(self, path: str) -> None:
-        """Delete an object."""
+        """Delete an object; raise FileNotFoundError if there is none."""
         with _explained(self.protocol):
             self.system.rm_file(path)
 
@@ -133,7 +134,7 @@ class ObjectStore:
 
 
 class _Reader:
-    """An open object, with the methods of a file that Arrow needs; it explains errors."""
+    """An open object as a file that Arrow reads; errors of ``read`` become StoreError."""
 
     def __init__(self, protocol: str, file: Any) -> None:
         self._protocol, self._file = protocol, file
@@ -185,7 +186,7 @@ def store_at(url: str) -> tuple[ObjectStore, str]:
 
 @contextmanager
 def _explained(protocol: str) -> Iterator[None]:
-    """Turn each error of a request into a StoreError, except FileNotFoundError for an object.
+    """Turn each error in the block into a StoreError, except FileNotFoundError for an object.
 
     A missing bucket becomes a StoreError too.
     """
@@ -205,6 +206,6 @@ def _explained(protocol: str) -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
-    """Return the first line of an error's text, cut to 200 characters, as a part of a sentence."""
+    """Return the first line of an error's text, cut to 200 characters, without a full stop."""
     text = str(error.args[-1]) if isinstance(error, OSError) and error.args else str(error)
     return next(iter(text.splitlines()), type(error).__name__)[:200].rstrip(". ")

@@ -42,7 +42,7 @@ def open_run(out: str) -> RunStore:
 
 
 def open_shard(out: str) -> RunStore:
-    """Open a complete shard, whose parts can be read; raise CastigateError for any other run."""
+    """Open a complete shard; raise CastigateError for a whole run or an unfinished shard."""
     store = _open_complete(out)
     if store.record.shard is None:
         raise CastigateError(
@@ -54,9 +54,10 @@ def open_shard(out: str) -> RunStore:
 def read_batches(
     store: RunStore, table: str, columns: Sequence[str] | None = None, rows: int = 1 << 16
 ) -> Iterator[Any]:
-    """Yield a table of a complete run as record batches, in row order; raise an error on damage.
+    """Yield the rows of a table of a complete run as record batches, in order.
 
-    Without ``columns`` they have all columns; each has at most ``rows`` rows.
+    Each batch has at most ``rows`` rows, with the given ``columns``, or all if that is None. Raise
+    CastigateError if the table is missing or damaged, which may show after some batches.
     """
     with _open_table(store.folder, table) as file:
         missing = file.metadata.num_rows
@@ -72,7 +73,7 @@ def read_batches(
 
 
 def check_cases(store: RunStore) -> None:
-    """Read all cases of a complete run; raise an error if a page of them is damaged."""
+    """Read all cases of a complete run; raise CastigateError if a page of them is damaged."""
     for _ in read_batches(store, "cases.parquet"):
         pass
 
@@ -89,7 +90,7 @@ def _open_complete(out: str) -> RunStore:
 
 
 def _open_table(folder: Folder, table: str) -> Any:
-    """Open a table; raise an error if it is missing, damaged, or has other columns."""
+    """Open a table; raise CastigateError if it is missing, damaged, or has other columns."""
     named = folder.display_path(table)
     try:
         with explain_read_errors(folder, table):
@@ -106,7 +107,10 @@ def _open_table(folder: Folder, table: str) -> Any:
 
 
 def _parsed_table(folder: Folder, table: str) -> Any:
-    """Parse the footer of a table; raise CastigateError if it is damaged, or else OSError."""
+    """Open a table and parse its footer.
+
+    Raise CastigateError if its bytes are damaged, and OSError if they cannot be read.
+    """
     stream = folder.open_file(table)
     try:
         return pq.ParquetFile(stream, page_checksum_verification=True)
@@ -144,9 +148,9 @@ class CaseRow:
 
 
 class RunAnswers:
-    """The answers of a run. All arrays are held compressed; the last few used are cached decoded.
+    """The answers of a run in memory, or only the arrays in ``digests`` if these are given.
 
-    With ``digests``, only these arrays are read.
+    They are held compressed; the last few that were used are cached decoded.
     """
 
     def __init__(self, store: RunStore, digests: Container[str] | None = None) -> None:
@@ -161,7 +165,7 @@ class RunAnswers:
         """Returns the array of a digest; raises CastigateError if the run lacks it."""
 
     def cases(self, backend: str) -> Iterator[CaseRow]:
-        """The cases of one backend, in the order of the run."""
+        """Yield the cases of one backend, in the order of the run."""
         columns = ("backend", "case", "verdict", "asked", "answers")
         for batch in read_batches(self.store, "cases.parquet", columns):
             for row in batch.to_pylist():
@@ -169,13 +173,13 @@ class RunAnswers:
                     yield CaseRow(**row)
 
     def answered(self, asked: str | None, answers: str | None) -> InputsAndAnswers | None:
-        """Return the inputs and answers with the digests of a case; None if it has no digests."""
+        """Return the arrays of inputs and answers with two digests; None if one digest is None."""
         if asked is None or answers is None:
             return None
         return InputsAndAnswers(self.array(asked), self.array(answers))
 
     def values(self, digest: str) -> NDArray[Any]:
-        """Return the patterns or texts of the array with a digest."""
+        """Return the patterns or texts under a digest; raise CastigateError if the run lacks it."""
         return self.array(digest).values
 
     def _decode(self, digest: str) -> DatumArray:

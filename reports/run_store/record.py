@@ -53,7 +53,7 @@ class BackendRecord(StrictModel):
 
 
 class TierOfCases(StrictModel):
-    """Patterns of case ids, and the tier at which their cases are asked."""
+    """Patterns of case ids, and the tier at which their cases are run."""
 
     match: Annotated[tuple[str, ...], Field(min_length=1)]
     tier: Literal["quick", "full"]
@@ -63,9 +63,9 @@ class TierOfCases(StrictModel):
 
 
 def _dtypes(stored: Any) -> Any:
-    """Return the dtypes that a selection's ``null``, one name or list of names stands for.
+    """Return as a tuple the dtypes that a record stores as ``null``, one name or a list.
 
-    Anything else comes back as it is, so that validation refuses it.
+    Any other value comes back as it is, so that validation refuses it.
     """
     match stored:
         case None:
@@ -93,8 +93,9 @@ Dtypes = Annotated[tuple[str, ...], BeforeValidator(_dtypes), PlainSerializer(_s
 class Selection(StrictModel):
     """The documents and dtypes that the user selected, as written on the command line.
 
-    A policy may choose among their cases: each is asked at the tier of the first choice that
-    matches it, and left out if none does. Without choices all are asked at the run's tier.
+    ``choices`` are those of a policy, if it chooses among the cases: each case is run at the tier
+    of the first choice that matches it, and left out if none does. Without choices, all cases are
+    run at the run's tier.
     """
 
     documents: tuple[str, ...] = ()
@@ -147,7 +148,7 @@ class RunRecord(StrictModel):
     isolates_sweeps: bool = False
     """Whether sweeps too were answered in processes that share no memory with the judge."""
     chains: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """By backend, the editions whose chains of casts it was asked."""
+    """The editions whose chains of casts were run, by backend."""
     rules: dict[str, str] = Field(default_factory=dict)
     """The texts of the house rules by which the run judges, by the name of the rules."""
     shard: Shard | None = None
@@ -171,7 +172,11 @@ class RunRecord(StrictModel):
 
 
 def current_time() -> datetime:
-    """The time to the second, or that of ``SOURCE_DATE_EPOCH``, which makes runs reproducible."""
+    """Return the time to the second, or that of ``SOURCE_DATE_EPOCH``.
+
+    That variable makes runs reproducible; raise CastigateError if it is not a number of seconds
+    since 1970.
+    """
     epoch = os.environ.get(EPOCH)
     if epoch is None:
         return datetime.now(UTC).replace(microsecond=0)
@@ -211,7 +216,7 @@ def serialize_record(record: RunRecord) -> bytes:
 
 
 def _checksum(content: dict[str, Any]) -> str:
-    """The sha256 of all members but the checksum itself."""
+    """Return the sha256 of all members of ``run.json`` but the checksum itself."""
     text = json.dumps(_without_checksum(content), sort_keys=True)
     return _digest(text)
 
@@ -221,10 +226,11 @@ def _without_checksum(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def parse_record(data: bytes, path: str) -> RunRecord:
-    """Decode the bytes of ``run.json``; raise an error that says what is wrong with the file.
+    """Decode the bytes of ``run.json``; raise CastigateError if they are damaged.
 
-    A file without a checksum was written before there was one. The run's house rules are
-    registered in this process, because readers of its verdicts need them.
+    Raise it too for another format, and if other house rules have the name of the run's. These are
+    registered in this process, because readers of its verdicts need them. ``path`` is the file that
+    an error names. A file without a checksum was written before there was one.
     """
     try:
         content = parse_json(data)
@@ -265,7 +271,10 @@ def parse_record(data: bytes, path: str) -> RunRecord:
 
 
 def record_differences(one: RunRecord, other: RunRecord) -> list[tuple[str, str]]:
-    """List the options and versions that affect answers and differ, as texts of both records."""
+    """List the options and versions that affect answers and differ between two records.
+
+    Each is a pair of texts, from ``one`` and from ``other``.
+    """
     first, second = _facts(one), _facts(other)
     return [
         (first.get(name, f"no {name}"), second.get(name, f"no {name}"))
@@ -275,7 +284,10 @@ def record_differences(one: RunRecord, other: RunRecord) -> list[tuple[str, str]
 
 
 def _facts(record: RunRecord) -> dict[str, str]:
-    """Map each option or version that affects answers to its text; leave out unset options."""
+    """Map the name of each option or version that affects answers to its text.
+
+    Options that are not set are left out.
+    """
     selected, shard = record.selection, record.shard
     values = {
         "castigate": record.suite,

@@ -25,9 +25,10 @@ RESUME_ADVICE = "what was finished before is kept, and --resume goes on from the
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder on some file system. Methods take the relative paths of what is in it.
+    """A folder on some file system. Methods take paths relative to it.
 
-    ``display_name`` is what the user called it, and what messages call it. It can be pickled.
+    They raise CastigateError if the file system fails, except ``open_file``. ``display_name`` is
+    what the user called the folder, and what messages call it. A Folder can be pickled.
     """
 
     display_name: str
@@ -51,25 +52,28 @@ class Folder:
             return self.system.is_folder(self.path)
 
     def display_path(self, name: str) -> str:
-        """The path of a file as the user would write it."""
+        """Return the path of a file in the folder as the user would write it."""
         return f"{self.display_name.rstrip('/')}/{name}" if name else self.display_name
 
     def subfolder(self, name: str) -> Folder:
-        """A folder in this one."""
+        """Return the folder of this name in this one; it need not exist."""
         return Folder(self.display_path(name), self.system, self._at(name))
 
     def names(self, folder: str = "") -> list[str]:
-        """The sorted names in a subfolder; none if it does not exist."""
+        """Return the sorted names in ``folder``, or in this folder if that is empty.
+
+        There are none if the folder does not exist.
+        """
         with explain_read_errors(self, folder):
             return sorted(self.system.names(self._at(folder)))
 
     def files(self) -> list[str]:
-        """The sorted relative paths of all files in it and in its subfolders."""
+        """Return the sorted relative paths of all files in this folder and its subfolders."""
         with explain_read_errors(self, ""):
             return sorted(self.system.files(self.path))
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file, or None if there is no such file."""
+        """Return the content of a file, or None if there is no such file."""
         try:
             with explain_read_errors(self, name):
                 return self.system.read(self._at(name))
@@ -82,7 +86,10 @@ class Folder:
 
     @contextmanager
     def new_file(self, name: str, advice: str = RESUME_ADVICE) -> Iterator[Any]:
-        """Open a stream whose bytes appear under the name only if the block ends without error."""
+        """Open a stream whose bytes appear under the name only if the block ends without error.
+
+        The message of a CastigateError ends with ``advice``.
+        """
         with (
             explain_write_errors(self, name, advice),
             self.system.new_file(self._at(name)) as stream,
@@ -90,7 +97,10 @@ class Folder:
             yield stream
 
     def write(self, name: str, data: bytes, advice: str = RESUME_ADVICE) -> None:
-        """Write a whole file, replacing one of that name in one step."""
+        """Write a whole file, replacing one of that name in one step.
+
+        The message of a CastigateError ends with ``advice``.
+        """
         with self.new_file(name, advice) as stream:
             stream.write(data)
 
@@ -100,7 +110,7 @@ class Folder:
             self.system.delete_file(self._at(name))
 
     def remove_unfinished(self, folder: str = "") -> None:
-        """Remove the files that killed writers left in a subfolder."""
+        """Remove the files that killed writers left in ``folder``, or here if that is empty."""
         for name in self.names(folder):
             if is_unfinished(name):
                 self.remove_file(f"{folder}/{name}".lstrip("/"))
@@ -115,7 +125,7 @@ class Folder:
 
 
 def is_unfinished(name: str) -> bool:
-    """Whether a file of this name was never completed."""
+    """Return whether a name is that of a file that was never completed."""
     return name.endswith(UNFINISHED)
 
 
@@ -141,7 +151,7 @@ def folder_at(out: str) -> Folder:
 
 
 def check_outlives(folder: Folder) -> None:
-    """Raise an error if only this process can see the folder, not its workers or later readers."""
+    """Raise CastigateError if only this process can see the folder, not its workers."""
     if folder.is_in_memory:
         raise CastigateError(
             f"`{folder.display_name}` is memory of this process alone, which worker processes "
@@ -150,7 +160,10 @@ def check_outlives(folder: Folder) -> None:
 
 
 def folder_and_name(file: str) -> tuple[Folder, str]:
-    """Split a path or URL of a file into the folder that it lies in, and the file's name."""
+    """Split a path or URL of a file into the folder that it lies in, and the file's name.
+
+    Raise CastigateError if the first part names no folder.
+    """
     head, slash, name = file.rpartition("/")
     if head.endswith(":/"):
         head += slash  # A URL of a bucket alone, which is refused.
@@ -158,11 +171,11 @@ def folder_and_name(file: str) -> tuple[Folder, str]:
 
 
 def file_to_write(file: str) -> tuple[Folder, str]:
-    """The folder and the name of a file that is to be written under the name that a user gave.
+    """Return the folder and the name under which to write a file that a user named.
 
-    A link is followed, as by the ``>`` of a shell: its target is written, and the link stays.
-    Raises CastigateError for a device, a FIFO or an open stream: a file appears by being renamed,
-    which would put it in their place.
+    A link is followed, as by the ``>`` of a shell: its target is written, and the link stays. Raise
+    CastigateError for memory of this process, and for a device, a FIFO or an open stream: a file
+    appears by being renamed, and would take their place.
     """
     folder, name = folder_and_name(file)
     check_outlives(folder)
@@ -182,9 +195,10 @@ def file_to_write(file: str) -> tuple[Folder, str]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the system's reason for an error in one line, without names of files.
+    """Return the reason for an error in one line.
 
-    Our messages name the file themselves.
+    Of an error of the system it has no names of files, because messages of Castigate name the file
+    themselves.
     """
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
@@ -193,7 +207,7 @@ def reason_of(error: BaseException) -> str:
 
 @contextmanager
 def explain_read_errors(folder: Folder, name: str) -> Iterator[None]:
-    """Turn an OSError into a CastigateError; leave FileNotFoundError to the caller."""
+    """Turn an OSError in the block into a CastigateError; let FileNotFoundError pass."""
     try:
         yield
     except FileNotFoundError:
@@ -205,7 +219,7 @@ def explain_read_errors(folder: Folder, name: str) -> Iterator[None]:
 
 @contextmanager
 def explain_write_errors(folder: Folder, name: str, advice: str = RESUME_ADVICE) -> Iterator[None]:
-    """Turn an OSError into a CastigateError that names the file and ends with ``advice``."""
+    """Turn an OSError in the block into a CastigateError with the file's name and ``advice``."""
     try:
         yield
     except OSError as error:
@@ -232,7 +246,7 @@ class LocalFiles:
     """The file system of this machine. Methods take absolute paths, and raise OSError."""
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder; none if it does not exist."""
+        """Return the names in a folder; none if it does not exist."""
         try:
             return os.listdir(folder)
         except (FileNotFoundError, NotADirectoryError):
@@ -241,16 +255,16 @@ class LocalFiles:
             return []
 
     def files(self, folder: str) -> list[str]:
-        """The paths, relative to a folder, of all files below it."""
+        """Return the paths, relative to a folder, of all files below it."""
         found = (os.path.join(each, name) for each, _, names in os.walk(folder) for name in names)
         return [os.path.relpath(path, folder) for path in found if os.path.isfile(path)]
 
     def is_folder(self, path: str) -> bool:
-        """Whether there is a folder at a path."""
+        """Return whether there is a folder at a path."""
         return os.path.isdir(path)
 
     def read(self, path: str) -> bytes:
-        """The content of a file."""
+        """Return the content of a file."""
         with open(path, "rb") as stream:
             return stream.read()
 
@@ -291,7 +305,7 @@ class LocalFiles:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
     def special_kind(self, path: str) -> str:
-        """The kind of a special file, such as ``a FIFO``; empty for a file, a folder or nothing."""
+        """Return the kind of a special file, such as ``a FIFO``; empty for anything else."""
         try:
             mode = os.lstat(path).st_mode
         except (FileNotFoundError, NotADirectoryError):
@@ -307,7 +321,7 @@ class LocalFiles:
         rmtree(path)
 
     def _publish(self, temporary: str, path: str) -> None:
-        """Give a finished file its name; the change has reached the disk on return."""
+        """Rename a finished file to its path; on return the change has reached the disk."""
         os.replace(temporary, path)
         folder = os.open(os.path.dirname(path), os.O_RDONLY)
         try:
@@ -320,8 +334,9 @@ class LocalFiles:
 def filled_at_once(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder whose content moves into an empty ``folder`` if the block succeeds.
 
-    If it raises an error, nothing is left. The temporary folder is in the other one, not beside it:
-    that may be where a disk is mounted, or the only place where this user may write.
+    If the block raises an error, nothing is left. The temporary folder is inside ``folder``, not
+    beside it: ``folder`` may be where a disk is mounted, or the only place where this user may
+    write.
     """
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)

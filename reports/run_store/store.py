@@ -25,9 +25,10 @@ RECORD, PARTS, LOG, CAUSES = "run.json", "parts", "log.txt", "causes.json"
 
 @dataclass(frozen=True)
 class RunStore:
-    """The folder and the record of a run. Only the process that coordinates the run writes it.
+    """The folder and the record of a run. Only the process that coordinates the run writes there.
 
-    The file of a finished task is called a part.
+    The file of a finished task is called a part. Methods raise CastigateError if the folder cannot
+    be read or written.
     """
 
     folder: Folder
@@ -42,7 +43,7 @@ class RunStore:
         self.folder.write(_part_path(task), part)
 
     def part(self, task: str) -> bytes:
-        """Return the bytes of a task's part; no bytes if it is missing."""
+        """Return the bytes of a task's part; empty if it is missing."""
         return self.folder.read(_part_path(task)) or b""
 
     def read(self, task: str) -> list[Judgement]:
@@ -66,7 +67,10 @@ class RunStore:
         self.folder.write(LOG, (self.folder.read(LOG) or b"") + output)
 
     def finished(self, warn: Callable[[str], None] | None = None) -> set[str]:
-        """The names of the tasks whose parts are whole; warn about each part that is damaged."""
+        """Return the names of the tasks whose parts are whole.
+
+        ``warn`` is called with a message about each damaged part.
+        """
         names = set()
         for base in self._part_names():
             path = f"{PARTS}/{base}"
@@ -84,7 +88,7 @@ class RunStore:
         return [base for base in self.folder.names(PARTS) if not is_unfinished(base)]
 
     def missing_parts(self) -> list[str]:
-        """The displayed paths of those parts of a complete shard that are not there."""
+        """Return the displayed paths of those parts of a complete shard that are missing."""
         there = set(self._part_names())
         missing = [base for base in self.record.parts if base not in there]
         return [self.folder.display_path(f"{PARTS}/{base}") for base in missing]
@@ -97,9 +101,10 @@ class RunStore:
     ) -> RunStore:
         """Write the tables, mark the run complete, and remove its parts; a shard keeps only parts.
 
-        Return the store with the new record. ``exit_code`` and ``find_causes`` are called after all
-        rows are written. Whenever this is interrupted, the run can be resumed: the parts stay until
-        the mark is written, and are not needed afterwards.
+        Return the store with the new record. ``find_causes`` returns the content of
+        ``causes.json``. It and ``exit_code`` are called after all ``rows`` are written. If this is
+        interrupted, the run can be resumed: the parts stay until the mark is written, and are not
+        needed afterwards.
         """
         if self.record.shard is None:
             write_tables(self.folder, rows)
@@ -113,7 +118,10 @@ class RunStore:
         return done
 
     def with_environments(self, machines: Iterable[Environment]) -> RunStore:
-        """Return the store with the machines added to the record that it does not list yet."""
+        """Return the store with those machines added to its record that the record lacks.
+
+        The record in the folder is changed too.
+        """
         known = self.record.environments
         more = tuple(each for each in machines if each not in known)
         if not more:
@@ -134,7 +142,7 @@ class RunStore:
 
 
 def create(out: str, record: RunRecord) -> RunStore:
-    """Create a run in a folder that is empty or does not exist; else raise CastigateError."""
+    """Create a run in a folder that is empty or missing; raise CastigateError for any other."""
     folder = folder_at(out)
     names = [name for name in folder.names() if not is_unfinished(name)]
     if RECORD in names:
@@ -155,10 +163,11 @@ def create(out: str, record: RunRecord) -> RunStore:
 
 
 def resume(out: str, record: RunRecord) -> RunStore:
-    """Open the run in a folder to continue it; raise an error if ``record`` asks something else.
+    """Open the run in a folder to continue it.
 
-    Files that killed writers left are removed. A new machine is added to the record. The run may
-    turn out to be complete, which its record then says.
+    Raise CastigateError if it was begun with other options or versions than ``record`` has. Files
+    that killed writers left are removed. A new machine is added to the run's record. The run may
+    already be complete, which its record says.
     """
     folder = folder_at(out)
     begun = read_record(folder)
@@ -174,7 +183,7 @@ def resume(out: str, record: RunRecord) -> RunStore:
 
 
 def read_record(folder: Folder) -> RunRecord:
-    """Read ``run.json``; raise CastigateError if it is missing or damaged."""
+    """Read ``run.json`` in a folder; raise CastigateError if it is missing or damaged."""
     data = folder.read(RECORD)
     if data is None:
         raise CastigateError(

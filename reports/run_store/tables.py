@@ -35,7 +35,7 @@ from specs.formats import Format, format_named
 
 
 def list_of(kind: Any) -> Any:
-    """Make a list type whose field is named as in Parquet files, so that schemas compare equal."""
+    """Make an Arrow list type with the field name of Parquet, so that schemas compare equal."""
     return pa.list_(pa.field("element", kind))
 
 
@@ -105,7 +105,10 @@ JudgedCase = tuple[str, Case, Judgement]
 
 
 class TableWriter:
-    """Writes one table into a stream, row group by row group, while the next rows are made."""
+    """Writes one table into a stream, row group by row group, while the next rows are made.
+
+    It is a context manager, whose end writes what is left.
+    """
 
     def __init__(self, name: str, stream: Any) -> None:
         self.schema, self.group_size = SCHEMAS[name], ROWS_PER_GROUP[name]
@@ -167,13 +170,13 @@ class TableWriter:
         self.pending_tables, self.row_count = [pending.slice(count)], self.row_count - count
 
     def _await_written(self) -> None:
-        """Wait for the last group, and raise its error if there was one."""
+        """Wait until the last row group is written, and raise its error if there was one."""
         if self.written is not None:
             self.written.result()
 
 
 def write_tables(folder: Folder, rows: Iterable[JudgedCase]) -> None:
-    """Write all tables; none of the files appears before all are complete."""
+    """Write all tables of a run into a folder; no file appears before all are complete."""
     with ExitStack() as stack:
         streams = {name: stack.enter_context(folder.new_file(name)) for name in SCHEMAS}
         cases, pairs, divergences, answers, problems = (
@@ -221,7 +224,7 @@ def case_row(backend: str, case: Case, judgement: Judgement) -> dict[str, Any]:
 
 
 def pair_row(backend: str, judgement: Judgement) -> dict[str, Any]:
-    """Return the row of a judgement in ``pairs.parquet``; a pair breaks one rule at most."""
+    """Return the row of a judgement in ``pairs.parquet``; raise ValueError for two broken rules."""
     [broken] = judgement.broken_rules or (None,)
     return {
         "backend": backend,
@@ -238,7 +241,11 @@ def pair_row(backend: str, judgement: Judgement) -> dict[str, Any]:
 
 
 def problem_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[dict[str, Any]]:
-    """Yield the rows of ``problems.parquet`` for a judgement: all but wrong values and notes."""
+    """Yield the rows of a judgement in ``problems.parquet``.
+
+    Wrong values and notes have none. Of a judgement that does not fail, only deaths of the process
+    have a row, and if the backend answered, also what it declined.
+    """
     name, problems = judgement.check or case.id, judgement.problems
     if judgement.verdict in FAILING:
         stored = [*problems, *judgement.further]
@@ -301,7 +308,7 @@ def divergence_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[
 
 
 def _arrays(judgement: Judgement) -> tuple[DatumArray, ...]:
-    """Return the arrays of inputs and of answers of a judgement, or nothing if it holds none."""
+    """Return the arrays of inputs and of answers of a judgement; empty if it holds none."""
     answered = judgement.answered
     return (answered.inputs, answered.answers) if answered is not None else ()
 
@@ -312,7 +319,7 @@ def _array_row(array: DatumArray) -> dict[str, Any]:
 
 
 def escape_surrogates(text: str) -> str:
-    r"""A text that UTF-8 can encode: a lone surrogate becomes an escape such as ``\ud800``."""
+    r"""Return a text that UTF-8 can encode, with escapes such as ``\ud800`` for lone surrogates."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -321,7 +328,7 @@ def _datum_text(dtype: Format, datum: ShownDatum) -> str:
 
 
 def _words_and_texts(dtype: Format, column: NDArray[Any]) -> tuple[Any, Any]:
-    """Return a column as 64-bit words or as texts, and nulls in the place of the other.
+    """Return a column as Arrow arrays of 64-bit words and of texts, one of which is all null.
 
     Patterns of a dtype that is wider than a word are all texts, however small.
     """
@@ -332,7 +339,7 @@ def _words_and_texts(dtype: Format, column: NDArray[Any]) -> tuple[Any, Any]:
 
 
 def input_counts(runs: Runs) -> NDArray[np.uint64]:
-    """Count the inputs of each run: one, if they are texts or patterns wider than a word."""
+    """Return the number of inputs of each run; one if they are texts or wider than 64 bits."""
     if runs.first.dtype == object:
         return np.ones(runs.first.size, np.uint64)
     counts: NDArray[np.uint64] = runs.last - runs.first + np.uint64(1)

@@ -43,11 +43,11 @@ COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 DecodeColumns = Callable[..., tuple[NDArray[Any], ...]]
-"""Decodes the columns of runs, given their place and the kinds of four of them."""
+"""Returns the columns of the runs at a place in the part, given the kinds of ``DATUM_COLUMNS``."""
 
 
 class DamagedPartError(Exception):
-    """The bytes are not a part, or are damaged."""
+    """Raised for bytes that are no part of a run, or a damaged one."""
 
 
 def encode_task(name: str, judgements: list[Judgement]) -> bytes:
@@ -79,7 +79,10 @@ def read_task_name(part: bytes) -> str:
 
 
 def decode_task(part: bytes) -> tuple[str, list[Judgement]]:
-    """Return the task's name and its judgements; raise DamagedPartError for a damaged part."""
+    """Return the name of a part's task, and its judgements.
+
+    Raise DamagedPartError if the checksum is wrong or another version wrote the part.
+    """
     content, stream = _open(part)
     batches = list(stream)
     first_array = content["runs"]
@@ -111,14 +114,14 @@ def _open(part: bytes) -> tuple[Any, Any]:
 
 
 class _DistinctRuns:
-    """The runs of a part in the order in which they are stored; equal columns are stored once."""
+    """Collects the runs of a part in the order in which they are stored, equal columns once."""
 
     def __init__(self) -> None:
         self.distinct: list[Runs] = []
         self._places: dict[bytes, int] = {}
 
     def place_of(self, runs: Runs) -> int:
-        """Return the place in ``distinct`` of the runs with these columns; add them if missing."""
+        """Return the place in ``distinct`` of runs with these columns; append them if missing."""
         key = blake2b()
         for column in runs.columns:
             is_text = column.dtype == object
@@ -133,7 +136,7 @@ class _DistinctRuns:
 def _judgement_json(
     judgement: Judgement, runs: _DistinctRuns, arrays: dict[str, DatumArray]
 ) -> dict[str, Any]:
-    """Encode a judgement as JSON; add its columns to ``runs`` and its arrays to ``arrays``.
+    """Encode a judgement as JSON; append its runs of inputs to ``runs``, its arrays to ``arrays``.
 
     The JSON names runs by their place and arrays by their digest.
     """
@@ -148,9 +151,10 @@ def _judgement_json(
 
 
 def _problem_json(problem: Problem, runs: _DistinctRuns) -> dict[str, Any]:
-    """Encode a problem as JSON; wrong values name the place of their columns in ``runs``.
+    """Encode a problem as JSON.
 
-    The columns are added there if they are new.
+    Runs of wrong values are encoded as their place in ``runs``, and are added there if they are
+    new.
     """
     if isinstance(problem, WrongValues):
         place = runs.place_of(problem.runs)
@@ -185,7 +189,7 @@ def _decode_problem(content: dict[str, Any], decode: DecodeColumns) -> Problem:
 
 
 def _runs_json(runs: Runs) -> dict[str, Any]:
-    """Encode what is not in the batch of runs: total, checksum, and the kind of each column."""
+    """Encode what is not in the batch of runs: total, checksum, and the kinds of four columns."""
     whole = {"total": runs.total, "checksum": runs.checksum}
     return whole | {name: _kind(getattr(runs, name)) for name in DATUM_COLUMNS}
 
@@ -197,7 +201,7 @@ def _kind(column: NDArray[Any]) -> str:
 
 
 def _run_batch(runs: Runs) -> Any:
-    """Make a record batch with a row per run; patterns of 128 bits are written in hex."""
+    """Make a record batch with a row per run; patterns wider than 64 bits are written in hex."""
     columns: dict[str, Any] = {"slope": pa.array(runs.slope), "straight": pa.array(runs.straight)}
     for name in DATUM_COLUMNS:
         column, rows = getattr(runs, name), runs.first.size

@@ -15,7 +15,8 @@ ScaleRule = Literal[
     "floor", "ceil", "round-up", "round-down", "even", "nearest", "nearest-log", "round-up-7.25",
     "nearest-even", "nearest-away",
 ]  # fmt: skip
-"""How a scale follows from the largest magnitude of a block; ``exact`` of blocks defines each."""
+"""How a scale follows from the largest magnitude in a block;
+``conformance/families/blocks/exact.py`` defines each word."""
 BlockWord = Literal[
     "floor", "ceil", "round-up", "round-down", "even", "nearest", "nearest-log", "round-up-7.25",
     "nearest-even", "nearest-away",
@@ -55,7 +56,7 @@ OF_CODES = ("nan-code", "infinity-code")
 
 
 def questions(element: Format, *, is_decoding: bool) -> list[BlockQuestion]:
-    """The questions on blocks of an element dtype for rules of decoding, or else of encoding."""
+    """Return the questions that rules of decoding or of encoding answer for an element dtype."""
     arises = {
         "element-lowest": element.is_integral,
         "element-negative-zero": not element.is_integral,
@@ -67,7 +68,7 @@ def questions(element: Format, *, is_decoding: bool) -> list[BlockQuestion]:
 
 
 class BlockOutcomeEntry(PointedEntry):
-    """The answer to a question, with its own level, clause or lines where the rule has others."""
+    """The answer to a question, with its level, clause or lines where they are not the rule's."""
 
     is_: BlockWord = Field(alias="is")
     level: Level | None = None

@@ -19,14 +19,14 @@ class CacheEntry:
     path: Path
 
     def read(self) -> Any | None:
-        """The result, or None if it is not there or damaged."""
+        """Return the stored result, or None if it is missing or damaged."""
         try:
             return json.loads(self.path.read_bytes())
         except (OSError, ValueError):
             return None
 
     def write(self, result: Any) -> None:
-        """Store a result, whole or not at all."""
+        """Store a result, whole or not at all; do nothing if the folder cannot be written."""
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with NamedTemporaryFile("w", dir=self.path.parent, delete=False) as file:
@@ -35,7 +35,7 @@ class CacheEntry:
 
 
 def cache_entry(kind: str, *inputs: bytes) -> CacheEntry:
-    """The cache entry for the result of a kind that is computed from exactly these inputs.
+    """Return the cache entry of a result of a kind that is computed from exactly these inputs.
 
     It is in the user's cache folder.
     """
@@ -46,6 +46,6 @@ def cache_entry(kind: str, *inputs: bytes) -> CacheEntry:
 
 
 def cache_folder(kind: str) -> Path:
-    """The folder of one kind of results in the user's cache folder; it need not exist."""
+    """Return the folder of one kind of results in the user's cache folder; it need not exist."""
     folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(folder) / "castigate" / kind

@@ -77,7 +77,7 @@ ABSENT = "absent"
 """The condition word that matches cases without the parameter."""
 LAYER_RUNS, RECEIVER_UNCHANGED, NOT_COPIED = "layer-runs", "receiver-unchanged", "not-copied"
 STORAGE_OFFSET = "storage-offset"
-"""The names under which verdicts report promises that are not about values."""
+"""The names under which verdicts report broken requirements that are not about values."""
 HEX = re.compile(r"0x[0-9a-f]+")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -223,7 +223,7 @@ def _entry_of_word(word: str) -> OutcomeEntry:
 
 
 class ConflictEntry(PointedEntry):
-    """A disagreement of the page with another text or itself, and the reading that we follow."""
+    """A disagreement of the page with another text or itself, and the reading that is taken."""
 
     with_: Text = Field(alias="with")
     about: Text
@@ -240,8 +240,9 @@ def _as_columns(value: object) -> object:
 class TableEntry(StrictModel):
     """A table of the page: one column per mode, one row per input class.
 
-    ``columns`` names what the columns in ``x`` are values of: the target dtype (`to`) or
-    parameters. ``names`` maps the page's own names of rows to input classes.
+    ``columns`` has the names of what varies between columns: `to` for the target dtype, or
+    parameters. Each item of ``x`` is one column: a list with a value for each of these names.
+    ``names`` maps the page's own names of rows to input classes.
     """
 
     columns: WordList = Field(["to"])
@@ -254,7 +255,10 @@ class TableEntry(StrictModel):
 
 
 class ChangedCellsEntry(StrictModel):
-    """The cells, as columns by row, that differ from those in the table of the rule ``from``."""
+    """The cells of a table that differ from those in the table of the rule ``from``.
+
+    ``cells`` maps each row to its columns that differ.
+    """
 
     from_: Text = Field(alias="from")
     cells: dict[Text, list[WordText]]
@@ -288,7 +292,7 @@ class RuleEntry(PointedEntry):
 
 
 class TensorConditions(StrictModel):
-    """The tensors that a tensor rule applies to; a condition that is absent always holds."""
+    """The tensors that a tensor rule applies to; a condition that is not given always holds."""
 
     version: list[WordText] | None = None
     rank: Annotated[WordList, Field(default=list(RANKS))]
@@ -310,14 +314,14 @@ class TensorRuleEntry(PointedEntry):
 
 
 class MemberEntry(StrictModel):
-    """A tensor of a layer; ``when`` limits the dtypes for which it is a case of its own."""
+    """A parameter or buffer of a layer; ``when`` limits the pairs that are cases about it."""
 
     kind: Literal["parameter", "buffer"]
     when: dict[str, WordList] = Field({})
 
 
 class PromiseEntry(PointedEntry):
-    """A promise of the page that is not about values: its clause and level."""
+    """A requirement of the page that is not about values: its clause and level."""
 
     clause: Text
     level: Literal["required", "recommended"]
@@ -358,7 +362,7 @@ class MemoryEntry(StrictModel):
 class FormEntry(PointedEntry):
     """One form of a call: its arguments, the pairs it is a case for, and what it returns.
 
-    `source` and `target` as the value of an argument mean the case's own dtypes.
+    As the value of an argument, `source` and `target` mean the case's own dtypes.
     """
 
     clause: Text
@@ -385,7 +389,10 @@ class FormEntry(PointedEntry):
 
 
 class ShapesEntry(StrictModel):
-    """Pairs, as lists of targets by source, and the shapes in which each pair is a case."""
+    """Pairs of dtypes, and the shapes in which each pair is a case.
+
+    ``pairs`` maps each source to its targets.
+    """
 
     pairs: dict[Dtype, list[Dtype]]
     shapes: Annotated[list[ShapeText], Field(min_length=1)]
@@ -409,17 +416,15 @@ class BitcastEntry(PointedEntry):
     more: ShapesEntry
     demanded: dict[Identifier, NamedTestsEntry] = Field({})
     memory: PromiseEntry | None = None
-    """The promise that the result shares the input's memory: nothing is copied."""
+    """The requirement that the result shares the input's memory: nothing is copied."""
     storage_offset: PromiseEntry | None = Field(None, alias="storage-offset")
-    """The promise that a tensor is refused where elements widen and the ratio does not divide its
-    storage offset.
-    """
+    """The requirement to refuse storage offsets that the ratio of widths does not divide."""
     bool_bits: Literal[1, 8] = Field(1, alias="bool-bits")
     """How many bits a bool has where widths are counted in bits."""
 
 
 class Section(NamedTuple):
-    """A section that the documents of some operations have, and no others.
+    """A section that documents of the named operations must have, and other documents must not.
 
     ``conditions`` are the keys that their rules can have in ``when`` besides the usual ones, with
     the words of each. ``mismatch`` is the error of a document that has only the operation or only
@@ -433,7 +438,7 @@ class Section(NamedTuple):
 
 
 SHAPED = ("bitcast",)
-"""The operations of which only the shape of a result is judged, and whether bits are kept."""
+"""The operations of which only the shape of a result is judged, and whether its bits are kept."""
 BLOCK_OPERATIONS = ("block-quantize", "block-dequantize")
 SECTIONS = (
     Section(
@@ -473,7 +478,7 @@ class ParameterEntry(PointedEntry):
     since: Identifier | None = None
     affects: dict[str, WordList]
     only: dict[Identifier, dict[str, WordList]] = Field({})
-    """For each value that not all affected pairs have, conditions of the pairs that have it."""
+    """Maps each value that only some affected pairs have to the conditions of these pairs."""
 
     @property
     def default_first(self) -> list[str]:
@@ -486,7 +491,8 @@ class VersionEntry(PointedEntry):
 
     ``section`` is the range of the page about this version, if the page has one per version;
     ``lines`` are where the page lists the version's types and attributes. ``follows`` is the
-    version of another document, `NAME:VERSION`, whose rules apply here by the outcome `followed`.
+    version of another document, `NAME:VERSION`, whose rules decide the cases of rules with the
+    outcome `followed`.
     """
 
     section: LineRange | None = None
@@ -505,7 +511,7 @@ class VersionEntry(PointedEntry):
 
 
 class ExampleEntry(PointedEntry):
-    """A worked example of the page: inputs and the outputs that it prints."""
+    """A worked example of the page: ``table`` maps inputs to the outputs that the page prints."""
 
     clause: Text
     level: Level = "required"
@@ -547,7 +553,7 @@ class DocumentEntry(StrictModel):
     not_encoded: list[NotEncodedEntry] = Field([], alias="not-encoded")
 
     def promises(self) -> dict[str, PromiseEntry]:
-        """The promises that are not about values, by the names under which verdicts report them."""
+        """Return the requirements that are not about values, by the names that verdicts report."""
         receiver, bitcast = self.receiver, self.bitcast
         promises = {
             LAYER_RUNS: receiver.runs if receiver is not None else None,
@@ -563,9 +569,9 @@ class DocumentEntry(StrictModel):
             yield from ((("bitcast", "more", "pairs", source), source, each) for each in targets)
 
     def conflicts(self) -> Iterator[tuple[str, str, ConflictEntry]]:
-        """Each conflict of a rule, promise or form (`form:NAME`), after its name and clause.
+        """Yield each conflict of a rule, promise or form (`form:NAME`), after its name and clause.
 
-        Conflicts of versions are not among them.
+        Conflicts of versions are left out.
         """
         owners: dict[str, RuleEntry | PromiseEntry | FormEntry] = {
             **self.rules,
@@ -576,13 +582,16 @@ class DocumentEntry(StrictModel):
             yield from ((name, entry.clause, conflict) for conflict in entry.conflict)
 
     def breakable(self) -> set[str]:
-        """Names that a verdict can report: of rules, promises, forms, tensor rules, examples."""
+        """Return the names of all parts that a verdict can report as broken.
+
+        These are rules, promises, forms, tensor rules and examples.
+        """
         forms = (f"{FORM}:{name}" for name in self.forms)
         return {*self.rules, *self.promises(), *forms, *self.tensors, *self.examples}
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON schema of a document, for text editors."""
+    """Return the JSON schema of a document, for text editors."""
     schema = DocumentEntry.model_json_schema(by_alias=True)
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "A Castigate document"

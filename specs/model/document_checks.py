@@ -44,7 +44,7 @@ MACHINE_WORD = 64
 
 
 def document_errors(entry: DocumentEntry) -> Errors:
-    """Every error in a document that can be found without resolving its cases."""
+    """Yield every error in a document that can be found without resolving its cases."""
     for name, parameter in entry.parameters.items():
         yield from _parameter_errors(entry, ("parameters", name), parameter)
     yield from _call_errors(entry)
@@ -72,7 +72,7 @@ def _unknown_version(entry: DocumentEntry, version: str) -> str:
 
 
 def _unknown(noun: str, word: str, known: Iterable[str]) -> str:
-    """A message with the most similar known word, or with all of them if none is similar."""
+    """Return a message with the most similar known word, or with all of them if none is similar."""
     hint = did_you_mean(word, known) or f"write one of {', '.join(known)}"
     return f"unknown {noun} `{word}`; {hint.rstrip()}"
 
@@ -117,7 +117,7 @@ def _tensor_errors(entry: DocumentEntry, location: Location, when: TensorConditi
 
 
 def _operation_errors(entry: DocumentEntry) -> Errors:
-    """Sections and outcomes that do not belong to the document's operation, or are missing."""
+    """Yield errors for sections, steps and outcomes that are missing or of another operation."""
     for section in SECTIONS:
         if (entry.operation in section.operations) != (getattr(entry, section.name) is not None):
             yield ("operation",), section.mismatch.format(entry.operation)
@@ -148,7 +148,7 @@ def _operation_errors(entry: DocumentEntry) -> Errors:
 
 
 def _step_errors(entry: DocumentEntry) -> Errors:
-    """Errors of rules that lack a required step, or have one that their operation does not have."""
+    """Yield errors for rules that lack a required step, or have a step of another operation."""
     steps = STEPS.get(entry.operation, ())
     for name, rule in entry.rules.items():
         if rule.step is None and steps:
@@ -171,7 +171,7 @@ def _outcome_words(cell: TableCell) -> list[str]:
 
 
 def _outcome_errors(entry: DocumentEntry, location: Location, outcome: OutcomeEntry) -> Errors:
-    """Fields of an outcome that have no meaning beside its word."""
+    """Yield errors for fields of an outcome that have no meaning beside its word."""
     words = set(_outcome_words(outcome))
     if outcome.class_ is not None and "error" not in words:
         yield location, "`class` is allowed beside `error` only"
@@ -225,7 +225,7 @@ def _example_errors(entry: DocumentEntry, location: Location, example: ExampleEn
 
 
 def _has_worked_patterns(fmt: Format) -> bool:
-    """Whether a worked example can have patterns of a format; those of complex128 are too wide.
+    """Return whether a worked example can have patterns of a format; complex128 is too wide.
 
     Only examples decide casts of complex numbers: no input class and no outcome is about them.
     """
@@ -296,7 +296,10 @@ def _table_errors(entry: DocumentEntry, location: Location, table: TableEntry) -
 def _changed_errors(
     entry: DocumentEntry, location: Location, rule: RuleEntry, changed: ChangedCellsEntry
 ) -> Errors:
-    """Check that `changed` names exactly the cells that differ from the older rule's table."""
+    """Yield errors if `changed` does not name exactly the cells that differ from an older table.
+
+    That is the table of the rule under `from` in ``changed``.
+    """
     before = entry.rules.get(changed.from_)
     if before is None or before.table is None or rule.table is None:
         yield (*location, "from"), f"`{changed.from_}` is not a rule with a table"
@@ -321,7 +324,7 @@ def _changed_errors(
 
 
 def _one_per_column(cells: TableCell | list[TableCell], heads: list[str]) -> list[TableCell]:
-    """The cells of a row; a row written as a single cell has it in every column."""
+    """Return the cells of a row; a row written as a single cell has it in every column."""
     return cells if isinstance(cells, list) else [cells] * len(heads)
 
 
@@ -354,7 +357,7 @@ def _version_errors(
 
 
 def _inherited(entry: DocumentEntry, version: str | None) -> set[str] | None:
-    """The rules of a version; None if it is None or unknown, or extends an unknown version."""
+    """Return the rules of a version; None if it is None or if it or a base of it is unknown."""
     if version is None or version not in entry.versions:
         return None
     changes = entry.versions[version]

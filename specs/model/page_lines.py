@@ -72,14 +72,14 @@ def cite_lines(spans: Sequence[LineSpan]) -> str:
 
 
 def line_numbers(spans: Iterable[LineSpan]) -> Iterator[int]:
-    """The number of every line in some ranges."""
+    """Yield the number of every line in some ranges."""
     for span in spans:
         yield from range(span.first, span.last + 1)
 
 
 @dataclass(frozen=True, eq=False)
 class PageDigests:
-    """A page as the digests of its lines: ``digests[0]`` is line 1; a blank line's is empty."""
+    """The digests of a page's lines: ``digests[0]`` is that of line 1, empty if it is blank."""
 
     name: str
     digests: tuple[str, ...]
@@ -90,15 +90,18 @@ class PageDigests:
         return LineSpan(1, len(self.digests))
 
     def has_text(self, line: int) -> bool:
-        """Whether the page has this line and it is not blank."""
+        """Return whether the page has this line and it is not blank."""
         return line <= len(self.digests) and bool(self.digests[line - 1])
 
     def texts(self, *spans: LineSpan) -> list[int]:
-        """The numbers of the lines within some ranges that are not blank."""
+        """Return the numbers of the lines within some ranges that are not blank."""
         return [line for line in line_numbers(spans) if self.has_text(line)]
 
     def spans(self, lines: Iterable[int]) -> list[LineSpan]:
-        """Group lines with text into ranges; blank lines between two of them do not end a range."""
+        """Group lines with text into ranges; a blank line between two of them does not end one.
+
+        Raise KeyError for a blank line among ``lines``.
+        """
         ordered = sorted(set(lines))
         index = {line: at for at, line in enumerate(self.texts(self.whole))}
         # Neighbors in both lists have the same difference between their two indices.
@@ -109,7 +112,7 @@ class PageDigests:
 
 
 def line_digests(text: str) -> tuple[str, ...]:
-    """The digest of each line of a page's text; that of a blank line is empty."""
+    """Return the digest of each line of a page's text; that of a blank line is empty."""
     lines = text.removesuffix("\n").split("\n")
     return tuple(
         sha256(line.rstrip().encode()).hexdigest()[:12] if line.strip() else "" for line in lines
@@ -117,9 +120,9 @@ def line_digests(text: str) -> tuple[str, ...]:
 
 
 def page_beside(document: Path, seed: str) -> PageDigests | None:
-    """Read the digests beside a document's file; None if there is no such file.
+    """Read the digests of the page ``seed`` beside a document's file; None if there are none.
 
-    Raise DocumentError if it cannot be read, or a line of it is no digest.
+    Raise DocumentError if they cannot be read, or a line is no digest.
     """
     path = document.parent / f"{seed}.sha256"
     if not path.is_file():
@@ -147,7 +150,11 @@ def read_page(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Old line numbers mapped to new ones: of lines with the same text, and of replaced lines."""
+    """Maps numbers of old lines to those of new ones.
+
+    ``repeated`` has lines with the same text, ``replaced`` those in whose place another text
+    stands.
+    """
 
     repeated: dict[int, int]
     replaced: dict[int, int]
@@ -156,7 +163,11 @@ class Alignment:
 def align(
     old: Sequence[str], new: Sequence[str], old_lines: Sequence[int], new_lines: Sequence[int]
 ) -> Alignment:
-    """Align lines of two pages, given by number, by digests; none of these lines may be blank."""
+    """Align lines of an old and a new text by their digests.
+
+    ``old`` and ``new`` have the digests of all lines, and ``old_lines`` and ``new_lines`` the
+    numbers of those to align, counted from 1; none of these may be blank.
+    """
     before = [old[line - 1] for line in old_lines]
     after = [new[line - 1] for line in new_lines]
     repeated: dict[int, int] = {}
@@ -175,4 +186,5 @@ class PointedEntry(StrictModel):
     """A part of a document that can point at the lines of the page that it encodes."""
 
     lines: LineSpans | None = None
-    """Empty (`none` in YAML) if its clause cites a source other than the page."""
+    """The lines that it encodes, or None. Empty (`none` in YAML) if its clause cites another source
+    than the page."""

@@ -30,7 +30,7 @@ StepWord = Literal[
     "used", "value", "exact", "nearest-even", "of-rounded-operands", "neighbor", "added",
     "subtracted", "saturated", "cast", "max", "unspecified",
 ]  # fmt: skip
-"""How a step treats a value; docs/quantization.md defines each word."""
+"""How a step treats a value; ``docs/quantization.md`` defines each word."""
 Form = Literal["tensor", "axis", "block"]
 """Whether there is one scale, one along an axis, or one for each block of an axis."""
 SCALE, FORM, BLOCK, SATURATE, PRECISION = "scale", "form", "block", "saturate", "precision"
@@ -65,7 +65,7 @@ SITUATIONS: Mapping[FormulaStep, tuple[Situation, ...]] = {
     "dynamic-scale": ("exact", "inexact"),
     "dynamic-zero-point": ("whole", "fraction"),
 }
-"""The situations that a value can be in at each step."""
+"""The situations in which a value can be at each step."""
 WORDS: Mapping[FormulaStep, tuple[StepWord, ...]] = {
     "scale": ("used", OPEN),
     "input": ("used", OPEN),
@@ -94,8 +94,8 @@ STEPS: Mapping[str, tuple[FormulaStep, ...]] = {
 class StepOutcomeEntry(PointedEntry):
     """The outcome of a step: one word, or several words that are all allowed.
 
-    ``and-recommended`` names the recommended ones among several. A level, a clause or lines given
-    here replace those of the rule.
+    ``and-recommended`` names those among several that are recommended. A level, a clause or lines
+    given here replace those of the rule.
     """
 
     is_: StepWord | None = Field(None, alias="is")
@@ -164,9 +164,10 @@ VersionWord = Annotated[str, BeforeValidator(str, json_schema_input_type=str | i
 class CombinationEntry(StrictModel):
     """A set of cases: pairs of dtypes, combined with every value of the other modes.
 
-    The versions from ``since`` to ``until``, both included, have them. A scale is a dtype, or
-    `same` for the dtype of the pair's floats. A precision is a dtype, or `scale` where none is
-    given, so that the scale's is used. An empty list means that the cases have no such mode.
+    The versions from ``since`` to ``until``, both included, have these cases. A scale is a dtype,
+    or `same` for the dtype of the pair's floats. A precision is a dtype, or `scale` for calls that
+    give none, so that the scale's dtype is used. An empty list means that the cases have no such
+    mode.
     """
 
     since: VersionWord | None = None
@@ -184,7 +185,7 @@ class CombinationEntry(StrictModel):
 class QuantizationEntry(PointedEntry):
     """How a document's cases are combined, and how scales lie along a tensor.
 
-    With ``ranks: kept`` scales have the rank of the tensor, and blocks divide its lengths.
+    With ``ranks: kept``, scales have the rank of the tensor, and blocks divide its lengths.
     """
 
     ranks: Literal["own", "kept"] = "own"

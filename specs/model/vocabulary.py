@@ -135,7 +135,7 @@ def _is_number_text(atom: Atom) -> bool:
 
 @cache
 def atoms(source: Format) -> tuple[Atom, ...]:
-    """Every atom that inputs of a source format can fall into, over all targets."""
+    """Return every atom that inputs of a source format can fall into, over all targets."""
     return tuple(_atoms(source))
 
 
@@ -163,9 +163,9 @@ def _atoms(source: Format) -> Iterator[Atom]:
 
 
 def _zeros(signs: tuple[Sign, ...]) -> Iterator[Atom]:
-    """Yield the zeros of each sign; one that is not negative is representable, or it is not.
+    """Yield the zero of each sign; one that is not negative comes as representable and as not.
 
-    It is not if the target has no zero, such as float8e8m0.
+    It is not representable if the target has no zero, such as float8e8m0.
     """
     for sign in signs:
         for representable in (False,) if sign == "-" else (False, True):
@@ -193,7 +193,7 @@ FAMILIES_MODULE = "conformance.families"
 
 
 def operations() -> tuple[str, ...]:
-    """The operations that a document can have, in the order in which people see them.
+    """Return the operations that a document can have, in the order in which people see them.
 
     Their table belongs to the families, a layer above this package. So the module is imported by
     its name.

@@ -28,7 +28,7 @@ MAX_BYTES, MAX_NODES, MAX_DEPTH = 1 << 21, 100_000, 50
 """Limits of a file. A node is a key, a value, a list or a mapping, and counts each time that an
 alias repeats it; the largest file that ships has 34 kB and 2,600 nodes."""
 LONGEST_QUOTE = 80
-"""Characters of a key or value that an error quotes."""
+"""The most characters of a key or value that an error quotes."""
 TOO_MANY = (
     f"the file has more than {MAX_NODES:,} keys and values, counting what aliases repeat; "
     "split it, or write it without aliases"
@@ -49,18 +49,21 @@ class YamlFile:
     lines: dict[Location, int]
 
     def line(self, location: Location) -> int:
-        """The line of a part, or of the innermost enclosing part whose line is known."""
+        """Return the line of a part, or of the innermost enclosing part whose line is known."""
         while location not in self.lines:
             location = location[:-1]
         return self.lines[location]
 
     def error(self, location: Location, message: str) -> DocumentError:
-        """Create an error about one part of this file."""
+        """Return an error about one part of this file, with its path and line in the message."""
         return _error_at(self.path, self.line(location), location, message)
 
 
 def read_yaml(path: Path) -> YamlFile:
-    """Parse a file; raise DocumentError if it is unreadable, empty, or not the YAML we accept."""
+    """Parse a file; raise DocumentError if it is unreadable, empty, or not the YAML we accept.
+
+    A file of Castigate's own packages may come from the cache.
+    """
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -84,7 +87,7 @@ def read_yaml(path: Path) -> YamlFile:
 
 
 def check_cached(path: Path) -> None:
-    """Raise DocumentError if the cache holds another content for a file than the file has."""
+    """Raise DocumentError if the cache holds other content for a file than the file has."""
     if read_yaml(path) != parse_yaml(path, path.read_text("utf-8")):
         entry = _cache_entry(path.read_bytes())
         raise DocumentError(
@@ -98,7 +101,10 @@ def _cache_entry(content: bytes) -> CacheEntry:
 
 
 def parse_yaml(path: Path, text: str) -> YamlFile:
-    """Parse a YAML text; raise DocumentError with this path and the line if it is not accepted."""
+    """Parse a YAML text; raise DocumentError if it is empty or not the YAML we accept.
+
+    The error names ``path`` and the line.
+    """
     try:
         yaml = YAML(typ="safe", pure=True)
         yaml.Composer = _LimitedComposer
@@ -118,11 +124,11 @@ def parse_yaml(path: Path, text: str) -> YamlFile:
 
 
 class _LimitError(ComposerError):
-    """The YAML is valid, but exceeds a limit or defines an anchor twice."""
+    """Raised for valid YAML that exceeds a limit or defines an anchor twice."""
 
 
 class _LimitedComposer(Composer):
-    """Builds nodes; raises _LimitError if they are too many or too deep, or share an anchor."""
+    """Builds nodes; raises _LimitError if they are too many or too deep, or two share an anchor."""
 
     nodes = levels = 0
 
@@ -207,7 +213,7 @@ class _NodeParser:
         raise self.error(node, location, message)
 
     def text(self, node: ScalarNode, location: Location) -> str:
-        """Return a scalar as text; raise an error if it holds a character that cannot be shown."""
+        """Return a scalar as text; raise DocumentError for a character that cannot be shown."""
         text = str(node.value)
         if found := UNSAFE.search(text):
             message = f"{_quote(text)} holds the character U+{ord(found[0]):04X}; remove it"
@@ -228,7 +234,7 @@ def _quote(text: str) -> str:
 
 
 def _error_at(path: Path, line: int, location: Location, message: str) -> DocumentError:
-    """Create an error that names file and line, and the rule if the location is inside one."""
+    """Return an error that names file and line, and the rule if the location is inside one."""
     rule = ""
     if len(location) > 1 and location[0] == "rules":
         rule = f"rule {plain_line(str(location[1]), LONGEST_QUOTE)}: "
@@ -236,9 +242,10 @@ def _error_at(path: Path, line: int, location: Location, message: str) -> Docume
 
 
 def most_helpful_error(error: ValidationError) -> ErrorDetails:
-    """The one of pydantic's errors to show: limits' first, then unknown keys, then the deepest.
+    """Return the one of pydantic's errors to show.
 
-    Limits are our own validators and lengths of lists and texts.
+    Errors of our own validators and of lengths come first, then unknown keys, then all others;
+    among equals, the deepest in the file.
     """
 
     def rank(detail: ErrorDetails) -> tuple[int, int]:
@@ -251,7 +258,7 @@ def most_helpful_error(error: ValidationError) -> ErrorDetails:
 def explain_validation_error(
     file: YamlFile, error: ValidationError, start: Location = ()
 ) -> tuple[Location, str]:
-    """The location and message of pydantic's most helpful error.
+    """Return the location and the message of pydantic's most helpful error.
 
     ``start`` is the location of the part that was validated, from the top of the file.
     """

@@ -42,10 +42,10 @@ SHOWN_DIFFERENCES = 20
 
 
 def check_seals(certificate: dict[str, Any], named: str, key: str | None) -> str | None:
-    """Return the public key by which a certificate is signed, in hex; None if it is not signed.
+    """Return the public key of a certificate's signature in hex, or None if it is not signed.
 
-    Raise CastigateError if its format, its digest or its signature is wrong. If ``key`` is given,
-    it must be signed by it.
+    Raise CastigateError if its format, digest or signature is wrong, or if ``key`` is given and
+    another key or none signed it. ``named`` is its name in messages.
     """
     if certificate.get("format") != FORMAT:
         raise CastigateError(
@@ -67,10 +67,11 @@ def check_seals(certificate: dict[str, Any], named: str, key: str | None) -> str
 def load_evidence(
     certificate: dict[str, Any], folder: Path, asked_names: AskedNames, named: str
 ) -> Evidence:
-    """Return the evidence beside a certificate; raise CastigateError if it does not fit.
+    """Return the evidence of a certificate: its policy, and its run and baseline in ``folder``.
 
-    The evidence is the policy, the run and the baseline. ``asked_names`` gives the names that the
-    run must have.
+    ``asked_names`` returns the names that the run must have. Raise CastigateError if another
+    Castigate wrote the certificate, if files are missing or altered, or if the run does not have
+    the policy's settings.
     """
     _check_suite(certificate, named)
     match certificate.get("policy"):
@@ -96,7 +97,7 @@ def load_evidence(
 
 
 def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
-    """List where a certificate differs from what its evidence gives; empty if it holds.
+    """Return a line for each difference between a certificate and one recomputed from evidence.
 
     Of many differences the first are listed, and the others counted.
     """
@@ -114,9 +115,10 @@ def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
 
 
 def _check_folder(certificate: dict[str, Any], folder: Path) -> dict[str, str]:
-    """Return the sealed digests by file; raise CastigateError if a file is altered or missing.
+    """Return the sealed digests by file; raise CastigateError if a file differs or is missing.
 
-    An added file is an error in the gate's own folders only. Others may lie beside the certificate.
+    A file that is not sealed is an error in a folder of sealed files, but not beside the
+    certificate.
     """
     match certificate.get("folder"), certificate.get("run"), certificate.get("baseline"):
         case dict() as sealed, dict() as run, (None | dict()) as baseline:
@@ -148,7 +150,10 @@ def _check_folder(certificate: dict[str, Any], folder: Path) -> dict[str, str]:
 
 
 def _check_kinds(folder: Path, name: str, sealed: Iterable[str]) -> None:
-    """Raise an error for a link, an empty folder or a special file in a sealed folder."""
+    """Raise CastigateError for a link, an empty folder or a special file in the folder ``name``.
+
+    ``sealed`` are the paths of the sealed files.
+    """
     parents = {parent for each in sealed for parent in map(str, PurePosixPath(each).parents)}
     for path in sorted((folder / name).rglob("*")):
         relative = path.relative_to(folder).as_posix()
@@ -162,7 +167,7 @@ def _damage(path: Path, what: str) -> str:
 
 
 def _check_suite(certificate: dict[str, Any], named: str) -> None:
-    """Raise an error unless this Castigate, or one that was shown to be equal, wrote it."""
+    """Raise CastigateError unless this Castigate or one of ``SAME_RESULTS`` made it."""
     here = {"name": "castigate", "version": VERSION, "digest": suite_digest()}
     suite = certificate.get("suite")
     if suite == here or _gives_same_results(suite):
@@ -186,7 +191,7 @@ def _gives_same_results(suite: object) -> bool:
 
 
 def _check_settings(policy: Policy, store: RunStore) -> None:
-    """Raise an error unless the run's selection and settings are exactly those of the policy."""
+    """Raise CastigateError unless the run has the selection and settings of the policy."""
     record, entry = store.record, policy.entry
     documents = list(record.selection.documents)
     for setting, actual, expected in (

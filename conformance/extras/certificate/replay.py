@@ -27,7 +27,7 @@ COMPARED = ("verdict", "inputs", "open", "wrong", "runs", "asked", "answers")
 
 @dataclass(frozen=True)
 class Replay:
-    """How to ask a certified run again: how many cases, by which seed, and how to start."""
+    """The options of a replay: how many cases to ask again, the seed, and how to start backends."""
 
     count: int
     seed: int
@@ -37,10 +37,10 @@ class Replay:
     reporter: ProgressReporter
 
     def differences(self, store: RunStore) -> Iterator[str]:
-        """Ask answered cases of a run again; yield a line for each difference.
+        """Ask some answered cases of a run again; yield a line for each difference.
 
-        Some are asked the recorded inputs, and at least one is asked fresh ones. Where the
-        invariances of their pairs held, they must hold again.
+        Some are asked the recorded inputs, and at least one is asked fresh inputs. The checks of
+        the latter's pairs are repeated; those that held must hold again.
         """
         before = {cell.case: cell for cell in read_cells(store)}
         answered = [
@@ -69,9 +69,10 @@ class Replay:
         before: Mapping[str, Cell],
         compare: Callable[[EarlierRun, Cell], Iterator[str]],
     ) -> Iterator[str]:
-        """Ask cases again by a seed; yield a line for each difference from the cells before.
+        """Ask cases again with inputs by ``seed``; yield a line for each difference.
 
-        If the inputs are fresh, the checks of their pairs follow.
+        ``before`` has the run's cells by name, and ``compare`` yields the differences of one new
+        cell. If the seed is not the run's own, the checks of the cases' pairs are repeated too.
         """
         if not cases:
             return
@@ -102,15 +103,16 @@ class Replay:
 
 
 def fresh_count(count: int, answered: int) -> int:
-    """Return how many answered cases a replay of ``count`` asks fresh inputs: half, at least one.
+    """Return how many cases of a replay get fresh inputs: half of ``count``, but at least one.
 
-    Where that is all that are asked, they are asked the recorded inputs too.
+    It is at most ``answered``, the number of answered cases. If all replayed cases get fresh
+    inputs, they are asked the recorded inputs too.
     """
     return min(max(count // 2, 1), answered)
 
 
 def random_cases(cases: list[Case], count: int, seed: int) -> list[Case]:
-    """Return ``count`` of the cases, or all of fewer, chosen at random, in their order."""
+    """Return ``count`` cases chosen at random, in their order; all if there are fewer."""
     indices = Random(seed).sample(range(len(cases)), min(count, len(cases)))
     return [cases[index] for index in sorted(indices)]
 
@@ -118,7 +120,7 @@ def random_cases(cases: list[Case], count: int, seed: int) -> list[Case]:
 def _other_verdicts(baseline: EarlierRun, now: Cell) -> Iterator[str]:
     """Yield a line for each failure on fresh inputs that the certified run does not have.
 
-    Wrong answers under a rule that it breaks must continue those that it has.
+    A rule that the run breaks may be broken again, by wrong answers that continue the run's.
     """
     before = baseline.cells[now.name]
     if now.verdict not in (before.verdict, "conforms", "open"):
@@ -134,7 +136,7 @@ def _other_verdicts(baseline: EarlierRun, now: Cell) -> Iterator[str]:
 
 
 def _deaths(before: Cell, now: Cell) -> Iterator[str]:
-    """Yield a line if the process died in the replay, and did not die in the certified run."""
+    """Yield a line if the backend's process died in the replay, but not in the certified run."""
     known, found = (
         [each for each in cell.problems if isinstance(each, Died)] for cell in (before, now)
     )

@@ -76,7 +76,7 @@ def verify_command(
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
-    """Check a certificate: its bytes, its seals, its run, and some answers."""
+    """Check a certificate: its bytes, its seals and its run, and with --replay some answers."""
     if certificate.is_dir():
         certificate = certificate / FILE
     data = _read_bytes(certificate)
@@ -119,9 +119,10 @@ def verify_command(
 
 
 def _without_rules(evidence: Evidence, required: Sequence[HouseRules]) -> Iterator[str]:
-    """Yield a line for each required set of house rules by which the run did not judge.
+    """Yield a line for each required set of house rules that the run did not use.
 
-    Where a run has others of the same name, its evidence cannot be loaded.
+    Names suffice here: ``load_evidence`` fails for a run whose rules of that name have another
+    text.
     """
     for each in required:
         if each.name not in evidence.store.record.rules:
@@ -129,7 +130,7 @@ def _without_rules(evidence: Evidence, required: Sequence[HouseRules]) -> Iterat
 
 
 def _other_baseline(evidence: Evidence, required: str) -> Iterator[str]:
-    """Yield a line if the gate compared with another run than the required one, or with none."""
+    """Yield a line if the gate compared with no run, or with another than the required one."""
     if evidence.baseline is None:
         yield f"policy {evidence.policy.name} compares with no run; leave --baseline out"
     elif _without_log(evidence.baseline) != _without_log(open_run(required)):
@@ -137,14 +138,15 @@ def _other_baseline(evidence: Evidence, required: str) -> Iterator[str]:
 
 
 def _without_log(store: RunStore) -> dict[str, str]:
-    """Digests of a run's files but the log, which a gate does not copy from its baseline."""
+    """Return the digests of a run's files without its log, which a gate does not copy."""
     return {name: digest for name, digest in file_digests(store).items() if name != LOG}
 
 
 def check_command(certified: str, repeated: str | None) -> None:
-    """Raise CastigateError for a command that only the certificate names, or another backend.
+    """Raise CastigateError if --backend does not fit the certificate's backend.
 
-    ``certified`` is the certificate's backend, ``repeated`` that of --backend or None.
+    ``repeated`` is the value of --backend, or None. It may be left out unless the backend is a
+    command, which a certificate alone must not start. It must not name another backend.
     """
     if repeated is None and is_program(certified):
         raise CastigateError(
@@ -158,7 +160,10 @@ def check_command(certified: str, repeated: str | None) -> None:
 def _other_identity(
     evidence: Evidence, program: dict[str, Any] | None, pythons: tuple[str, ...], seconds: float
 ) -> Iterator[str]:
-    """Yield a line for each part of the backend's identity that differs from the certified one."""
+    """Yield a line for each difference of the backend from the certified ``program``.
+
+    If the policy asks for claimed documents, other claims are a difference too.
+    """
     record = evidence.store.record
     now = program_identity(record.backends[0].name, pythons, seconds)
     if program is None:
@@ -174,7 +179,7 @@ def _other_identity(
 def _summary(
     content: dict[str, Any], evidence: Evidence, signer: str | None, replay: int, seed: int
 ) -> Iterator[str]:
-    """Yield lines that describe a certificate that holds, and what it cannot vouch for."""
+    """Yield lines that describe a certificate that holds, and its replay if there was one."""
     answered = content["answered"]
     backend = evidence.store.record.backends[0]
     policy = evidence.policy

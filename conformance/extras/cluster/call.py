@@ -32,5 +32,5 @@ def _pickled(error: Exception) -> bytes:
 
 
 def payload_of(function: Callable[..., Any], *arguments: Any) -> bytes:
-    """Return the bytes that make ``call`` call a function with these arguments."""
+    """Return the bytes by which ``call`` calls ``function`` with these arguments."""
     return pickle.dumps((function, arguments))

@@ -29,15 +29,15 @@ SECONDS_TO_ANSWER = 60.0
 
 
 class LostCallError(Exception):
-    """What comes in place of an answer to a call that Dask could not finish."""
+    """Stands in place of the result of a call that Dask could not finish, as a worker was lost."""
 
 
 @dataclass(eq=False)
 class Job:
-    """A function that one of the workers is to call, and the calls that are under way.
+    """A function that a worker is to call, and its calls that are in progress.
 
-    A call passes ``arguments``, then what ``Cluster.start`` gets. ``more`` are arguments for that,
-    and ``tasks`` are those that the function does.
+    Each call passes ``arguments``, then the further arguments of ``Cluster.start``. ``more`` are
+    the last of these, if any. ``tasks`` are the tasks of the run that the function does, if any.
     """
 
     function: Callable[..., Any]
@@ -54,7 +54,11 @@ class Job:
 
 
 class Cluster:
-    """The connection to a scheduler; raises CastigateError if there is none at the address."""
+    """A connection to a Dask scheduler.
+
+    The constructor raises CastigateError if the address is malformed, if no scheduler answers
+    there, or if the package ``distributed`` is missing.
+    """
 
     def __init__(self, address: str) -> None:
         match = re.fullmatch(r"dask://(\[[0-9a-fA-F:]+\]|[^:/\s\[\]]+):([0-9]{1,5})/?", address)
@@ -85,11 +89,14 @@ class Cluster:
         self._answers: SimpleQueue[tuple[Job, str, Any, Any]] = SimpleQueue()
 
     def lost(self) -> CastigateError:
-        """Return the error to raise when the connection is gone."""
+        """Return the error for callers to raise when the scheduler no longer answers."""
         return CastigateError(f"the Dask scheduler at {self.address} was lost; {RESUME_ADVICE}")
 
     def workers(self) -> dict[str, int]:
-        """Return the threads of each worker by address; raise CastigateError if that fails."""
+        """Return the number of threads of each worker, by the worker's address.
+
+        Raise CastigateError if the scheduler does not answer.
+        """
         if self.client.status != "running":
             raise self.lost()
         try:
@@ -98,7 +105,10 @@ class Cluster:
             raise self.lost() from None
 
     def start(self, job: Job, worker: str, *more: Any) -> None:
-        """Have a worker do a job, with ``more`` arguments; ``answer`` returns the result later."""
+        """Start a call of a job on a worker, with ``more`` after the job's own arguments.
+
+        ``answer`` returns its result later. Raise CastigateError if the scheduler does not answer.
+        """
         payload = payload_of(job.function, *job.arguments, *more)
         where = {"workers": [worker], "allow_other_workers": False, "pure": False}
         try:
@@ -110,7 +120,11 @@ class Cluster:
         future.add_done_callback(lambda each: self._note(job, worker, each))
 
     def _note(self, job: Job, worker: str, future: Any) -> None:
-        """Keep an answer for the main thread: a result, or the Exception that the call raised."""
+        """Queue the result of a finished call for ``answer``, or the Exception in its place.
+
+        That is the one that the function raised, or LostCallError if Dask could not finish the
+        call.
+        """
         try:
             answer = pickle.loads(future.result())
         except Exception as error:
@@ -121,9 +135,11 @@ class Cluster:
         self._answers.put((job, worker, future, answer))
 
     def answer(self) -> tuple[Job, str, Any] | None:
-        """Wait a short time for an answer; return the job, the worker and the answer, or None.
+        """Wait up to ``SECONDS_BETWEEN_LOOKS`` for a call to finish; return None if none does.
 
-        An answer is a result or an Exception. One to a call that was dropped is left out.
+        Otherwise return the job, the worker's address, and the result or the Exception in its
+        place. Return None for a call that was canceled by ``drop`` too. Raise CastigateError if the
+        scheduler cannot import castigate.
         """
         try:
             job, worker, future, answer = self._answers.get(timeout=SECONDS_BETWEEN_LOOKS)
@@ -139,7 +155,7 @@ class Cluster:
         return job, worker, answer
 
     def drop(self, job: Job, worker: str | None = None) -> None:
-        """Cancel a job's calls, or only that of one worker."""
+        """Cancel all calls of a job, or only that on ``worker``."""
         for each in [worker] if worker else list(job.calls):
             future = job.calls.pop(each, None)
             with suppress(Exception):

@@ -49,7 +49,10 @@ MAX_FAILURES = 3
 
 
 class DaskPool:
-    """The workers of a cluster that do the tasks of one backend."""
+    """The workers of a cluster that do the tasks of one backend.
+
+    ``say`` gets messages for the user. A worker is admitted once its versions are checked.
+    """
 
     def __init__(self, cluster: Cluster, backend: str, setup: Setup, say: Callable[[str], None]):
         # Imported here, because it imports `distributed`, which may be missing.
@@ -70,23 +73,23 @@ class DaskPool:
 
     @property
     def claimed(self) -> tuple[Claim, ...]:
-        """The documents that the backend claims, on the first worker as on all others."""
+        """The documents that the backend claims, as the first admitted worker reports them."""
         return next((each.claimed for each in self._admitted.values()), ())
 
     @property
     def has_chains(self) -> bool:
-        """Whether the backend casts in company: one cast after another, in one program."""
+        """Whether the backend can run chains: several casts in one program."""
         return any(each.has_chains for each in self._admitted.values())
 
     @property
     def environments(self) -> tuple[Environment, ...]:
-        """The machines of the workers that were admitted."""
+        """The environments of the admitted workers, in the order of their addresses."""
         return tuple(each.environment for _, each in sorted(self._admitted.items()))
 
     def open(self) -> None:
-        """Check all workers that are there, and choose the version that most of them have.
+        """Check all workers, and admit those with the backend version that most of them have.
 
-        Raise CastigateError if none of them can be used.
+        Raise CastigateError if none can be admitted.
         """
         found: dict[str, Any] = {}
         while not self._threads or self._checks:
@@ -105,7 +108,7 @@ class DaskPool:
             raise CastigateError(f"no worker of {self._cluster.address} can be used: {reason}")
 
     def roads(self, cases: Iterable[Case]) -> dict[str, str]:
-        """Return the road of each case, by its id."""
+        """Return the road of each case, by the case's id."""
         found: dict[str, str] = {}
         job = Job(self._remote.roads, (self._setup, self.backend), more=(tuple(cases),))
         self._drive([job], lambda _, answer: found.update(answer))
@@ -114,9 +117,10 @@ class DaskPool:
     def run(
         self, tasks: Iterable[Task], keep: Keep, listener: Listener, is_over: Callable[[], bool]
     ) -> None:
-        """Do all tasks, or as many as are done when ``is_over`` returns true.
+        """Do all tasks, or stop early once ``is_over`` returns true.
 
-        ``keep`` gets the name and the bytes of each part, and ``listener`` hears of progress.
+        ``keep`` gets the name and the bytes of each finished task's part. ``listener`` is notified
+        of inputs, finished tasks and messages. Raise CastigateError if a task cannot be done.
         """
 
         def finish(job: Job, done: Any) -> None:
@@ -133,7 +137,7 @@ class DaskPool:
         self._drive(jobs, finish, is_over)
 
     def close(self) -> None:
-        """End the processes of the backend on all workers."""
+        """End the processes of the backend on all admitted workers, if these answer in time."""
         if self._cluster.client.status != "running":
             return
         jobs = [Job(self._remote.close_idle, (self._setup, self.backend)) for _ in self._admitted]
@@ -151,9 +155,10 @@ class DaskPool:
         finish: Callable[[Job, Any], None],
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Have all jobs done; call ``finish`` with each job and its result.
+        """Do all jobs, or stop early once ``is_over`` returns true.
 
-        Lost jobs are done again, and the last ones are given to two workers.
+        ``finish`` is called with each job and its result. A job whose worker is lost is done again.
+        At the end, slow jobs are also started on a second worker, and the first result counts.
         """
         waiting, left = deque(jobs), set(jobs)
         try:
@@ -199,10 +204,11 @@ class DaskPool:
     def _lose(
         self, job: Job, worker: str, left: set[Job], waiting: deque[Job], was_run: bool = True
     ) -> None:
-        """Queue a lost job behind all others, so that a loss by chance is not repeated soon.
+        """Cancel a job's call on a lost worker, and queue the job again if it has no other call.
 
-        Its tasks become jobs of their own, to show at which one workers are lost. A job that had
-        not begun goes to the front. Raise CastigateError if a job without tasks is lost too often.
+        If it ``was_run``, it goes to the end of the queue, and each of its tasks becomes a job, to
+        find the one at which workers are lost. Otherwise it goes to the front. Raise CastigateError
+        if a job without tasks lost ``MAX_LOSSES`` workers.
         """
         self._cluster.drop(job, worker)
         if not was_run:
@@ -227,9 +233,9 @@ class DaskPool:
             waiting.append(job)
 
     def _retry(self, job: Job, worker: str, error: BaseException, waiting: deque[Job]) -> None:
-        """Have a job done again, as another worker may succeed.
+        """Queue a job again whose call on a worker raised ``error``.
 
-        Raise CastigateError with the job's last error if it has failed too often.
+        Raise CastigateError with this error if the job has failed ``MAX_FAILURES`` times.
         """
         job.failures += 1
         reason = next(iter(str(error).splitlines()), "")[:200]
@@ -241,7 +247,12 @@ class DaskPool:
             waiting.append(job)
 
     def _look(self, left: set[Job] | None = None, waiting: deque[Job] | None = None) -> None:
-        """Notice workers that are gone, and check those that are new."""
+        """Drop workers that have left the cluster, and start checks of new ones.
+
+        ``left`` are the unfinished jobs, and ``waiting`` those in the queue; calls on workers that
+        left are queued again. Do nothing if the last look was less than ``SECONDS_BETWEEN_LOOKS``
+        ago. Raise CastigateError if there was no usable worker for ``SECONDS_FOR_WORKERS``.
+        """
         if monotonic() < self._next_look:
             return
         self._next_look = monotonic() + SECONDS_BETWEEN_LOOKS
@@ -271,10 +282,10 @@ class DaskPool:
             )
 
     def _hand_out(self, left: set[Job], waiting: deque[Job]) -> None:
-        """Give each free thread a job, and then each thread the next one.
+        """Start jobs on all admitted workers, at most ``AT_HAND`` for each of their threads.
 
-        If none waits, a free thread takes over a job that another worker has not begun, or does
-        slowly.
+        Each thread gets a first job before any gets a second. If the queue ``waiting`` is empty, a
+        thread without a job takes over one of another worker.
         """
         busy = Counter(worker for job in left for worker in job.calls)
         for at_hand, worker in product(range(1, AT_HAND + 1), self._admitted):
@@ -293,9 +304,10 @@ class DaskPool:
                 self._cluster.start(job, worker, *more, *job.more)
 
     def _taken_over(self, worker: str, left: set[Job]) -> Job | None:
-        """Return a job to take over from another worker, or None.
+        """Return a job of another worker that ``worker`` can take over, or None.
 
-        It is one that the other has not begun, and which it loses, or a copy of a slow one.
+        Preferably it is one that the other has not begun, and whose call there is canceled.
+        Otherwise it is a slow one, of which ``worker`` does a copy.
         """
         for other, threads in self._threads.items():
             if other != worker and (at_hand := _in_order(other, left)[threads:]):
@@ -306,9 +318,9 @@ class DaskPool:
         return min((job for job in slow if len(job.calls) == 1), key=_begun, default=None)
 
     def _judge(self, worker: str, found: Any) -> None:
-        """Admit a worker whose report has the versions of this process, or note why it is refused.
+        """Admit a worker if it has the versions of this process, otherwise note why it is refused.
 
-        ``found`` is the report, or the error that came in its place.
+        ``found`` is its report, an ``Installed``, or the exception in place of one.
         """
         if isinstance(found, ModuleNotFoundError) or "No module named" in str(found):
             reason = f"it cannot import a module ({found})"
@@ -338,7 +350,7 @@ class DaskPool:
 
 
 def _calls(tasks: Iterable[Task]) -> Iterator[tuple[Task, ...]]:
-    """Yield the tasks that one call does: one, or neighboring parts of a sweep."""
+    """Group tasks by call: each call does one task, or neighboring parts of a sweep."""
     together: list[Task] = []
     for task in tasks:
         weights = [each.weight for each in [*together, task]]
@@ -356,7 +368,7 @@ def _begun(job: Job) -> float:
 
 
 def _in_order(worker: str, jobs: Iterable[Job]) -> list[Job]:
-    """Return the jobs that a worker has, the first begun first."""
+    """Return those of the jobs that a worker has, in the order in which they were started."""
     return sorted((job for job in jobs if worker in job.calls), key=_begun)
 
 
@@ -364,9 +376,10 @@ def _in_order(worker: str, jobs: Iterable[Job]) -> list[Job]:
 def cluster_pools(
     address: str, setup: Setup, reporter: ProgressReporter
 ) -> Iterator[list[DaskPool]]:
-    """Connect to a cluster, and yield a pool on its workers for each backend.
+    """Connect to a cluster, and yield a pool of its workers for each backend.
 
-    All are closed at the end. Raise CastigateError if there is no scheduler, or no usable worker.
+    The pools and the connection are closed at the end. Raise CastigateError if there is no
+    scheduler, or no usable worker.
     """
     launch_configs(setup.backends, (), setup.seconds)
     disabled = logging.root.manager.disable

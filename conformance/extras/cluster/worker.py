@@ -34,12 +34,12 @@ SOURCES = (".py", ".yaml")
 
 
 class TaskCancelledError(Exception):
-    """The task was cancelled: the coordinating process no longer needs the result, or is gone."""
+    """The task was canceled: the process of the run no longer needs the result, or is gone."""
 
 
 @dataclass(frozen=True)
 class Installed:
-    """Describes a machine, and all that two workers of a run must have in common."""
+    """A worker's machine and installed versions, by which the workers of a run are compared."""
 
     suite: str
     sources: str
@@ -55,7 +55,10 @@ class Installed:
     """Whether the backend casts in company: one cast after another, in one program."""
 
     def facts(self) -> dict[str, str]:
-        """Return what all workers must have in common, by names that users know."""
+        """Return by name the versions and digests that all workers of a run must have in common.
+
+        The backend's own version is compared besides.
+        """
         packages = {name: f"{version}" for name, version in self.environment.packages.items()}
         named = {"castigate": self.suite, "castigate sources": self.sources[:12]}
         files = {f"file `{name}`": digest[:12] for name, digest in self.files.items()}
@@ -64,7 +67,11 @@ class Installed:
 
 @dataclass(frozen=True)
 class Done:
-    """Finished tasks: the bytes of their parts, what to show and to count, and who did them."""
+    """The result of tasks: the bytes of their parts, and what the worker reports with them.
+
+    ``inputs`` and ``wrong`` count tested inputs and wrong answers. ``messages`` are for the user,
+    ``stderr`` is what the backend printed, and ``installed`` describes the worker.
+    """
 
     parts: tuple[bytes, ...]
     inputs: int
@@ -75,18 +82,21 @@ class Done:
 
 
 def installed_here() -> Installed:
-    """Describe the castigate and the packages of this process, without any backend."""
+    """Describe the castigate and the packages of this process, without loading a backend."""
     return Installed(VERSION, _digest_of_sources(), current_environment())
 
 
 def installed(setup: Setup, backend: str, processes: int) -> Installed:
-    """Load a backend, and describe it and this worker."""
+    """Load a backend in a process pool, and describe it and this machine.
+
+    The memory is divided by the number of ``processes``.
+    """
     with _borrowed(setup, backend, processes) as pool:
         return _installed(pool)
 
 
 def roads(setup: Setup, backend: str, processes: int, cases: tuple[Case, ...]) -> dict[str, str]:
-    """Return the road of each case, by its id."""
+    """Return the road of each case, by the case's id."""
     with _borrowed(setup, backend, processes) as pool:
         return pool.roads(cases)
 
@@ -94,7 +104,7 @@ def roads(setup: Setup, backend: str, processes: int, cases: tuple[Case, ...]) -
 def do_tasks(
     setup: Setup, backend: str, processes: int, tasks: tuple[Task, ...], crash: str
 ) -> Done:
-    """Do tasks and return what they found; raise TaskCancelledError if they were cancelled.
+    """Do tasks and return their results; raise TaskCancelledError if the call was canceled.
 
     If ``crash`` gives a reason, the only task is recorded as crashed without being done.
     """
@@ -113,7 +123,7 @@ def do_tasks(
 
 
 def close_idle(setup: Setup, backend: str) -> None:
-    """End the idle processes of a backend."""
+    """End the idle processes of a backend that were started with this setup."""
     with _lock:
         pools = _idle.pop((setup, backend), [])
     for pool in pools:
@@ -121,7 +131,7 @@ def close_idle(setup: Setup, backend: str) -> None:
 
 
 class _Collector:
-    """Counts and collects what a pool reports while it does a task."""
+    """A listener that collects what a pool reports while it does tasks."""
 
     def __init__(self) -> None:
         self.inputs = self.wrong = 0
@@ -133,7 +143,7 @@ class _Collector:
         self.wrong += wrong
 
     def finish_task(self, task: Task) -> None:
-        """Ignore the end of a task: what it found is sent with all others."""
+        """Do nothing: the results of all tasks are sent together."""
 
     def say(self, message: str) -> None:
         """Keep a message for the user."""
@@ -146,7 +156,11 @@ _idle: dict[tuple[Setup, str], list[ProcessPool]] = {}
 
 @contextmanager
 def _borrowed(setup: Setup, backend: str, processes: int) -> Iterator[ProcessPool]:
-    """Lend an idle pool or a new one; a pool whose use failed is closed."""
+    """Lend an idle process pool of a backend, or a new one.
+
+    The pool is idle again afterward, or closed if its use raised an error. Idle pools of other
+    setups, as an earlier run left them, are closed.
+    """
     with _lock:
         # The processes of an earlier run, whose coordinating process was killed.
         others = [key for key in _idle if key[0] != setup]
@@ -196,7 +210,8 @@ def _installed(pool: ProcessPool) -> Installed:
 def _own_files(backend: str) -> dict[str, str]:
     """Return the digests of an adapter's or a program's files, by name.
 
-    Lists of installed files differ between machines on which the same version is installed.
+    RECORD files of installed packages are left out, as they differ between machines that have the
+    same version.
     """
     found = file_digests(backend)
     return {name: digest for name, digest in found.items() if not name.endswith("/RECORD")}
@@ -204,7 +219,7 @@ def _own_files(backend: str) -> dict[str, str]:
 
 @cache
 def _digest_of_sources() -> str:
-    """Return the digest of the names and the contents of castigate's own files."""
+    """Return one digest of the names and contents of castigate's own files."""
     digest = sha256()
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*")):
@@ -215,7 +230,7 @@ def _digest_of_sources() -> str:
 
 
 def _cancellation() -> Callable[[], bool]:
-    """Return a function that returns whether the task of this thread has been cancelled."""
+    """Return a function that returns whether the Dask task of this thread was canceled."""
     worker: Any = get_worker()
     key = worker.get_current_task()
 

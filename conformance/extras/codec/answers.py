@@ -43,19 +43,19 @@ from specs.formats import EXHAUSTIVE_BITS
 C_BLOCK = 1 << 12
 """Inputs that a C program asks at a time; the same number stands in ``driver.c``."""
 C_PARTS, PYTHON_PARTS = 16, 2
-"""Parts of a sweep, one process each; fewer for Python, where a process takes longer to start."""
+"""Parts of a sweep, a process each; fewer for Python, whose processes take longer to start."""
 MOST_RUNS = 1 << 18
 """The most runs of equal answers in a part of a sweep; bfloat16 has 65,536 codes in all."""
 PROBES = 256
 """Number of inputs on which signatures are tried."""
 FITTING = 0.5
-"""A way to call a codec whose share of right answers is above this is taken to be the right one."""
+"""A way to call a codec is taken to be the right one if its share of right answers exceeds this."""
 MEASURED, MANY = 1 << 12, 1 << 18
 """Number of inputs by which the time of a call is measured: one at a time, and in arrays."""
 LONGEST_SWEEP = 600.0
 """Seconds that a sweep may take; a slower codec is asked a sample."""
 SAMPLE_SECONDS = 10.0
-"""Seconds for which a codec is asked that is too slow for a sweep."""
+"""Seconds for which a codec is asked a sample if it is too slow for a sweep."""
 MOST_SAMPLED = 1 << 24
 PREFIX = 1 << 16
 """Number of 32-bit patterns that share their high 16 bits."""
@@ -63,11 +63,12 @@ PREFIX = 1 << 16
 
 @dataclass(frozen=True)
 class CodecAnswers:
-    """The answers of a codec.
+    """The answers of a codec to all inputs, or to a sample.
 
-    If ``is_whole``, all inputs were asked, and each has the answer of the last of ``inputs`` up to
-    it. Otherwise ``inputs`` are those that were asked, ``drawn`` of them at random, and ``reason``
-    says why. ``seconds`` and ``processor_seconds`` are the time that asking took.
+    If ``is_whole``, all inputs were asked: each has the code that belongs to the greatest of
+    ``inputs`` up to it. Otherwise ``inputs`` are all that were asked, ``drawn`` of them at random,
+    and ``reason`` tells why. ``called`` is the type of a C function, or the form of a Python one.
+    ``asked`` counts inputs; the two times are those of asking, in seconds.
     """
 
     called: Signature | str
@@ -86,9 +87,9 @@ class CodecAnswers:
         return self.called.text if isinstance(self.called, Signature) else FORM_WORDS[self.called]
 
     def of(self, inputs: NDArray[Any]) -> NDArray[Any]:
-        """Return the answers to some inputs.
+        """Return the answers to the given inputs.
 
-        These may be any inputs if all were asked, otherwise only those that were.
+        If ``is_whole``, these may be any inputs, otherwise only those that were asked.
         """
         found: NDArray[Any] = self.codes[np.searchsorted(self.inputs, inputs, "right") - 1]
         return found
@@ -96,7 +97,10 @@ class CodecAnswers:
 
 @dataclass(frozen=True)
 class _Ready:
-    """A codec that is called in a known way, and how many ``parts`` a sweep of it has."""
+    """A codec with the way to call it: a C function's type, or the form of a Python function.
+
+    A sweep of all inputs is divided into ``parts``, each in a process of its own.
+    """
 
     called: Signature | str
     process: CodecProcess
@@ -112,10 +116,13 @@ def ask_all(
     folder: Path,
     progress: Callable[[int], Advance],
 ) -> CodecAnswers:
-    """Ask a codec all inputs, or as many as there is time for; raise CastigateError if it fails.
+    """Ask a codec all inputs, or a sample if all would take too long; return its answers.
 
-    Before a sweep, ``progress`` is called with its number of inputs; it returns what counts those
-    done. Programs are compiled in ``folder``.
+    ``signature`` is the C type that the user names, or None to try some. ``seconds`` limits one
+    call, and ``jobs`` the processes at a time. Before a sweep, ``progress`` is called with its
+    number of inputs; it returns a function that is called with the number of inputs done since. C
+    programs are compiled in ``folder``. Raise CastigateError if the codec cannot be called, fails
+    for an input, or gives two answers to the same input.
     """
     try:
         return _ask_all(target, rules, signature, seconds, jobs, folder, progress)
@@ -176,10 +183,10 @@ def _ask_all(
 def _ready(
     target: CodecTarget, rules: Ruling, signature: str | None, seconds: float, folder: Path
 ) -> _Ready:
-    """Return the codec, called by the given signature or in the way that fits best.
+    """Return the codec with the way to call it that the user names or that fits best.
 
-    For a header that is the first that compiles, otherwise the one with most right answers. Raise
-    CastigateError if none will do.
+    Of a C header, the first way that compiles is taken, otherwise the one that gives the most right
+    answers to some inputs. Raise CastigateError if none can be used.
     """
     ways = [*_ways(target, rules, signature, seconds, folder)]
     if signature is not None or target.kind == "header":
@@ -217,7 +224,7 @@ def _ready(
 
 
 def _fits(codec: _Ready, rules: Ruling) -> bool:
-    """Return whether a codec that fails for some inputs is right for most of five simple ones.
+    """Return whether a codec that failed for some input is right for most of five simple ones.
 
     These are 0, 0.5, 1, 2 and -1.
     """
@@ -232,9 +239,9 @@ def _fits(codec: _Ready, rules: Ruling) -> bool:
 
 
 def _first_compiled(target: CodecTarget, rules: Ruling, ways: list[Callable[[], _Ready]]) -> _Ready:
-    """Return the codec by the first signature that the compiler accepts.
+    """Return the codec by the first C type that the compiler accepts.
 
-    The compiler knows the function's type. Raise CastigateError if it accepts none.
+    Raise CastigateError if it accepts none, or if compiling fails for another reason.
     """
     for way in ways:
         try:
@@ -249,7 +256,7 @@ def _first_compiled(target: CodecTarget, rules: Ruling, ways: list[Callable[[], 
 
 
 def _probes(rules: Ruling) -> Words32:
-    """Return the inputs on which signatures are tried."""
+    """Return the inputs on which the ways to call a codec are compared."""
     count = 1 << rules.source.bits
     if rules.source.bits <= EXHAUSTIVE_BITS:
         return np.arange(0, count, max(1, count // PROBES)).astype(np.uint32)
@@ -257,7 +264,11 @@ def _probes(rules: Ruling) -> Words32:
 
 
 def _most_telling(target: CodecTarget, failures: list[CastigateError]) -> CastigateError:
-    """Return the error to report for a codec that no form could call: the likeliest form's."""
+    """Return which of ``failures`` to report for a codec that cannot be called in any way.
+
+    Of a Python function, ``failures`` has one for each of ``FORMS``; that of the likeliest form is
+    returned.
+    """
     if target.kind != "python":
         return failures[0]
     by_form = dict(zip(FORMS, failures, strict=True))
@@ -267,9 +278,10 @@ def _most_telling(target: CodecTarget, failures: list[CastigateError]) -> Castig
 def _ways(
     target: CodecTarget, rules: Ruling, signature: str | None, seconds: float, folder: Path
 ) -> Iterator[Callable[[], _Ready]]:
-    """Yield functions that prepare the codec and return it, one for each way to call it.
+    """Yield for each way to call the codec a function that prepares and returns it.
 
-    A way is a signature in C, or a form of a Python function.
+    A way is the type of a C function, or a form of a Python function. Raise CastigateError if
+    ``signature`` is given for a Python function, or has wrong widths.
     """
     source, answer = rules.source, rules.target
     if target.kind == "python":
@@ -320,7 +332,10 @@ def _too_slow(codec: _Ready, rules: Ruling, jobs: int) -> tuple[str, float]:
 
 
 def _sample(rules: Ruling, pace: float) -> tuple[Words32, int]:
-    """Return inputs for a codec too slow for a sweep, and how many were drawn, repeats counted."""
+    """Return a sample of inputs, and how many of them were drawn at random, repeats counted.
+
+    ``pace`` is the seconds that an input takes, which limits the number of inputs.
+    """
     source, target = rules.source, rules.target
     most = max(PROBES, min(MOST_SAMPLED, int(SAMPLE_SECONDS / pace)))
     edges = np.arange(0, 1 << source.bits, PREFIX, dtype=np.uint64)
@@ -338,7 +353,7 @@ def _sample(rules: Ruling, pace: float) -> tuple[Words32, int]:
 def _check_steady(
     target: CodecTarget, rules: Ruling, codec: _Ready, inputs: Words32, answers: Words32
 ) -> None:
-    """Ask the first inputs of some runs again, one by one; raise CastigateError if one differs."""
+    """Ask some of the inputs again, one at a time; raise CastigateError if an answer differs."""
     some = slice(None, None, max(1, inputs.size // MEASURED))
     again, _ = codec.process.answers(inputs[some], 1)
     if (other := np.flatnonzero(again != answers[some])).size:
@@ -353,7 +368,7 @@ def _check_steady(
 
 
 def _check_codes(target: CodecTarget, rules: Ruling, inputs: Words32, answers: Words32) -> None:
-    """Raise CastigateError for an answer with bits that its format does not have."""
+    """Raise CastigateError for an answer with bits above those of the target format."""
     beyond = np.flatnonzero(answers > rules.target.mask)
     if beyond.size:
         at = int(beyond[0])
@@ -369,7 +384,7 @@ def _input_words(rules: Ruling, code: int) -> str:
 
 
 def _failed(target: CodecTarget, rules: Ruling, error: CodecFailedError) -> str:
-    """Return a codec's failure in words, with the input if that is known."""
+    """Return the message for a codec that failed, with the input if that is known."""
     where = (
         f" for {_input_words(rules, error.place)}" if error.has_input and error.place >= 0 else ""
     )
@@ -389,7 +404,7 @@ def _not_opened(target: CodecTarget, said: str) -> str:
 
 
 def _time_words(seconds: float) -> str:
-    """Return a time in the unit that suits it."""
+    """Return a time in words, in the unit that suits it."""
     for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "s"), (1e-3, "ms")):
         if seconds >= size * (2 if size >= 60 else 1):
             return f"{seconds / size:.3g} {unit}"

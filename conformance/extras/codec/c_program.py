@@ -40,15 +40,16 @@ INCLUDED = ("stddef.h", "stdint.h", "stdbool.h", "string.h", "math.h", "dlfcn.h"
 
 
 class WrongSignatureError(CastigateError):
-    """The compiler refuses the signature that is tried."""
+    """The compiler rejects a call of the codec by the C type that is tried."""
 
 
 def build(
     target: CodecTarget, signature: Signature, source: Format, answer: Format, folder: Path
 ) -> Path:
-    """Compile a codec by a signature, and return the path of the program.
+    """Compile a program that calls the codec by a C type, and return its path in ``folder``.
 
-    Raise CastigateError if that fails, and WrongSignatureError if the signature is refused.
+    Raise WrongSignatureError if the compiler rejects the type, and CastigateError if there is no
+    compiler, no such function, or the codec does not compile.
     """
     compiler, flags = compiler_for(target)
     suffix = "cc" if target.is_cplusplus else "c"
@@ -76,7 +77,7 @@ def compiler_for(target: CodecTarget) -> tuple[list[str], list[str]]:
 
 
 def program_text(target: CodecTarget, signature: Signature, source: Format, answer: Format) -> str:
-    """Return the program's text: the codec, the function that calls it, and the driver."""
+    """Return the program's source text: the codec, functions that call it, and the driver."""
     includes = "".join(f"#include <{name}>\n" for name in INCLUDED)
     types = f"typedef {source.storage}_t input_t;\ntypedef {answer.storage}_t answer_t;\n"
     codec, ask = _codec(target, signature), _ask(target, signature, source)
@@ -84,7 +85,7 @@ def program_text(target: CodecTarget, signature: Signature, source: Format, answ
 
 
 def _codec(target: CodecTarget, signature: Signature) -> str:
-    """Return code that includes the codec's header, or loads its library and the function."""
+    """Return C text that includes the codec's header, or loads its library and the function."""
     path = _quoted(str(Path(target.where).resolve()))
     if target.kind == "header":
         return (
@@ -106,7 +107,7 @@ static int open_codec(void) {{
 
 
 def _ask(target: CodecTarget, signature: Signature, source: Format) -> str:
-    """Return the C function that asks the codec for an array of inputs."""
+    """Return the C function that calls the codec for an array of inputs."""
     given, answer = signature.given, signature.answer
     if signature.count:
         return f"""
@@ -137,10 +138,11 @@ static void ask(const input_t *inputs, answer_t *answers, size_t count) {{
 
 
 def _not_of_numbers(target: CodecTarget, signature: Signature) -> str:
-    """Return a compile-time check that a function for patterns does not take numbers.
+    """Return a C check that fails to compile if the function takes numbers instead of patterns.
 
-    C would convert the patterns to numbers. It is empty where it cannot be made: a library or a
-    macro has no type, and C++ has other means to tell types apart.
+    Without it, C would convert the patterns to numbers. It is empty for floating types, for
+    libraries, which have no types, and for C++. If the function is a macro, the preprocessor skips
+    it.
     """
     if target.kind == "library" or target.is_cplusplus or is_floating(signature.given):
         return ""
@@ -171,7 +173,10 @@ def _result(answer: str) -> str:
 
 
 def check_widths(signature: Signature, source: Format, answer: Format) -> None:
-    """Raise CastigateError if a floating type of a signature is not of its format's width."""
+    """Raise CastigateError if a floating type of a signature has another width than its format.
+
+    A function of single numbers may take bfloat16 as ``float``, and float32 as ``double``.
+    """
     for name, form in ((signature.given, source), (signature.answer, answer)):
         bits = FLOATING.get(name, form.bits)
         is_converted = not signature.count and (name, form.name) in CONVERTED
@@ -183,7 +188,7 @@ def check_widths(signature: Signature, source: Format, answer: Format) -> None:
 
 
 def symbol_hint(target: CodecTarget) -> str:
-    """Return a question that names a library's most similar function; empty if `nm` shows none."""
+    """Return text that asks if a library's most similar function was meant; empty if none is."""
     if (nm := shutil.which("nm")) is None:
         return ""
     command = [nm, "-D", "--defined-only", target.where]
@@ -201,7 +206,7 @@ def _quoted(path: str) -> str:
 def _refusal(target: CodecTarget, signature: Signature, stderr: str, code: Path) -> CastigateError:
     """Return the error for a program that does not compile.
 
-    It tells a missing function, a wrong type and a broken file apart.
+    It is a WrongSignatureError if the call by this type is at fault.
     """
     lines = [line for line in stderr.splitlines() if "error" in line] or stderr.splitlines()
     if any(target.function in line and UNKNOWN.search(line) for line in lines):

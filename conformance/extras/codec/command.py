@@ -97,7 +97,7 @@ def codec_command(
     ] = SECONDS,
     jobs: JobsOption = None,
 ) -> None:
-    """Judge a function that encodes or decodes a small float, on all inputs: in C, all 2^32.
+    """Judge a function that encodes or decodes a small float, on all inputs if time permits.
 
     Exit code 0 if it conforms, 1 if it has a finding, 2 if it cannot be judged.
     """
@@ -143,7 +143,7 @@ def codec_command(
 def report_lines(
     codec: CodecTarget, case: Case, answers: CodecAnswers, judged: JudgedCodec
 ) -> Iterator[str]:
-    """Yield what was asked, what is left open, and each finding with its smallest input."""
+    """Yield lines on what was asked, which inputs are open, and each finding with an example."""
     modes = "".join(f", {name} {value}" for name, value in case.modes)
     yield f"{codec.text}, called {answers.form}: {case.source} to {case.target}{modes}"
     time = f"in {answers.seconds:.1f} s ({answers.processor_seconds:.1f} s of processor time)"
@@ -167,7 +167,7 @@ def report_lines(
 
 
 def sample_words(answers: CodecAnswers) -> str:
-    """Say which inputs were sampled, and how rare a fault may be that the sample misses."""
+    """Return in words which inputs were sampled, and how rare a fault the sample finds."""
     one_of = max(1, int(answers.drawn / -math.log(1 - LIKELY)))
     return (
         f"all where the answer changes, and {answers.drawn:,} at random: a fault in one of"
@@ -216,9 +216,10 @@ def table_lines(name: str) -> Iterator[str]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int], Callable[[int], None]]]:
-    """Show a bar on a terminal; yield a function that takes the number of inputs and begins it.
+    """Show a progress bar on a terminal, and yield a function that begins it.
 
-    That function returns another, which is called with how many inputs were done since.
+    That function takes the total of inputs, and returns another, which takes the number of inputs
+    done since its last call.
     """
     columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
     console = Console(stderr=True)

@@ -37,9 +37,9 @@ BACKEND = "codec"
 
 @dataclass(frozen=True)
 class JudgedCodec:
-    """The judgement of a codec, its findings, and the input classes that stay open.
+    """The judgement of a codec, its findings, and the input classes that are open.
 
-    The yardstick ``small-floats`` allows any answer to these.
+    The yardstick ``small-floats`` allows any answer to inputs of these classes.
     """
 
     judgement: Judgement
@@ -48,7 +48,7 @@ class JudgedCodec:
 
 
 def judge_codec(case: Case, answers: CodecAnswers) -> JudgedCodec:
-    """Judge a codec's answers, and find the causes of the wrong ones."""
+    """Judge a codec's answers by its case, and find the causes of the wrong ones."""
     rules = ruling(case)
     stairs = staircase(rules)
     if answers.is_whole:
@@ -84,10 +84,10 @@ def open_classes(rules: Ruling) -> tuple[str, ...]:
 
 
 def _asked(rules: Ruling, answers: CodecAnswers, problems: list[WrongValues]) -> NDArray[Any]:
-    """Return the inputs by which causes are found.
+    """Return the inputs on which causes are searched for.
 
-    Of a whole sweep these are the quick ones, and the ends and the simplest input of each run of
-    wrong answers; of a sample, all that were asked.
+    Of a sample these are all that were asked. Otherwise they are those of the quick tier, and the
+    ends and the simplest input of each run of wrong answers.
     """
     source = rules.source
     if not answers.is_whole:
@@ -101,7 +101,7 @@ def _asked(rules: Ruling, answers: CodecAnswers, problems: list[WrongValues]) ->
 
 
 def step_starts(stairs: Staircase) -> NDArray[np.uint64]:
-    """Return the inputs at which the allowed answers change."""
+    """Return the inputs at which the allowed answers of a staircase may change."""
     parts = []
     for number, stretch in enumerate(stairs.stretches):
         first, last, shift = (int(stretch[name]) for name in ("first", "last", "shift"))
@@ -115,7 +115,7 @@ def step_starts(stairs: Staircase) -> NDArray[np.uint64]:
 
 
 def _wrong_runs(stairs: Staircase, answers: CodecAnswers) -> Iterator[WrongValues]:
-    """Yield the wrong values of each broken rule, over all inputs of the source."""
+    """Yield the wrong values of each broken rule, if all inputs were asked."""
     rules = stairs.ruling
     firsts = distinct(np.concatenate([step_starts(stairs), answers.inputs.astype(np.uint64)]))
     codes = answers.of(firsts)
@@ -139,7 +139,10 @@ def _joined(
     answer: NDArray[Any],
     branch: NDArray[np.uint8],
 ) -> Runs:
-    """Join neighboring pieces of one branch, each with one answer, into runs of inputs."""
+    """Join neighboring ranges of inputs of the same branch into runs.
+
+    Range i is from ``first[i]`` to ``last[i]``, and all its inputs have the answer ``answer[i]``.
+    """
     codes = answer.astype(np.uint64)
     begins = np.append(True, (first[1:] != last[:-1] + np.uint64(1)) | (branch[1:] != branch[:-1]))
     start = np.flatnonzero(begins)
@@ -164,7 +167,7 @@ def _joined(
 def _simplest(
     rules: Ruling, first: NDArray[np.uint64], last: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:
-    """Return the simplest pattern of each range from ``first`` to ``last``.
+    """Return the simplest pattern of each range from ``first[i]`` to ``last[i]``.
 
     It has the fewest bits set, and of several such the smallest magnitude.
     """
@@ -192,7 +195,7 @@ def _keys(rules: Ruling, codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _wrong_samples(stairs: Staircase, answers: CodecAnswers) -> Iterator[WrongValues]:
-    """Yield the wrong values of each broken rule, over the inputs that were asked."""
+    """Yield the wrong values of each broken rule, if a sample was asked."""
     grades, branches = grade_by_staircase(stairs, answers.inputs, answers.codes)
     for each, _ in find_failures(stairs.ruling, answers.inputs, branches, answers.codes, grades):
         yield wrong_values(stairs.ruling, each)

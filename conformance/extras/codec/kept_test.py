@@ -36,7 +36,10 @@ UNPACK = 'zlib.decompress(base64.b85decode(TABLE.replace("\\n", "")))'
 
 
 def write_kept_test(path: Path, target: CodecTarget, case: Case, answers: CodecAnswers) -> None:
-    """Write the test to a file; raise CastigateError if that is not possible."""
+    """Write to ``path`` a pytest file that checks the codec again.
+
+    Raise CastigateError if pytest would not find a file of that name, or if it cannot be written.
+    """
     if not path.name.startswith("test_") or path.suffix != ".py":
         raise CastigateError(f"--keep {path}: pytest looks for files named test_….py")
     text = kept_test(path, target, case, answers)
@@ -47,9 +50,9 @@ def write_kept_test(path: Path, target: CodecTarget, case: Case, answers: CodecA
 
 
 def kept_test(path: Path, target: CodecTarget, case: Case, answers: CodecAnswers) -> str:
-    """Return the text of the test.
+    """Return the text of a pytest file that checks the codec again.
 
-    ``path`` is the test's file, from which the path of the codec in it is relative.
+    ``path`` is where that file will be, as it finds the codec by a relative path.
     """
     rules = ruling(case)
     text = packed(allowed_pieces(rules))
@@ -68,9 +71,11 @@ def kept_test(path: Path, target: CodecTarget, case: Case, answers: CodecAnswers
 
 
 def allowed_pieces(rules: Ruling) -> NDArray[np.uint32]:
-    """Return rows of the first input of a piece, and the two ranges of codes allowed in it.
+    """Return the allowed codes of all inputs, in rows of five numbers.
 
-    The test does not require what is only recommended. Neighbors that allow the same are one piece.
+    A row has the first input to which it applies, then the first and last code of one range, and of
+    another. The ranges are equal where one suffices. Neighbors that allow the same share a row.
+    Recommended answers do not narrow what is allowed.
     """
     rows: list[tuple[int, int, int, int, int]] = []
     for first in step_starts(staircase(rules)).tolist():
@@ -90,7 +95,7 @@ def allowed_pieces(rules: Ruling) -> NDArray[np.uint32]:
 
 
 def packed(pieces: NDArray[np.uint32]) -> str:
-    """Return the table as text: each row minus the one before, deflated."""
+    """Return the table of allowed codes as text: the differences of rows, deflated, in base 85."""
     differences = np.diff(pieces, axis=0, prepend=np.zeros((1, 5), np.uint32)).astype("<u4")
     return b85encode(zlib.compress(differences.tobytes(), 9)).decode()
 
@@ -130,7 +135,10 @@ def test_{_plain(target.function)}(tmp_path):
 
 
 def _c_call(function: str, rules: Ruling, signature: Signature) -> str:
-    """Return the C statements that ask for input `i` and put the answer's pattern in `y`."""
+    """Return C statements that call the codec with input `i` and set `y` to its answer.
+
+    Both are patterns, as unsigned integers.
+    """
     source, target = rules.source, rules.target
     given, answer = signature.given, signature.answer
     pattern = f"{source.storage}_t u = ({source.storage}_t)i;"
@@ -187,7 +195,7 @@ def test_{_plain(target.function)}():
 
 
 def _python_call(function: str, source: Format, target: Format, form: str) -> str:
-    """Return the expression that asks for `bits` and gives the patterns of the answers."""
+    """Return an expression that calls the codec with `bits`, and gives the answers' patterns."""
     patterns = f"bits.astype(np.{source.storage})"
     match source.name:
         case "float32" | "float16":
@@ -222,7 +230,7 @@ ARRAYS = ("numpy", "numpy-bits")
 
 
 def _beside(path: Path, other: Path) -> str:
-    """Return the path of another file relative to the test's folder."""
+    """Return the path of ``other`` relative to the folder of the test at ``path``."""
     return Path(os.path.relpath(other.resolve(), path.resolve().parent)).as_posix()
 
 

@@ -28,19 +28,20 @@ NOT_OPENED, MANY_RUNS, RAISED = 3, 4, 6
 STARTING = (1 << 64) - 1
 """The value in the progress file until the first input is asked."""
 START_SECONDS = 120.0
-"""Seconds in which a codec, and its framework with it, must be loaded."""
+"""Seconds in which a codec must be loaded, together with its framework."""
 POLL = 0.02
 LONGEST = 200
 WHOLE = 1 << 62
-"""The step with which each call gets as many inputs as the block allows."""
+"""The ``step`` with which each call gets a whole block of inputs."""
 Advance = Callable[[int], None]
 
 
 class CodecFailedError(CastigateError):
     """A codec ended its process, raised an error, or exceeded its time limit.
 
-    ``place`` is where it failed: the input if ``has_input`` (-1 if no single input is at fault),
-    else the first input of a block of a sweep, or an index into the list of inputs.
+    ``says`` describes the failure. If ``has_input``, ``place`` is the input at fault, or -1 if that
+    is unknown. Otherwise it is the first input of the failed block of a sweep, or the index of the
+    block in a list of inputs.
     """
 
     def __init__(self, says: str, place: int, *, has_input: bool = False) -> None:
@@ -49,14 +50,15 @@ class CodecFailedError(CastigateError):
 
 
 class ManyRunsError(Exception):
-    """A part of a sweep has more runs of equal answers than a codec's answers can have."""
+    """A part of a sweep has more runs of equal answers than the limit."""
 
 
 @dataclass(frozen=True)
 class CodecProcess:
-    """How to ask a codec: the command of the program, and the limits of its calls.
+    """The program that calls a codec, and its limits.
 
-    ``block`` is how many inputs the program asks at a time, ``seconds`` the limit of one such call.
+    ``block`` is the number of inputs that it asks at a time, ``seconds`` the limit for one block,
+    and ``environment`` its environment variables.
     """
 
     command: tuple[str, ...]
@@ -65,10 +67,11 @@ class CodecProcess:
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def answers(self, inputs: Words32, step: int = WHOLE) -> tuple[Words32, float]:
-        """Return the answers to some inputs, and the seconds that the codec took for them.
+        """Return the answers to ``inputs``, and the processor seconds that the codec took.
 
-        A call gets at most ``step`` inputs. If the codec fails, it is asked again one by one, and
-        CodecFailedError names the input.
+        A call gets at most ``step`` inputs. If one fails, its inputs are asked again one at a time,
+        and CodecFailedError names the first at fault. Raise NotOpenedError if the codec cannot be
+        loaded, and CastigateError if answers are missing.
         """
         try:
             return self._list(inputs, min(step, self.block))
@@ -86,10 +89,12 @@ class CodecProcess:
     def sweep(
         self, count: int, parts: int, most: int, jobs: int, progress: Advance
     ) -> tuple[Words32, Words32]:
-        """Return the first inputs of all runs of equal answers, and these answers.
+        """Return the first input of each run of equal answers, and the answer of each run.
 
-        The inputs are those from 0 to before ``count``, in ``parts``. Raises ManyRunsError if a
-        part has more than ``most`` runs, and CodecFailedError if the codec fails.
+        The inputs from 0 to before ``count`` are asked in ``parts``, at most ``jobs`` at a time.
+        ``progress`` is called with the number of inputs done since. Raise ManyRunsError if a part
+        has more than ``most`` runs, CodecFailedError if the codec fails, and NotOpenedError if it
+        cannot be loaded.
         """
         size, stop = -(-count // parts), Event()
         ranges = [(first, min(size, count - first)) for first in range(0, count, size)]
@@ -121,10 +126,10 @@ class CodecProcess:
         return both[is_first, 0].copy(), both[is_first, 1].copy()
 
     def _located(self, error: CodecFailedError) -> CodecFailedError:
-        """Ask a failed block again, to find the input at fault.
+        """Ask a failed block again, and return the error with the input at fault.
 
-        If the block does not fail again, its first input is named, with a note; if only the inputs
-        one by one do not fail, none is.
+        If the block does not fail again, the error names its first input and tells so. If its
+        inputs fail together but not one by one, the error names no single input.
         """
         if error.has_input:
             return error
@@ -165,9 +170,11 @@ class CodecProcess:
         swept: tuple[int, int] = (0, 0),
         progress: Advance = lambda inputs: None,
     ) -> float:
-        """Run the program until it ends; return the codec's own seconds.
+        """Run the program until it ends; return the processor seconds that the codec took.
 
-        Raise an error that tells why if it fails, exceeds a time limit, or is to ``stop``.
+        Raise CodecFailedError if it fails or exceeds a time limit, NotOpenedError if it cannot load
+        the codec, ManyRunsError if a sweep has too many runs, and SweepStoppedError if ``stop`` is
+        set.
         """
         file = folder / "progress"
         np.array([STARTING, 0], np.uint64).tofile(file)
@@ -237,7 +244,7 @@ class CodecProcess:
 
 
 class SweepStoppedError(Exception):
-    """Another part of the sweep has failed, so this one stops early."""
+    """A part of a sweep was ended early, because another part failed."""
 
 
 class NotOpenedError(CastigateError):
@@ -245,7 +252,7 @@ class NotOpenedError(CastigateError):
 
 
 def error_among(inputs: Words32) -> str:
-    """Return the message for inputs that make a codec fail together, but not one by one."""
+    """Return the message for ``inputs`` that fail in one call, but not one by one."""
     return (
         f"fails for the inputs 0x{int(inputs[0]):x} to 0x{int(inputs[-1]):x}, and for none of them"
         " alone"
@@ -253,12 +260,15 @@ def error_among(inputs: Words32) -> str:
 
 
 def python_command(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the command that asks a Python codec, and the environment variables for it."""
+    """Return the command that starts ``python_worker``, and the environment variables for it.
+
+    ``words`` are its first arguments, from MODULE to TARGET.
+    """
     command = (sys.executable, "-P", "-m", "conformance.extras.codec.python_worker", *words)
     return command, os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 def seconds_of_children() -> float:
-    """Return the processor time of all child processes that have ended so far."""
+    """Return the processor seconds of all child processes that have ended so far."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

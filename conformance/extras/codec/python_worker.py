@@ -36,16 +36,16 @@ Answers32 = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 class WrongTypeError(Exception):
-    """A function returned an invalid answer: of a wrong type, shape or range."""
+    """A codec returned an answer of a wrong type, shape or range."""
 
 
 def asks_one_by_one(form: str) -> bool:
-    """Return whether a function of this form takes one number at a time."""
+    """Return whether functions of this form take one number at a time."""
     return form in ("number", "bits")
 
 
 def main() -> None:
-    """Load the function, ask it the inputs that the command line names, and write the answers."""
+    """Load the codec, ask it the inputs that the command line names, and write its answers."""
     module, function, form, source, target, how, progress_file, out, *words = sys.argv[1:]
     place = np.memmap(progress_file, np.uint64, "r+")
     sys.stdout = sys.stderr
@@ -71,9 +71,10 @@ def main() -> None:
 def _asked(
     ask: Answers32, blocks: Any, place: NDArray[np.uint64], first: int
 ) -> Iterator[NDArray[Any]]:
-    """Yield the answers to one block after another.
+    """Yield the answers to each block of inputs, and store its position in ``place[0]`` before.
 
-    On an error, print it with the input at fault, and exit.
+    ``first`` is the position of the first block. If the codec raises an error, print it with the
+    input at fault, or with -1 for a wrong answer, and exit with ``RAISED``.
     """
     at = first
     for block in blocks:
@@ -91,7 +92,7 @@ def _asked(
 
 
 def _guilty(ask: Answers32, block: NDArray[Any]) -> int:
-    """Return the first input for which a function raises an error, found by bisecting the block."""
+    """Return an input of a failed block for which the codec raises an error, found by bisection."""
     while block.size > 1:
         half = block[: block.size // 2]
         try:
@@ -131,7 +132,11 @@ def _sweep(
 
 
 def _loaded(module: str, function: str) -> Callable[[Any], Any]:
-    """Return the function of a module or a file; raise an error if there is none."""
+    """Import the module or file, and return its function.
+
+    Raise AttributeError or TypeError if there is no such function; errors of the import pass
+    through.
+    """
     found: Any = _module_from(Path(module)) if module.endswith(".py") else _imported(module)
     for name in function.split("."):
         if not hasattr(found, name):
@@ -160,7 +165,10 @@ def _module_from(path: Path) -> ModuleType:
 
 
 def asker(form: str, codec: Callable[[Any], Any], source: Format, target: Format) -> Answers32:
-    """Return a function that asks the codec for an array of patterns, in the form that it takes."""
+    """Return a function from an array of patterns to the patterns of the codec's answers.
+
+    ``form`` says in which form the codec takes its inputs; it is one of ``FORMS``.
+    """
     match form:
         case "numpy":
             return lambda bits: _patterns(codec(_numbers(source, bits)), bits, target)
@@ -180,7 +188,7 @@ def _one_by_one(
 
 
 def _numbers(source: Format, bits: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers as numpy has them: bfloat16 as float32, small floats as their codes."""
+    """Return patterns as numpy numbers: bfloat16 as float32, formats unknown to numpy as codes."""
     if source.name in ("float32", "float16"):
         return bits.view(source.name)
     if source.name == "bfloat16":
@@ -215,9 +223,9 @@ def _from_torch(answer: Any) -> NDArray[Any]:
 
 
 def _patterns(answer: Any, bits: NDArray[Any], target: Format) -> NDArray[Any]:
-    """Return an array of answers as patterns of the target, one for each of ``bits``.
+    """Return a codec's array of answers as patterns of the target, one for each of ``bits``.
 
-    Raise WrongTypeError if they have another shape, or are no codes.
+    Raise WrongTypeError if they have another shape or a wrong type, or are no codes.
     """
     found = np.asarray(answer)
     if found.shape != bits.shape:
@@ -241,7 +249,10 @@ def _patterns(answer: Any, bits: NDArray[Any], target: Format) -> NDArray[Any]:
 
 
 def _pattern(answer: Any, target: Format) -> int:
-    """Return one answer as a pattern of the target; raise WrongTypeError if it is none."""
+    """Return a codec's single answer as a pattern of the target.
+
+    Raise WrongTypeError if it has a wrong type, or is no code.
+    """
     if isinstance(answer, bool) or not isinstance(answer, int | float | np.generic):
         raise WrongTypeError(f"returns a {type(answer).__name__} where {_wanted(target)} is wanted")
     if isinstance(answer, np.generic):

@@ -40,7 +40,7 @@ WIDE = ("float32", "float16", "bfloat16")
 
 @dataclass(frozen=True)
 class CodecTarget:
-    """A function and where it is: the path of a header or library, or a Python module or path."""
+    """A codec's function, and where it is: a C header or library, or a Python module or file."""
 
     kind: Literal["header", "library", "python"]
     where: str
@@ -54,12 +54,15 @@ class CodecTarget:
 
     @property
     def is_cplusplus(self) -> bool:
-        """Whether a header is for a compiler of C++."""
+        """Whether the target is a header or source file of C++."""
         return self.kind == "header" and Path(self.where).suffix in CPLUSPLUS
 
 
 def target_named(text: str) -> CodecTarget:
-    """Parse a TARGET; raise CastigateError with what is wrong with it."""
+    """Parse the TARGET of the command line.
+
+    Raise CastigateError if it is malformed, or names a file that does not exist.
+    """
     prefix, _, rest = text.partition(":")
     if prefix not in ("py", "c"):
         prefix, rest = ("py" if prefix.endswith(".py") else ""), text
@@ -81,9 +84,9 @@ def target_named(text: str) -> CodecTarget:
 
 @dataclass(frozen=True)
 class Signature:
-    """The types of a function: ``answer(given)``, or for arrays ``void(in, out, count)``.
+    """The C type of a codec: ``answer(given)``, or for arrays ``void(given *, answer *, count)``.
 
-    ``count`` is empty where the function takes one number at a time.
+    ``count`` is the type of the number of elements, and empty if the function takes one number.
     """
 
     given: str
@@ -92,22 +95,23 @@ class Signature:
 
     @property
     def text(self) -> str:
-        """The signature as C's type of a function."""
+        """The signature as a C type, such as ``uint8_t(float)``."""
         if not self.count:
             return f"{self.answer}({self.given})"
         return f"void(const {self.given} *, {self.answer} *, {self.count})"
 
     @property
     def pointer(self) -> str:
-        """The declaration of a pointer to such a function, with `NAME` for its name."""
+        """The C declaration of a pointer to such a function, with `NAME` in place of its name."""
         returned, _, arguments = self.text.partition("(")
         return f"{returned} (*NAME)({arguments}"
 
 
 def signatures(source: Format, target: Format) -> Iterator[Signature]:
-    """Yield the signatures to try, single numbers before arrays.
+    """Yield the C types to try for a codec, those of functions of one number first.
 
-    Of each kind, those with numbers come before those with bit patterns.
+    After them come functions on arrays. Within both, types that pass numbers come before types that
+    pass bit patterns.
     """
     for count in ("", "size_t"):
         for answer in _types(target, is_exact=True):
@@ -116,7 +120,7 @@ def signatures(source: Format, target: Format) -> Iterator[Signature]:
 
 
 def signature_named(text: str) -> Signature:
-    """Parse the option --signature; raise CastigateError if it cannot be a codec's."""
+    """Parse the C type of --signature; raise CastigateError if it cannot be the type of a codec."""
     match = re.fullmatch(r"\s*([\w ]+?)\s*\(([^()]*)\)\s*", text)
     if match is None:
         raise CastigateError(f"--signature `{text}` is no type of a function; write {SHOWN}")
@@ -137,12 +141,15 @@ def signature_named(text: str) -> Signature:
 
 
 def is_floating(name: str) -> bool:
-    """Whether a type holds numbers instead of patterns."""
+    """Whether a C type passes numbers instead of bit patterns."""
     return name in FLOATING
 
 
 def _type(words: str, text: str) -> str:
-    """Return a type without `const` and the parameter's name; raise CastigateError if unknown."""
+    """Return the C type in ``words`` without `const` and a parameter's name.
+
+    Raise CastigateError, which quotes the whole ``text``, if the type is unknown.
+    """
     name = words.removeprefix("const ").removesuffix(" const")
     for known in (name, name.rpartition(" ")[0]):
         if known and (known in FLOATING or INTEGERS.fullmatch(known)):
@@ -152,14 +159,17 @@ def _type(words: str, text: str) -> str:
 
 
 def _types(form: Format, *, is_exact: bool) -> list[str]:
-    """Return the C types of a format's numbers and patterns; if exact, only those of its width."""
+    """Return the C types that can pass a format: floating types, then that of its bit patterns.
+
+    If ``is_exact``, only floating types of the format's own width are returned.
+    """
     numbers = NUMBERS.get(form.name, ())
     fitting = [each for each in numbers if not is_exact or FLOATING[each] == form.bits]
     return [*fitting, f"{form.storage}_t"]
 
 
 def small_formats() -> list[str]:
-    """Return the names of the formats that a codec can encode and decode."""
+    """Return the names of the formats that a codec may encode to and decode from."""
     dtypes = document_named(YARDSTICK).entry.versions[VERSION].to or ()
     return [name for name in dtypes if name != "float32"]
 
@@ -167,10 +177,11 @@ def small_formats() -> list[str]:
 def codec_case(
     name: str, wide: str, encodes: bool, rounding: str | None, overflow: str | None
 ) -> Case:
-    """Return the case of a format and options; raise CastigateError where these contradict it.
+    """Return the case of ``small-floats`` by which a codec of the format ``name`` is judged.
 
-    ``wide`` is the format that is encoded, or decoded to. Without ``rounding`` or ``overflow``, the
-    first mode is taken.
+    ``wide`` is the format that is encoded, or decoded to. Where ``rounding`` or ``overflow`` is
+    None, the default applies. Raise CastigateError for an unknown format or option value, and for
+    an option that has no effect on the pair.
     """
     if name not in small_formats():
         raise CastigateError(
@@ -199,7 +210,7 @@ def codec_case(
 
 
 def check_overflow(target: Format, overflow: str | None) -> None:
-    """Raise CastigateError if a format lacks the value that overflow is to give."""
+    """Raise CastigateError if ``overflow`` wants NaN or infinity and the target format has none."""
     offered = ["saturate"]
     if target.nan_codes:
         offered.append("nan")

@@ -18,9 +18,9 @@ OTHER = "other bits"
 
 
 class ChangeNames(NamedTuple):
-    """The names of changes of a tensor that explain a difference.
+    """The names of changes that explain how a tensor differs; none if it does not.
 
-    Each name explains all of the difference or, if mixed, a part of it.
+    Each name explains all of the difference or, if ``is_mixed``, a part of it.
     """
 
     names: tuple[str, ...]
@@ -28,9 +28,10 @@ class ChangeNames(NamedTuple):
 
 
 def explained(dtype: str, written: Bits, read: Tensor, *, is_strided: bool) -> ChangeNames:
-    """Explain how what was read differs from what was written; no names if it does not.
+    """Explain how the tensor that was read differs from the patterns that were written.
 
-    If ``is_strided``, the cause may also be that the memory layout is ignored.
+    The names are empty if it does not. If ``is_strided``, a reason is also that the memory layout
+    is ignored.
     """
     entry = format_named(dtype)
     if read.dtype != dtype:
@@ -67,7 +68,10 @@ def explained(dtype: str, written: Bits, read: Tensor, *, is_strided: bool) -> C
 
 
 def common_fault(found: Sequence[Sequence[str]]) -> str:
-    """Return the name that explains most of the differences, the earlier one if several do."""
+    """Return the name that explains most of the differences, each given by its names.
+
+    If several do, return the first of them, but ``OTHER`` last.
+    """
     counts = Counter(name for names in found for name in names)
     return max(counts, key=lambda name: (counts[name], name != OTHER))
 
@@ -94,9 +98,9 @@ def _shape_fault(entry: Format, written: Bits, found: Bits) -> str:
 
 
 def _halves_swapped(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Return the elements of each byte reversed, as if the first lay in the high bits.
+    """Return the elements of each byte in reverse order, as if the first lay in the high bits.
 
-    Padding is zero.
+    Elements that a last byte lacks are zero. Return None for dtypes of other than 2 or 4 bits.
     """
     if entry.bits not in (2, 4):
         return None
@@ -116,7 +120,7 @@ def _tail_lost(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _bytes_of_their_own(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Return elements that lie in bytes of their own, read as if several shared a byte."""
+    """Return elements of one byte each, read as if several were packed in a byte."""
     if entry.bits not in (2, 4):
         return None
     spread = np.zeros(row.size * (8 // entry.bits), np.uint8)
@@ -125,7 +129,7 @@ def _bytes_of_their_own(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _places_of_two(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Return elements that lie in words of twice their width, read as if they were adjacent."""
+    """Return elements stored in words of twice their width, read as if they were adjacent."""
     if entry.bits < 8 or entry.bits > 64:
         return None
     spread = np.zeros(2 * row.size, row.dtype)
@@ -134,7 +138,7 @@ def _places_of_two(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _numbers_of_patterns(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Return patterns that are taken for numbers and converted to the dtype."""
+    """Return the patterns, taken for integers and converted to the floating dtype by value."""
     if entry.name == "bfloat16":
         words = row.astype(np.float32).view(np.uint32)
         rounded = words + np.uint32(0x7FFF) + (words >> np.uint32(16) & np.uint32(1))
@@ -146,7 +150,7 @@ def _numbers_of_patterns(entry: Format, row: Bits, written: Bits) -> Bits | None
 
 
 def _numbers_rounded_if_odd(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Return patterns that are taken for numbers, rounded as openvino rounds.
+    """Return the patterns, taken for integers and converted to bfloat16 by openvino's rounding.
 
     It adds half a step where the last bit kept is one.
     """
@@ -167,7 +171,7 @@ def _bytes_reversed(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _parts_reversed(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Return complex elements with the bytes of each of their two numbers reversed."""
+    """Return complex elements with the bytes of each part in reverse order."""
     if entry.kind != "complex":
         return None
     half = row.dtype.itemsize // 2
@@ -192,21 +196,24 @@ def _columns_read(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _neighbors_in_blocks(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Return elements packed with neighbors in a byte, read by pairs j and j + 16 of a block."""
+    """Return elements packed in a byte with their neighbor, read as elements j and j + 16."""
     if row.size % BLOCK or not is_packed(entry):
         return None
     return row.reshape(-1, BLOCK // 2, 2).swapaxes(1, 2).reshape(-1)
 
 
 def _halves_of_blocks(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Return elements of which j and j + 16 of a block are read as neighbors."""
+    """Return elements packed in a byte as j and j + 16 of a block, read as neighbors."""
     if row.size % BLOCK or not is_packed(entry):
         return None
     return row.reshape(-1, 2, BLOCK // 2).swapaxes(1, 2).reshape(-1)
 
 
 def _offset_ignored(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Return elements where each row begins one too early, where the memory is zero."""
+    """Return the elements moved by one along the last axis, with zero as the first of each row.
+
+    This is what is read if the row begins one element too early, where the memory is zero.
+    """
     if row.size < 2 or not written.ndim:
         return None
     changed = np.zeros(written.shape, row.dtype)
@@ -215,7 +222,10 @@ def _offset_ignored(entry: Format, row: Bits, written: Bits) -> Bits | None:
 
 
 def _offset_ignored_backwards(entry: Format, row: Bits, written: Bits) -> Bits | None:
-    """Return a row that lies backwards and begins at its end, before which the memory is zero."""
+    """Return the last element of a row with a negative stride, then zeros.
+
+    This is what is read if the row begins at the start of its memory, before which there are zeros.
+    """
     if row.size < 2 or written.ndim != 1 or written.strides[0] > 0:
         return None
     changed = np.zeros(row.size, row.dtype)
@@ -224,6 +234,10 @@ def _offset_ignored_backwards(entry: Format, row: Bits, written: Bits) -> Bits |
 
 
 TensorChange = Callable[[Format, Bits, Bits], Bits | None]
+"""Takes a format, a tensor's elements as a row, and the tensor; returns the changed row.
+
+It returns None if the change cannot happen to this tensor.
+"""
 CHANGES: Sequence[tuple[str, TensorChange]] = (
     ("a last byte that is not full is lost", _tail_lost),
     ("the first element is taken from the high bits", _halves_swapped),
@@ -241,11 +255,14 @@ CHANGES: Sequence[tuple[str, TensorChange]] = (
     ("the offset of the first element is ignored", _offset_ignored),
     ("the offset of the first element is ignored", _offset_ignored_backwards),
 )
-"""Changes of a whole row: a name, and a function that makes it, or returns None if it cannot."""
+"""Changes of a whole tensor: the name of each, and a function that applies it."""
 
 
 def _element_tests(entry: Format, was: Bits, now: Bits) -> dict[str, Any]:
-    """Return, by the name of a change, which of the elements that differ it explains."""
+    """Return by the name of a change a mask of the elements that it explains.
+
+    ``was`` and ``now`` are the elements that differ, as written and as read.
+    """
     tests: dict[str, Any] = {}
     if entry.kind == "float":
         was_nan, now_nan = is_nan(entry, was), is_nan(entry, now)

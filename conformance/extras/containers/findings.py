@@ -1,7 +1,8 @@
 """Finds which party changes a tensor, and shows it by the smallest tensor and a script.
 
-A writer is at fault if the party `text` reads the same tensor changed from it, a reader if it reads
-it changed from `text`. Without a text to say so, the fault lies between the two.
+A writer is at fault if the party `text` also reads the tensor changed from the writer's bytes. A
+reader is at fault if it also reads the tensor changed from the bytes that `text` writes. If neither
+holds, the fault lies between the two.
 """
 
 from __future__ import annotations
@@ -31,12 +32,16 @@ SHOWN = 8
 MOST_NAMED = 5
 """The most dtypes that a line names."""
 MOST_LINES = 15
-"""The most lines of a script: one that is too long omits the reader, or is left out."""
+"""The most lines of a script; one with more omits reading, or is left out as a whole."""
 WRITES, READS, BETWEEN = "writes", "reads", "exchange"
 
 
 class ChangedTensor(StrictModel):
-    """A tensor that comes back changed: what was written, and what was read."""
+    """A tensor that comes back changed: what was written, what was read, and a script.
+
+    ``patterns`` and ``read_patterns`` have a few elements in hex. The fields on what was read are
+    empty if nothing was. ``script`` is empty if it would be too long.
+    """
 
     dtype: str
     writer: str
@@ -51,7 +56,7 @@ class ChangedTensor(StrictModel):
 
     @property
     def lines(self) -> list[str]:
-        """The tensor that was written, and the one that was read if any was, a line each."""
+        """A line for the tensor that was written, and one for that which was read, if any was."""
         written = f"{self.dtype}{list(self.shape)} {_row(self.patterns)} ({self.probe})"
         if not self.read_dtype:
             return [f"written   {written}"]
@@ -64,7 +69,11 @@ def _row(patterns: Sequence[str]) -> str:
 
 
 class PartyFault(StrictModel):
-    """One fault of a party, in all dtypes and ways in which it shows."""
+    """One fault of a party in a container, with all dtypes, writers and readers that show it.
+
+    ``side`` tells whether the party ``WRITES`` or ``READS`` wrongly. If that is unknown it is
+    ``BETWEEN``, and ``party`` names the writer and the reader.
+    """
 
     container: str
     fault: str
@@ -77,19 +86,19 @@ class PartyFault(StrictModel):
 
     @property
     def title(self) -> str:
-        """The fault in a line."""
+        """The container, the party and the fault in one line."""
         whose = f"between {self.party}" if self.side == BETWEEN else f"{self.party} {self.side}"
         return f"{self.container}: {whose}: {self.fault}"
 
     @property
     def dtype_words(self) -> str:
-        """The names of the dtypes; of many, the first and the number of the others."""
+        """The first ``MOST_NAMED`` dtypes, and the number of the others."""
         rest = len(self.dtypes) - MOST_NAMED
         return ", ".join(self.dtypes[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def findings_of(backends: Sequence[Backend], ways: Sequence[Way]) -> list[PartyFault]:
-    """Return what is wrong in a container's ways, each fault of a party once."""
+    """Return the faults in a container's ways, each fault of a party once."""
     named = {each.name: each for each in backends}
     blamed: dict[tuple[str, str, str], list[tuple[Way, ChangedProbe]]] = defaultdict(list)
     changed = {
@@ -108,9 +117,9 @@ def findings_of(backends: Sequence[Backend], ways: Sequence[Way]) -> list[PartyF
 
 
 def _by_fault(differences: Sequence[ChangedProbe]) -> Iterator[tuple[str, list[ChangedProbe]]]:
-    """Yield faults that explain all differences, each with those that it explains.
+    """Yield faults that together explain all differences, each with those that it explains.
 
-    The fault that explains most is chosen first. Each part of a mixed difference is a fault too.
+    The fault that explains most comes first. Each part of a mixed difference is a fault too.
     """
     whole = [each for each in differences if not each.explanation.is_mixed]
     faults: dict[str, list[ChangedProbe]] = defaultdict(list)
@@ -128,9 +137,10 @@ def _by_fault(differences: Sequence[ChangedProbe]) -> Iterator[tuple[str, list[C
 def _guilty(
     way: Way, difference: ChangedProbe, changed: set[tuple[str, str, str, str]]
 ) -> tuple[str, str]:
-    """Return the party at fault for a difference, and on which side; if unknown, both parties.
+    """Return the party at fault for a difference, and whether it ``WRITES`` or ``READS`` wrongly.
 
-    ``changed`` holds the dtype, writer, reader and probe of each tensor that changes.
+    If that is unknown, return both parties and ``BETWEEN``. ``changed`` has the dtype, writer,
+    reader and probe of each tensor that changes.
     """
     probe = difference.probe.name
     if way.writer != TEXT and (way.dtype, way.writer, TEXT, probe) in changed:
@@ -196,7 +206,10 @@ def _example(named: Mapping[str, Backend], way: Way, difference: ChangedProbe) -
 
 
 def _first_shown(difference: ChangedProbe) -> int:
-    """Return the index of the first shown element: 0, or the first that differs in a long row."""
+    """Return the index of the first element that a finding shows.
+
+    It is 0, or that of the first difference in a tensor of more than ``SHOWN`` elements.
+    """
     read, bits = difference.read, difference.probe.bits
     if read is None or read.bits.shape != bits.shape or bits.size <= SHOWN:
         return 0
@@ -212,7 +225,7 @@ def _patterns(bits: Bits, first: int) -> tuple[str, ...]:
 
 
 def _script(named: Mapping[str, Backend], way: Way, difference: ChangedProbe) -> str:
-    """Return a script that shows a difference; empty if it would be long or cannot be written."""
+    """Return a script that shows a difference; empty if it is too long or cannot be written."""
     probe = difference.probe
     case = container_case(way.container, way.dtype, is_big=probe.is_big)
     write = _statements(named[way.writer], WriteStatements(case))

@@ -33,14 +33,14 @@ SIGNS: Mapping[str, Mark] = {
 
 
 def containers_page(store: RunStore) -> Page | None:
-    """Return the page of a run; None if no survey was stored with it."""
+    """Return a run's page about containers; None if no survey is stored with the run."""
     found = stored_tables(store.folder)
     content = {"tables": found, "signs": SIGNS}
     return Page("containers", "Containers", __package__, content) if found else None
 
 
 def matrix(table: ContainerTable) -> list[list[str]]:
-    """Return a container's table: the titles, then writers down and readers across."""
+    """Return a container's table as rows of text: titles, then a row for each group and writer."""
     rows = [
         [
             group,
@@ -53,14 +53,14 @@ def matrix(table: ContainerTable) -> list[list[str]]:
 
 
 def cell_words(cell: ContainerCell) -> str:
-    """Return the signs of a cell, each with the number of dtypes."""
+    """Return the number of dtypes with each outcome, followed by the outcome's sign."""
     return " ".join(
         f"{cell.counts[name]}{sign.mark}" for name, sign in SIGNS.items() if cell.counts[name]
     )
 
 
 def finding_lines(finding: PartyFault) -> Iterator[str]:
-    """Yield what a finding says: the fault, where it shows, the smallest tensor, the script."""
+    """Yield lines for a finding: the fault, dtypes and parties, the smallest tensor, the script."""
     yield finding.title
     yield f"    dtypes    {finding.dtype_words}"
     yield f"    ways      {', '.join(finding.writers)} to {', '.join(finding.readers)}"
@@ -71,7 +71,7 @@ def finding_lines(finding: PartyFault) -> Iterator[str]:
 
 
 def page(found: Containers) -> str:
-    """Return the findings, the tables and the scripts of a survey as Markdown."""
+    """Return the findings, tables and scripts of a survey as a page in Markdown."""
     return "\n".join([*_head(found), *_matrices(found), *_scripts(found)]) + "\n"
 
 

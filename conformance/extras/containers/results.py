@@ -27,7 +27,12 @@ IDENTICAL, PARTLY, CHANGED, REFUSED = "identical", "partly refused", "changed", 
 
 
 class WayResult(StrictModel):
-    """The result of writing tensors of a dtype with one party and reading them with another."""
+    """The result of a way: how a dtype passes from a writer to a reader through a container.
+
+    ``outcome`` is ``IDENTICAL``, ``PARTLY``, ``CHANGED`` or ``REFUSED``. ``fault`` explains most of
+    the differences; it is empty if there are none. ``identical`` counts the probes that came back
+    unchanged.
+    """
 
     container: str
     dtype: str
@@ -37,11 +42,11 @@ class WayResult(StrictModel):
     fault: str
     identical: int
     refused: Mapping[str, str]
-    """By tensor, who refuses it and why."""
+    """By probe, the party that refuses it and why."""
 
 
 class Containers(StrictModel):
-    """The result of the command: the parties' versions, every way, and the faults."""
+    """The result of a survey: the parties' versions by name, every way, and the faults found."""
 
     date: str
     versions: Mapping[str, str]
@@ -50,14 +55,14 @@ class Containers(StrictModel):
 
     @property
     def names(self) -> list[str]:
-        """The containers that any party has."""
+        """The containers that some party supports."""
         return list(dict.fromkeys(way.container for way in self.ways))
 
 
 def way_result(way: Way) -> WayResult:
-    """Return the outcome of a way, from the results of its probes.
+    """Return the outcome of a way by the results of its probes.
 
-    A refused big-endian tensor does not count: a party without such arrays cannot be given one.
+    A refusal of the big-endian probe does not count, as some parties have no such arrays.
     """
     refused = [probe for probe in way.refused if probe != "big-endian"]
     if way.different:
@@ -85,9 +90,10 @@ def survey(
     pythons: Sequence[str] = (),
     timeout: float = DEFAULT_TIMEOUT,
 ) -> Containers:
-    """Return how tensors change between parties, by default between all that are installed.
+    """Write tensors with each party and read them with each; return how they change.
 
-    ``names`` are the containers, and ``dtypes`` by default all that containers hold.
+    The defaults are all installed parties, all containers (``names``), and all dtypes that
+    containers hold. Raise CastigateError if a party cannot be loaded.
     """
     ways: list[WayResult] = []
     findings: list[PartyFault] = []
@@ -112,7 +118,11 @@ def survey(
 
 @dataclass(frozen=True)
 class ContainerCell:
-    """A group of dtypes from a writer to a reader: how many have each outcome, and reasons."""
+    """The results of a group of dtypes from one writer to one reader.
+
+    ``counts`` has the number of dtypes by outcome. ``words`` names the dtypes that change, and
+    reasons of refusals.
+    """
 
     group: str
     writer: str
@@ -122,13 +132,13 @@ class ContainerCell:
 
     @property
     def outcome(self) -> str:
-        """The outcome that colors the cell: the one that most wants attention."""
+        """The first of changed, partly refused, identical and refused that any dtype has."""
         return next(each for each in (CHANGED, PARTLY, IDENTICAL, REFUSED) if self.counts[each])
 
 
 @dataclass(frozen=True)
 class ContainerTable:
-    """The table of a container: its readers, the cells of all writers, and the faults found."""
+    """The table of a container: its readers, a cell per group, writer and reader, and faults."""
 
     name: str
     readers: tuple[str, ...]
@@ -137,7 +147,10 @@ class ContainerTable:
 
     @property
     def rows(self) -> Sequence[tuple[str, str, Mapping[str, ContainerCell]]]:
-        """Each group and writer with its cells by reader; without rows in which all is refused."""
+        """The rows of the table: a group of dtypes, a writer, and the cells by reader.
+
+        Rows in which every cell is refused are left out.
+        """
         found: dict[tuple[str, str], dict[str, ContainerCell]] = {}
         for cell in self.cells:
             found.setdefault((cell.group, cell.writer), {})[cell.reader] = cell
@@ -152,7 +165,7 @@ class ContainerTable:
 
 
 def group_of(entry: Format) -> str:
-    """Return the group of dtypes to which a format belongs in tables."""
+    """Return the name of the group of dtypes in which tables have a format."""
     if entry.kind in ("boolean", "complex"):
         return "bool, complex"
     if entry.bits < 8:
@@ -163,7 +176,7 @@ def group_of(entry: Format) -> str:
 
 
 def tables(found: Containers) -> Iterator[ContainerTable]:
-    """Yield the table of each container, its dtypes in groups."""
+    """Yield a table for each container of a survey."""
     for name in found.names:
         ways = [way for way in found.ways if way.container == name]
         yield ContainerTable(
@@ -190,17 +203,17 @@ def _cells(ways: Sequence[WayResult]) -> Iterator[ContainerCell]:
 
 
 def survey_of_run(run: str, timeout: float) -> None:
-    """Survey all installed parties, and store the results with a run."""
+    """Survey all installed parties, and store the result in a run's folder."""
     store(run, survey(timeout=timeout))
 
 
 def store(run: str, found: Containers) -> None:
-    """Write the results into a run's folder, in place of earlier ones."""
+    """Write the result of a survey into a run's folder, in place of an earlier one."""
     folder_at(run).write(FILE, found.model_dump_json().encode() + b"\n")
 
 
 def stored_tables(folder: Folder) -> list[ContainerTable]:
-    """Return the tables that were stored in a run's folder; empty if none were.
+    """Return the tables of the survey that is stored in a run's folder; empty if there is none.
 
     Raise CastigateError if the file cannot be read.
     """

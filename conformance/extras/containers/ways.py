@@ -48,7 +48,7 @@ CONTAINERS = (
     "packed-low-first",
     "packed-high-first",
 )
-"""The containers in the order of tables. docs/containers.md says what each is."""
+"""The containers in the order of tables; docs/containers.md describes each."""
 
 INVALID = "the answer is invalid"
 ROWS = (1, 2, 3, 5, 7, 8)
@@ -65,7 +65,7 @@ ODD_STEP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 
 @dataclass(frozen=True)
 class LaidTensor:
-    """A probe: a tensor as it lies in memory.
+    """A probe: a tensor with its layout in memory.
 
     If ``is_big``, a writer gets the same patterns in big-endian order.
     """
@@ -78,12 +78,12 @@ class LaidTensor:
 
     @property
     def is_strided(self) -> bool:
-        """Whether neighbors in the tensor are no neighbors in memory, or are in another order."""
+        """Whether the elements are not adjacent in memory, or not in row-major order."""
         return not self.bits.flags.c_contiguous
 
 
 def storable() -> list[str]:
-    """Return the names of the dtypes that containers hold: all but texts."""
+    """Return the names of the dtypes that containers hold: all except texts."""
     return [name for name, entry in formats().items() if entry.kind != "text"]
 
 
@@ -94,7 +94,7 @@ def probes(dtype: str) -> tuple[LaidTensor, ...]:
 
 
 def row_of(entry: Format, count: int) -> Bits:
-    """Return a row of patterns that differ from each other as far as the dtype allows."""
+    """Return a row of ``count`` patterns, distinct as far as the dtype has enough of them."""
     words = [(BYTES_IN_ORDER + at * ODD_STEP) & entry.mask for at in range(count)]
     return _words(entry, words)
 
@@ -138,7 +138,11 @@ def _layouts(entry: Format) -> Iterator[LaidTensor]:
 
 
 def _blocks(entry: Format, shape: tuple[int, ...]) -> Bits:
-    """Return rows of blocks; signed bytes have the largest number in each, the smallest in none."""
+    """Return a tensor of whole blocks of 32 elements.
+
+    Of 8-bit integers, each block contains 127, and none -128, so that the scale of a block can be
+    one.
+    """
     row = row_of(entry, prod(shape))
     if entry.kind == "integer" and entry.bits == 8:
         row[row == 0x80] = 0x81
@@ -147,10 +151,10 @@ def _blocks(entry: Format, shape: tuple[int, ...]) -> Bits:
 
 
 def whole(entry: Format) -> Bits:
-    """Return a row of every pattern of up to 16 bits, of wider dtypes only of the special ones.
+    """Return a row of every pattern, or of special ones if the dtype has more than 16 bits.
 
-    Packed elements come in all combinations of a byte, those of 6 bits at each place of three
-    bytes.
+    Elements of 2 and 4 bits come in every combination that fits a byte, those of 6 bits at each
+    place in three bytes.
     """
     if entry.kind == "complex":
         part = few_patterns(entry.entry.part, "string", 0).astype(object)
@@ -177,7 +181,11 @@ def _sides(shape: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True)
 class ChangedProbe:
-    """A probe that came back changed or malformed, or by which the reader or the writer crashed."""
+    """A probe that came back changed or malformed, or that crashed the reader or the writer.
+
+    ``read`` is the tensor that came back, and ``content`` the bytes in between. They are None and
+    empty if it was malformed or a process crashed.
+    """
 
     probe: LaidTensor
     explanation: ChangeNames
@@ -186,13 +194,16 @@ class ChangedProbe:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the changes that explain it."""
+        """The names of the changes that explain the difference."""
         return self.explanation.names
 
 
 @dataclass
 class Way:
-    """The results of all probes of a dtype from one party to another."""
+    """The results of all probes of a dtype that one party writes to a container and another reads.
+
+    ``identical`` names the probes that came back unchanged.
+    """
 
     container: str
     dtype: str
@@ -200,7 +211,7 @@ class Way:
     reader: str
     identical: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
-    """By probe, who refuses it and why."""
+    """By probe, the party that refuses it and why."""
     different: list[ChangedProbe] = field(default_factory=list)
 
     @property
@@ -210,14 +221,15 @@ class Way:
 
     @property
     def fault(self) -> str:
-        """The name that explains most of the differences; empty if there are none."""
+        """The name of the change that explains most of the differences; empty if there are none."""
         return common_fault([each.names for each in self.different]) if self.different else ""
 
 
 def ways_of(backends: Sequence[Backend], container: str, dtypes: Sequence[str]) -> list[Way]:
-    """Write and read all probes of some dtypes through a container, each party with each.
+    """Have each party write all probes of the dtypes, and each party read all that was written.
 
-    Return a way for each writer, reader and dtype. Parties without the container are left out.
+    Return a way for each writer, reader and dtype. Parties that do not support the container are
+    left out.
     """
     clients = {each.name: Client(each) for each in backends}
     asked = [(dtype, probe) for dtype in dtypes for probe in probes(dtype)]
@@ -256,7 +268,7 @@ def _written(client: Client, container: str, asked: Sequence[tuple[str, LaidTens
 def _held(
     asked: Sequence[tuple[str, LaidTensor]], written: Mapping[str, Written]
 ) -> dict[tuple[str, bytes], str]:
-    """Return each distinct content of a dtype, with the probe that it first came from."""
+    """Return the distinct contents of each dtype, each with the first probe that became it."""
     found: dict[tuple[str, bytes], str] = {}
     for replies in written.values():
         for dtype, probe in asked:
@@ -277,10 +289,10 @@ def _read(client: Client, container: str, held: Mapping[tuple[str, bytes], str])
 def _sent(
     client: Client, requests: Sequence[MethodRequest], names: Sequence[str]
 ) -> list[Answered[Any] | NoAnswer]:
-    """Send requests, those of the first dtype first, and return their replies in order.
+    """Send requests, those of the first request's dtype first; return replies in the given order.
 
-    ``names`` are those of their probes. A probe that crashes the process is not sent for other
-    dtypes, as each crash costs a start: they get the same reply.
+    ``names`` has the probe of each request. If a probe of the first dtype crashes the process, it
+    is not sent for other dtypes, as each crash costs a start: these get the same reply.
     """
     if not requests:
         return []
@@ -295,7 +307,7 @@ def _sent(
 
 
 def _has_container(replies: Iterable[object]) -> bool:
-    """Return whether a party has the container at all: it answers, or fails in doing so."""
+    """Return whether a party supports a container: it does not decline every request for it."""
     return any(not isinstance(reply, Declined) for reply in replies)
 
 
@@ -348,7 +360,7 @@ def _missing(way: Way, probe: LaidTensor, party: str, missing: object) -> None:
 def smallest_difference(
     backends: Mapping[str, Backend], way: Way, fault: str, found: ChangedProbe
 ) -> ChangedProbe:
-    """Return the smallest tensor that comes back changed by a fault, else the one that was found.
+    """Return a smaller tensor than ``found`` that the same fault changes, else ``found``.
 
     The candidates are the smallest pattern that changes by itself and, if elements are packed, rows
     of two.
@@ -370,7 +382,7 @@ def smallest_difference(
 
 
 def _alone(dtype: str, fault: str, written: Bits, read: Bits) -> Iterator[Bits]:
-    """Yield at most one row: the smallest pattern to which a fault happens by itself."""
+    """Yield a row of one element: the smallest pattern that the fault changes by itself, if any."""
     row, found = written.reshape(-1), read.reshape(-1)
     wrong = np.flatnonzero(row != found)
     for at in wrong[np.argsort(row[wrong], kind="stable")].tolist():

@@ -1,4 +1,4 @@
-"""Asks backends the inputs of the docket's threads, all in one round, and judges the answers."""
+"""Asks backends the inputs of the docket's threads, and judges the answers."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from specs.operations import takes_named_tensors
 from specs.ruling import ruling
 
 COPIES = 67
-"""Elements of a row that repeats an input: whole vectors and a rest, of any kernel."""
+"""The length of a row that repeats one input, so that each kernel uses its vectors and its rest."""
 AnswersOrMissing = list[Any] | Missing
-"""The different answers to one input as they are spelled, or one error in their place."""
+"""The distinct answers to one input as in JSON (an error is one too), or why there is none."""
 
 
 def threads_about(backend: str, threads: Iterable[DecidedThread]) -> list[DecidedThread]:
-    """Return the threads that a backend is asked: those about it, or all if the docket has none."""
+    """Return the threads to ask a backend: those about it, or all if the docket has none."""
     known = {system for each in docket() for system in each.systems}
     return [each for each in threads if backend in each.thread.systems or backend not in known]
 
@@ -50,7 +50,7 @@ def threads_about(backend: str, threads: Iterable[DecidedThread]) -> list[Decide
 def ask_backends(
     threads: Sequence[DecidedThread], backends: Sequence[Backend]
 ) -> list[DecidedThread]:
-    """Ask each backend its threads, in one round, and return them with the judged answers."""
+    """Ask each backend the questions of its threads; return the threads with its judged answers."""
     found: dict[str, dict[str, list[Today]]] = {each.thread.link: {} for each in threads}
     for backend in backends:
         judges = {
@@ -64,9 +64,9 @@ def ask_backends(
 
 
 def _ask(backend: Backend, decided: Decided) -> Ask[Today]:
-    """Ask a question of a backend; return the judged answer, or why there is none.
+    """Ask a backend a question; return the judged answer, or why there is none.
 
-    Of several answers to the same input, the worst counts.
+    Of several answers to the same input, a wrong one counts.
     """
     if isinstance(decided.asked, Chain):
         found = yield from _ask_chain(backend, decided.asked, decided)

@@ -71,13 +71,16 @@ def docket_command(
 
 
 def summary(threads: list[DecidedThread]) -> str:
-    """Return the number of threads with each verdict, in one line."""
+    """Return the total of threads and the number of threads by verdict, in one line."""
     numbers = [f"{number} {verdict}" for verdict, number in counts(threads).items()]
     return f"{counted(len(threads), 'thread')}: {', '.join(numbers) or 'nothing to decide'}"
 
 
 def _threads(projects: list[str]) -> list[Thread]:
-    """Return the threads of some projects, or of all; raise CastigateError for an unknown one."""
+    """Return the threads of the named projects, or of all if none is named.
+
+    Raise CastigateError for a project without threads.
+    """
     known = {each.project.project for each in docket()}
     for name in projects:
         if name not in known:

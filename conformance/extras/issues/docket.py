@@ -40,7 +40,11 @@ NonEmpty = Annotated[str, Field(min_length=1)]
 
 
 class Question(StrictModel):
-    """One input of a case or a chain: what each system was said to answer, and what was wanted."""
+    """One input of a case or a chain: each system's reported answer, and the answer wanted.
+
+    ``answers`` are by system. ``wanted`` is None if the thread wanted no other answer. ``road`` is
+    that on which a system ran a chain.
+    """
 
     case: str
     input: ThreadValue
@@ -53,7 +57,10 @@ class Question(StrictModel):
 
     @property
     def asked(self) -> Case | Chain:
-        """The case or the chain; raise CastigateError if the id names none, or not in full."""
+        """The case or the chain of the question.
+
+        Raises CastigateError if its id names none, or lacks a version or a mode.
+        """
         edition, *parts = self.case.split("/")
         name, _, version = edition.partition(":")
         found: Case | Chain
@@ -70,10 +77,11 @@ class Question(StrictModel):
 
 
 class ThreadEntry(StrictModel):
-    """A thread. ``opened`` is its date, as far as it is known; empty if it is not.
+    """A thread of the docket as its file has it.
 
-    ``report`` and ``outcome`` say in our words what was reported and how it ended. An entry that
-    was not ``read`` rests on an excerpt. ``findings`` are those of ours that the thread reports.
+    ``opened`` is its date as far as it is known; empty if it is not. ``report`` and ``outcome``
+    tell in our words what was reported and how it ended. If ``read`` is false, we know the thread
+    from an excerpt only. ``findings`` names findings of Castigate that the thread reports.
     """
 
     opened: Annotated[str, Field(pattern=r"^20[0-9]{2}(-[01][0-9](-[0-3][0-9])?)?$")] = ""
@@ -85,10 +93,10 @@ class ThreadEntry(StrictModel):
 
 
 class DocketEntry(StrictModel):
-    """The threads of a project by their links.
+    """A file of the docket: the threads of one project by their links.
 
     ``claims`` are the documents that the project means to implement. ``systems`` has the systems
-    that no installed backend is, each with the reason.
+    that Castigate cannot ask, each with the reason.
     """
 
     project: Annotated[str, Field(pattern=rf"^{PROJECT}$")]
@@ -111,7 +119,7 @@ class DocketEntry(StrictModel):
 
 @dataclass(frozen=True)
 class Thread:
-    """A thread of the docket with the entry of its project, and the file where it stands."""
+    """A thread of the docket, with the entry of its project and the file of both."""
 
     link: str
     entry: ThreadEntry
@@ -127,24 +135,25 @@ class Thread:
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """All systems that were reported to answer something."""
+        """The systems of which the thread reports answers."""
         return tuple(dict.fromkeys(each for one in self.entry.questions for each in one.answers))
 
     def location(self, question: int) -> Location:
-        """The location of a question in the file."""
+        """Return the location of a question in the file, by the question's number from 0."""
         return ("threads", self.link, "questions", question)
 
 
 @cache
 def docket() -> tuple[Thread, ...]:
-    """Return all shipped threads, project by project; raise DocumentError for a mistake."""
+    """Return all shipped threads, ordered by file; raise DocumentError for a mistake in one."""
     return tuple(each for path in sorted(DOCKET.glob("*.yaml")) for each in load_docket(path))
 
 
 def load_docket(path: Path) -> Iterator[Thread]:
-    """Yield one project's threads; raise DocumentError with file and line for a mistake.
+    """Yield the threads of one project's file.
 
-    Mistakes are missing cases, unknown documents, wrong links, and all that breaks the format.
+    Raise DocumentError with file and line for a missing case, an unknown document, a link to
+    another project, and whatever breaks the file's format.
     """
     for thread in _threads(path):
         file = thread.source
@@ -161,7 +170,10 @@ def load_docket(path: Path) -> Iterator[Thread]:
 
 
 def _threads(path: Path) -> Iterator[Thread]:
-    """Yield one project's threads; raise DocumentError for a wrong format or a foreign link."""
+    """Yield the threads of one project's file, without checking cases and documents.
+
+    Raise DocumentError for a wrong format, and for a link to another project.
+    """
     file = read_yaml(path)
     try:
         project = DocketEntry.model_validate(file.data)

@@ -28,7 +28,7 @@ Stored = Mapping[tuple[str, str], tuple[str | None, str | None]]
 
 
 def issues_page(store: RunStore) -> Page:
-    """Return the page of a run: a row for each thread, the most urgent verdicts first."""
+    """Return a run's page about the docket: a row for each thread, the most urgent first."""
     versions = {each.name: each.version for each in store.record.backends}
     threads = [decide(each) for each in docket()]
     stored = _stored(store, {one.question.case for each in threads for one in each.questions})
@@ -70,7 +70,10 @@ def _stored(store: RunStore, cases: set[str]) -> Stored:
 
 
 def _today(backend: str, decided: Decided, stored: Stored, held: RunAnswers) -> Today:
-    """Judge a backend's stored answer to the input of a question, or return why it is missing."""
+    """Judge a backend's stored answers to the input of a question.
+
+    Return ``NOT_ASKED`` if the run has none.
+    """
     answered = held.answered(*stored.get((backend, decided.question.case), (None, None)))
     if answered is None:
         return NOT_ASKED

@@ -42,20 +42,20 @@ WRONG = ("violates", "deviates")
 
 
 class Judged(NamedTuple):
-    """An answer as the judge spells it, and the verdict on it."""
+    """An answer as the judge spells it, with its verdict by the document."""
 
     answer: Any
     verdict: str
 
     @property
     def is_wrong(self) -> bool:
-        """Whether the document does not allow it."""
+        """Whether the document does not allow the answer."""
         return self.verdict in WRONG
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a backend gave no answer to a question."""
+    """A backend's missing answer to a question, with the reason."""
 
     reason: str
 
@@ -65,7 +65,12 @@ Today = Judged | Missing
 
 @dataclass(frozen=True)
 class Decided:
-    """A question with what the document says of it; ``reported`` has each system's answer."""
+    """A question, and what the document allows for its input.
+
+    ``reported`` has each system's answer from the thread, and ``wanted`` the answer that the thread
+    wanted, or None. ``input`` and ``allowed`` are spelled as in JSON. ``level`` and ``clause`` are
+    those of the rule that takes the input.
+    """
 
     question: Question
     asked: Case | Chain
@@ -93,7 +98,7 @@ class Decided:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the thread speaks of a single answer, and the document allows no other."""
+        """Whether all answers that the thread speaks of are equal, and no other is allowed."""
         given = {str(each.answer) for each in self.sides}
         conforms = all(each.verdict == "conforms" for each in self.sides)
         allows_more = isinstance(self.allowed, list) and len(self.allowed) > 1
@@ -102,7 +107,11 @@ class Decided:
 
 @dataclass(frozen=True)
 class ThreadVerdict:
-    """A verdict on a thread, for one backend or, without a name, by the document alone."""
+    """A verdict on a thread, with the reason ``why`` if it needs one.
+
+    ``backend`` is the backend from whose answers it follows; it is empty if it follows from the
+    document alone.
+    """
 
     verdict: str
     why: str = ""
@@ -111,7 +120,10 @@ class ThreadVerdict:
 
 @dataclass(frozen=True)
 class DecidedThread:
-    """A thread, its decided questions, and by backend its answers to them, in their order."""
+    """A thread with its decided questions, and the answers of backends to them.
+
+    ``today`` has by backend an answer for each question, in the order of the questions.
+    """
 
     thread: Thread
     questions: Sequence[Decided]
@@ -119,7 +131,10 @@ class DecidedThread:
 
     @cached_property
     def verdicts(self) -> list[ThreadVerdict]:
-        """A verdict for each backend that was asked, and one for what they leave undecided."""
+        """The verdicts by each asked backend's answers, as far as the thread concerns the backend.
+
+        Unless one of them is present, mended or absent, the verdict by the document alone follows.
+        """
         found = [self._of_backend(name, answers) for name, answers in self.today.items()]
         if not any(each.verdict in (PRESENT, MENDED, ABSENT) for each in found):
             found.append(self._by_document())
@@ -127,24 +142,25 @@ class DecidedThread:
 
     @property
     def verdict(self) -> ThreadVerdict:
-        """The most urgent verdict."""
+        """The most urgent verdict, in the order of ``VERDICTS``."""
         return min(self.verdicts, key=lambda each: [*VERDICTS].index(each.verdict))
 
     @property
     def answered(self) -> Iterator[tuple[Decided, dict[str, Today]]]:
-        """Each question with the answer of each backend, by the backend's name."""
+        """Each question, with the backends' answers to it by backend."""
         for number, each in enumerate(self.questions):
             yield each, {name: answers[number] for name, answers in self.today.items()}
 
     @property
     def faulty(self) -> list[str]:
-        """The systems that the document says were wrong."""
+        """The systems of which the document does not allow a reported answer."""
         return list(dict.fromkeys(system for each in self.questions for system in each.faulty))
 
     def _of_backend(self, name: str, answers: Sequence[Today]) -> ThreadVerdict:
         """Return the verdict by a backend's answers.
 
-        It is empty if no wrong reported answer concerns the backend.
+        Its word is empty if the backend gives no wrong answer, and none was reported that concerns
+        it.
         """
         given = [each for each in answers if isinstance(each, Judged)]
         if any(each.is_wrong for each in given):
@@ -165,7 +181,8 @@ class DecidedThread:
     def _by_document(self) -> ThreadVerdict:
         """Return the verdict by the document alone.
 
-        It is empty if every system that was wrong was asked.
+        Its word is empty if answers were wrong, and every system that gave one is among the
+        backends.
         """
         if self.faulty:
             systems = self.thread.project.systems
@@ -182,7 +199,11 @@ class DecidedThread:
 
 
 def decide(thread: Thread) -> DecidedThread:
-    """Decide a thread by its documents; raise DocumentError with file and line for a mistake."""
+    """Decide a thread by its documents.
+
+    Raise DocumentError with file and line for an unknown system, for an answer that cannot be
+    judged, and for a question that leaves nothing to decide.
+    """
     decided = []
     for number, question in enumerate(thread.entry.questions):
         place = thread.location(number)
@@ -202,7 +223,7 @@ def decide(thread: Thread) -> DecidedThread:
 
 
 def _differ(one: Decided, other: Decided) -> bool:
-    """Return whether two questions give the same input of a pair different answers."""
+    """Return whether two questions have the same pair and input, but different answers."""
     pairs = [(each.asked.source, each.asked.target, each.input) for each in (one, other)]
     answers = [{str(side.answer) for side in each.sides} for each in (one, other)]
     return pairs[0] == pairs[1] and answers[0] != answers[1]
@@ -240,7 +261,8 @@ def _judge(question: Question, asked: Case | Chain) -> Callable[[Any], dict[str,
     """Return a function that judges an answer to a question.
 
     It returns a mapping with ``verdict``, ``level``, ``clause`` and ``allowed``, and with ``input``
-    and ``output`` as patterns.
+    and ``output`` as patterns, texts or tensors in JSON. It raises CastigateError for an answer
+    that it cannot read.
     """
     if isinstance(asked, Chain):
         return lambda answer: _judge_chain(asked, str(question.input), answer)
@@ -261,7 +283,10 @@ def _judge(question: Question, asked: Case | Chain) -> Callable[[Any], dict[str,
 
 
 def _judge_element(question: Question, case: Case, answer: Any) -> dict[str, Any]:
-    """Judge an answer to one element that has a scale, and maybe a zero point."""
+    """Judge an answer to one element that has a scale, and maybe a zero point.
+
+    Return a mapping as ``_judge`` describes it.
+    """
     if question.scale is None:
         raise CastigateError(f"{case.document} needs a `scale` beside the input")
     # One element in the least tensor in which scales may lie in any form.
@@ -317,7 +342,7 @@ def _allows(allowed: Ends, chain: Chain, code: int | None) -> bool:
 
 
 def _clauses(chain: Chain, given: int) -> Iterator[str]:
-    """Yield the clauses of the steps, up to the first that does not allow exactly one result."""
+    """Yield the clauses of a chain's steps, up to the first step that allows several results."""
     codes: Sequence[int] = [given]
     for rules in chain.rulings:
         allowed = expect_by_exact.allow(rules, codes[0])
@@ -328,14 +353,14 @@ def _clauses(chain: Chain, given: int) -> Iterator[str]:
 
 
 def judged_today(decided: Decided, answers: Sequence[Any]) -> Judged:
-    """Judge different answers to a question; return a wrong one, or the first if none is wrong."""
+    """Judge several answers to one question; return the first wrong one, else the first."""
     judge = _judge(decided.question, decided.asked)
     judged = [Judged(each, judge(each)["verdict"]) for each in answers]
     return max(judged, key=lambda each: each.is_wrong)
 
 
 def different(answers: Bits, target: str) -> list[Any]:
-    """Return the different elements of an array, as hex patterns or as texts in JSON."""
+    """Return the distinct elements of ``answers``, as hex patterns or as texts in JSON."""
     form = format_named(target)
     words: list[Any] = []
     for each in dict.fromkeys(map(datum_of, answers.reshape(-1))):

@@ -34,13 +34,16 @@ LATER_LINES = TextWrapper(
 
 
 def counts(threads: Iterable[DecidedThread]) -> dict[str, int]:
-    """Return how many threads have each verdict, in the order of the verdicts."""
+    """Return the number of threads by verdict, in the order of ``VERDICTS``."""
     found = Counter(each.verdict.verdict for each in threads)
     return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
 
 
 def thread_lines(decided: DecidedThread, versions: Mapping[str, str]) -> Iterator[str]:
-    """Yield the lines of a thread with its verdicts, then those of each question."""
+    """Yield lines for a thread: its verdicts, the report, then each question.
+
+    ``versions`` has the version of each asked backend.
+    """
     thread = decided.thread
     for verdict in decided.verdicts:
         where = f"  {thread.link}  {thread.entry.opened}".rstrip()
@@ -51,14 +54,20 @@ def thread_lines(decided: DecidedThread, versions: Mapping[str, str]) -> Iterato
 
 
 def verdict_words(verdict: ThreadVerdict, versions: Mapping[str, str]) -> str:
-    """Return a verdict in words with its reason, or without one with the backend's version."""
+    """Return a verdict in words.
+
+    Its reason follows if it has one, otherwise its backend with the version from ``versions``.
+    """
     name = verdict.backend
     of_backend = f" in {name} {versions[name]}" if name and not verdict.why else ""
     return verdict.verdict + of_backend + (f" ({verdict.why})" if verdict.why else "")
 
 
 def question_words(decided: Decided, answers: Mapping[str, Today]) -> str:
-    """Say what the document allows for an input, and what was answered, then and today."""
+    """Return in words what the document allows for an input, and all answers to it.
+
+    ``answers`` are those of today by backend; those of the thread come first.
+    """
     asked, target = decided.asked, decided.asked.target
     level = "open" if any(each.verdict == "open" for each in decided.reported.values()) else ""
     given = f"{_words(asked.source, decided.input)}{_scale_words(decided.question)}"
@@ -73,20 +82,20 @@ def question_words(decided: Decided, answers: Mapping[str, Today]) -> str:
 
 
 def _scale_words(question: Question) -> str:
-    """Return words for the scale and the zero point of an element; empty without a scale."""
+    """Return words for the scale and the zero point of a question; empty without a scale."""
     zero = f" and zero point {question.zero}" if question.zero is not None else ""
     return f" by scale {question.scale}{zero}" if question.scale is not None else ""
 
 
 def allowed_words(decided: Decided) -> str:
-    """Return the level and all that is allowed, in words."""
+    """Return in words the level of the rule and the answers that it allows."""
     allowed = decided.allowed if isinstance(decided.allowed, list) else [decided.allowed]
     words = " or ".join(_words(decided.asked.target, each) for each in allowed)
     return f"{decided.level} {words}"
 
 
 def _words(dtype: str, value: Any) -> str:
-    """Return a JSON value in words: a pattern with its number, a text, a tensor, an error."""
+    """Return an input or answer in words: a pattern with its number, a text, a shape, an error."""
     match value:
         case {"error": _}:
             return "an error"
@@ -98,7 +107,7 @@ def _words(dtype: str, value: Any) -> str:
 
 
 def standing(decided: DecidedThread) -> str:
-    """Say whose documents decide a thread: the project's own, another project's, or yardsticks."""
+    """Return in words whose documents decide a thread: its project's, another's, or yardsticks."""
     deciding = [each for each in decided.questions if each.faulty] or decided.questions
     names = {each.question.case.partition(":")[0] for each in deciding}
     foreign = names - {*decided.thread.project.claims}

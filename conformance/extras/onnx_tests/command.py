@@ -35,7 +35,10 @@ EXACT = '{"rtol": 0, "atol": 0}\n'
 
 
 class Exporter:
-    """Writes the folders of cases, with the onnx package."""
+    """Writes tests as folders of ONNX's backend tests, by the onnx package.
+
+    The constructor raises CastigateError if the package is not installed.
+    """
 
     def __init__(self) -> None:
         try:
@@ -45,7 +48,7 @@ class Exporter:
         self._models = ModelBuilder(onnx)
 
     def write(self, case: Case, test: ExportedTest, folder: Path) -> None:
-        """Write the model of a case and the data sets of one of its tests."""
+        """Write the model of a case and the data sets of one of its tests into ``folder``."""
         graph = bitcast_graph(case) if is_bitcast(case) else cast_graph(case)
         model = self._models.with_input(graph, test.data_sets[0].inputs.ndim)
         _write(folder / "model.onnx", model)
@@ -70,7 +73,10 @@ class Exporter:
 
 
 def folder_of(case: Case, group: TextGroup | None = None) -> str:
-    """Return the name of a test's folder, which ONNX's runner shows as the test's name."""
+    """Return the name of the folder for a case's test, or for that of one group of texts.
+
+    ONNX's runner shows it as the test's name.
+    """
     return "test_" + re.sub(r"[^A-Za-z0-9]", "_", f"{case.id}/{group}" if group else case.id)
 
 
@@ -132,7 +138,7 @@ def export_onnx(
 
 
 def _export(exporter: Exporter, cases: Iterable[Case], out: Path) -> ExportIndex:
-    """Write the tests of all cases that have any; return the index."""
+    """Write the tests of all cases, and return the index of these and of what is left out."""
     index, written = ExportIndex(), set[str]()
     for case in cases:
         exported = exported_case(case)

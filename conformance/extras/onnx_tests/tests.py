@@ -37,7 +37,7 @@ SEVERAL = "several answers are right"
 
 @dataclass(frozen=True)
 class DataSet:
-    """A tensor of inputs, and the only right answers."""
+    """A tensor of inputs, and the only right answer to each."""
 
     inputs: Bits
     answers: Bits
@@ -45,7 +45,11 @@ class DataSet:
 
 @dataclass(frozen=True)
 class ExportedTest:
-    """One test of a case; of a cast from string, the inputs of one group of texts."""
+    """A test of a case.
+
+    A case whose source is text has one test for each ``group`` of texts; all others have one test,
+    and no group.
+    """
 
     data_sets: tuple[DataSet, ...]
     levels: Counter[str]
@@ -60,7 +64,7 @@ class ExportedTest:
 
 @dataclass(frozen=True)
 class ExportedCase:
-    """The tests of a case, and how many inputs are left out for which reason.
+    """The tests of a case, and the number of inputs that are left out, by reason.
 
     ``why_no_test`` is the reason if there are no tests, otherwise empty.
     """
@@ -71,7 +75,10 @@ class ExportedCase:
 
 
 def exported_case(case: Case) -> ExportedCase:
-    """Return the tests of a case, or why no input of it has a single right answer."""
+    """Return the tests of a case, or why it has none.
+
+    A test has only inputs with a single right answer.
+    """
     return _bitcast_tests(case) if is_bitcast(case) else _cast_tests(case)
 
 
@@ -101,7 +108,7 @@ def _groups(
 ) -> Iterator[tuple[TextGroup | None, NDArray[np.bool_]]]:
     """Yield each group of texts that has kept inputs, with a mask of these inputs.
 
-    For a source that is no text, yield None with the mask of all kept inputs.
+    For a source other than text, yield None with the mask ``kept``.
     """
     if rules.source.kind != "text":
         yield None, kept
@@ -114,9 +121,9 @@ def _groups(
 
 
 def _kept(rules: Ruling, expected: Expected) -> tuple[NDArray[np.bool_], Counter[str]]:
-    """Return which inputs have one right answer, and count why the others have not.
+    """Return a mask of the inputs that have one right answer, and count the others by reason.
 
-    Any NaN counts as one answer. Of two constants, the recommended one comes first and is used.
+    Any NaN counts as one answer. Where an answer is recommended, it is the right one.
     """
     kept, left_out = np.ones(expected.branch_indices.size, bool), Counter[str]()
     for index, branch in enumerate(rules.branches):
@@ -163,10 +170,10 @@ FLOAT64_DIGITS = 17
 
 
 def text_group(target: Format, text: str) -> TextGroup:
-    """Return the group of a text as an input of a cast to a target.
+    """Return the group of tests to which a text belongs as an input of a cast to ``target``.
 
-    A number's value comes first, so that all other groups have only values that every parser can
-    represent. A target that is not numeric takes the values of float64.
+    Numbers that are subnormal, underflow or overflow in the target are grouped so, and all other
+    texts by spelling. For a target that is not numeric, the values are those of float64.
     """
     number = read_literal(text).number
     if number is None:
@@ -198,9 +205,10 @@ INDEX = "index.json"
 
 @dataclass
 class ExportIndex:
-    """The content of the index: tests that are written, and what is left out.
+    """The content of ``index.json``: the tests that are written, and what is left out.
 
-    ``cases_left_out`` has a reason by case, ``inputs_left_out`` counts by case and reason.
+    ``cases_left_out`` has the reason by case; ``inputs_left_out`` has by case the number of inputs
+    by reason.
     """
 
     tests: list[dict[str, Any]] = field(default_factory=list)
@@ -208,7 +216,7 @@ class ExportIndex:
     inputs_left_out: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def add(self, case: Case, test: ExportedTest, folder: str) -> None:
-        """Add a test that is in a folder."""
+        """Add a test of a case, with the folder that it was written to."""
         self.tests.append(
             {
                 "folder": folder,
@@ -226,11 +234,11 @@ class ExportIndex:
         )
 
     def reasons(self) -> list[tuple[str, int]]:
-        """Return how many cases have no test for each reason, the most frequent first."""
+        """Return each reason why cases have no test, with their number, the most frequent first."""
         return Counter(self.cases_left_out.values()).most_common()
 
     def to_json(self) -> bytes:
-        """Serialize the index, with the folders of each dtype."""
+        """Return the index as JSON, with the folders of tests by dtype."""
         dtypes: dict[str, list[str]] = {}
         for test in self.tests:
             for dtype in dict.fromkeys((test["source"], test["target"])):

@@ -116,7 +116,11 @@ def _answered(
     timeout: float,
     stack: ExitStack,
 ) -> Iterator[Surveyed]:
-    """Answer the questions one after another, and print each answer."""
+    """Yield the result of each question, after printing it; of a run, by its stored answers.
+
+    Without ``questions``, a run's pairs are all that two backends answered; backends need one.
+    ``stack`` closes the backends.
+    """
     if _is_run(asked[0]):
         if any(each.whole for each in questions):
             raise CastigateError("a run keeps the answers of tier quick; name backends for full")

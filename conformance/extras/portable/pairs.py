@@ -42,7 +42,7 @@ MOST_SHOWN = 3
 MOST_WRITTEN = 1000
 """The most ranges of a pair that are written to a file, the widest."""
 MOST_LINES = 3
-"""The most behaviors of one backend in one region that are named; if it has more, none is."""
+"""The most behaviors of a backend in a region that are named; if there are more, none is."""
 BOTH = {("infinity", "-infinity"): "infinities", ("+NaN", "-NaN"): "NaN"}
 """Common names for two cells that have the same description."""
 
@@ -57,7 +57,7 @@ DOES = TextWrapper(
 
 
 class Range(StrictModel):
-    """A range of finite values on which all agree: the patterns of its ends, and words."""
+    """A range of finite values on which all agree: the hex patterns of its ends, and words."""
 
     low: str
     high: str
@@ -65,7 +65,11 @@ class Range(StrictModel):
 
 
 class PairDifference(StrictModel):
-    """Some inputs on which not all agree, in words, and what each backend does there."""
+    """Regions of inputs on which backends differ, and what each backend does there, in words.
+
+    ``where`` names the regions. ``does`` describes each backend's answers by its name, and
+    ``documents`` tells by document whether it allows them.
+    """
 
     where: tuple[str, ...]
     does: dict[str, str]
@@ -73,11 +77,14 @@ class PairDifference(StrictModel):
 
 
 class PortablePair(StrictModel):
-    """Where all backends that answer a pair agree, and all documents named allow their answers.
+    """Where all backends that answer a pair agree and all documents allow their answers.
 
-    ``every_input`` tells whether all inputs of the source were asked; if not, ``asked`` of them
-    were, so that the ranges are sampled. The ``ranges`` are the widest ones, ``range_count`` counts
-    all. ``agree`` names where all that was asked agrees.
+    ``backends`` has the asked case by backend, and ``absent`` by name why a backend or document is
+    left out. ``asked`` and ``agreeing`` count inputs. If ``every_input`` is false, the ranges are
+    sampled; if ``exact_ends``, the inputs beyond their ends were asked too. ``agree`` names the
+    ranges and cells in which all that was asked agrees. ``ranges`` are the widest of
+    ``range_count``. ``elsewhere`` counts agreeing finite inputs outside of the ranges that
+    ``agree`` names.
     """
 
     source: str
@@ -97,7 +104,7 @@ class PortablePair(StrictModel):
 
 
 class PortablePairs(StrictModel):
-    """The answers for all pairs asked, as a file holds them."""
+    """The content of the ``--json`` file: the backends' versions by name, and all pairs."""
 
     suite: str = VERSION
     versions: dict[str, str]
@@ -106,7 +113,10 @@ class PortablePairs(StrictModel):
 
 @dataclass(frozen=True)
 class KnownAgreement:
-    """An agreement on a pair, its parties, the names of the backends, and the rounding of casts."""
+    """The agreement on a pair, with the names of the backends in the order of their answers.
+
+    ``rounding`` is that of the casts, by which the backends' behaviors are recognized.
+    """
 
     found: Agreement
     parties: Parties
@@ -118,7 +128,9 @@ class KnownAgreement:
     ) -> PortablePair:
         """Return the agreement as data and words.
 
-        ``backends`` has the case of each backend, ``absent`` the reason why others have no answers.
+        ``backends`` has the id of the asked case by backend, and ``absent`` by name why a backend
+        or document is left out. ``exact_ends`` tells whether the inputs beyond the ends of ranges
+        were asked.
         """
         found, source = self.found, self.found.source
         finite = found.cells[FINITE]
@@ -152,7 +164,7 @@ class KnownAgreement:
         return int(np.count_nonzero(inside))
 
     def _differences(self, shown: Sequence[ValueRange]) -> Iterator[PairDifference]:
-        """Yield the regions outside the ranges, those with the same description together."""
+        """Yield what backends do outside of ``shown``; regions with equal words are merged."""
         said: dict[tuple[tuple[str, str], ...], list[str]] = {}
         for words, places in self._outside(shown):
             does = self._deeds(places)
@@ -163,7 +175,7 @@ class KnownAgreement:
             yield PairDifference(where=tuple(_named(where)), does=does, documents=allowed)
 
     def _outside(self, shown: Sequence[ValueRange]) -> Iterator[tuple[str, NDArray[np.intp]]]:
-        """Yield the regions outside the ranges in words, each with its places in the sample."""
+        """Yield each region outside of ``shown`` in words, with indices of its sampled inputs."""
         found, source = self.found, self.found.source
         ranks = found.sample.ranks
         finite = cells_of(source)[FINITE]
@@ -182,7 +194,10 @@ class KnownAgreement:
                 yield name, places
 
     def _deeds(self, places: NDArray[np.intp]) -> dict[str, str]:
-        """Describe each backend's answers to some inputs, and whether each document allows them."""
+        """Describe what each backend answers to the sampled inputs at ``places``, by its name.
+
+        Also describe by document whether it allows these answers, or which backends' it does not.
+        """
         sample = self.found.sample
         inputs = sample.inputs[places]
         answers = [each[places] for each in sample.answers]
@@ -221,9 +236,9 @@ class KnownAgreement:
 
 
 def shown_ranges(found: Agreement) -> list[ValueRange]:
-    """Return the few ranges of finite values that words name, from low to high.
+    """Return at most ``MOST_SHOWN`` agreeing ranges of finite values, from low to high.
 
-    These are the one that holds zero and one, and the widest.
+    These are the range that contains zero and one, if there is one, and the widest others.
     """
     home = home_range(found)
     kept = [home] if home is not None else []
@@ -232,14 +247,14 @@ def shown_ranges(found: Agreement) -> list[ValueRange]:
 
 
 def agree_names(found: Agreement) -> list[str]:
-    """Return in words the ranges on which all agree, and the names of other cells where they do."""
+    """Return in words the shown ranges of finite values, then the other cells that are safe."""
     extremes = [each for each in found.cells.values() if each.cell.name != FINITE]
     agree = [range_words(found.source, each) for each in shown_ranges(found)]
     return agree + _named([each.cell.name for each in extremes if each.is_safe])
 
 
 def gaps_between(shown: Sequence[ValueRange], first: int, last: int) -> Iterator[ValueRange]:
-    """Yield the gaps before, between and after some ranges, from the first to the last rank."""
+    """Yield the ranges of ranks between ``first`` and ``last`` that lie outside of ``shown``."""
     start, below = first, None
     for each in shown:
         if each.below is not None:
@@ -251,7 +266,10 @@ def gaps_between(shown: Sequence[ValueRange], first: int, last: int) -> Iterator
 
 
 def portability_of(found: Agreement) -> str:
-    """Return how safe it is to port a cast: everywhere, in a range with zero and one, or not."""
+    """Return ``SAFE`` if every asked input agrees.
+
+    Otherwise return ``IN_RANGE`` if one agreeing range contains zero and one, else ``NOT_SAFE``.
+    """
     if found.asked == found.agreeing:
         return SAFE
     return NOT_SAFE if home_range(found) is None else IN_RANGE
@@ -263,7 +281,7 @@ def _range(source: Format, each: ValueRange) -> Range:
 
 
 def _only_answer(target: Format, answers: Bits) -> str | None:
-    """Return the answer as a value if all answers are the same; None if they differ."""
+    """Return the value of the answers if all are the same or all are NaN; None if they differ."""
     if target.nan_codes and is_nan(target, answers).all():
         return "NaN"
     if (answers == answers[0]).all():
@@ -272,7 +290,10 @@ def _only_answer(target: Format, answers: Bits) -> str | None:
 
 
 def _explained(line: Explanation, is_alone: bool) -> str:
-    """Describe a backend's behavior in some regions, and how many inputs are exceptions."""
+    """Return the behavior that an explanation names, and how many inputs are exceptions to it.
+
+    If it is not the only line (``is_alone``), its regions come first.
+    """
     name = line.behavior or line.nearest
     assert name is not None
     says = behaviors()[name].says
@@ -282,7 +303,7 @@ def _explained(line: Explanation, is_alone: bool) -> str:
 
 
 def _named(names: Sequence[str]) -> list[str]:
-    """Return names of regions; two cells with a common name are joined if both are there."""
+    """Return the names of regions, with a common name for two cells of ``BOTH`` if both occur."""
     left = [*names]
     for pair, word in BOTH.items():
         if all(name in left for name in pair):
@@ -312,7 +333,7 @@ def pair_lines(pair: PortablePair) -> Iterator[str]:
 
 
 def basis_words(pair: PortablePair) -> str:
-    """Say which inputs were asked, and whether the ranges are sampled."""
+    """Return in words how many inputs were asked, and whether the ranges are sampled."""
     if not pair.asked:
         return "nothing to compare, as fewer than two answer it"
     if pair.every_input:
@@ -322,19 +343,19 @@ def basis_words(pair: PortablePair) -> str:
 
 
 def also_words(pair: PortablePair) -> str:
-    """Say how many inputs agree outside the ranges that are named."""
+    """Return in words how many inputs agree outside of the ranges that are named."""
     return f"{pair.elsewhere:,} of the others agree, by chance or in narrow ranges"
 
 
 def agree_words(pair: PortablePair) -> str:
-    """Name the ranges of inputs on which all backends agree."""
+    """Return in words the ranges of inputs on which all backends agree."""
     if pair.asked == pair.agreeing:
         return "every input" if pair.every_input else "every input asked"
     return ", ".join(pair.agree) or "nowhere"
 
 
 def does_lines(difference: PairDifference) -> Iterator[str]:
-    """Yield what each backend and document does, in one line for all that do the same."""
+    """Yield what backends and documents do; those with equal descriptions share a line."""
     doing: dict[str, list[str]] = {}
     for name, words in {**difference.does, **difference.documents}.items():
         doing.setdefault(words, []).append(name)
@@ -343,7 +364,7 @@ def does_lines(difference: PairDifference) -> Iterator[str]:
 
 
 def page(every: PortablePairs, date: str) -> str:
-    """Return the answers for all pairs as a page in Markdown."""
+    """Return the results of all pairs as a page in Markdown; ``date`` is the day it is made."""
     return "\n".join(
         [*_head(every, date), *(line for each in every.pairs for line in _section(each))]
     )

@@ -40,7 +40,7 @@ from specs.selection import case_named, cases_of_pair
 COMMON = "onnx-cast"
 """The document whose case is asked of a backend that claims no cast of the pair."""
 VECTOR = 64
-"""The shortest row, since a kernel's code for a row's tail may answer otherwise than its body."""
+"""The least length of a row: a kernel's code for a shorter rest may give other answers."""
 SEED, MAX_EXAMPLES = 0, 1000
 """The seed and the random inputs of tier quick, as a run asks them by default."""
 WHOLE_BITS = 32
@@ -49,7 +49,11 @@ WHOLE_BITS = 32
 
 @dataclass(frozen=True)
 class PairQuestion:
-    """A pair of dtypes, documents by name, what is required of it, and whether to ask all."""
+    """A pair of dtypes to survey, with the documents, by name, that must allow the answers.
+
+    ``required`` has intervals on which all must agree. ``whole`` asks for every input of sources of
+    up to ``WHOLE_BITS`` bits; those of up to ``EXHAUSTIVE_BITS`` are always asked whole.
+    """
 
     source: str
     target: str
@@ -59,7 +63,7 @@ class PairQuestion:
 
     @property
     def name(self) -> str:
-        """The pair in words."""
+        """The pair in words, such as ``float32 to int8``."""
         return f"{self.source} to {self.target}"
 
     @property
@@ -70,13 +74,16 @@ class PairQuestion:
 
     @property
     def inputs(self) -> int:
-        """About how many inputs are asked."""
+        """The total for a progress bar.
+
+        It is the number of all inputs of the source, or ``MAX_EXAMPLES`` if only some are asked.
+        """
         return 1 << format_named(self.source).bits if self.asks_all else MAX_EXAMPLES
 
 
 @dataclass(frozen=True)
 class Surveyed:
-    """A pair in words, the versions of its backends, and whether each requirement holds."""
+    """The results for a pair and its required intervals, and the backends' versions by name."""
 
     pair: PortablePair
     versions: Mapping[str, str]
@@ -86,9 +93,10 @@ class Surveyed:
 def of_backends(
     backends: Sequence[Backend], question: PairQuestion, on_asked: Callable[[int], None]
 ) -> Surveyed:
-    """Ask backends where they agree on a pair; raise LostBackendError if one fails on the way.
+    """Ask backends the same inputs of a pair, and return where they agree.
 
-    ``on_asked`` is called with the number of inputs of each row.
+    Raise LostBackendError if a backend fails during the survey. ``on_asked`` is called with the
+    number of inputs of each row.
     """
     found = {each.name: asked_of(each, question.source, question.target) for each in backends}
     asked = [each for each in found.values() if isinstance(each, BackendCase)]
@@ -141,9 +149,11 @@ def _surveyed(
 def of_run(
     store: RunStore, names: Sequence[str], questions: Sequence[PairQuestion]
 ) -> Iterator[Surveyed]:
-    """Yield the results of pairs by a run's answers; by default all that two backends answered.
+    """Yield the results of pairs by the answers that a run stores.
 
-    Raise CastigateError for a backend that the run does not have.
+    ``names`` are the backends to compare, by default all of the run. Without ``questions``, the
+    pairs are all that at least two of them answered. Raise CastigateError for a backend that the
+    run does not have.
     """
     known = {each.name: each.version for each in store.record.backends}
     for name in names:
@@ -168,7 +178,7 @@ def of_run(
 
 
 def rows_by_pair(held: RunAnswers, backend: str) -> dict[tuple[str, str], CaseRow]:
-    """Return the first case of each numeric pair whose answers by a backend a run holds.
+    """Return a backend's first case with stored answers for each pair of numeric dtypes.
 
     Cases with house rules and worked examples are left out.
     """
@@ -191,7 +201,10 @@ def survey_stored(
     absent: dict[str, str],
     versions: Mapping[str, str],
 ) -> Surveyed:
-    """Survey a pair by stored answers to the inputs that all of some backends were asked."""
+    """Survey a pair by stored answers, on the inputs that all backends in ``rows`` were asked.
+
+    ``rows`` has each backend's case in the run, and ``absent`` why other backends have none.
+    """
     cases = {name: case_named(row.case) for name, row in rows.items()}
     required = [each.ranks for each in question.required]
 
@@ -204,7 +217,10 @@ def survey_stored(
 def stored_agreement(
     held: RunAnswers, parties: Parties, rows: Sequence[CaseRow], required: Sequence[range] = ()
 ) -> Agreement:
-    """Return on which of the inputs that all backends were asked their stored answers agree."""
+    """Return where the stored answers of several cases agree, on the inputs common to all.
+
+    ``rows`` has the case of each backend, and ``required`` the ranges of ranks to check.
+    """
     inputs, answers = _common(held, rows)
     asked = survey(parties, inputs, required=required, refines=False)
     order = np.searchsorted(inputs, next(asked))
@@ -217,7 +233,7 @@ def stored_agreement(
 
 
 def _common(held: RunAnswers, rows: Sequence[CaseRow]) -> tuple[Bits, list[Bits]]:
-    """Return the inputs that all were asked, in rising order, and the answers of each to them."""
+    """Return the inputs that all rows have, in rising order, and each row's answers to them."""
     columns = []
     for row in rows:
         assert row.asked is not None
@@ -232,7 +248,7 @@ def _common(held: RunAnswers, rows: Sequence[CaseRow]) -> tuple[Bits, list[Bits]
 
 
 class LostBackendError(Exception):
-    """A backend failed on a pair that it answered before; the message says how."""
+    """A backend failed during a survey of a pair that it can answer; the message says how."""
 
 
 @dataclass(frozen=True)
@@ -250,7 +266,7 @@ class BackendCase:
     def answers(self, inputs: Bits) -> Bits:
         """Return the answers to a row of inputs; raise LostBackendError if there are none.
 
-        The backend gets the row padded to a power of two.
+        The backend gets the row padded to a power of two by copies of the last input.
         """
         size = max(VECTOR, 1 << (inputs.size - 1).bit_length())
         row = np.concatenate([inputs, np.resize(inputs[-1:], size - inputs.size)])
@@ -263,9 +279,10 @@ class BackendCase:
 
 
 def asked_of(backend: Backend, source: str, target: str) -> BackendCase | str:
-    """Return the backend with the case that it is asked for a pair; a reason if it answers none.
+    """Return the backend with the first case of a pair that it answers, or the reason why none.
 
-    That is the case of default modes of a document that it claims, else of ``COMMON``, else of any.
+    Cases of documents that it claims come first, then that of ``COMMON``, then those of others. If
+    a case ends in an error instead of a refusal, that error is the reason.
     """
     reasons = []
     for case in _cases(backend, source, target):
@@ -297,9 +314,10 @@ def _cases(backend: Backend, source: str, target: str) -> Iterator[Case]:
 
 
 def case_between(document: str, version: str, source: str, target: str) -> Case | None:
-    """Return the first case of a pair that answers every input; None if none does.
+    """Return the first case of a pair in which the document wants no input refused, or None.
 
-    Default modes come first. Another operation, a call or a worked example gives None.
+    The case with default modes is tried first. Calls, worked examples and operations other than
+    casts give None too.
     """
     for case in cases_of_pair(document, version, source, target):
         if operation_of(case) != "cast" or case.example is not None:
@@ -311,7 +329,7 @@ def case_between(document: str, version: str, source: str, target: str) -> Case 
 
 
 def allows_of(case: Case) -> Allows:
-    """Return a function that returns which of some answers to inputs a case allows."""
+    """Return a function of inputs and answers: a mask of the answers that the case allows."""
     rules, expectations = ruling(case), Expectations(independent=False)
 
     def allows(inputs: Bits, answers: Bits) -> Mask:
@@ -323,9 +341,10 @@ def allows_of(case: Case) -> Allows:
 
 
 def documents_of(words: Sequence[str], source: str, target: str) -> dict[str, Case | None]:
-    """Return the case of a pair by each document's name and version, None where there is none.
+    """Return the case of a pair by ``document:version``, or None if ``case_between`` finds none.
 
-    Without a version, the newest is taken.
+    ``words`` name documents, and maybe versions; the newest is the default. Raise CastigateError
+    for an unknown document or version.
     """
     found = {}
     for word in words:
@@ -340,9 +359,10 @@ def drive_survey(
     parties: Sequence[BackendCase],
     on_asked: Callable[[int], None] = lambda count: None,
 ) -> Agreement:
-    """Answer a survey by asking backends, and return the agreement that it finds.
+    """Run a survey with the answers of backends, and return its result.
 
-    ``on_asked`` is called with the number of inputs of each row.
+    Raise LostBackendError if a backend fails. ``on_asked`` is called with the number of inputs of
+    each row.
     """
     with ThreadPoolExecutor(len(parties)) as pool:
         try:

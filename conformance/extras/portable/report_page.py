@@ -43,7 +43,10 @@ CaseRows = Mapping[tuple[str, str], CaseRow]
 
 @dataclass(frozen=True)
 class PortedPair:
-    """A pair of dtypes as two backends answer it: how safe it is, words, the id of a case."""
+    """How portable a pair of dtypes is between two backends, in a word and in a text.
+
+    ``portability`` is a key of ``SIGNS``, and ``case`` the id of a case of the pair.
+    """
 
     source: str
     target: str
@@ -54,7 +57,7 @@ class PortedPair:
 
 @dataclass(frozen=True)
 class Porting:
-    """Two backends, and the pairs of dtypes that either of them offers."""
+    """Two backends, and how portable each pair of dtypes is that at least one of them answers."""
 
     one: str
     other: str
@@ -62,17 +65,17 @@ class Porting:
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """The number of pairs of each portability."""
+        """The number of pairs by portability."""
         return Counter(each.portability for each in self.pairs)
 
     @property
     def sources(self) -> list[str]:
-        """The sources, in the order of all dtypes."""
+        """The source dtypes of the pairs, in the order of ``formats``."""
         return _in_order({each.source for each in self.pairs})
 
     @property
     def targets(self) -> list[str]:
-        """The targets, in the order of all dtypes."""
+        """The target dtypes of the pairs, in the order of ``formats``."""
         return _in_order({each.target for each in self.pairs})
 
     @cached_property
@@ -82,7 +85,7 @@ class Porting:
 
     @property
     def differing(self) -> list[PortedPair]:
-        """The pairs that are not safe everywhere, those that are not safe at all first."""
+        """The pairs that are ``NOT_SAFE``, then those that are safe ``IN_RANGE`` only."""
         order = [NOT_SAFE, IN_RANGE]
         found = [each for each in self.pairs if each.portability in order]
         return sorted(found, key=lambda each: order.index(each.portability))
@@ -93,14 +96,14 @@ def _in_order(names: set[str]) -> list[str]:
 
 
 def portability_page(store: RunStore) -> Page | None:
-    """Return the page of a run; None if it has nothing to compare."""
+    """Return a run's page about portability; None if no two backends can be compared."""
     found = portings(store)
     content = {"portings": found, "signs": SIGNS}
     return Page("portability", "Portability", __package__, content) if found else None
 
 
 def portings(store: RunStore) -> list[Porting]:
-    """Compare each two backends of a run that have answers to any pair; may be empty."""
+    """Compare each two backends of a run of which both have stored answers to some pair."""
     held = RunAnswers(store)
     rows = {each.name: rows_by_pair(held, each.name) for each in store.record.backends}
     comparison = _Comparison(held)
@@ -131,16 +134,16 @@ def _pairs(
 
 
 class _Comparison:
-    """Compares stored answers; what several backends answered alike is compared once."""
+    """Compares stored answers; caches results, as backends often share the same stored arrays."""
 
     def __init__(self, held: RunAnswers) -> None:
         self._held = held
         self._known: dict[Hashable, tuple[str, str]] = {}
 
     def of(self, pair: tuple[str, str], one: CaseRow, other: CaseRow) -> tuple[str, str]:
-        """Return how portable a pair is, and in words where both agree.
+        """Return how portable a pair is between two cases, and in words where their answers agree.
 
-        There are no words if they agree everywhere.
+        The words are empty if they agree on all inputs.
         """
         key = (pair, frozenset({(one.asked, one.answers), (other.asked, other.answers)}))
         if key not in self._known:

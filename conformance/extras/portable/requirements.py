@@ -28,8 +28,7 @@ INFINITY = re.compile(r"([+-]?)inf(inity)?", re.ASCII | re.IGNORECASE)
 class Required:
     """A pair of dtypes, and an interval of values on which all backends and documents must agree.
 
-    ``interval`` is as the user wrote it; ``ranks`` are its places among the source's values in
-    order.
+    ``interval`` is the user's text, and ``ranks`` the ranks of the source's values in it.
     """
 
     source: str
@@ -39,14 +38,14 @@ class Required:
 
     @property
     def text(self) -> str:
-        """The pair and the interval."""
+        """The pair and the interval as text."""
         return f"{self.source}/{self.target}: {self.interval}"
 
 
 def pair_named(text: str) -> tuple[str, str]:
-    """Return the dtypes of ``SOURCE/TARGET`` as Castigate spells them.
+    """Parse ``SOURCE/TARGET``; return both dtypes in Castigate's spelling.
 
-    Raise CastigateError if it is malformed, or if one of them is no dtype of numbers.
+    Raise CastigateError if the text is malformed, or if one of them is no dtype of numbers.
     """
     source, slash, target = text.strip().partition("/")
     if not (source and slash and target) or "/" in target:
@@ -61,7 +60,10 @@ def pair_named(text: str) -> tuple[str, str]:
 
 
 def required_range(text: str) -> Required:
-    """Parse ``SOURCE/TARGET: [LOW, HIGH]``; raise CastigateError if it is malformed or empty."""
+    """Parse ``SOURCE/TARGET: [LOW, HIGH]``.
+
+    Raise CastigateError if the text is malformed, or if no value of the source lies between.
+    """
     match = WRITTEN.fullmatch(text)
     if match is None:
         raise CastigateError(
@@ -93,7 +95,7 @@ def _end(text: str, word: str) -> Fraction | float:
 
 
 def _ranks(source: Format, low: Fraction | float, high: Fraction | float) -> range:
-    """Return the ranks of the values in an interval; an infinite end includes the infinity."""
+    """Return the ranks of values from ``low`` to ``high``; an infinite end includes infinity."""
     ends = [each if isinstance(each, Fraction) else None for each in (low, high)]
     if low == high and None in ends:
         name = "infinity" if high > 0 else "-infinity"
@@ -108,16 +110,20 @@ def _ranks(source: Format, low: Fraction | float, high: Fraction | float) -> ran
 
 @dataclass(frozen=True)
 class Requirement:
-    """Whether what was required holds, as one line and as a flag."""
+    """The result for a required interval, in a line of text.
+
+    ``is_safe`` is false if an input in it disagrees, and also if the interval was not checked.
+    """
 
     text: str
     is_safe: bool
 
 
 def unchecked(required: Sequence[Required], absent: Mapping[str, str]) -> tuple[Requirement, ...]:
-    """Return a line for each requirement that it is not checked, as some backends answer nothing.
+    """Return for each required interval that it was not checked, with the reasons.
 
-    ``absent`` has the reason why each of these does not.
+    ``absent`` has these by the name of the backend or document that has no answers. If it is empty,
+    the reason is that only one backend answers the pair.
     """
     why = "; ".join(f"{name}: {reason}" for name, reason in absent.items()) or "one answers it"
     lines = (f"{each.text} is not checked: {why}" for each in required)
@@ -127,7 +133,11 @@ def unchecked(required: Sequence[Required], absent: Mapping[str, str]) -> tuple[
 def checked_requirements(
     requirements: Sequence[Required], found: Agreement, names: Sequence[str], parties: Parties
 ) -> Iterator[Requirement]:
-    """Yield whether each requirement holds, with the simplest input that shows why not."""
+    """Yield the result for each required interval.
+
+    If it fails, the text has the simplest input on which not all agree, and the answers to it.
+    ``names`` are the backends in the order of their answers.
+    """
     results = zip(requirements, found.breaches, found.checked, strict=True)
     for required, breach, checked in results:
         if breach is not None:
@@ -149,7 +159,10 @@ def checked_requirements(
 
 
 def _refusals(parties: Parties, names: Sequence[str], breach: FirstDisagreement) -> Iterator[str]:
-    """Yield which documents do not allow an answer of a breach, and which backends gave it."""
+    """Yield a text for each document that does not allow all answers to the input of ``breach``.
+
+    The text names the backends whose answers it does not allow.
+    """
     given = np.array([breach.code], parties.source.storage)
     for document, allows in parties.documents.items():
         answers = (np.array([code], parties.target.storage) for code in breach.answers)

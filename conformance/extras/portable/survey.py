@@ -38,11 +38,11 @@ from specs.formats import Format
 CHUNK = 1 << 20
 """Inputs in a row when every input is asked."""
 MOST_RANGES = 1 << 16
-"""The most agreeing ranges that are kept of a cell, the widest; all are counted."""
+"""The most agreeing ranges that are kept of a cell; the widest are, and all are counted."""
 PROBES = 1 << 10
-"""Further inputs that are drawn from all of each wide range."""
+"""Further inputs that are drawn at random from each wide range in one round."""
 PROBES_OF_POWER = 16
-"""Further inputs of a wide range at distances of each power of two from either end."""
+"""Further inputs of a wide range whose distance from an end lies between two powers of two."""
 MOST_PROBED = 1 << 9
 """The most ranges of a cell that are asked further inputs in one round, the widest."""
 MOST_ROUNDS = 64
@@ -51,21 +51,25 @@ NARROWEST = 1 << 10
 """A range that is this many times narrower than the widest of its cell is not wide."""
 
 Allows = Callable[[Bits, Bits], Mask]
-"""Takes inputs and answers, and returns which of the answers a document allows."""
+"""Takes inputs and the answers to them, and returns which answers a document allows."""
 AnswerRows = Sequence[Bits]
 """The answers of each backend to the same inputs."""
 
 
 @dataclass(frozen=True)
 class Parties:
-    """A pair of dtypes, and for each document by name a function that tells what it allows."""
+    """A pair of dtypes, and by document name a function that checks answers by the document."""
 
     source: Format
     target: Format
     documents: Mapping[str, Allows] = field(default_factory=dict)
 
     def agree(self, inputs: Bits, answers: AnswerRows) -> Mask:
-        """Return for which inputs all backends give one answer that all documents allow."""
+        """Return a mask of the inputs on which all backends give one answer that documents allow.
+
+        ``answers`` has one row for each backend. Any NaN equals any NaN, and all documents must
+        allow the answer.
+        """
         first, *others = answers
         same = np.ones(inputs.shape, bool)
         nan = is_nan(self.target, first) if self.target.nan_codes else None
@@ -84,7 +88,10 @@ class Parties:
 
 @dataclass(frozen=True)
 class SurveyedInputs:
-    """Inputs that were asked, in the order of their ranks, and the answers of each backend."""
+    """Inputs that were asked, in rising order of their ranks, and the answers of each backend.
+
+    ``agrees`` is true where all backends agree and all documents allow their answer.
+    """
 
     ranks: Ranks
     inputs: Bits
@@ -92,12 +99,12 @@ class SurveyedInputs:
     agrees: Mask
 
     def at(self, places: NDArray[np.intp]) -> SurveyedInputs:
-        """Return the inputs at some places, with all that is known of them."""
+        """Return the subset of these inputs at the given indices, with their answers."""
         answers = [each[places] for each in self.answers]
         return SurveyedInputs(self.ranks[places], self.inputs[places], answers, self.agrees[places])
 
     def joined(self, other: SurveyedInputs) -> SurveyedInputs:
-        """Return these inputs and others in the order of their ranks."""
+        """Return the union of these inputs and ``other``, in rising order of ranks."""
         order = np.argsort(np.concatenate([self.ranks, other.ranks]), kind="stable")
 
         def both(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
@@ -114,7 +121,10 @@ class SurveyedInputs:
 
 @dataclass(frozen=True)
 class CellAgreement:
-    """The agreeing ranges of a cell: those kept, from low to high, and counts of all."""
+    """The agreement in one cell: how many inputs were asked and agree, and the agreeing ranges.
+
+    ``ranges`` are in rising order, at most ``MOST_RANGES`` of them; ``count`` counts all.
+    """
 
     cell: RankRange
     asked: int
@@ -124,13 +134,13 @@ class CellAgreement:
 
     @property
     def is_safe(self) -> bool:
-        """Whether inputs were asked, and every one agrees."""
+        """Whether at least one input of the cell was asked, and all that were asked agree."""
         return 0 < self.asked == self.agreeing
 
 
 @dataclass(frozen=True)
 class FirstDisagreement:
-    """The simplest input in a required range on which not all agree, and each backend's answer."""
+    """The simplest input in a required range on which not all agree, with each backend's answer."""
 
     code: int
     answers: tuple[int, ...]
@@ -138,10 +148,11 @@ class FirstDisagreement:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The result of a survey: agreeing ranges of each cell, and the sample to describe the rest.
+    """The result of a survey: the agreement in each cell by name, and the inputs of the sample.
 
-    ``is_whole`` tells whether every input was asked. ``breaches`` has a result for each required
-    range, None if all that was asked in it agrees; ``checked`` counts the inputs asked in it.
+    ``is_whole`` tells whether every input was asked; those beyond the ``sample`` are not kept. For
+    each required range, ``breaches`` has a disagreement in it, or None if there is none, and
+    ``checked`` the number of inputs asked in it.
     """
 
     source: Format
@@ -154,12 +165,12 @@ class Agreement:
 
     @property
     def asked(self) -> int:
-        """How many inputs were asked."""
+        """The number of inputs that were asked, in all cells."""
         return sum(each.asked for each in self.cells.values())
 
     @property
     def agreeing(self) -> int:
-        """How many of them agree."""
+        """The number of asked inputs that agree, in all cells."""
         return sum(each.agreeing for each in self.cells.values())
 
 
@@ -173,11 +184,12 @@ def survey(
     required: Sequence[range] = (),
     refines: bool = True,
 ) -> Survey:
-    """Yield rows of inputs, get each backend's answers, and return where all agree.
+    """Yield rows of inputs, get each backend's answers to them, and return where all agree.
 
-    The ``required`` ranges of ranks are those in which a difference is a breach. If ``whole``,
-    every input is asked in the end. Without ``refines`` only the ``inputs`` are asked, which must
-    be distinct; this is for stored answers.
+    The survey asks ``inputs`` first, then further ones that refine the ends of ranges. If
+    ``whole``, it finally asks every input. Without ``refines`` it asks only ``inputs``, which must
+    be distinct, in one row; this is for stored answers. ``required`` has ranges of ranks in which
+    any disagreement is recorded.
     """
     source = parties.source
     ranks = ranks_of(source, inputs)
@@ -207,7 +219,10 @@ def survey(
 def _refined(
     parties: Parties, sample: SurveyedInputs
 ) -> Generator[Bits, AnswerRows, SurveyedInputs]:
-    """Ask more inputs, until ends of ranges are exact and inputs drawn from wide ones agree."""
+    """Return a sample with more inputs, so that the ends of ranges are exact and ranges are likely.
+
+    Inputs are drawn from wide ranges until all of one round agree, for at most ``MOST_ROUNDS``.
+    """
     chance = np.random.default_rng(0)
     for _ in range(MOST_ROUNDS):
         while (middle := _between_unlike(parties.source, sample)).size:
@@ -221,7 +236,7 @@ def _refined(
 
 
 def _drawn(source: Format, sample: SurveyedInputs, chance: np.random.Generator) -> Ranks:
-    """Return ranks drawn at random from each wide range of each cell."""
+    """Return random ranks from each cell's widest agreeing ranges, in rising order."""
     drawn = [np.empty(0, np.uint64)]
     for cell in cells_of(source).values():
         ranges = _Ranges(cell)
@@ -236,7 +251,7 @@ def _drawn(source: Format, sample: SurveyedInputs, chance: np.random.Generator) 
 
 
 def _distances(span: int, chance: np.random.Generator) -> Ranks:
-    """Return random distances from an end of a range, as many between any two powers of two."""
+    """Return random distances below ``span``: up to ``PROBES_OF_POWER`` between powers of two."""
     powers = np.uint64(1) << np.arange((span - 1).bit_length(), dtype=np.uint64)
     lowest = np.repeat(powers, PROBES_OF_POWER)
     rows = lowest + chance.integers(0, lowest, dtype=np.uint64)
@@ -244,7 +259,7 @@ def _distances(span: int, chance: np.random.Generator) -> Ranks:
 
 
 def wide_ranges(cell: CellAgreement) -> list[ValueRange]:
-    """Return the wide ranges of a cell, the widest first; see ``NARROWEST``."""
+    """Return a cell's wide ranges, the widest first; ``NARROWEST`` says which are not wide."""
     widest = sorted(cell.ranges, key=lambda each: -each.span)
     return [each for each in widest if each.span * NARROWEST >= widest[0].span]
 
@@ -256,7 +271,7 @@ def _asked(parties: Parties, ranks: Ranks) -> Generator[Bits, AnswerRows, Survey
 
 
 def _between_unlike(source: Format, sample: SurveyedInputs) -> Ranks:
-    """Return the middles between neighbors of a cell of which only one agrees."""
+    """Return the ranks midway between neighbors of the same cell of which exactly one agrees."""
     middles = []
     for cell in cells_of(source).values():
         places = places_in(source, cell, sample.ranks)
@@ -275,7 +290,7 @@ def _nan_rank(source: Format) -> np.uint64:
 
 
 class _Found:
-    """Gathers the agreeing ranges of cells, from samples in rising order, and breaches."""
+    """Collects the agreeing ranges of each cell, and the disagreements in required ranges."""
 
     def __init__(self, parties: Parties, required: Sequence[range]) -> None:
         self._source = parties.source
@@ -285,7 +300,10 @@ class _Found:
         self.breaches: list[FirstDisagreement | None] = [None for _ in required]
 
     def add(self, cell: RankRange, sample: SurveyedInputs) -> None:
-        """Add the next inputs of a cell to its ranges, and note breaches of required ranges."""
+        """Add the next inputs of a cell, and record disagreements in required ranges.
+
+        The ranks must be above those added to this cell before.
+        """
         if not sample.ranks.size:
             return
         self._ranges[cell.name].add(sample.ranks, sample.agrees)
@@ -306,7 +324,7 @@ class _Found:
             self.breaches[at] = found
 
     def cells(self) -> dict[str, CellAgreement]:
-        """Return the agreement of each cell, by its name."""
+        """Return the agreement in each cell, by the cell's name."""
         return {name: each.finished() for name, each in self._ranges.items()}
 
 
@@ -315,10 +333,10 @@ def _is_simpler(source: Format, code: int, other: int) -> bool:
 
 
 class _Ranges:
-    """The agreeing ranges of one cell; of very many, the widest are kept.
+    """Collects the agreeing ranges of one cell; keeps at most ``MOST_RANGES``, the widest.
 
-    The columns of a range are the ranks of its two ends, and 1 plus the nearest rank that was asked
-    below it and above it, or 0 where there is none.
+    Each range is a column of four numbers: its first and last rank, then 1 plus the nearest rank
+    that was asked below it, and 1 plus the nearest above it. The last two are 0 if there is none.
     """
 
     def __init__(self, cell: RankRange) -> None:
@@ -326,12 +344,15 @@ class _Ranges:
         self._asked = self._agreeing = self._count = 0
         self._kept: list[NDArray[np.uint64]] = []
         self._open: list[int] | None = None
-        """The range that the next inputs may continue: first and last rank, and what is below."""
+        """The range that the next inputs may extend.
+
+        It has the first and last rank, and 1 plus the nearest asked rank below, or 0.
+        """
         self._last: int | None = None
         """The last rank that was added."""
 
     def add(self, ranks: Ranks, agrees: Mask) -> None:
-        """Add the next inputs, whose ranks are above those added before."""
+        """Add the next inputs by rank, and whether each agrees; ranks must exceed earlier ones."""
         self._asked += ranks.size
         self._agreeing += int(np.count_nonzero(agrees))
         turns = np.flatnonzero(agrees[1:] != agrees[:-1]) + 1
@@ -381,7 +402,7 @@ class _Ranges:
         return every
 
     def finished(self) -> CellAgreement:
-        """End the last range, and return the agreeing ranges of all that was added, with counts."""
+        """Return the agreement in the cell from all inputs that were added."""
         if self._open is not None:
             self._close(None)
         kept = self._widest().T.tolist() if self._kept else []
@@ -393,9 +414,9 @@ class _Ranges:
 
 
 def home_range(found: Agreement) -> ValueRange | None:
-    """Return the agreeing range that holds zero and one; None if no range does.
+    """Return the agreeing range that contains zero and one; None if no range contains both.
 
-    For a source without a zero, it is the range that holds one.
+    For a source without a zero, return the range that contains one.
     """
     source = found.source
     codes = [source.one_code, *([0] if source.has_zero else [])]

@@ -25,9 +25,9 @@ Ranks = NDArray[np.uint64]
 
 
 def ranks_of(source: Format, patterns: NDArray[Any]) -> Ranks:
-    """Return the rank of each pattern; -0 is just before 0.
+    """Return the rank of each pattern in the order of values; -0 comes just before 0.
 
-    NaNs of a sign are beyond the infinity of that sign.
+    Negative NaNs rank below -infinity, and positive NaNs above infinity.
     """
     codes = patterns.astype(np.uint64)
     sign = np.uint64(source.sign_bit)
@@ -39,7 +39,7 @@ def ranks_of(source: Format, patterns: NDArray[Any]) -> Ranks:
 
 
 def patterns_of(source: Format, ranks: Ranks) -> NDArray[Any]:
-    """Return the patterns that have the given ranks, in the storage of the format."""
+    """Return the patterns that have the given ranks, as an array of the format's storage dtype."""
     sign = np.uint64(source.sign_bit)
     codes = ranks
     if source.is_signed and source.is_integral:
@@ -61,7 +61,7 @@ def pattern_of(source: Format, rank: int) -> int:
 
 @dataclass(frozen=True)
 class RankRange:
-    """A part of the ranks whose values are of one kind; both ends are inside."""
+    """A cell: its name, and the first and last rank of its values, both included."""
 
     name: str
     first: int
@@ -70,7 +70,10 @@ class RankRange:
 
 @cache
 def cells_of(source: Format) -> Mapping[str, RankRange]:
-    """Return the cells of a format by name: finite values, then infinities, then NaNs."""
+    """Return the cells of a format by name: finite values, then infinities, then NaNs.
+
+    A format has only the cells of the values that it has.
+    """
     ends = {FINITE: (source.lowest_code, source.max_code)}
     if source.kind == "float" and source.entry.infinity:
         ends["infinity"] = (source.infinity_code, source.infinity_code)
@@ -88,9 +91,9 @@ def cells_of(source: Format) -> Mapping[str, RankRange]:
 
 
 def places_in(source: Format, cell: RankRange, ranks: Ranks) -> NDArray[np.intp]:
-    """Return the indices of those of the rising ``ranks`` that lie in a cell.
+    """Return the indices of the ``ranks`` that lie in a cell; ``ranks`` must be rising.
 
-    A NaN in the place of -0 is not a finite value, though its rank lies between two.
+    In formats whose NaN has the pattern of -0, that rank is left out of the finite values.
     """
     begin = int(np.searchsorted(ranks, np.uint64(cell.first)))
     end = int(np.searchsorted(ranks, np.uint64(cell.last), "right"))
@@ -102,9 +105,9 @@ def places_in(source: Format, cell: RankRange, ranks: Ranks) -> NDArray[np.intp]
 
 @dataclass(frozen=True)
 class ValueRange:
-    """A range of ranks in a cell, with the nearest ranks outside that were asked.
+    """A range of ranks in one cell, ends included, and the nearest asked ranks outside of it.
 
-    ``below`` and ``above`` are None where the range reaches the end of its cell.
+    ``below`` and ``above`` are these ranks, or None if no rank of the cell was asked on that side.
     """
 
     first: int
@@ -114,7 +117,7 @@ class ValueRange:
 
     @property
     def span(self) -> int:
-        """How many patterns lie in the range."""
+        """The number of patterns in the range."""
         return self.last - self.first + 1
 
     def holds(self, rank: int) -> bool:
@@ -123,7 +126,10 @@ class ValueRange:
 
 
 def range_words(source: Format, each: ValueRange) -> str:
-    """A range of finite values as an inequality, with the rounder of two neighbors as its end."""
+    """Return a range of finite values as an inequality in ``x``, such as ``-1 < x < 256``.
+
+    Each bound is the rounder of two numbers: the last value inside and the nearest asked outside.
+    """
     if each.first == each.last:
         return f"x = {value_words(source, each.first)}"
     low = _bound(source, each.first, each.below)
@@ -136,7 +142,7 @@ def range_words(source: Format, each: ValueRange) -> str:
 
 
 def value_words(source: Format, rank: int) -> str:
-    """The finite value of a rank, short; a zero has its sign if the format has two."""
+    """Return the finite value of a rank in short form; a zero gets a sign if the format has -0."""
     code = pattern_of(source, rank)
     if source.entry.zero == "signed" and code in (0, source.sign_bit):
         return "-0" if code else "+0"
@@ -144,9 +150,9 @@ def value_words(source: Format, rank: int) -> str:
 
 
 def _bound(source: Format, inside: int, outside: int | None) -> tuple[str, str] | None:
-    """Return the sign and the number of one end of a range; None if nothing bounds it.
+    """Return the relation and the number that bound a range at one end; None if nothing does.
 
-    ``inside`` is the rank of the end, and ``outside`` the nearest rank beyond it that was asked.
+    ``inside`` is the rank of the end, and ``outside`` the nearest asked rank beyond it, if any.
     """
     if outside is None:
         return None
@@ -172,14 +178,17 @@ def _signed(source: Format, code: int) -> str:
 
 
 def _magnitude(source: Format, code: int) -> int:
-    """The pattern of a value without its sign."""
+    """Return the pattern of the absolute value of a finite pattern."""
     if source.is_integral:
         return source.mask + 1 - code if code & source.sign_bit else code
     return code & ~source.sign_bit
 
 
 def ranks_between(source: Format, low: Fraction | None, high: Fraction | None) -> range:
-    """Return the ranks of the finite values of a closed interval; None stands for no limit."""
+    """Return the ranks of the finite values from ``low`` to ``high``, both included.
+
+    None stands for no limit on that side.
+    """
     finite = cells_of(source)[FINITE]
     first = finite.first if low is None else _search(source, finite, low, is_above=False)
     last = finite.last + 1 if high is None else _search(source, finite, high, is_above=True)
@@ -187,9 +196,9 @@ def ranks_between(source: Format, low: Fraction | None, high: Fraction | None) -
 
 
 def _search(source: Format, finite: RankRange, value: Fraction, is_above: bool) -> int:
-    """Return the first rank whose number is at least ``value``; with ``is_above``, above it.
+    """Return the first finite rank whose value is at least ``value``; with ``is_above``, above it.
 
-    It is one past the last finite rank if no number is.
+    If there is none, return the last finite rank plus one.
     """
     first, last = finite.first, finite.last + 1
     while first < last:

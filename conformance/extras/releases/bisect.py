@@ -101,7 +101,7 @@ def bisect_command(
 def _lines(
     shown: tuple[str, str], answers: dict[str, ReleaseAnswer], *, has_changed: bool
 ) -> Iterator[str]:
-    """Yield the answers of two releases, and if they differ a script that shows the later one's."""
+    """Yield the answers of two releases, and if they differ a script that shows the later ones."""
     width = max(map(len, shown))
     for release in dict.fromkeys(shown):
         for line in answers[release].words:
@@ -131,7 +131,7 @@ def _json(
 
 
 def _installed(package: str) -> str:
-    """Return the release that is installed beside Castigate; empty if none is."""
+    """Return the installed release of a package, without a local part; empty if there is none."""
     try:
         return version(package).partition("+")[0]
     except PackageNotFoundError:
@@ -148,10 +148,11 @@ class ReleaseChange(NamedTuple):
 def first_change(
     releases: Sequence[str], answer_of: Callable[[str], Found], newest: Found
 ) -> ReleaseChange | None:
-    """Return the first change among releases, the oldest first; None if both ends answer alike.
+    """Return two neighboring releases whose answers differ; None if the first and last agree.
 
-    ``newest`` is what the last release answers. At most log2 of their number are asked besides the
-    oldest. If answers change and change back, one of the changes is found.
+    ``releases`` are in rising order, and ``answer_of`` returns the answer of one; that of the last
+    is ``newest``. Bisection calls it about log2 times. If answers change several times, any of the
+    changes may be found.
     """
     low, high = 0, len(releases) - 1
     oldest = answer_of(releases[low])
@@ -168,7 +169,7 @@ def first_change(
 
 @dataclass(frozen=True)
 class ReleaseAnswer:
-    """An answer as data that can be compared, in words, and a script that shows it."""
+    """The answers of a release: data to compare, lines of text, and a script that shows them."""
 
     compared: Any
     words: tuple[str, ...]
@@ -178,9 +179,11 @@ class ReleaseAnswer:
 def answer_of_release(
     case: Case, inputs: Sequence[str], backend: str, python: str | None, seconds: float
 ) -> ReleaseAnswer:
-    """Ask one release, and return its answers; without ``inputs``, its result of the quick tier.
+    """Ask one release, and return its answers to ``inputs``.
 
-    ``python`` is the Python where it is installed, or None for this one.
+    Without inputs, the answers are its result of the quick tier, unless the case takes a whole
+    tensor. ``python`` is the Python in which the release is installed, or None for this one.
+    ``seconds`` limits one answer.
     """
     pythons = [f"{backend}={python}"] if python is not None else []
     loaded = load_isolated(backend, launch_configs([backend], pythons, seconds)[backend])
@@ -206,10 +209,10 @@ def answer_of_release(
 
 
 def _compared(judgement: Judgement) -> Iterator[str]:
-    """Yield what is compared of two releases: the answers to equal inputs, and all problems.
+    """Yield what must be equal in two releases: digests of inputs and answers, and all problems.
 
-    Answers to open inputs count as well. Verdicts and the ledger's keys would not do: a backend
-    that does not claim the document has none of these.
+    Answers to open inputs count as well. A backend that does not claim the document has neither
+    verdicts nor known failures that could be compared instead.
     """
     if judgement.answered is not None:
         yield judgement.answered.inputs.digest

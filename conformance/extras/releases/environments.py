@@ -45,7 +45,8 @@ EnvironmentsOption = Annotated[
 def requirements_of(backend: str) -> list[Requirement]:
     """Return a backend's requirements besides Castigate; the first is its framework.
 
-    Raise CastigateError if the backend has no package, or Castigate is not installed as one.
+    Raise CastigateError if the backend has no package, or if Castigate is not installed as a
+    package.
     """
     builtin = BUILTINS.get(framework_of(backend))
     if builtin is None or builtin.extra is None:
@@ -69,11 +70,12 @@ def requirements_of(backend: str) -> list[Requirement]:
 
 
 def releases(framework: Requirement, wanted: str) -> list[str]:
-    """Return the releases that a range or a list names, the oldest first.
+    """Return the releases of a framework that a range or a list names, the oldest first.
 
-    A range is ``1.28..1.32``, an end of it may be missing; ``1.32`` includes 1.32.1, and ``..`` is
-    all that Castigate drives. Only a list may name releases before a final one, such as 1.32rc1;
-    those of a list are not looked up before they are installed.
+    A range is ``1.28..1.32``, in which 1.32 includes 1.32.1. Either end may be left out; without
+    the first, only releases that Castigate supports are returned. Only a list may name prereleases;
+    its releases are not looked up. Raise CastigateError for a malformed version, for a range
+    without releases, and if the package index cannot be read.
     """
     bounds = RANGE.fullmatch(wanted)
     if bounds is None:
@@ -111,7 +113,7 @@ def _offered(package: str) -> list[str]:
 
 
 def _is_up_to(version: str, last: Version) -> bool:
-    """Return whether a release is not after a bound, or begins with it as 1.32.1 with 1.32."""
+    """Return whether a version is at most ``last``, or begins with it, as 1.32.1 does with 1.32."""
     parts = last.release
     return _version(version) <= last or _version(version).release[: len(parts)] == parts
 
@@ -126,24 +128,28 @@ def _version(text: str) -> Version:
 
 
 def default_folder() -> Path:
-    """Return the folder in which environments are kept if none is named."""
+    """Return the folder for environments if the user names none."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "castigate" / "environments"
 
 
 @dataclass
 class Environments:
-    """The environments of one backend in a folder; ``made`` lists releases that got a new one."""
+    """A folder with an environment for each release that a backend was asked in.
+
+    ``made`` lists the releases whose environments this object created.
+    """
 
     backend: str
     folder: Path
     made: list[str] = field(default_factory=list)
 
     def python(self, version: str) -> str:
-        """Return the Python of the environment of a release, which is made if it does not exist.
+        """Return the path of the Python in a release's environment, which is created if needed.
 
         Other packages get the versions that are installed here, if that is possible. This Castigate
-        is copied into it each time, since it may have changed.
+        is copied into the environment each time, since it may have changed. Raise CastigateError if
+        the environment cannot be created.
         """
         framework, *others = requirements_of(self.backend)
         tag = f"py{sys.version_info.major}.{sys.version_info.minor}"
@@ -186,7 +192,7 @@ class Environments:
 
 
 def _pins_but(framework: str) -> list[str]:
-    """Return a pin for each package that is installed here, except the framework and Castigate."""
+    """Return a pin for each installed package, except the framework and Castigate."""
     left_out = {canonicalize_name(framework), "castigate"}
     found = {
         canonicalize_name(each.metadata["Name"]): each.version.partition("+")[0]
@@ -196,7 +202,7 @@ def _pins_but(framework: str) -> list[str]:
 
 
 def _copy_castigate(python: Path) -> None:
-    """Copy this Castigate beside the framework, so that both processes have the same version."""
+    """Copy this Castigate into an environment, so that both processes run the same version."""
     [packages] = (python.parent.parent / "lib").glob("python3*/site-packages")
     for name in OWN_PACKAGES:
         shutil.rmtree(packages / name, ignore_errors=True)

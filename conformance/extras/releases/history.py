@@ -92,7 +92,7 @@ def history_command(
 
 
 def _finished(nights: Nights, backend: str, selection: Selection) -> dict[str, RunStore]:
-    """Return the complete runs of this backend alone with this selection, by its release."""
+    """Return by release the complete runs that have only this backend, with this selection."""
     found: dict[str, RunStore] = {}
     for name in nights.folder.names("runs"):
         try:
@@ -106,7 +106,11 @@ def _finished(nights: Nights, backend: str, selection: Selection) -> dict[str, R
 
 
 def _tell(backend: str, release: str, before: tuple[str, Findings] | None, now: Findings) -> None:
-    """Print in a few lines what a release changed since the one before."""
+    """Print in a few lines how a release's findings differ from those of the one before.
+
+    ``before`` is that release with its findings, or None for the first, of which only the number of
+    findings is printed.
+    """
     findings = now.get(backend, ())
     if before is None:
         typer.echo(f"{backend} {release}: {counted(len(findings), 'finding')}")

@@ -1,6 +1,6 @@
 """The requests for bitcasts, and their bits computed in two independent ways.
 
-The ways are through integers, and through memory.
+One way shifts integers; the other reads the same memory as elements of the other dtype.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ANY_BYTE = 0xFF
 
 
 class Bitcast(AboutTensor):
-    """Reinterpret one tensor. The reply holds patterns in whatever shape the backend returned."""
+    """Request a bitcast of one tensor; the reply holds the target's patterns, in any shape."""
 
     method = "bitcast"
     lacks = "has no bitcast"
@@ -40,7 +40,7 @@ class Bitcast(AboutTensor):
 
 
 class BitcastInStorage(Bitcast):
-    """Reinterpret one tensor that begins in the middle of its storage."""
+    """Request a bitcast of one tensor that begins in the middle of its storage."""
 
     method = "bitcast_in_storage"
     lacks = "has no tensors that begin in the middle of their storage"
@@ -54,9 +54,10 @@ class SharesMemory(AboutTensor):
 
 
 def answer(case: Case, bits: Bits) -> Bits:
-    """Return the same bits in the shape that the document gives; zeros where that is open.
+    """Return the reference's answer to a bitcast: the same bits in the shape that the ruling gives.
 
-    Raises RejectedError if the document refuses the case.
+    Return zeros in the tensor's own shape if the case is open; raise RejectedError if the document
+    refuses it.
     """
     rules = bitcast_ruling(case)
     if rules.is_rejection:
@@ -67,9 +68,10 @@ def answer(case: Case, bits: Bits) -> Bits:
 
 
 def by_integer(ruling: BitcastRuling, bits: Bits) -> Bits:
-    """Bitcast by shifts: the narrower elements are the parts of a wider one, the lowest first.
+    """Compute a bitcast by shifts: narrow elements are the parts of a wide one, the lowest first.
 
-    One width must divide the other. An element of 128 bits is two words of 64.
+    One width must divide the other, and the ruling must give a shape. An element of 128 bits is two
+    words of 64.
     """
     assert ruling.result is not None
     storage, words = np.dtype(ruling.target.storage), _words(bits)
@@ -86,13 +88,19 @@ def by_integer(ruling: BitcastRuling, bits: Bits) -> Bits:
 
 
 def _words(bits: Bits) -> NDArray[np.uint64]:
-    """All elements in row-major order, each as one word of 64 bits or as two, the low one first."""
+    """Return all elements in row-major order as words of 64 bits.
+
+    An element of 128 bits is two words, the low one first.
+    """
     flat = bits.reshape(-1)
     return (flat.copy().view("<u8") if flat.dtype.kind == "V" else flat).astype(np.uint64)
 
 
 def by_memory(ruling: BitcastRuling, bits: Bits) -> Bits:
-    """Bitcast by reading the same bytes as other elements; only valid if ``fills_bytes``."""
+    """Compute a bitcast by reading a tensor's bytes as target elements.
+
+    The result is right only if ``fills_bytes`` holds.
+    """
     assert ruling.result is not None
     little = np.dtype(ruling.source.storage).newbyteorder("<")
     memory = np.ascontiguousarray(bits).astype(little, copy=False).tobytes()
@@ -102,17 +110,17 @@ def by_memory(ruling: BitcastRuling, bits: Bits) -> Bits:
 
 
 def fills_bytes(ruling: BitcastRuling) -> bool:
-    """Whether elements take as many bits in memory as the document counts for them."""
+    """Whether elements of both dtypes have as many bits in memory as the document counts."""
     pairs = ((ruling.source, ruling.widths.source), (ruling.target, ruling.widths.target))
     return all(8 * np.dtype(fmt.storage).itemsize == width for fmt, width in pairs)
 
 
 def in_shape(case: Case, bits: Bits) -> Bitcast:
-    """Return the request for a bitcast of a tensor, by the case that names the tensor's shape."""
+    """Return the request for a bitcast of a tensor, by the case of the same pair for its shape."""
     return Bitcast(replace(case, modes=((SHAPE, format_shape(bits.shape)),)), bits)
 
 
 def comes_back(case: Case, bits: Bits) -> bool:
-    """Whether the document requires that a bitcast keeps a tensor's shape and bits."""
+    """Whether the document requires that a bitcast of a tensor gives the same shape and bits."""
     rules = bitcast_ruling(in_shape(case, bits).case)
     return rules.result == bits.shape and rules.keeps_bits

@@ -1,4 +1,4 @@
-"""Bitcasts: the tensors to ask with, and what is wrong about the shape or bits of an answer."""
+"""Judges bitcasts: whether answers have the shape and the bits that the document requires."""
 
 from __future__ import annotations
 
@@ -42,9 +42,12 @@ AnswerTriples = Sequence[tuple[BitcastRuling, Bits, Bits]]
 
 
 def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
-    """Judge a bitcast with one tensor after another, up to the first fault.
+    """Judge a bitcast by the tensors of its case, and by further tensors if these pass.
 
-    Tensors that the backend declines are left out; if it declines all, the bitcast is unanswered.
+    The first fault or missing answer decides the verdict. Tensors of the case that the backend
+    declines are left out; if it declines all, the verdict is ``unsupported``. Further tensors are
+    used only if the backend claims the document and declines none. A result that is copied is a
+    problem if the document says that it shares memory.
     """
     rules, seed = bitcast_ruling(case), subject.settings.seed
     tensors = list(contents(rules, seed))
@@ -171,7 +174,7 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
 
 
 def _may_refuse(rules: BitcastRuling, reply: NoAnswer) -> bool:
-    """Whether a reply is an error, and an error is an allowed answer."""
+    """Whether a reply is an error, and the ruling allows an error."""
     return isinstance(reply, Raised) and rules.may_refuse
 
 
@@ -183,9 +186,11 @@ def _no_bitcast(
     bits: Bits | None,
     where: str = "",
 ) -> Ask[Judgement]:
-    """Return the judgement on a bitcast without answer; ``bits`` are the tensor, if one shows it.
+    """Return the judgement on a bitcast with a request that got no answer.
 
-    ``where`` names a tensor that is not the case's own.
+    An error that the ruling allows conforms, or is open if the case is. For another error, ``bits``
+    is the tensor that shows it, or None. ``where`` describes this tensor if it is not one of the
+    case's own.
     """
     if isinstance(missing, Raised) and rules.may_refuse:
         note = Note(refusal(rules.error_class, missing.error))
@@ -197,9 +202,10 @@ def _no_bitcast(
 
 
 def fault_of(ruling: BitcastRuling, bits: Bits, answer: Bits) -> BitcastFault | None:
-    """Return the fault of an answer; None if any reading of the document allows it.
+    """Return the fault of an answer to a tensor; None if some reading of the document allows it.
 
-    If there are several readings, the fault has that of each.
+    If there are several readings, the fault is a ``WrongByAnyReading`` with the fault by each of
+    them.
     """
     faults = [_fault_by(reading, bits, answer) for reading in ruling.readings]
     found = [fault for fault in faults if fault is not None]
@@ -212,7 +218,10 @@ def fault_of(ruling: BitcastRuling, bits: Bits, answer: Bits) -> BitcastFault | 
 
 
 def _with_details(fault: BitcastFault, answered: AnswerTriples, layout: str) -> BitcastFault:
-    """The fault, with the tensor's layout and the mechanisms that give all these answers."""
+    """Return a fault with the tensor's layout, and with the mechanisms that give all these answers.
+
+    A wrong shape has neither, and a missing refusal only the layout.
+    """
     if not isinstance(fault, WrongByAnyReading):
         return _with_details_of_bits(fault, answered, layout)
     readings = (
@@ -235,7 +244,7 @@ def _with_details_of_bits(fault: FaultByOne, answered: AnswerTriples, layout: st
 
 
 def _fault_by(ruling: BitcastRuling, bits: Bits, answer: Bits) -> FaultByOne | None:
-    """Return the fault of an answer by one reading; None if it has none."""
+    """Return the fault of an answer by this reading alone; None if it has none."""
     rule = ruling.rule, ruling.clause
     if ruling.is_rejection:
         shapes = bits.shape, answer.shape
@@ -251,7 +260,7 @@ def _fault_by(ruling: BitcastRuling, bits: Bits, answer: Bits) -> FaultByOne | N
 def _changed_element(
     ruling: BitcastRuling, bits: Bits, answer: Bits
 ) -> tuple[int, str, str] | None:
-    """Return the first wrong element's index, answered bits and expected bits; None if none."""
+    """Return the first wrong element's index, answered bits and expected bits; None if none is."""
     expected = by_integer(ruling, bits)
     wrong = np.flatnonzero((answer != expected).reshape(-1))
     if not wrong.size:
@@ -270,17 +279,20 @@ def _hexadecimal(form: Format, pattern: Any) -> str:
 
 
 def _followed_reading(ruling: BitcastRuling, answer: Bits) -> BitcastRuling:
-    """Return the reading that gives the shape of a right answer."""
+    """Return the first reading whose result has an answer's shape, or the ruling itself."""
     return next((each for each in ruling.readings if each.result == answer.shape), ruling)
 
 
 def _leaves_bits_open(ruling: BitcastRuling) -> bool:
-    """Whether the document names a shape, but not the bits in it."""
+    """Whether a ruling determines the shape of the result, but not the bits in it."""
     return ruling.result is not None and not ruling.keeps_bits
 
 
 def _open_bits(ruling: BitcastRuling, bits: Bits, first: Bits, second: Bits) -> dict[str, str]:
-    """Return notes on open bits: ``order`` if they are not in order, ``again`` if they vary."""
+    """Return notes on open bits, by key, from the two answers to a tensor that is requested twice.
+
+    ``order`` says that the bits are not in the input's order, ``again`` that the answers differ.
+    """
     notes: dict[str, str] = {}
     if changed := _changed_element(ruling, bits, first):
         index, got, right = changed

@@ -38,27 +38,37 @@ from specs.errors import CastigateError
 
 
 class BitcastLines:
-    """The lines of a bitcast: tensors of its shape."""
+    """Lists, spells and judges the JSON lines of a bitcast, whose inputs have the case's shape."""
 
     def __init__(self, case: Case) -> None:
         self._rules = bitcast_ruling(case)
 
     def listed(self, seed: int, max_examples: int) -> Iterator[Any]:
-        """Yield the tensors of the tier quick, each once."""
+        """Yield the tensors of the tier quick as JSON data, each once.
+
+        ``max_examples`` has no effect.
+        """
         source = self._rules.source
         tensors = (tensor_words(source, bits) for bits in contents(self._rules, seed))
         # Different memories may hold the same elements in a small shape.
         yield from {json_text(one): one for one in tensors}.values()
 
     def spelled(self, given: InputDatum) -> Any:
-        """Spell a tensor as ``listed`` does."""
+        """Return a line's input in the spelling of ``listed``.
+
+        Raise CastigateError if it does not fit the case.
+        """
         return tensor_words(self._rules.source, self._bits(given))
 
     def _bits(self, given: InputDatum) -> Bits:
         return tensor(self._rules.source, given, "input", self._rules.shape)
 
     def judge(self, given: InputDatum, output: OutputDatum) -> dict[str, Any]:
-        """Return the verdict on an output, or an error, by the same comparison as in a run."""
+        """Return as data the verdict on a line's output, a tensor or an error, found as in a run.
+
+        The data also have the rule and what it allows, and full patterns where the line does not
+        spell them. Raise CastigateError if a tensor does not fit the case.
+        """
         rules, bits = self._rules, self._bits(given)
         verdict, level = "conforms", rules.level
         answer = fault = None
@@ -82,10 +92,10 @@ class BitcastLines:
 
 
 def allowed_tensor(ruling: BitcastRuling, bits: Bits) -> list[Any] | dict[str, Any] | str:
-    """Return the tensor that is allowed, only its shape if the bits are open, or one word.
+    """Return as data the result that a ruling allows: a tensor, or its shape if the bits are open.
 
-    The word is ``error`` or ``anything``. If the document has two readings, return a list of what
-    each of them allows.
+    Instead it is the word ``error`` if the document refuses the case, or ``anything`` if the case
+    is open. If the document has two readings, return a list of what each of them allows.
     """
     found = [_allowed_by(reading, bits) for reading in ruling.readings]
     return found if len(found) > 1 else found[0]
@@ -102,9 +112,10 @@ def _allowed_by(ruling: BitcastRuling, bits: Bits) -> dict[str, Any] | str:
 
 
 def bitcast_tensor(case: Case, words: Sequence[str]) -> Bits:
-    """Return the input tensor of a bitcast: the elements given, or rising bytes if none are.
+    """Return the input tensor of a bitcast: the elements in ``words``, or rising bytes without any.
 
-    Raises CastigateError if there are more or fewer elements than the case takes.
+    Raises CastigateError for another number of elements than the case takes, or for one that is no
+    value of the source.
     """
     ruling = bitcast_ruling(case)
     if not words:
@@ -116,7 +127,10 @@ def bitcast_tensor(case: Case, words: Sequence[str]) -> Bits:
 
 
 def explain(case: Case, question: WrittenQuestion) -> Explained:
-    """Return the rule and the allowed result of a bitcast of the question's elements."""
+    """Explain a bitcast of the question's elements: its rule and the allowed result.
+
+    Raise CastigateError if these elements do not fit the case. A scale or zero point has no effect.
+    """
     bits = bitcast_tensor(case, question.inputs)
     ruling = bitcast_ruling(case)
     told = {
@@ -144,7 +158,7 @@ def _answer(case: Case, ruling: BitcastRuling, bits: Bits) -> Ask[dict[str, Any]
 
 
 def _lines(explained: dict[str, Any]) -> Iterator[str]:
-    """Yield the explanation of a bitcast as lines."""
+    """Yield the explanation of a bitcast, with the ``answers`` in it, as lines of text."""
     yield explained["case"]
     yield f"  rule      {explained['rule']}, {explained['level']}"
     yield f"  clause    {explained['clause']}"
@@ -156,7 +170,7 @@ def _lines(explained: dict[str, Any]) -> Iterator[str]:
 
 
 def _cells(words: Any) -> tuple[str, str, str]:
-    """Return a row's cells: a tensor's shape and elements, or the words in its place."""
+    """Return the three cells of a row for a tensor, an answer's error, or a word, all as data."""
     match words:
         case {"shape": shape}:
             return f"shape {format_shape(tuple(shape))}", " ".join(words.get("bits", ())), ""

@@ -1,7 +1,8 @@
 """Lists the bitcasts of a document, and resolves each to its ruling.
 
-A ruling is the shape of the result, a rejection, or a choice of two. Rules take a bitcast by its
-pair of dtypes, and by what they ask of its shape and of the widths of elements.
+A ruling gives the shape of the result, or rejects or opens the case, or has two such readings.
+Rules take a bitcast by its pair of dtypes, and by conditions on its shape and on the widths of
+elements.
 """
 
 from __future__ import annotations
@@ -20,19 +21,20 @@ from specs.loader import Document, document_named
 from specs.model.document import BY_BITS, RANKS, SHAPE_WORDS, BitcastEntry, outcome_entry
 
 RULINGS_KEPT = 1 << 14
-"""More than the listed cases of all documents; other shapes are asked pair by pair."""
+"""The most rulings in the cache: more than documents list cases, as other shapes have rulings
+too."""
 
 
 @dataclass(frozen=True)
 class Widths:
-    """The element widths of a pair in bits, possibly rounded up to bytes as a document counts."""
+    """The element widths of a pair in bits, rounded up to bytes if the document counts these."""
 
     source: int
     target: int
 
     @property
     def ratio(self) -> int:
-        """How many narrower elements make one wider, rounded down."""
+        """How many narrow elements fit into one wide element."""
         return max(self.source, self.target) // min(self.source, self.target)
 
     @property
@@ -47,10 +49,12 @@ class Widths:
 
 @dataclass(frozen=True)
 class BitcastRuling:
-    """The rule that takes a bitcast; ``result`` is the shape it gives.
+    """What a document says about a bitcast: the rule that takes it, and the outcome.
 
-    It is None if the bitcast is rejected or open. If the document allows two readings,
-    ``alternative`` is the second one.
+    ``result`` is the shape of the result; it is None if the bitcast is rejected or open.
+    ``keeps_bits`` says whether the result must have the input's bits, and ``bits_level`` at which
+    level. ``error_class`` is the class of the error that a rejection names, or None.
+    ``alternative`` is the second reading if the document allows two, else None.
     """
 
     source: Format
@@ -80,15 +84,18 @@ class BitcastRuling:
 
 
 def bitcast_ruling(case: Case) -> BitcastRuling:
-    """Return the ruling of a bitcast of a shipped document; raise DocumentError if it has none."""
+    """Return a shipped document's ruling of a bitcast.
+
+    Raise DocumentError unless exactly one rule takes the bitcast and its outcome is possible.
+    """
     return ruling_if_any(case) or rule_bitcast(document_named(case.document), case)
 
 
 @lru_cache(RULINGS_KEPT)
 def ruling_if_any(case: Case) -> BitcastRuling | None:
-    """Return the ruling of a bitcast of any shape; None if a shipped document has no rule for it.
+    """Return a shipped document's ruling of a bitcast; None if no rule takes it.
 
-    Raises DocumentError if several rules take it.
+    Raise DocumentError if several rules take it, or the outcome is impossible for its shape.
     """
     document = document_named(case.document)
     takers = _takers(document, case)
@@ -96,7 +103,7 @@ def ruling_if_any(case: Case) -> BitcastRuling | None:
 
 
 def rule_bitcast(document: Document, case: Case) -> BitcastRuling:
-    """Resolve a bitcast; raise DocumentError unless exactly one rule takes it."""
+    """Return a document's ruling of a bitcast; raise DocumentError unless one rule takes it."""
     takers = _takers(document, case)
     if not takers:
         raise document.source.error(("rules",), f"gap: no rule applies to {case.id}")
@@ -106,7 +113,7 @@ def rule_bitcast(document: Document, case: Case) -> BitcastRuling:
 def _takers(document: Document, case: Case) -> tuple[str, ...]:
     """Return the names of the rules that take a bitcast; none if no rule has its pair and shape.
 
-    They depend on the pair and on the words that hold for the shape, which many shapes share.
+    A shape matters only by the words of the conditions that it meets, which many shapes share.
     """
     version = edition(document, case.version)
     assert document.entry.bitcast is not None
@@ -131,7 +138,7 @@ def _takers_of_words(
 
 
 def _ruling(document: Document, case: Case, takers: tuple[str, ...]) -> BitcastRuling:
-    """Return the ruling by the only rule that takes a case.
+    """Return the ruling of a case by the only rule in ``takers``.
 
     Raises DocumentError if there are several, or if the rule's outcome would change the number of
     bits.
@@ -181,7 +188,7 @@ def _ruling(document: Document, case: Case, takers: tuple[str, ...]) -> BitcastR
 
 
 def _keeps_size(shape: Shape, result: Shape | None, widths: Widths) -> bool:
-    """Whether the result has as many bits as the input, as every bitcast must."""
+    """Whether there is a result, and it has as many bits as the input, as in every bitcast."""
     return result is not None and prod(shape) * widths.source == prod(result) * widths.target
 
 
@@ -208,26 +215,29 @@ class BitcastPair:
 
     @property
     def parts(self) -> int:
-        """How many source elements make one of the result: 1 unless they widen."""
+        """How many source elements make one target element; 1 unless the target is wider."""
         return self.widths.ratio if self.widths.relation == "wider" else 1
 
     @property
     def unfit_lengths(self) -> Sequence[int]:
-        """Lengths other than ``parts``, which a document may refuse; none unless elements widen."""
+        """Lengths of a last dimension that a document may refuse, because they are not ``parts``.
+
+        There are none unless the target is wider.
+        """
         parts = self.parts
         return (
             sorted({1, parts // 2, parts + 1, 2 * parts, 4 * parts} - {parts}) if parts > 1 else ()
         )
 
     def case(self, shape: Shape) -> Case:
-        """The case of a shape, which the document need not list."""
+        """Return the pair's case for a shape, which the document need not list."""
         modes = ((SHAPE, format_shape(shape)),)
         return Case(self.document, self.version, self.source, self.target, modes)
 
     def widened(self, shape: Shape) -> Shape:
-        """Return the shape that a bitcast with a last dimension of ``parts`` turns into ``shape``.
+        """Return the shape that a bitcast turns into ``shape``: longer by a last dimension.
 
-        If elements do not widen, it is ``shape`` itself.
+        That dimension has the length ``parts``. If the target is not wider, it is ``shape`` itself.
         """
         return (*shape, self.parts) if self.parts > 1 else shape
 
@@ -248,7 +258,7 @@ def _widths(in_bytes: bool, source: int, target: int) -> Widths:
 
 
 def shapes_between(texts: list[str], widths: Widths) -> list[Shape]:
-    """A document's list of shapes for one pair, with the pair's ratio in place of `r`."""
+    """Return the shapes that a document's texts spell, with a pair's ratio for each `r`."""
     return list(dict.fromkeys(_substitute_ratio(text, widths.ratio) for text in texts))
 
 
@@ -260,7 +270,7 @@ def _substitute_ratio(text: str, ratio: int) -> Shape:
 
 
 def condition_words(entry: BitcastEntry, keys: Iterable[str], case: Case) -> tuple[str, ...]:
-    """Return the word that holds for a bitcast under each condition of ``keys``.
+    """Return, for each condition in ``keys``, the word that holds for a bitcast.
 
     Under ``width``, for example, it is ``narrower``, ``wider``, ``same`` or ``undivisible``.
     """
@@ -309,7 +319,7 @@ def output_shape(word: str, shape: Shape, widths: Widths) -> Shape | None:
 
 
 def cases(version: Edition) -> Iterator[Case]:
-    """Yield a case for every pair of a version in every shape, then the page's own tests."""
+    """Yield a case for every pair of a version in every listed shape, then the page's own tests."""
     name, entry = version.document.name, version.document.entry.bitcast
     assert entry is not None
 
@@ -331,7 +341,7 @@ def cases(version: Edition) -> Iterator[Case]:
 
 
 def rules(document: Document, case: Case) -> Iterator[CaseRule]:
-    """Yield the rule that takes a bitcast."""
+    """Yield the only rule that takes a bitcast; raise DocumentError unless there is exactly one."""
     found = rule_bitcast(document, case)
     yield CaseRule(
         found.rule, found.level, found.clause, EVERY_INPUT, found.is_open, found.is_rejection
@@ -339,5 +349,5 @@ def rules(document: Document, case: Case) -> Iterator[CaseRule]:
 
 
 def is_bitcast(case: Case) -> bool:
-    """Whether the document of a case, a shipped one, is about bitcasts."""
+    """Whether a case is of a shipped document about bitcasts."""
     return document_named(case.document).entry.bitcast is not None

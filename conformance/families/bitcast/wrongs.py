@@ -1,7 +1,7 @@
-"""What a backend may do instead of a bitcast, a row each.
+"""What a backend may do instead of a right bitcast: a table with a row for each mechanism.
 
-A row computes the answer to a whole tensor. The judge of bitcasts tries them, because it has the
-whole answers; a run stores only the first wrong element.
+A row computes the answer to a whole tensor. The judge of bitcasts tries the rows, because it has
+the whole answers; a run stores only the first wrong element.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ from specs.formats import Format, format_named
 BYTE = 8
 Patterns = NDArray[Any]
 PatternChange = Callable[[Format, Patterns], Patterns | None]
-"""Changes the patterns of one format; None if it does not concern the format."""
+"""Takes a format and patterns of it, and returns the changed patterns; None if the change does not
+concern the format."""
 AnswersTo = Callable[[BitcastRuling, Patterns], Patterns | None]
-"""Returns the wrong answer to a tensor; None if the mechanism does not apply to its pair."""
+"""Takes the ruling and a tensor, and returns the wrong answer; None if the mechanism does not
+apply to the pair."""
 
 
 class Wrong(NamedTuple):
     """A mechanism of wrong bitcasts: its name, the sentence of a finding, and its answers.
 
-    ``or_answers`` are equally good where the last byte is not filled.
+    ``or_answers``, unless None, are the answers of a variant that treats an unfilled last byte
+    otherwise.
     """
 
     name: str
@@ -51,7 +54,10 @@ def _of_answers(change: PatternChange, ruling: BitcastRuling, bits: Patterns) ->
 
 
 def _in_groups(ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
-    """Answer with the narrower elements of each wider one reversed; None if neither is wider."""
+    """Return the bitcast with the narrow elements of each wide one in reverse order.
+
+    Return None if the widths are equal, or neither divides the other.
+    """
     widths = ruling.widths.source, ruling.widths.target
     narrow, wide = sorted(widths)
     if narrow == wide or wide % narrow:
@@ -63,7 +69,11 @@ def _in_groups(ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
 
 
 def _reversed_groups(size: int, patterns: Patterns, *, is_filled: bool = False) -> Patterns:
-    """Reverse each group of ``size`` elements; an incomplete last one stays, or gets zeros."""
+    """Return ``patterns`` with each group of ``size`` elements reversed, in the same shape.
+
+    An incomplete last group stays as it is; if ``is_filled``, zeros fill it up before it is
+    reversed and cut off again.
+    """
     flat = patterns.reshape(-1)
     missing = -flat.size % size if is_filled else 0
     filled = np.concatenate([flat, np.zeros(missing, flat.dtype)])
@@ -73,9 +83,10 @@ def _reversed_groups(size: int, patterns: Patterns, *, is_filled: bool = False) 
 
 
 def _in_bytes(is_filled: bool, ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
-    """Answer with the elements that share a byte reversed; None if none of a pair's do.
+    """Return the bitcast with the narrow elements that share a byte in reverse order.
 
-    They are those of the narrower dtype. If it ``is_filled``, zeros fill the last byte first.
+    Return None if the narrow dtype has whole bytes, or its width does not divide a byte. If
+    ``is_filled``, zeros fill the last byte first.
     """
     narrow = min(ruling.widths.source, ruling.widths.target)
     if narrow >= BYTE or BYTE % narrow:
@@ -87,7 +98,10 @@ def _in_bytes(is_filled: bool, ruling: BitcastRuling, bits: Patterns) -> Pattern
 
 
 def _without_unfilled(ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
-    """Answer with zeros for last elements that fill no byte; None if elements have whole bytes."""
+    """Return the bitcast with zeros for those last elements that do not fill a byte.
+
+    Return None if target elements have whole bytes, or their width does not divide a byte.
+    """
     narrow, right = ruling.widths.target, by_integer(ruling, bits)
     if narrow >= BYTE or BYTE % narrow:
         return None
@@ -105,7 +119,7 @@ def _with_bytes_reversed(form: Format, patterns: Patterns) -> Patterns | None:
 def _in_floats(
     change: Callable[[Format, Patterns], Patterns], form: Format, patterns: Patterns
 ) -> Patterns | None:
-    """Change floats, or the two parts of complex numbers; None for any other format."""
+    """Apply ``change`` to floats, or to the parts of complex numbers; return None for others."""
     part = format_named(form.entry.part) if form.kind == "complex" else form
     if part.kind != "float":
         return None
@@ -143,7 +157,8 @@ CHANGES_OF_FLOATS: Mapping[str, tuple[str, Callable[[Format, Patterns], Patterns
     "flushes-bits": ("bitcasts flush subnormal numbers of the {} to zero", _flushed),
     "loses-minus-zero": ("bitcasts turn -0 of the {} into 0", _without_minus_zero),
 }
-"""Changes that float arithmetic makes to bits that should only be moved."""
+"""Changes that float arithmetic makes to bits that should only be moved: by name, a sentence in
+which braces stand for source or target, and the function."""
 WRONGS = (
     Wrong(
         "reverses-elements-in-bytes",
@@ -177,11 +192,15 @@ WRONGS = (
         for place, where in (("source", _of_inputs), ("target", _of_answers))
     ),
 )
-"""What is tried, in this order; of two that explain the same answers the first is named."""
+"""The mechanisms that are tried; of two that explain equally many failures a finding names the
+first."""
 
 
 class ShapeRule(NamedTuple):
-    """A sentence, and whether a tensor's shape and its answer's follow the rule."""
+    """A rule that shapes of answers may follow: its sentence, and whether it holds for two shapes.
+
+    These are the shape of the tensor and that of its answer.
+    """
 
     says: str
     holds: Callable[[Shape, Shape], bool]
@@ -200,11 +219,15 @@ SHAPE_RULES: Mapping[str, ShapeRule] = {
         "bitcasts between widths keep the shape", lambda given, answer: given == answer
     ),
 }
-"""The rules by the names of their findings."""
+"""The rules that shapes may follow, by the names of their findings."""
 
 
 def followed_rules(given: Shape, answer: Shape, wanted: Shape | None = None) -> tuple[str, ...]:
-    """The rules that the shape of an answer follows and that the required shape does not."""
+    """Return the names of the shape rules that the shapes of a tensor and its answer follow.
+
+    A rule that the ``wanted`` shape follows too is left out; ``wanted`` is None if the document
+    wants no shape.
+    """
     return tuple(
         name
         for name, rule in SHAPE_RULES.items()
@@ -216,7 +239,7 @@ OTHERWISE = {
     "changes-bits": "bitcasts give other bits",
     "other-shape": "bitcasts give another shape",
 }
-"""The sentences of findings that nothing explains, by their names."""
+"""The sentences of findings that no mechanism explains, by name."""
 SAYS: Mapping[str, str] = {
     **{each.name: each.says for each in WRONGS},
     **{name: rule.says for name, rule in SHAPE_RULES.items()},
@@ -225,12 +248,15 @@ SAYS: Mapping[str, str] = {
 
 
 def says(name: str) -> str:
-    """The sentence of a finding."""
+    """Return the sentence of a finding by its name."""
     return SAYS[name]
 
 
 def followed(case: Case, problem: Problem) -> Sequence[str]:
-    """Return the names of the mechanisms, or of the rules of shapes, that explain a problem."""
+    """Return the names of the mechanisms, or of the shape rules, that explain a problem.
+
+    There are none for problems other than a wrong element, a wrong shape and a missing refusal.
+    """
     is_between_widths = format_named(case.source).bits != format_named(case.target).bits
     match problem:
         case WrongElement(followed=names):
@@ -247,7 +273,7 @@ def followed_mechanisms(
 ) -> tuple[str, ...]:
     """Return the names of the mechanisms that give every answer.
 
-    ``answered`` holds rulings, tensors, and the answers to them.
+    ``answered`` yields triples of a ruling, a tensor, and the answer to it.
     """
     every = list(answered)
     return tuple(row.name for row in WRONGS if all(_gives(row, *each) for each in every))

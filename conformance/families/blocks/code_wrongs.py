@@ -32,7 +32,7 @@ BlockCodes = NDArray[Any]
 
 @dataclass(frozen=True)
 class BlockElements:
-    """The elements of a tensor of blocks, divided in some way, and what codes are made of them."""
+    """The elements of a tensor of blocks, divided by their scales in one way, and their codes."""
 
     blocks: GradedBlocks
     way: Division = exact
@@ -46,7 +46,7 @@ class BlockElements:
 
     @cached_property
     def is_negative(self) -> NDArray[np.bool_]:
-        """Which elements have the sign bit set."""
+        """The mask of elements whose sign bit is set."""
         return np.signbit(self.blocks.numbers)
 
     @property
@@ -56,12 +56,12 @@ class BlockElements:
 
     @cached_property
     def values(self) -> Floats:
-        """The values of codes without sign."""
+        """The values of the codes that have no sign bit, in the order of the codes."""
         return values_of(self.format)[: self.format.max_code + 1]
 
     @cached_property
     def nearest(self) -> BlockCodes:
-        """The indices of the nearest values, ties to even."""
+        """The index of the value that is nearest to each quotient without sign, ties to even."""
         return nearest_codes(self.values, np.abs(self.quotients))
 
     def signed(
@@ -69,7 +69,7 @@ class BlockElements:
     ) -> BlockCodes:
         """Turn indices of values into codes with signs, clamped to the largest code.
 
-        The signs are those of the elements, or ``is_negative`` if it is not None.
+        The signs are those of the elements, unless ``is_negative`` marks the negative ones.
         """
         negative = self.is_negative if is_negative is None else is_negative
         places = np.minimum(places, self.format.max_code)
@@ -79,17 +79,18 @@ class BlockElements:
 
 
 FEW_BLOCKS = 16
-"""The most wrong blocks on which a mechanism is tried before it is tried on all."""
+"""The most wrong blocks of a tensor on which a mechanism is tried before it is tried on all."""
 AND = "-and-"
-"""Joins the names of a mechanism and a way to divide."""
+"""Joins the names of a mechanism and a way to divide that explain codes together."""
 CodeMechanism = Callable[[BlockElements], BlockCodes]
 
 
 def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str, ...]:
     """Return the names of the mechanisms that give all codes of a part; empty if none does.
 
-    If no mechanism and no way to divide does so alone, pairs of both are tried, and then pairs with
-    quotients that are rounded to the dtype of the numbers.
+    The mechanisms are tried with exact division, and the ways to divide with the nearest codes. If
+    none of them gives all codes, pairs of a way and a mechanism are tried, and then the same pairs
+    with quotients that are also rounded to the dtype of the numbers. ``AND`` joins the names.
     """
     few = [
         wrong
@@ -98,7 +99,7 @@ def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str
     ]
 
     def giving(way: Division) -> Iterator[str]:
-        """Yield the mechanisms that give all codes of elements that are divided in a way."""
+        """Yield the names of the mechanisms that give all codes if ``way`` divides the elements."""
         sample, every = (
             [BlockElements(each, way) for each in tensors] for tensors in (few, answered)
         )
@@ -129,7 +130,10 @@ def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str
 
 
 def _then(way: Division, after: str) -> Division:
-    """Return a way to divide whose quotients are then rounded as the way ``after`` rounds."""
+    """Return ``way`` with its quotients then rounded as the division named ``after`` rounds them.
+
+    If ``after`` is empty, return ``way`` itself.
+    """
     if not after:
         return way
     dtype = after.removeprefix("rounds-elements-to-").removesuffix("-first")
@@ -137,7 +141,7 @@ def _then(way: Division, after: str) -> Division:
 
 
 def _few_wrong(blocks: GradedBlocks, part: Part) -> GradedBlocks:
-    """Return a few of the blocks in which a code of a part is wrong, to try before all blocks."""
+    """Return a tensor of up to ``FEW_BLOCKS`` of the blocks in which a code of a part is wrong."""
     size = blocks.ruling.size
     wrong = in_blocks(size, blocks.wrong[Y] & blocks.graded(Y, part)).any(axis=-1)
     chosen = np.flatnonzero(wrong.reshape(-1))
@@ -164,7 +168,10 @@ def _gives(each: BlockElements, mechanism: CodeMechanism, part: Part) -> bool:
 
 
 def _ties(goes_up: Callable[[BlockCodes], Any]) -> CodeMechanism:
-    """Return the mechanism by which a tie rounds up from indices for which ``goes_up`` holds."""
+    """Return the mechanism that rounds a tie up if ``goes_up`` holds for the lower value's index.
+
+    Other quotients get the nearest code. ``goes_up`` takes an array of indices.
+    """
 
     def codes(each: BlockElements) -> BlockCodes:
         middles = np.append(
@@ -179,7 +186,10 @@ def _ties(goes_up: Callable[[BlockCodes], Any]) -> CodeMechanism:
 
 
 def _first_of_the_nearest(each: BlockElements) -> BlockCodes:
-    """Return the codes of least distance in float32; of two, that without sign or nearer to 0."""
+    """Return the codes of the values at the least distance, in float32, from the quotients.
+
+    Of codes at the same distance, one without sign comes first, and then the one nearer to zero.
+    """
     quotients = rounded_to("float32", each.quotients)
     found = []
     for numbers in (quotients, -quotients):
@@ -200,10 +210,10 @@ def _without_subnormals(each: BlockElements) -> BlockCodes:
 
 
 def _beyond(code: Callable[[Format, BlockCodes], Any]) -> CodeMechanism:
-    """Return the mechanism by which elements beyond the largest value get what ``code`` returns.
+    """Return the mechanism that gives elements beyond the largest value what ``code`` returns.
 
-    It takes the codes' format and the indices of the nearest values. Elements whose scale is far
-    off saturate instead: there the scale explains the codes.
+    ``code`` takes the codes' format and the indices of the nearest values. Elements whose scale is
+    wrong by more than one step get the largest code, because the scale explains them.
     """
 
     def codes(each: BlockElements) -> BlockCodes:
@@ -232,9 +242,10 @@ def _products(each: BlockElements, places: BlockCodes) -> Floats:
 
 
 def _overflowing(each: BlockElements) -> BlockCodes:
-    """Return the codes if an element whose product with the scale overflows becomes infinity.
+    """Return the nearest codes, but infinity for elements whose code times the scale overflows.
 
-    In a format without infinities it becomes NaN or else the largest code, and in an integer 0.
+    The largest NaN takes the place of infinity in a format without infinities, the largest code in
+    one without NaNs too, and 0 in an integer format.
     """
     places = each.nearest
     number, fmt = each.blocks.ruling.number, each.format
@@ -252,7 +263,7 @@ def _overflowing(each: BlockElements) -> BlockCodes:
 
 
 def _below_overflow(each: BlockElements) -> BlockCodes:
-    """The codes if an element whose product with the scale would overflow gets a smaller code."""
+    """Return the nearest codes, lowered by one or two where code times scale would overflow."""
     places = np.minimum(each.nearest, each.format.max_code)
     limit = 2.0 ** (each.blocks.ruling.number.entry.bias + 1)
     for _ in range(2):
@@ -270,18 +281,18 @@ def _moved(order: Callable[[BlockCodes], BlockCodes]) -> CodeMechanism:
 
 
 def swap_neighbors(codes: BlockCodes) -> BlockCodes:
-    """Exchange the two codes of each pair of a block."""
+    """Exchange the two codes of each pair of neighbors in a block."""
     return codes.reshape(*codes.shape[:-1], -1, 2)[..., ::-1].reshape(codes.shape)
 
 
 def interleave_halves(codes: BlockCodes) -> BlockCodes:
-    """Put an element of the second half of a block behind each one of the first."""
+    """Put the codes of a block's second half alternately behind those of its first half."""
     halves = codes.reshape(*codes.shape[:-1], 2, -1)
     return halves.swapaxes(-1, -2).reshape(codes.shape)
 
 
 def part_pairs(codes: BlockCodes) -> BlockCodes:
-    """Put the first elements of all pairs of a block before the second ones."""
+    """Put the codes at even places of a block before those at odd places."""
     pairs = codes.reshape(*codes.shape[:-1], -1, 2)
     return pairs.swapaxes(-1, -2).reshape(codes.shape)
 
@@ -396,4 +407,4 @@ WRONGS: tuple[Wrong[BlockElements, BlockCodes], ...] = (
         _first_of_the_nearest,
     ),
 )
-"""The mechanisms that make other codes, by block."""
+"""The mechanisms by which elements may get other codes than documented."""

@@ -13,11 +13,11 @@ from conformance.families.blocks.wrong import Wrong, rounded_to
 from oracles.protocol import Mask
 
 Division = Callable[[GradedBlocks], Floats]
-"""Returns the quotients of the elements, by block."""
+"""Takes the graded blocks of a tensor, and returns the quotients of its elements, by block."""
 
 
 def exact(each: GradedBlocks) -> Floats:
-    """Return the elements, by block, divided by the given scale times the global scale."""
+    """Return the elements, by block, divided exactly by the given scale times the global scale."""
     return each.numbers / _factors(each)
 
 
@@ -26,7 +26,7 @@ def _scales(each: GradedBlocks) -> Floats:
 
 
 def _factors(each: GradedBlocks) -> Floats:
-    """The given scale of each block times the global scale."""
+    """Return the given scale of each block times the global scale."""
     return _scales(each) * each.global_scale
 
 
@@ -67,9 +67,9 @@ def _by_reciprocal_of_product(each: GradedBlocks) -> Floats:
 
 
 def _by_scale_then_reciprocal(each: GradedBlocks) -> Floats:
-    """Round to the numbers' dtype, then multiply by the global scale's rounded reciprocal.
+    """Divide by the block's scale, round, and multiply by the global scale's rounded reciprocal.
 
-    What is rounded is the quotient by the block's scale. Without a global scale, quotients are
+    The quotient is rounded to the dtype of the numbers. Without a global scale, quotients are
     exact.
     """
     if GLOBAL not in each.tensors:
@@ -103,9 +103,10 @@ def _by_own_scale(each: GradedBlocks) -> Floats:
 
 
 def _before_it_wraps(each: GradedBlocks) -> Floats:
-    """Return the quotients by 2^(k-256) where the smallest scale is due and 2^k > 1 was given.
+    """Divide by 2^(k-256) where the smallest scale is due and the library gave 2^k > 1.
 
-    Elsewhere they are exact.
+    There the library divides by a small scale before that wraps around. Elsewhere quotients are
+    exact.
     """
     is_wrapped = each.expected[SCALE].asked == NUMBER["scale-below-smallest"]
     is_wrapped &= each.scale > each.ruling.scale.one_code
@@ -113,12 +114,15 @@ def _before_it_wraps(each: GradedBlocks) -> Floats:
 
 
 def scale_is_far_off(each: GradedBlocks) -> Mask:
-    """Which elements, by block, have a scale that is wrong by more than one step."""
+    """Return the mask of elements, by block, whose scale is more than one code from the due one."""
     return np.abs(_steps_off(each)) > 1
 
 
 def _steps_off(each: GradedBlocks) -> NDArray[np.int64]:
-    """By how many codes the scales of elements, by block, are larger than those that are due."""
+    """Return by how many codes the scales of elements, by block, exceed those that are due.
+
+    It is 0 where the document leaves the scale open.
+    """
     expected = each.expected[SCALE]
     steps = np.where(expected.is_open, 0, each.scale.astype(np.int64) - expected.codes)
     return np.broadcast_to(steps[..., np.newaxis], each.numbers.shape)
@@ -129,7 +133,7 @@ def _zero_where_scale_is_far_too_small(each: GradedBlocks) -> Floats:
 
 
 def _adding_half(each: GradedBlocks) -> Floats:
-    """Return the quotients, but the one just below half the smallest value raised to that value."""
+    """Return quotients in float32; one just below half the smallest value becomes that value."""
     unit = values_of(each.ruling.element)[1]
     quotients = _narrow(exact(each))
     is_raised = np.abs(quotients) == (0.5 - 2.0**-25) * unit

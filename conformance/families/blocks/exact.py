@@ -40,14 +40,14 @@ POWER_LIMIT = 127
 
 
 class ScaleAnswer(NamedTuple):
-    """The scale that a block gets, None if it is open, and the question that it answers."""
+    """The code of a block's scale, None if it is open, and the question that decides it."""
 
     code: int | None
     question: BlockQuestion
 
 
 class CodeAnswer(NamedTuple):
-    """The codes that an element may get, empty if it is open, and the question that they answer."""
+    """The patterns that an element may get, empty if it is open, and the question deciding it."""
 
     allowed: tuple[int, ...]
     question: BlockQuestion
@@ -55,10 +55,10 @@ class CodeAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class Element:
-    """An element dtype: its values that are not negative, by code, and what scales depend on.
+    """An element dtype: its nonnegative values, by code, and properties that scales depend on.
 
     ``emax`` is the exponent of the largest power of two at or below the largest value, and
-    ``significant`` how many bits values have.
+    ``significant`` the number of significant bits of values.
     """
 
     values: tuple[Fraction, ...]
@@ -73,7 +73,7 @@ class Element:
 
 @cache
 def element_of(fmt: Format) -> Element:
-    """Return the values of an element dtype that are not negative, with exponent and bits."""
+    """Return the values of an element dtype that are not negative, with its exponent and bits."""
     codes = range(fmt.max_code + 1)
     values = tuple(abs(value_of(fmt, code)) for code in codes)
     significant = 7 if fmt.is_integral else fmt.precision
@@ -81,7 +81,7 @@ def element_of(fmt: Format) -> Element:
 
 
 def value_of(fmt: Format, code: int) -> Fraction:
-    """Return the value of a pattern that is a finite number; an integer is a multiple of 1/64."""
+    """Return the value of a pattern that is a finite number; an integer counts 64ths."""
     datum = decode(fmt, code)
     assert isinstance(datum, Number)
     value = Fraction(datum.significand) * Fraction(2) ** datum.exponent
@@ -131,9 +131,10 @@ POWERS: Mapping[BlockWord, Callable[[Fraction, Element], int]] = {
 def scale_of(
     ruling: BlockRuling, block: Sequence[int], global_scale: Fraction = Fraction(1)
 ) -> ScaleAnswer:
-    """Return the scale of a block of patterns, and the question that it answers.
+    """Return the scale of a block of patterns, and the question that decides it.
 
-    The block may be the last of a row, and shorter.
+    A block of zeros, and one with a NaN or an infinity, is open. The last block of a row may be
+    shorter.
     """
     data = [decode(ruling.number, code) for code in block]
     if any(isinstance(each, NotANumber) for each in data):
@@ -156,9 +157,10 @@ def scale_of(
 
 
 def _within(ruling: BlockRuling, code: int, is_below: bool, is_above: bool) -> ScaleAnswer:
-    """Return the answer to a block with the clamped scale ``code``.
+    """Return the answer for a block by its scale ``code``, which is clamped to the range.
 
-    If the scale was out of range before, that is a question of its own, which may be open.
+    ``is_below`` and ``is_above`` say that the scale was out of range before. Then another question
+    decides it, and may leave it open.
     """
     if not is_below and not is_above:
         return ScaleAnswer(code, "scale")
@@ -192,9 +194,9 @@ def codes_of(
     scale_code: int,
     global_scale: Fraction = Fraction(1),
 ) -> list[CodeAnswer]:
-    """The codes of a block whose scale is this one; all are open if it is no positive number.
+    """Return the answers for the elements of a block whose scale has the pattern ``scale_code``.
 
-    They are open as well if the block has a NaN or an infinity.
+    All are open if that is no positive number, or if the block has a NaN or an infinity.
     """
     question = scale_of(ruling, block, global_scale).question
     scale = decode(ruling.scale, scale_code)
@@ -207,7 +209,7 @@ def codes_of(
 
 
 def _code_of(ruling: BlockRuling, given: int, quotient: Fraction) -> CodeAnswer:
-    """Return the code of an element of pattern ``given``, from its quotient by the scale."""
+    """Return the answer for an element of pattern ``given``, from its quotient by the scale."""
     fmt = ruling.element
     values = element_of(fmt).values
     is_negative = bool(given & ruling.number.sign_bit)
@@ -225,10 +227,10 @@ def _code_of(ruling: BlockRuling, given: int, quotient: Fraction) -> CodeAnswer:
 
 
 def _integer_code(ruling: BlockRuling, is_negative: bool, code: int) -> CodeAnswer:
-    """Return the codes that an int8 element may get; ``code`` is its magnitude, rounded.
+    """Return the answer for an int8 element; ``code`` is its rounded magnitude.
 
-    A negative one beyond the largest code gets the lowest code or the one above it: two documents
-    in three leave the lowest unused.
+    A negative element beyond the largest code may get the lowest code or the one above it, because
+    some documents leave the lowest unused.
     """
     fmt = ruling.element
     beyond = fmt.max_code + 1
@@ -245,8 +247,8 @@ def _integer_code(ruling: BlockRuling, is_negative: bool, code: int) -> CodeAnsw
 def _nearest_code(values: Sequence[Fraction], magnitude: Fraction) -> int:
     """Return the index of the nearest of ascending values, ties to even indices.
 
-    Beyond the largest, a magnitude is rounded as if one more value followed at the same distance;
-    what is nearest to that value has the index after the last.
+    A magnitude beyond the last value is rounded as if one more followed at the same distance. If it
+    is nearest to that one, the index is ``len(values)``.
     """
     above = bisect_left(values, magnitude)
     if above == 0:
@@ -262,9 +264,10 @@ def _nearest_code(values: Sequence[Fraction], magnitude: Fraction) -> int:
 def product_of(
     ruling: BlockRuling, code: int, scale_code: int, global_scale: Fraction = Fraction(1)
 ) -> CodeAnswer:
-    """Return the pattern of the number that a code and its scales stand for, to nearest even.
+    """Return the pattern of the product of a code and its scales, rounded to nearest even.
 
-    NaN, infinity, inexact and overflowing products are questions of their own, which may be open.
+    Other questions decide NaNs, infinities, and products that are inexact or overflow, and may
+    leave them open.
     """
     number = ruling.number
     scale, datum = decode(ruling.scale, scale_code), decode(ruling.element, code)
@@ -290,9 +293,10 @@ def product_of(
 
 
 def _special(ruling: BlockRuling, question: BlockQuestion, sign: int) -> CodeAnswer:
-    """Return the answer to a question about a product that is NaN or infinite, unless it is open.
+    """Return the answer to a question about products that are NaN or infinite.
 
-    One NaN stands for all of them. ``sign`` is the sign bit of an infinity.
+    It has no pattern if it is open. One NaN stands for all of them. ``sign`` is the sign bit of an
+    infinity.
     """
     answer = ruling.answers[question]
     if answer.is_open:
@@ -303,7 +307,7 @@ def _special(ruling: BlockRuling, question: BlockQuestion, sign: int) -> CodeAns
 
 
 def _rounded_to_number(number: Format, magnitude: Fraction) -> int | None:
-    """The pattern of the nearest number, ties to even; None if it is beyond the largest."""
+    """Return the pattern of the nearest number, ties to even; None if it is beyond the largest."""
     if magnitude == 0:
         return 0
     power = max(log2_floor(magnitude), number.lowest_exponent) - number.entry.mantissa

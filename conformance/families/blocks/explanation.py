@@ -1,7 +1,7 @@
 """`castigate explain` of one block: its scale and its codes, by which rules, and the answers.
 
-The block is filled up with zeros. Codes are those that the scale implies, which the document gives;
-a backend's codes stand beside the values that they have with the backend's own scale.
+Numbers that are not given are zeros. Allowed codes follow from the scale that the document gives; a
+backend's codes stand beside the values that they have with the backend's own scale.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ OPEN = "anything"
 def explain(case: Case, question: WrittenQuestion) -> Explained:
     """Explain one block of numbers; the scale of the question is the global one.
 
-    Raise CastigateError for a zero point, for numbers that fill no block, for a case that decodes,
-    and for a global scale that is missing or not taken.
+    Raise CastigateError for a zero point, for no numbers or more than a block has, for a number
+    that its dtype lacks, for a case that decodes, and for a global scale that is missing or not
+    used.
     """
     words, whole, zero = question
     if zero is not None:
@@ -82,7 +83,11 @@ def explain(case: Case, question: WrittenQuestion) -> Explained:
 
 
 def _numbers(case: Case, ruling: BlockRuling, words: Sequence[str], whole: str | None) -> list[int]:
-    """Parse the numbers into patterns; raise CastigateError if the case does not take them."""
+    """Return the patterns of the numbers in ``words``.
+
+    Raise CastigateError if the case decodes, if they are none or too many, or if ``whole``, the
+    global scale or None, does not fit the case.
+    """
     if ruling.is_decoding:
         raise CastigateError(
             f"{case.document} has the way back, which explain shows beside the codes;"
@@ -125,7 +130,7 @@ def _hexadecimals(fmt: Format, codes: Sequence[int]) -> list[str]:
 
 
 def _value(ruling: BlockRuling, code: int, scale: int | None, global_scale: float) -> float | None:
-    """The value of a code with its scale; None if it is infinite or NaN."""
+    """Return the value of a code times its scales; None if it is infinite or NaN."""
     assert scale is not None
     [factor] = decoded(ruling.scale, np.array([scale], ruling.scale.storage))
     value = float(values_of(ruling.element)[code] * factor * global_scale)
@@ -149,7 +154,7 @@ def _answer(
 
 
 def _lines(ruling: BlockRuling, explained: dict[str, Any]) -> Iterator[str]:
-    """Yield the explanation as lines: the scale with its rule, then a line for each number."""
+    """Yield an explanation with ``answers`` as lines: the scale with its rule, then each number."""
     scale = explained["scale"]
     yield explained["case"]
     yield f"  rule      {scale['rule']}, {scale['level']}"

@@ -1,8 +1,8 @@
 """Scales of extreme blocks, whose faults have reasons of their own.
 
-Each fault covers some blocks: those below or above a magnitude, or those whose scale is below the
-smallest. It is found if all of them got the scale that it says, and some of these are wrong. Blocks
-that no fault covers are explained on their own.
+Each fault covers some blocks: those below or above a magnitude, or those whose scale is at most the
+smallest. It is found if all blocks that it covers got the scale that it predicts, and some of these
+scales are wrong. Blocks that no fault covers are explained on their own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LARGEST = "gives-the-largest-blocks-the-scale-"
 
 
 class Extreme(NamedTuple):
-    """A fault of extreme blocks, and which blocks it covers."""
+    """The name of a fault of extreme blocks, and the function that masks the blocks it covers."""
 
     name: str
     covers: Among
@@ -40,7 +40,7 @@ def says(name: str) -> str:
 
 
 def extreme_scales(answered: Sequence[GradedBlocks]) -> Iterator[Extreme]:
-    """Yield the faults that explain wrong scales of extreme blocks."""
+    """Yield the faults that explain wrong scales of extreme blocks in all answered tensors."""
     yield from filter(None, [_at_end(answered, is_top=False), _at_end(answered, is_top=True)])
     if answered[0].ruling.scale.entry.mantissa:
         return
@@ -52,9 +52,9 @@ def extreme_scales(answered: Sequence[GradedBlocks]) -> Iterator[Extreme]:
 
 
 def _at_end(answered: Sequence[GradedBlocks], *, is_top: bool) -> Extreme | None:
-    """Return the fault by which all blocks beyond a magnitude get one scale; None without one.
+    """Return the fault that gives all blocks beyond a magnitude the same scale; None without one.
 
-    These are the largest blocks if ``is_top``, else the smallest.
+    The blocks are the largest if ``is_top``, else the smallest.
     """
     found = [_ordered(each, is_top) for each in answered]
     order, given, own = map(np.concatenate, zip(*found, strict=True))
@@ -80,7 +80,10 @@ def _at_end(answered: Sequence[GradedBlocks], *, is_top: bool) -> Extreme | None
 
 
 def _ordered(each: GradedBlocks, is_top: bool) -> tuple[NDArray[Any], ...]:
-    """Return three arrays over graded blocks: magnitudes from one end on, given and right codes."""
+    """Return arrays over the blocks whose scale is not open: keys, given and right scales.
+
+    The keys order blocks by magnitude, from the largest if ``is_top``, else from the smallest.
+    """
     asked = graded_scales(each)
     return _order(each, is_top)[asked], each.scale[asked], each.expected[SCALE].codes[asked]
 
@@ -92,7 +95,7 @@ def _order(each: GradedBlocks, is_top: bool) -> Floats:
 
 
 def _powers(each: GradedBlocks) -> Floats:
-    """Return the exponents of the scales before clamping, from quotients in the numbers' dtype.
+    """Return the exponents of scales before clamping, from quotients in the numbers' dtype.
 
     A quotient that rounds to zero has an infinite exponent.
     """
@@ -108,9 +111,9 @@ def _powers(each: GradedBlocks) -> Floats:
 
 
 def _below(each: GradedBlocks) -> Mask:
-    """Which blocks have a scale that is decided, and is at most the smallest, 2^-127, unclamped.
+    """Return the mask of blocks whose scale is not open, and at most 2^-127 before clamping.
 
-    Blocks whose scale would be zero are not among them.
+    Blocks whose quotient rounds to zero are not among them.
     """
     mask: Mask = graded_scales(each) & (_powers(each) <= -POWER_LIMIT)
     return mask

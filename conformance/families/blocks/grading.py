@@ -37,9 +37,9 @@ LARGE_BINADES = 2
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the elements of a result: of one rule, extreme or not, with a code of zero or not.
+    """A selection of a result's elements: by rule, by whether they are extreme, and whether zero.
 
-    A field that is None selects all.
+    A field that is None selects all. An element is zero if its code is.
     """
 
     rule: str | None = None
@@ -49,7 +49,10 @@ class Part:
 
 @dataclass(frozen=True)
 class GradedBlocks:
-    """The answer to a tensor of blocks and what the document allows; ``where`` names the tensor."""
+    """A library's results for a tensor of blocks, beside what the document allows.
+
+    ``tensors`` are the inputs by name; ``where`` describes how the blocks lie in them.
+    """
 
     ruling: BlockRuling
     tensors: Mapping[str, Bits]
@@ -73,7 +76,7 @@ class GradedBlocks:
 
     @cached_property
     def expected(self) -> dict[str, Blocks]:
-        """The expected results by name; the codes are those that the given scales imply."""
+        """The expected results by name; codes are those that the library's own scales imply."""
         if self.ruling.is_decoding:
             return {Y: products(self.ruling, self.x, self.scale, self.global_scale)}
         return {
@@ -113,9 +116,11 @@ class GradedBlocks:
 
     @cached_property
     def extreme(self) -> Mask:
-        """Which elements are very small or large, or are in an extreme block.
+        """The mask of elements that are very small or large, or whose block is extreme.
 
         There numbers are flushed, are clamped or overflow, so that faults have causes of their own.
+        A block is extreme also if its given scale is the smallest or the largest; if blocks are
+        decoded, only this counts.
         """
         blocks = (self.scale == 0) | (self.scale == self.ruling.scale.max_code)
         if not self.ruling.is_decoding:
@@ -125,7 +130,7 @@ class GradedBlocks:
 
     @cached_property
     def extreme_blocks(self) -> Mask:
-        """Which blocks have an extreme largest magnitude, or should have an extreme scale.
+        """The mask of blocks whose largest magnitude or expected scale is extreme.
 
         Extreme scales are subnormal, the smallest or the largest.
         """
@@ -136,7 +141,10 @@ class GradedBlocks:
         return found
 
     def _is_extreme(self, patterns: Bits) -> Mask:
-        """Which numbers are subnormal, or within a few powers of two of infinity."""
+        """Return the mask of numbers that are subnormal, or in the largest binades.
+
+        There are ``LARGE_BINADES`` of these; a NaN or an infinity counts too.
+        """
         number = self.ruling.number
         magnitudes = magnitudes_of(number, patterns)
         binade = 1 << number.entry.mantissa
@@ -146,7 +154,10 @@ class GradedBlocks:
 
     @cached_property
     def zero(self) -> Mask:
-        """The elements whose code, as it is decoded or as expected, is zero of either sign."""
+        """The mask of elements whose code is zero of either sign.
+
+        It is the code to decode, or else the expected code.
+        """
         codes = self.x if self.ruling.is_decoding else self.expected[Y].codes
         element = self.ruling.element
         magnitude = element.mask if element.is_integral else element.mask ^ element.sign_bit
@@ -155,7 +166,7 @@ class GradedBlocks:
 
     @cached_property
     def shape_fault(self) -> str:
-        """What is wrong with the results' shapes; empty if nothing is."""
+        """The first result of a wrong shape, in words; empty if there is none."""
         *front, last = self.x.shape
         wanted = {Y: self.x.shape, SCALE: (*front, -(-last // self.ruling.size))}
         for name, result in self.results.items():
@@ -184,17 +195,17 @@ class GradedBlocks:
         return found
 
     def unblocked(self, blocks: NDArray[Any]) -> NDArray[Any]:
-        """Elements by block in the shape of the tensor, without the padding of the last block."""
+        """Return elements by block in the shape of the tensor, without the last block's padding."""
         return blocks.reshape(*self.x.shape[:-1], -1)[..., : self.x.shape[-1]]
 
 
 def magnitudes_of(number: Format, bits: Bits) -> Bits:
-    """Patterns of a float without their signs; they are ordered as the magnitudes are."""
+    """Return a float's patterns without their signs; they are ordered as the magnitudes are."""
     found: Bits = bits & np.array(number.mask ^ number.sign_bit, bits.dtype)
     return found
 
 
 def is_nan(number: Format, bits: Bits) -> Mask:
-    """Which patterns of a float with infinities are NaNs."""
+    """Return the mask of the NaNs among patterns of a float that has infinities."""
     found: Mask = magnitudes_of(number, bits) > number.infinity_code
     return found

@@ -1,8 +1,8 @@
-"""The tensors that blocks are asked with: around every threshold of scales and elements.
+"""The input tensors of cases of blocks: around every threshold of scales and elements.
 
-The rows of the first tensor are blocks. Their largest magnitudes lie at the thresholds of all
-scale rules, not of the case's own alone, and beside them; their elements at the ties of the grid
-that the scale spreads, and beside them. Blocks of zeros, NaNs and infinities stand among ordinary
+The rows of the first tensor are blocks. Their largest magnitudes lie at the thresholds of all scale
+rules, not of the case's own alone, and beside them; their elements lie at the ties between codes,
+by the block's scale, and beside them. Blocks of zeros, NaNs and infinities stand among ordinary
 ones, so that one block that changes another shows. Further tensors have several blocks in a row,
 and a last block that is shorter.
 """
@@ -48,7 +48,7 @@ class BlockInput(NamedTuple):
 
 
 def block_inputs(ruling: BlockRuling, seed: int) -> list[BlockInput]:
-    """Return the tensors with which a case of blocks is asked, for each global scale.
+    """Return the input tensors of a case of blocks, once for each global scale.
 
     A case without a global scale has each tensor once.
     """
@@ -97,7 +97,7 @@ def _finite_blocks(
 
 
 def _thresholds(ruling: BlockRuling, global_scale: float) -> Floats:
-    """Return the largest magnitudes at which some rule changes the scale."""
+    """Return the largest magnitudes of blocks at which some scale rule changes the scale."""
     if ruling.scale.entry.mantissa:
         largest = values_of(ruling.element)[ruling.element.max_code]
         values = values_of(ruling.scale)[: ruling.scale.max_code + 1]
@@ -113,7 +113,10 @@ def _thresholds(ruling: BlockRuling, global_scale: float) -> Floats:
 
 
 def _beside(number: Format, values: Floats) -> Bits:
-    """Return the numbers at or just below some values, and both neighbors of each, if positive."""
+    """Return the patterns of the numbers at or just below ``values``, and of both their neighbors.
+
+    Only positive finite numbers are returned.
+    """
     codes = below(number, values)
     near = np.concatenate([codes - 1, codes, codes + 1])
     found: Bits = np.unique(near[(near > 0) & (near <= number.max_code)]).astype(number.storage)
@@ -121,7 +124,7 @@ def _beside(number: Format, values: Floats) -> Bits:
 
 
 def below(number: Format, values: Floats) -> Words64:
-    """Return the patterns of the largest numbers that are not above some positive values."""
+    """Return for each positive value the pattern of the largest number that is not above it."""
     magnitudes = np.minimum(values, decoded(number, np.array([number.max_code]))[0])
     power = np.maximum(np.frexp(magnitudes)[1] - 1, number.lowest_exponent) - number.entry.mantissa
     multiple = np.floor(np.ldexp(magnitudes, -power)).astype(np.int64)
@@ -133,14 +136,14 @@ def below(number: Format, values: Floats) -> Words64:
 
 
 def _smallest_numbers(number: Format) -> Bits:
-    """Return patterns at powers of two among the smallest numbers, and a few large numbers."""
+    """Return small patterns at and just below powers of two, and patterns of large numbers."""
     powers = 1 << np.arange(number.entry.mantissa + 2)
     ends = [number.max_code, number.max_code - 1, number.max_code // 2]
     return np.unique(np.concatenate([powers, powers - 1, ends]))[1:].astype(number.storage)
 
 
 def _with_largest(ruling: BlockRuling, largest: Bits, chance: np.random.Generator) -> Bits:
-    """Return one block for each largest magnitude, at changing places and with changing signs."""
+    """Return a block for each largest magnitude, which has changing places and signs."""
     number, size = ruling.number, ruling.size
     top = largest.astype(np.int64)[:, None]
     # The others are at most as large, and most of them within a few powers of two.
@@ -159,7 +162,7 @@ def _signs(number: Format, shape: tuple[int, ...], chance: np.random.Generator) 
 
 
 def _with_ties(ruling: BlockRuling, global_scale: float, chance: np.random.Generator) -> Bits:
-    """Return blocks whose elements are ties of the elements' grid, and numbers beside them."""
+    """Return blocks whose elements are ties between two codes, and numbers beside these."""
     values = values_of(ruling.element)[: ruling.element.max_code + 1]
     step = values[-1] - values[-2]
     beyond = values[-1] + step * np.array([0.25, 0.5, 0.75])
@@ -224,7 +227,10 @@ def _special_blocks(ruling: BlockRuling, ordinary: Bits) -> Bits:
 def _codes_and_scales(
     ruling: BlockRuling, _global_scale: float, _seed: int
 ) -> Iterator[tuple[str, dict[str, Bits]]]:
-    """Yield tensors of every code with every scale that has no sign, then some in longer rows."""
+    """Yield tensors, each after words for their layout: every code with every unsigned scale.
+
+    Further tensors have some of these blocks in longer rows.
+    """
     x, scale = _all_pairs(ruling.element, ruling.scale, ruling.size)
     yield "", {X: x, SCALE: scale}
     rows = len(x) // 4 * 4

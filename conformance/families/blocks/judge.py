@@ -54,7 +54,11 @@ from specs.plain_text import plain_text
 
 
 class WrongResult(NamedTuple):
-    """A result that breaks a rule, with the mask of where it does in each tensor, and its part."""
+    """The elements of a result that break one rule, or a part of them.
+
+    ``answer`` is what the document says there. ``at`` has each tensor with such elements, and the
+    mask of these in its result.
+    """
 
     result: str
     answer: BlockAnswer
@@ -63,12 +67,15 @@ class WrongResult(NamedTuple):
 
     @property
     def elements(self) -> int:
-        """How many elements of the result are wrong."""
+        """The number of these elements in all tensors."""
         return sum(int(np.count_nonzero(mask)) for _, mask in self.at)
 
 
 class Shown(NamedTuple):
-    """The block that shows a fault, the place in its result, and whether it stands alone."""
+    """The blocks that show a fault, and the index of the wrong element in the result.
+
+    ``is_alone`` is false if the block is wrong only beside other blocks.
+    """
 
     blocks: GradedBlocks
     place: tuple[int, ...]
@@ -76,7 +83,7 @@ class Shown(NamedTuple):
 
 
 class BlockFault(NamedTuple):
-    """A broken rule, or a part of it, with the block that shows it and what explains it."""
+    """The wrong elements of a fault, the block that shows it, and the mechanisms explaining it."""
 
     wrong: WrongResult
     shown: Shown
@@ -86,7 +93,8 @@ class BlockFault(NamedTuple):
 def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a case by tensors of blocks; those that the library declines are left out.
 
-    The first tensor that fails, or whose results have a wrong shape, decides the verdict alone.
+    The first tensor with a missing answer, or with results of a wrong shape, decides the verdict
+    alone. If the library declines all, the verdict is ``unsupported``.
     """
     ruling = block_ruling(case)
     inputs = block_inputs(ruling, subject.settings.seed)
@@ -130,7 +138,10 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
 
 
 def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[WrongResult]:
-    """Yield each rule that a result breaks: scales first, required ones before recommended ones."""
+    """Yield the wrong elements of each result by the rule that they break.
+
+    Scales come before codes, and required rules before recommended ones.
+    """
     found: dict[tuple[str, str], WrongResult] = {}
     for each in answered:
         for result, mask in each.wrong.items():
@@ -163,9 +174,10 @@ def _smallest(case: Case, wrong: WrongResult) -> Ask[Shown]:
 
 
 def _simplest_place(blocks: GradedBlocks, result: str, mask: Mask) -> tuple[int, ...]:
-    """Return the place in a result whose input is the simplest of the wrong ones.
+    """Return the index of the simplest element among those that ``mask`` selects in a result.
 
-    Of codes and products, only those whose scale is nearest to one count.
+    The input decides which is simplest. Of codes and products, only those whose scale is nearest to
+    one count.
     """
     ruling = blocks.ruling
     source, inputs = ruling.element if ruling.is_decoding else ruling.number, blocks.x
@@ -182,7 +194,10 @@ def _simplest_place(blocks: GradedBlocks, result: str, mask: Mask) -> tuple[int,
 def _alone(
     blocks: GradedBlocks, result: str, place: tuple[int, ...]
 ) -> tuple[dict[str, Bits], tuple[int, ...]]:
-    """Return the tensors of a block with zeros for what does not matter, and the place in it."""
+    """Return the tensors of one block that may show a fault alone, and the element's index there.
+
+    Numbers that change neither the scale nor the element become zero.
+    """
     size, x = blocks.ruling.size, blocks.x
     block = np.zeros((1, size), x.dtype)
     small: dict[str, Bits] = {X: block}
@@ -209,8 +224,8 @@ def _explained(
 ) -> Ask[list[BlockFault]]:
     """Return the faults of a broken rule, each with its smallest block and its mechanisms.
 
-    There is one fault if mechanisms give all answers, or if blocks change each other. Else those of
-    extreme blocks are explained apart from others.
+    There is one fault if mechanisms give all answers, or if the smallest block is right alone. Else
+    the extreme blocks are explained apart from the others.
     """
     search = followed_in_products if answered[0].ruling.is_decoding else followed_in_codes
     if wrong.result == SCALE:
@@ -232,9 +247,9 @@ def _explained(
 def _scales_apart(
     case: Case, wrong: WrongResult, answered: Sequence[GradedBlocks]
 ) -> Ask[list[BlockFault]]:
-    """Return each fault of extreme blocks with its smallest one, and what explains all others.
+    """Return the faults of extreme blocks, and then what explains all other wrong scales.
 
-    If nothing explains all others, those of extreme and of ordinary blocks are explained apart.
+    If no mechanism does, the other extreme blocks and the ordinary ones are explained apart.
     """
     found = []
     left: Among = graded_scales
@@ -252,7 +267,7 @@ def _scales_apart(
 
 
 def _among(wrong: WrongResult, region: Among) -> WrongResult | None:
-    """Return the wrong scales of the blocks that a region chooses; None if there are none."""
+    """Return the wrong scales of the blocks that ``region`` selects; None if there are none."""
     masks = [(each, mask & region(each)) for each, mask in wrong.at]
     at = [(each, mask) for each, mask in masks if mask.any()]
     return wrong._replace(at=at) if at else None
@@ -271,7 +286,7 @@ def _without(first: Among, second: Among) -> Among:
 
 
 def _parted(wrong: WrongResult) -> Iterator[WrongResult]:
-    """Yield the wrong results of extreme blocks and of others, zeros apart from other codes."""
+    """Yield parts of the wrong elements: of extreme blocks or not, and zeros or other codes."""
     for is_extreme, is_zero in product((False, True), repeat=2):
         part = replace(wrong.part, is_extreme=is_extreme, is_zero=is_zero)
         masks = [(each, mask & each.graded(wrong.result, part)) for each, mask in wrong.at]
@@ -306,7 +321,7 @@ def _problem(explained: BlockFault, answered: Sequence[GradedBlocks]) -> WrongTe
 
 
 def _given_words(shown: Shown, result: str) -> str:
-    """Describe a block by its largest number, or by the number in question and the scale."""
+    """Describe a faulty block by its largest number, or by the wrong element's input and scale."""
     blocks, place, is_alone = shown
     ruling = blocks.ruling
     source = ruling.element if ruling.is_decoding else ruling.number
@@ -335,7 +350,8 @@ def _block_words(source: Format, row: Bits) -> str:
 def _script(subject: Subject, case: Case, shown: Shown) -> Ask[str]:
     """Return the adapter's script for the block that shows a fault.
 
-    It is empty if the adapter writes none, the run hides it, or the block was not asked alone.
+    It is empty if the adapter writes none, if the run hides scripts of documents that the backend
+    does not claim, or if the block is wrong only beside others.
     """
     ruling = shown.blocks.ruling
     hidden = subject.settings.hides_unclaimed and not subject.claims(case)
@@ -358,7 +374,10 @@ MOST_NAMED = 3
 
 
 def notes_on_open(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[str]:
-    """Yield a note for each kind of block whose scale is open and that some tensor has."""
+    """Yield a note on each kind of block whose scale is open: which scales such blocks got.
+
+    Kinds that no tensor has are left out.
+    """
     if ruling.is_decoding:
         return
     for question, what in WHAT.items():
@@ -380,7 +399,7 @@ def notes_on_open(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iter
 def _special_codes(
     ruling: BlockRuling, answered: Sequence[GradedBlocks], question: BlockQuestion
 ) -> str:
-    """Say which codes the NaNs or infinities themselves get."""
+    """Return words for the codes of NaNs or infinities in the blocks that ``question`` is about."""
     number = ruling.number
     found = []
     for each in answered:

@@ -42,9 +42,9 @@ class Threshold(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Results, the number of the question that each answers, and which of them may be anything.
+    """Expected results as patterns, with the number of the question that decides each of them.
 
-    Open results are zeros.
+    Open results may be anything, and have zeros in ``codes``.
     """
 
     codes: Bits
@@ -62,7 +62,7 @@ def _open(ruling: BlockRuling) -> NDArray[np.bool_]:
 
 
 def threshold(element: Format, word: BlockWord) -> Threshold:
-    """Return the threshold of a rule for scales that are powers of two; else raise KeyError."""
+    """Return the threshold of a scale rule for powers of two; raise KeyError for other rules."""
     largest = float(values_of(element)[element.max_code])
     leading = 2.0 ** (frexp(largest)[1] - 1)
     bits = 6 if element.is_integral else element.entry.mantissa
@@ -80,7 +80,7 @@ def threshold(element: Format, word: BlockWord) -> Threshold:
 
 @cache
 def values_of(fmt: Format) -> Floats:
-    """The values of all codes of an element or scale dtype, as float64."""
+    """Return the values of all codes of an element or scale dtype, in the order of the codes."""
     codes = np.arange(1 << fmt.bits)
     if fmt.is_integral:
         return codes.astype(np.int8).astype(np.float64) * INT8_UNIT
@@ -88,7 +88,7 @@ def values_of(fmt: Format) -> Floats:
 
 
 def decoded(fmt: Format, bits: Bits) -> Floats:
-    """The values of patterns of a float of at most 32 bits."""
+    """Return the values of patterns of a float of at most 32 bits."""
     entry = fmt.entry
     codes = bits.astype(np.int64)
     magnitude = codes & (fmt.mask ^ fmt.sign_bit)
@@ -107,14 +107,14 @@ def decoded(fmt: Format, bits: Bits) -> Floats:
 
 
 def in_blocks(size: int, rows: NDArray[Any]) -> NDArray[Any]:
-    """Cut the last dimension into blocks; the last one is padded with zeros."""
+    """Cut the last dimension into blocks, along a new last one; zeros fill up the last block."""
     missing = -rows.shape[-1] % size
     padded = np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, missing)])
     return padded.reshape(*rows.shape[:-1], -1, size)
 
 
 def scales(ruling: BlockRuling, x: Bits, global_scale: float = 1.0) -> Blocks:
-    """Return the scale of each block of patterns along the last dimension."""
+    """Return the expected scale of each block along the last dimension of the patterns ``x``."""
     with np.errstate(invalid="ignore"):
         magnitudes = in_blocks(ruling.size, np.abs(decoded(ruling.number, x)))
         largest = magnitudes.max(axis=-1)
@@ -122,7 +122,7 @@ def scales(ruling: BlockRuling, x: Bits, global_scale: float = 1.0) -> Blocks:
 
 
 def scales_of(ruling: BlockRuling, largest: Floats, global_scale: float = 1.0) -> Blocks:
-    """The scales of blocks with these largest magnitudes; NaN stands for a block with a NaN."""
+    """Return the expected scales of blocks by largest magnitudes, NaN for a block with a NaN."""
     ordinary = np.where(np.isfinite(largest) & (largest > 0), largest, 1.0)
     word = ruling.word("scale")
     if ruling.scale.entry.mantissa == 0:
@@ -184,7 +184,7 @@ def nearest_codes(values: Floats, quotient: Floats, *, is_even: bool = True) -> 
 
 
 def codes(ruling: BlockRuling, x: Bits, scale: Bits, global_scale: float = 1.0) -> Blocks:
-    """Return the codes of the numbers of blocks that have these scales.
+    """Return the expected codes of numbers whose blocks have these scales.
 
     They are open in a block that has a NaN or an infinity, or whose scale is not positive.
     """
@@ -241,7 +241,7 @@ def allowed_codes(ruling: BlockRuling, blocks: Blocks) -> Sequence[Bits]:
 
 
 def products(ruling: BlockRuling, x: Bits, scale: Bits, global_scale: float = 1.0) -> Blocks:
-    """The numbers that codes and scales stand for; a NaN is the positive one with all bits set."""
+    """Return the expected numbers of codes times scales; a NaN is the positive one of all ones."""
     number, element = ruling.number, ruling.element
     elements = values_of(element)[in_blocks(ruling.size, x)]
     factors = decoded(ruling.scale, scale)[..., np.newaxis]
@@ -270,7 +270,7 @@ def nan_of(number: Format) -> int:
 
 
 def _encoded(number: Format, exact: Floats) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Return the pattern nearest to each number, ties to even, and the question that it answers."""
+    """Return the pattern nearest to each number, ties to even, and the number of its question."""
     entry = number.entry
     asked: NDArray[np.uint8] = np.full(exact.shape, NUMBER["product"], np.uint8)
     magnitude = np.where(np.isfinite(exact), np.abs(exact), 0.0)

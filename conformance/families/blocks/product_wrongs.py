@@ -108,7 +108,7 @@ def _smallest_scale_as_zero(each: GradedBlocks) -> Products:
 
 
 def _by_rounded_product(each: GradedBlocks) -> Products:
-    """The products if the product of both scales is rounded to float32 first."""
+    """Return the products if block scale times global scale is rounded to float32 first."""
     scale = decoded(each.ruling.scale, each.scale)
     return _multiplied(each, rounded_to("float32", scale * each.global_scale))
 
@@ -135,7 +135,7 @@ def _positive_zero_codes(each: GradedBlocks) -> Products:
 
 
 def _anything_at(question: BlockQuestion) -> ProductMechanism:
-    """Return the mechanism that explains any answer where a question decides.
+    """Return the mechanism that accepts any answer to the elements that ``question`` decides.
 
     Elsewhere it gives the document's products.
     """
@@ -221,4 +221,4 @@ WRONGS: tuple[Wrong[GradedBlocks, Products], ...] = (
         _moved(part_pairs),
     ),
 )
-"""The mechanisms that decode blocks to other numbers."""
+"""The mechanisms by which blocks may be decoded to other numbers."""

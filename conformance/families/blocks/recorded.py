@@ -32,8 +32,8 @@ def results(
 ) -> Iterator[GradedTensor]:
     """Yield each tensor that a case returns, beside what is allowed for its elements.
 
-    That is the scale of each block, then codes by the returned scales; or the decoded numbers.
-    ``answer`` is None for a recorded error, of which only the first tensor is yielded.
+    When it quantizes, these are the scales of blocks, and the codes by the returned scales; when it
+    decodes, the numbers. If ``answer`` is None, for a recorded error, only the first is yielded.
     """
     ruling = block_ruling(case)
     graded = GradedBlocks(ruling, tensors, answer or {})
@@ -119,9 +119,9 @@ def listed(case: Case, seed: int, most: int) -> Iterator[TensorsByName]:
 
 
 def shapes(case: Case, x: Shape) -> Iterator[tuple[str, Sequence[Shape]]]:
-    """Yield the name of each tensor of scales with the shapes that it may have beside such an x.
+    """Yield each tensor of scales by name, with the shapes that it may have beside ``x``.
 
-    Raises CastigateError for an x without dimensions.
+    ``x`` is a shape. Raises CastigateError if it has no dimensions.
     """
     if not x:
         raise CastigateError("`input.x` has no dimension along which blocks could lie")

@@ -31,7 +31,7 @@ GLOBAL_DTYPE = "float32"
 
 @dataclass(frozen=True)
 class BlockAnswer:
-    """The answer to a question of a case: the rule that gives it, and a word."""
+    """The answer to a question of a case: a word, and the rule that gives it."""
 
     rule: str
     clause: str
@@ -66,7 +66,7 @@ class BlockRuling:
         return {question: answer.level for question, answer in self.answers.items()}
 
     def word(self, question: BlockQuestion) -> BlockWord:
-        """The word that answers a question."""
+        """Return the word that answers a question of the case."""
         return self.answers[question].word
 
     def __hash__(self) -> int:
@@ -75,12 +75,12 @@ class BlockRuling:
 
 @lru_cache(RULINGS_KEPT)
 def block_ruling(case: Case) -> BlockRuling:
-    """The ruling of a case of blocks of a shipped document."""
+    """Return a shipped document's ruling of a case of blocks."""
     return rule_blocks(document_named(case.document), case)
 
 
 def rule_blocks(document: Document, case: Case) -> BlockRuling:
-    """Resolve a case; raise DocumentError unless exactly one rule answers each question."""
+    """Return a case's ruling; raise DocumentError unless exactly one rule answers each question."""
     entry = document.entry
     assert entry.blocks is not None
     is_decoding = entry.operation == "block-dequantize"
@@ -111,7 +111,10 @@ def rule_blocks(document: Document, case: Case) -> BlockRuling:
 
 
 def _answers(document: Document, case: Case) -> Iterator[tuple[BlockQuestion, BlockAnswer]]:
-    """Yield each question with its answer by a rule that takes the case; one may come twice."""
+    """Yield each question that a rule of the case answers, with the answer.
+
+    A question that two rules answer is yielded twice.
+    """
     resolved = edition(document, case.version)
     for name in resolved.rules:
         rule = document.entry.rules[name]

@@ -39,14 +39,14 @@ MOST_BITS = 12
 
 
 class Scales(NamedTuple):
-    """Scale codes by block, and which of them a mechanism defines."""
+    """The scale codes that a mechanism gives, by block, and the mask of blocks it applies to."""
 
     codes: NDArray[Any]
     is_defined: NDArray[np.bool_]
 
 
 Among = Callable[[GradedBlocks], Mask]
-"""Returns the mask of some blocks of a tensor."""
+"""Takes the graded blocks of a tensor, and returns the mask of those to explain."""
 Largest = Callable[[GradedBlocks], Floats]
 ScaleMechanism = Callable[[GradedBlocks], Scales]
 
@@ -62,14 +62,14 @@ def says(name: str) -> str:
 
 
 def graded_scales(each: GradedBlocks) -> Mask:
-    """Return the mask of blocks whose scales the document settles."""
+    """Return the mask of blocks whose scales the document does not leave open."""
     return ~each.expected[SCALE].is_open
 
 
 def followed_in_scales(
     answered: Sequence[GradedBlocks], among: Among = graded_scales
 ) -> tuple[str, ...]:
-    """Return the names of the mechanisms that give all scales among some blocks.
+    """Return the names of the mechanisms that give all scales of the blocks in ``among``.
 
     Other rules are tried first, then detours, then a least scale, then a threshold. Only those of
     the first kind that has any are returned.
@@ -93,13 +93,13 @@ def _may_have(ruling: BlockRuling, word: BlockWord) -> bool:
 
 
 def with_rule(ruling: BlockRuling, word: BlockWord) -> BlockRuling:
-    """Return a ruling with another scale rule."""
+    """Return the ruling with ``word`` as its scale rule."""
     scale = replace(ruling.answers["scale"], word=word)
     return replace(ruling, answers={**ruling.answers, "scale": scale})
 
 
 def other_rule(word: BlockWord, asked: BlockWord) -> Wrong[GradedBlocks, Scales]:
-    """Make the row of a library that uses another scale rule than the one that is asked."""
+    """Return the row of a library that uses the scale rule ``word`` where ``asked`` is due."""
     return Wrong(
         f"uses-the-scale-rule-{word}-where-{asked}",
         f"uses the scale rule {word}, not {asked}",
@@ -108,9 +108,10 @@ def other_rule(word: BlockWord, asked: BlockWord) -> Wrong[GradedBlocks, Scales]
 
 
 def by_rule(word: BlockWord | None = None, largest: Largest | None = None) -> ScaleMechanism:
-    """Return the mechanism that applies a scale rule to the magnitudes that ``largest`` returns.
+    """Return the mechanism that applies the scale rule ``word`` to what ``largest`` returns.
 
-    The case's own rule or magnitudes stand where the argument is None.
+    If ``word`` is None, it is the case's own rule; if ``largest`` is None, the blocks' largest
+    magnitudes.
     """
 
     def scales(each: GradedBlocks) -> Scales:
@@ -123,7 +124,7 @@ def by_rule(word: BlockWord | None = None, largest: Largest | None = None) -> Sc
 
 
 def _gives(answered: Sequence[GradedBlocks], mechanism: ScaleMechanism, among: Among) -> bool:
-    """Whether a mechanism gives all scales that it defines, and explains most of the wrong ones."""
+    """Whether a mechanism gives all scales that it applies to, and applies to most wrong ones."""
     wrong = explained = 0
     for each in answered:
         with np.errstate(all="ignore"):
@@ -137,7 +138,7 @@ def _gives(answered: Sequence[GradedBlocks], mechanism: ScaleMechanism, among: A
 
 
 def _top(each: GradedBlocks) -> float:
-    """The largest value of the element's dtype."""
+    """Return the largest value of the element's dtype."""
     return float(values_of(each.ruling.element)[each.ruling.element.max_code])
 
 
@@ -197,7 +198,7 @@ LOGARITHMS: Mapping[BlockWord, Callable[[Floats], Floats]] = {
     "nearest-log": np.rint,
     "round-up-7.25": np.ceil,
 }
-"""How each rule rounds a logarithm, of the magnitude or of its quotient, to an integer."""
+"""How each rule rounds the logarithm of a magnitude, or of its quotient, to an integer."""
 
 
 def _by_logarithm(each: GradedBlocks) -> Scales:
@@ -342,7 +343,10 @@ DETOURS: tuple[Wrong[GradedBlocks, Scales], ...] = (
 
 
 def _least_scale(answered: Sequence[GradedBlocks], among: Among) -> str:
-    """Name the mechanism that raises smaller scales to a least one; empty if it does not hold."""
+    """Return the name of the mechanism that raises all smaller scales to the least one given.
+
+    Return an empty text if it does not give all scales.
+    """
     given = [each.scale[among(each)] for each in answered]
     least = min((int(codes.min()) for codes in given if codes.size), default=0)
     for each in answered:
@@ -353,7 +357,7 @@ def _least_scale(answered: Sequence[GradedBlocks], among: Among) -> str:
 
 
 def scale_text(scale: Format, code: int) -> str:
-    """The value of a scale as the names of mechanisms write it."""
+    """Return the value of a scale as the names of mechanisms write it."""
     value = float(values_of(scale)[code])
     fraction, exponent = np.frexp(value)
     if fraction == 0.5 and exponent != 1:
@@ -362,7 +366,7 @@ def scale_text(scale: Format, code: int) -> str:
 
 
 def _step(answered: Sequence[GradedBlocks], among: Among) -> str:
-    """Name the mechanism by which scales double from some magnitude on; empty without one.
+    """Return the name of the mechanism that doubles scales from a magnitude on; empty without one.
 
     A block whose scale is ``2**k`` has its largest magnitude between ``step * 2**k`` and twice
     that. The name states the simplest step that all answers leave possible.

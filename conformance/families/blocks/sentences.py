@@ -32,7 +32,7 @@ def says(name: str) -> str:
 
 @cache
 def _sentences() -> dict[str, str]:
-    """The sentences of all rows by name."""
+    """Return the sentences of all rows, by name."""
     rows: tuple[Wrong[Any, Any], ...] = (
         *(scale_wrongs.other_rule(*pair) for pair in permutations(get_args(ScaleRule), 2)),
         *scale_wrongs.DETOURS,

@@ -1,4 +1,4 @@
-"""A row of a table of what a library may do instead with blocks, and narrower floats on its way."""
+"""The type of a row in the tables of blocks' mechanisms, and rounding to narrower floats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class Wrong(Generic[Judged, Made]):
-    """A row: its name, the sentence of a finding, and the answers that it gives."""
+    """A mechanism: its name, the sentence of a finding, and the function that makes its answers."""
 
     name: str
     says: str
@@ -42,7 +42,7 @@ def rounded_to(dtype: str, numbers: Floats) -> Floats:
 
 
 def patterns_of(dtype: str, numbers: Floats) -> Bits:
-    """The patterns of numbers, rounded to float32, ``bfloat16`` or ``float16``."""
+    """Return the patterns of numbers rounded to float32, ``bfloat16`` or ``float16``."""
     rounded = rounded_to(dtype, numbers).astype(np.float32)
     if dtype == "float16":
         return rounded.astype(np.float16).view(np.uint16)

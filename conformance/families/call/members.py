@@ -1,4 +1,4 @@
-"""The members of a receiver besides the judged one: what they hold, and what they must hold."""
+"""Test values for the members of a receiver, and whether a call converts a member rightly."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ from specs.ruling import ruling
 
 ROWS_KEPT = 256
 WHOLE = (1, 2, 3, 100)
-"""The integers in a telling row; as bools, all of them are true."""
+"""The integers that members hold; as bools, all of them are true."""
 
 
 @lru_cache(ROWS_KEPT)
 def telling_bits(dtype: str, shape: tuple[int, ...]) -> Bits:
-    """Return a read-only tensor of a few values that most dtypes have; only false is zero."""
+    """Return a read-only tensor that repeats a few values of a dtype; only false is zero.
+
+    They are values that most dtypes have.
+    """
     one, entry = ones(dtype, (1,)), format_named(dtype)
     match entry.kind:
         case "float":
@@ -47,7 +50,7 @@ def telling_bits(dtype: str, shape: tuple[int, ...]) -> Bits:
 
 
 def telling_members(call: Call, shape: tuple[int, ...]) -> dict[str, Bits]:
-    """Return telling values for all members of a call's receiver, by name."""
+    """Return a tensor of ``telling_bits`` for each member of a call's receiver, by name."""
     return {member.name: telling_bits(member.dtype, shape) for member in call.members}
 
 
@@ -59,10 +62,11 @@ def wrong_conversion(
     where: str,
     is_other: bool = True,
 ) -> BrokenPromise | None:
-    """Return the promise that the member ``name`` breaks, which ``case`` converts; None if none.
+    """Return what is wrong about the member ``name`` that ``case`` converts; None if nothing is.
 
-    ``bits`` are what it held before the call, ``found`` the members after it. If the member
-    ``is_other`` than that of the judged case, the promise about its dtype names it.
+    ``bits`` are what the member held before the call, ``found`` the members after it. ``where``
+    describes the tensor. If ``is_other``, a case about another member is judged, and a wrong dtype
+    is a broken promise about other members.
     """
     rules = ruling(case)
     if rules.is_open_dtype:

@@ -71,9 +71,10 @@ MIXED = "a layer of several dtypes"
 
 @dataclass(frozen=True)
 class _CallTrial:
-    """A call on a receiver, and the words for what is special about it.
+    """A call on a receiver whose members hold ``held``, in tensors of one shape.
 
-    If it ``is_mixed``, the members have several dtypes and telling values.
+    ``where`` says what is special about these tensors. If the call ``is_mixed``, the members have
+    several dtypes.
     """
 
     call: Call
@@ -88,11 +89,11 @@ def promises(
 ) -> Ask[list[Fault | Unoffered]]:
     """Check what a call promises besides the values of its case; return the faults.
 
-    The call is made on a few of ``bits``, and on ``telling`` inputs. If the case
-    ``has_right_values``, they must be right here too. A promise broken in several tensors is one
-    fault. A promise that is not judged, because the backend declines the request, is reported.
-    Raises ``Unanswered`` if an answer is missing that is no fault, or DepartedError if the first
-    call returns no values.
+    The call is made on a few of ``bits``, and on a long row that repeats ``telling``. If the case
+    ``has_right_values``, the values must be right here too. A promise broken in several tensors is
+    one fault. An ``Unoffered`` stands for a promise that is not judged, because the backend
+    declines what it needs. Raises ``Unanswered`` if the first call is declined, or one crashes or
+    gets a malformed answer, and DepartedError if the first call returns no values.
     """
     receiver = receiver_of(case.document)
     if receiver is None:
@@ -118,9 +119,10 @@ def promises(
 
 
 def _trials(case: Case, few: Bits, telling: Bits) -> Iterator[_CallTrial]:
-    """Yield the call on a few elements: as it is, in shapes of other ranks, and of mixed members.
+    """Yield the calls to make: the case's own, and others in which frameworks may differ.
 
-    A longer row of all kinds of values is among them: frameworks treat large tensors otherwise.
+    These are in other shapes, in a longer row that repeats ``telling``, in an unusual layout, and
+    for a layer with members of several dtypes.
     """
     form, call = form_of(case), call_of(case)
     row = few if form.shape is None else np.resize(few, parse_shape(form.shape))
@@ -142,7 +144,7 @@ def _trials(case: Case, few: Bits, telling: Bits) -> Iterator[_CallTrial]:
 
 
 def subject_of(fault: Fault | Unoffered) -> tuple[str, str]:
-    """Return the rule and the promise that a fault breaks, by which equal faults are found."""
+    """Return the rule and the promise that a fault breaks; faults are alike if these are equal."""
     promise = fault.promise if isinstance(fault, BrokenPromise) else ""
     return getattr(fault, "rule", ""), promise
 
@@ -174,7 +176,10 @@ def _faults(
     returned: Returned,
     has_right_values: bool,
 ) -> Iterator[Fault]:
-    """Yield the promises that one call breaks."""
+    """Yield what is wrong about the result of one call: its form, the receiver, or a member.
+
+    Raises DepartedError if the member that the case judges is missing.
+    """
     yield from form_faults(case, trial.shape, returned)
     if receiver.unchanged is not None:
         yield from receiver_changes(trial.call, trial.held, returned, receiver.unchanged)
@@ -195,7 +200,10 @@ def _faults(
 
 
 def broken_promises(case: Case, bits: Bits, returned: Returned) -> Iterator[BrokenPromise]:
-    """Yield the promises that a call on these bits breaks, besides values, dtype and shape."""
+    """Yield the promises that a call on these bits breaks, besides values, dtype and shape.
+
+    Raises DepartedError if the member that the case judges is missing.
+    """
     receiver = receiver_of(case.document)
     assert receiver is not None
     for fault in form_faults(case, bits.shape, returned):
@@ -211,7 +219,8 @@ def form_faults(
 ) -> Iterator[BrokenPromise | WrongShape]:
     """Yield what a result breaks of its form's promises: device, shape, return value and memory.
 
-    Raises DepartedError if the member that the case judges is missing.
+    ``shape`` is that of the tensor before the call. Raises DepartedError if the member that the
+    case judges is missing.
     """
     form, tensor = form_of(case), asked_member(case, returned)
     if tensor.device != form.device_after:
@@ -236,7 +245,8 @@ def receiver_changes(
 ) -> Iterator[BrokenPromise]:
     """Yield each change of a receiver that the call promises to leave as it was.
 
-    ``held`` has the members' bits before the call.
+    ``held`` has the members' bits before the call. Raises ``Unanswered`` if the answer lacks a
+    member of the receiver.
     """
     broken = partial(BrokenPromise, RECEIVER_UNCHANGED, promise.clause, promise.level)
     for member in call.members:
@@ -257,11 +267,11 @@ FEATURES = 2
 
 
 def run_faults(case: Case, promise: PromiseEntry) -> Ask[list[Fault | Unoffered]]:
-    """Check that a Linear layer is converted, takes inputs of both dtypes, and returns the new one.
+    """Check that a converted Linear layer takes inputs of both dtypes, and returns the new one.
 
-    Return the faults, or why this is not judged: not every framework computes in every dtype. A
-    backend that cannot run a Linear created in the target's dtype is not requested to run one that
-    was converted to it.
+    Return the faults. If the backend cannot run a Linear that is created in the target's dtype, or
+    declines to run this one, return an ``Unoffered`` with the reason instead: not every framework
+    computes in every dtype. Raises ``Unanswered`` if the backend crashes.
     """
 
     def run(call: Call) -> Ask[Answered[Returned] | Declined | Raised | Malformed]:
@@ -313,7 +323,10 @@ def run_faults(case: Case, promise: PromiseEntry) -> Ask[list[Fault | Unoffered]
 
 
 def _not_run(layer: str, reply: Reply, output: Tensor | str | None = None) -> Unoffered:
-    """Report that the promise that a layer runs is not judged, and why."""
+    """Return the remark that it is not judged whether ``layer`` runs, with the reason.
+
+    The reason is the layer's ``output``, or the reply that came instead of an answer.
+    """
     if isinstance(output, Tensor):
         why = f"gives {output.dtype}"
     else:
@@ -322,7 +335,7 @@ def _not_run(layer: str, reply: Reply, output: Tensor | str | None = None) -> Un
 
 
 def _layer_error(promise: PromiseEntry, where: str, error: str, line: str) -> Refused:
-    """Make the fault of an error that a layer raises when it is run."""
+    """Return the fault of an error that a layer raises when it is run."""
     return Refused(
         error,
         line,
@@ -340,7 +353,7 @@ def _linear_parameters(call: Call) -> dict[str, Bits]:
 
 
 def _survived(reply: Reply) -> Answered[Returned] | Declined | Raised | Malformed:
-    """Return a reply; raise ``Unanswered`` if the process crashed."""
+    """Return a reply; raise ``Unanswered`` if the backend crashed."""
     if isinstance(reply, Crashed):
         raise Unanswered(reply)
     return reply

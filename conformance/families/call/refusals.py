@@ -1,7 +1,7 @@
-"""Refused calls: whether a call is refused whatever the tensor, and leaves nothing behind.
+"""Refused calls: whether a call is refused in every tensor, and leaves nothing behind.
 
 A refused call may leave behind state that changes the next one. So calls that are answered, one
-that converts and one of the dtype that the receiver has, are made before and right after refused
+that converts and one to the dtype that the receiver has, are made before and right after refused
 ones.
 """
 
@@ -38,7 +38,7 @@ AFTERWARDS = "right after this call is refused"
 
 
 def refusal_faults(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
-    """Repeat a refused call in other tensors, and return the faults of it and of calls after it.
+    """Repeat a refused call in other tensors; return the faults of it and of calls after it.
 
     Raises ``Unanswered`` if the backend crashes.
     """
@@ -63,9 +63,10 @@ def refusal_faults(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
 
 
 def _answered_cases(case: Case) -> tuple[Case, ...]:
-    """Return a case that converts and one that does not, of the same receiver and member.
+    """Return a case that converts and one that does not, of the same source, receiver and member.
 
-    Each is the first such case of the version that must be answered, if there is one.
+    Each is the first such case of the version that must be answered; it is left out if there is
+    none.
     """
     receiver, member = call_of(case).receiver, member_of(case)
     both = (
@@ -98,9 +99,10 @@ def _answered_call(case: Case) -> MakeCall:
 
 
 def _wrong(case: Case, reply: Reply) -> Fault | None:
-    """Return the fault of a call that should be answered: in its values, form or receiver.
+    """Return the fault of the reply to a call that should be answered.
 
-    Return None if it has no fault, or is declined, which is no fault here.
+    It is one in the values, the form or the receiver, or an error. Return None if there is no
+    fault, or the backend declines the call.
     """
     receiver, name = receiver_of(case.document), member_of(case)
     assert receiver is not None

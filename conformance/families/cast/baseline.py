@@ -41,7 +41,7 @@ class NoBaseline:
 
 @dataclass(frozen=True)
 class Baseline:
-    """Inputs of a case, and the answers to them in one row."""
+    """Inputs of a case, what the rules expect for them, and the answers to them in one row."""
 
     case: Case
     rules: Ruling
@@ -50,7 +50,7 @@ class Baseline:
     answers: Bits
 
     def at(self, indices: NDArray[np.intp]) -> Baseline:
-        """Return the same for the inputs with these indices."""
+        """Return the baseline of the inputs with these indices."""
         return Baseline(
             self.case,
             self.rules,
@@ -61,7 +61,7 @@ class Baseline:
 
     @cached_property
     def is_open(self) -> NDArray[np.bool_]:
-        """Which inputs the document gives no pattern for: it allows any answer, or any NaN."""
+        """A mask of the inputs for which the document allows any answer, or any NaN."""
         without_pattern = [
             index
             for index, branch in enumerate(self.rules.branches)
@@ -76,10 +76,10 @@ class Baseline:
     def changed(
         self, picked: NDArray[np.intp], answers: Bits
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return the places where ``answers`` differ from the row's, and which are forbidden.
+        """Return the places where ``answers`` differ from the row's, and a mask of forbidden ones.
 
-        The answers are to the inputs with the indices ``picked``. An open input may be answered
-        differently, but only with what is allowed.
+        The answers are to the inputs with the indices ``picked``, and the places are indices of
+        ``answers``. An open input may be answered differently, but only with what is allowed.
         """
         moved = np.flatnonzero(answers != self.answers[picked])
         if not moved.size:
@@ -92,10 +92,10 @@ class Baseline:
 
 
 def candidates(subject: Subject, cases: Sequence[Case], *, calls: bool) -> list[Case]:
-    """Return the casts of a pair that expect answers, or its calls, in the order to try them.
+    """Return the casts of a pair, or with ``calls`` its calls, in the order to try them.
 
-    Claimed ones come first, then ones that are not open, then newest versions of each document.
-    Worked examples are left out.
+    Claimed ones come first, then ones that are not open, then the newest versions of each document.
+    Worked examples and cases that must be refused are left out.
     """
     order = {name: index for index, name in enumerate(dict.fromkeys(c.document for c in cases))}
 
@@ -121,7 +121,7 @@ def candidates(subject: Subject, cases: Sequence[Case], *, calls: bool) -> list[
 
 
 def baseline_of(subject: Subject, case: Case) -> Ask[Baseline | NoBaseline]:
-    """Request the answers to all inputs of a case; if they raise, to those that are not open.
+    """Request the answers to all inputs of a case; after an error, to those that are not open.
 
     Inputs that must be refused are left out. Returns why there is no baseline if no answers come,
     or if the adapter changes bits of the dtypes.
@@ -146,14 +146,14 @@ def baseline_of(subject: Subject, case: Case) -> Ask[Baseline | NoBaseline]:
 def as_baseline(
     case: Case, rules: Ruling, inputs: Bits, expected: Expected, answer: ValueAnswer
 ) -> Baseline | NoBaseline:
-    """Return an answer to all inputs of a case as a baseline, or why there is none."""
+    """Return the answer to all ``inputs`` of a case as a baseline, or why there is none."""
     if isinstance(answer, Answered):
         return Baseline(case, rules, inputs, expected, answer.value)
     return no_baseline(answer)
 
 
 def no_baseline(answer: NoAnswer | Departed) -> NoBaseline:
-    """Return why there is no baseline after a refusal, an error, a crash or a broken promise."""
+    """Return why there is no baseline, from an answer that is missing or has no values."""
     match answer:
         case Crashed(death):
             return NoBaseline(f"its process ends: {one_line(death)}")
@@ -172,7 +172,7 @@ def judgement_on_pair(
     problems: Sequence[Problem] = (),
     baseline: Baseline | None = None,
 ) -> Judgement:
-    """Make a judgement on a pair, under the case that stands for it.
+    """Make a judgement with ``verdict`` and ``problems`` on a pair, under the case it is named by.
 
     It counts the inputs of ``baseline``, and how many of these are open.
     """

@@ -52,9 +52,9 @@ NOTE = TextWrapper(
 
 
 def read_input(rules: Ruling, word: str) -> int | str:
-    """Read an input from the command line: a number or pattern, or the text of a string case.
+    """Return an input of the command line: the code of a number or pattern, or for texts the text.
 
-    Raises CastigateError if the word is none of these.
+    Raises CastigateError if the word is no input of the source.
     """
     if rules.source.kind == "text":
         if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
@@ -64,13 +64,19 @@ def read_input(rules: Ruling, word: str) -> int | str:
 
 
 def case_of_input(case: Case, word: str) -> Case:
-    """Return the page's own example if it has an input that ``case`` leaves open, else ``case``."""
+    """Return the page's own example with an input that ``case`` leaves open, or else ``case``.
+
+    Raises CastigateError if ``word`` is no input of the source.
+    """
     given = read_input(ruling(case), word)
     return case if isinstance(given, str) else worked_case(case, given)
 
 
 def explain(case: Case, question: WrittenQuestion) -> Explained:
-    """Return the rule, clause and allowed answers of one input of a case."""
+    """Return the rule, clause and allowed answers of the one input in ``question``.
+
+    Raises CastigateError if it is no input of the source, or not one of a worked example.
+    """
     [word] = question.inputs
     rules = ruling(case)
     given = read_input(rules, word)
@@ -90,7 +96,10 @@ def explain(case: Case, question: WrittenQuestion) -> Explained:
 
 
 def input_row(case: Case, words: Sequence[str]) -> Bits:
-    """Read inputs as a person writes them, and return them as one row."""
+    """Read inputs from the command line, and return them as one row.
+
+    Raises CastigateError if a word is no input of the source.
+    """
     rules = ruling(case)
     return np.concatenate([_one(rules, read_input(rules, word)) for word in words])
 
@@ -113,7 +122,7 @@ def _answer(case: Case, rules: Ruling, given: int | str) -> Ask[Any]:
 
 
 def _lines(rules: Ruling, explained: dict[str, Any]) -> Iterator[str]:
-    """Yield the explanation as lines: patterns, fields and values in columns."""
+    """Yield an explanation in JSON as lines of text: patterns, fields and values in columns."""
     given = _code_or_text(explained["input"])
     yield explained["case"]
     yield f"  rule      {explained['rule']}, {explained['level']}"
@@ -144,8 +153,8 @@ def _allowed_columns(target: Format, word: str) -> DatumColumns:
 def note_lines(cases: Iterable[Case], explained: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the notes of rules that leave casts of complex numbers open, each once.
 
-    No input class and no outcome is about complex numbers, so that notes say what the pages do.
-    Pages of calls are about dtypes and memory.
+    ``explained`` has the explanation of each case. No input class and no outcome is about complex
+    numbers, so that notes say what the pages do. Pages of calls are about dtypes and memory.
     """
     notes: dict[str, None] = {}
     for case, found in zip(cases, explained, strict=True):
@@ -159,7 +168,10 @@ def note_lines(cases: Iterable[Case], explained: Iterable[Mapping[str, Any]]) ->
 
 
 def conflict_lines(case: Case, rules: Iterable[str]) -> Iterator[str]:
-    """Yield the conflicts that rules note: between which texts, and which reading is taken."""
+    """Yield the conflicts that a document notes at ``rules``, and which reading is taken.
+
+    The document is that of ``case``, and ``rules`` are names.
+    """
     for name in dict.fromkeys(rules):
         entry = documents()[case.document].entry.rules.get(name)
         for each in entry.conflict if entry is not None else ():

@@ -34,11 +34,11 @@ from specs.branches import Ruling
 from specs.cases import Case
 
 ROW = 1 << 16
-"""Elements of each row that is asked."""
+"""Elements of each row that is requested."""
 MANY = 1 << 21
 """With this many inputs or more, numba saves more time than it takes to load."""
 MOST_FOLLOWED = 1 << 24
-"""Inputs that are asked of one case: as many as float32 has NaNs."""
+"""The most inputs that are requested of one case: as many as float32 has NaNs."""
 FIRST_REACH = 8
 MOST_LEAPED = 1024
 """Leaps start from at most this many stretches; where there are more, from a spread of them."""
@@ -48,7 +48,7 @@ MOST_ROUNDS = 8
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ranges of consecutive inputs, in the order in which they are asked."""
+    """Ranges of consecutive inputs, as first inputs and sizes, in the order of the request."""
 
     firsts: NDArray[np.int64]
     sizes: NDArray[np.int64]
@@ -72,8 +72,8 @@ AskRanges = Callable[[Ranges], Ask[GradedAnswers]]
 def follow_all_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[GradedAnswers | None]:
     """Return the known answers and those of all stretches of failing inputs that can be reached.
 
-    None if a stretch is too long, or if there are too many. Answers after leaps are left out if
-    none of a round fails.
+    Returns None if a stretch is too long, or if there are too many stretches or rounds. Answers
+    after leaps are left out if none of a round fails.
     """
     whole = yield from follow_stretches(known, ask_ranges)
     before = np.zeros(0, np.int64)
@@ -95,7 +95,7 @@ def follow_all_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[Gra
 
 
 def _stretches(whole: GradedAnswers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first inputs of all stretches of failing ones, and the last."""
+    """Return the first input of each stretch of failing ones, and the last of each."""
     failing = whole.inputs[whole.fails]
     begins = np.append(True, failing[1:] - failing[:-1] != 1)
     ends = np.append(begins[1:], True)
@@ -103,7 +103,7 @@ def _stretches(whole: GradedAnswers) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 def _spread(stretches: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Pick at most ``MOST_LEAPED`` stretches, evenly spread."""
+    """Pick at most ``MOST_LEAPED`` of the stretches' inputs, evenly spread."""
     places = np.linspace(0, stretches.size - 1, min(MOST_LEAPED, stretches.size))
     return stretches[places.astype(np.intp)]
 
@@ -122,7 +122,10 @@ def _leaps(
 
 
 def follow_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[GradedAnswers | None]:
-    """Return the known answers and those of the failing stretches around them; None if too long."""
+    """Return the known answers and those of the failing stretches around them.
+
+    Returns None if these have more than ``MOST_FOLLOWED`` inputs.
+    """
     parts = [(known, _sizes_of_ranges(known.inputs))]
     codes, fails = known.inputs.astype(np.int64), known.fails
     gaps = np.diff(codes) - 1
@@ -150,9 +153,10 @@ def follow_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[GradedA
 
 @dataclass(frozen=True)
 class _Edges:
-    """Ranges of inputs not asked yet, each between one that fails and one that does not.
+    """Ranges of inputs not requested yet, each between one that fails and one that does not.
 
-    A range ``rises`` if it is asked from its first input on, because the one before it fails.
+    A range ``rises`` if it is requested from its first input on, because the one before it fails.
+    Otherwise it is requested from its last input down.
     """
 
     firsts: NDArray[np.int64]
@@ -160,7 +164,10 @@ class _Edges:
     rises: NDArray[np.bool_]
 
     def beyond(self, blocks: NDArray[np.int64], outermost: NDArray[np.int64]) -> _Edges:
-        """Return the rest of each range in which the outer half of a block still fails."""
+        """Return what is left of each range in which the outer half of its block still fails.
+
+        ``outermost`` says how far into its block the outermost failing input lies.
+        """
         is_open = (2 * outermost > blocks) & (blocks < self.sizes)
         firsts = self.firsts + np.where(self.rises, blocks, 0)
         return _Edges(firsts[is_open], (self.sizes - blocks)[is_open], self.rises[is_open])
@@ -181,7 +188,7 @@ def _outermost(
 
 
 def _merged(parts: Sequence[tuple[GradedAnswers, NDArray[np.int64]]]) -> GradedAnswers:
-    """Join all parts, in rising order of the inputs; a part comes with the sizes of its ranges.
+    """Join graded answers in rising order of the inputs; each part has the sizes of its ranges.
 
     Ranges of consecutive inputs are put in order, and not the inputs: sorting these takes longer.
     """
@@ -204,7 +211,7 @@ def _merged(parts: Sequence[tuple[GradedAnswers, NDArray[np.int64]]]) -> GradedA
 
 
 def _sizes_of_ranges(inputs: Bits) -> NDArray[np.int64]:
-    """Return the sizes of the longest runs in which each input is the one before plus one."""
+    """Return the sizes of the longest ranges of consecutive inputs."""
     starts = np.flatnonzero(inputs[1:] - inputs[:-1] != 1) + 1
     return np.diff(starts, prepend=0, append=inputs.size)
 
@@ -212,7 +219,8 @@ def _sizes_of_ranges(inputs: Bits) -> NDArray[np.int64]:
 def follow(case: Case, rules: Ruling, known: GradedAnswers) -> Ask[Followed]:
     """Request every input around failing ones, and return the wrong values among all answers.
 
-    Only the known answers count if another is missing, or if too many inputs fail.
+    They are those of the ``known`` answers alone if an answer is missing, or if too many inputs
+    fail.
     """
     stairs = staircase(rules)
 
@@ -245,5 +253,5 @@ def _answers(case: Case, rules: Ruling, inputs: Bits) -> Ask[Bits]:
 
 
 def _comparison_of(inputs: Bits) -> ChunkComparison:
-    """Return numba's comparison for many inputs; for fewer, loading numba takes too long."""
+    """Return numba's comparison for many inputs, else numpy's: loading numba takes long."""
     return fastest_comparison() if inputs.size >= MANY else chunk_comparison(compiled=False)

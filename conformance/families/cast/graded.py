@@ -38,7 +38,7 @@ class GradedAnswers:
 
     @property
     def fails(self) -> NDArray[np.bool_]:
-        """Which answers are not allowed."""
+        """A mask of the answers that are not allowed."""
         fails: NDArray[np.bool_] = self.grades != ALLOWED
         return fails
 
@@ -47,8 +47,8 @@ class GradedAnswers:
 class Followed:
     """The wrong values of a case, each with its smallest input.
 
-    ``inputs`` is how many were requested beyond those of the quick tier. If it ``reaches_ends``,
-    every failing input of each stretch is among them.
+    ``inputs`` is how many were requested beyond those of the quick tier. If ``reaches_ends``, every
+    failing input of each stretch of the ``values`` is among them.
     """
 
     values: tuple[tuple[WrongValues, Bits], ...]
@@ -57,7 +57,7 @@ class Followed:
 
 
 def not_followed(rules: Ruling, known: GradedAnswers) -> Followed:
-    """Return the wrong values of the known answers alone."""
+    """Return the wrong values of the ``known`` answers, without further requests."""
     found = wrong_values_of(rules, known, gather) if known.fails.any() else ()
     return Followed(found, 0, reaches_ends=False)
 
@@ -65,7 +65,10 @@ def not_followed(rules: Ruling, known: GradedAnswers) -> Followed:
 def wrong_values_of(
     rules: Ruling, graded: GradedAnswers, gather_runs: Gather
 ) -> tuple[tuple[WrongValues, Bits], ...]:
-    """Return the wrong values among graded answers, each with its smallest input."""
+    """Return the wrong values among graded answers, each with its smallest input.
+
+    ``gather_runs`` gathers failing inputs into runs.
+    """
     found = find_failures(
         rules, graded.inputs, graded.branch_indices, graded.answers, graded.grades, gather_runs
     )
@@ -75,19 +78,19 @@ def wrong_values_of(
 
 
 MOST_ALONE = 320
-"""Inputs that are asked alone: an error costs most backends as much as a large tensor."""
+"""About how many inputs are requested alone; an error costs as much time as a large tensor."""
 
 
 WIDEST = 32
-"""Number of stretches whose ends are asked, the widest ones."""
+"""How many stretches, the widest ones, have their ends requested."""
 
 
 @dataclass(frozen=True)
 class RefusedInputs:
     """The inputs of a case that must be refused, in rising order, each with its branch.
 
-    ``stretches`` has one number for inputs between which none may be answered: beyond a target's
-    range lies one stretch, and between two integers one of fractions.
+    ``stretches`` has one number per input; it is the same for inputs between which none may be
+    answered. Beyond a target's range lies one stretch, and between two integers one of fractions.
     """
 
     inputs: Bits
@@ -95,7 +98,7 @@ class RefusedInputs:
     stretches: NDArray[np.intp]
 
     def spread(self, source: Format) -> RefusedInputs:
-        """Choose both ends of each branch, sign and wide stretch, powers of two, and a spread.
+        """Choose both ends of each branch, sign and wide stretch, powers of two, and some between.
 
         The widest stretches are those beyond the range: their ends are where a check of the range
         may be off by one. A check of an integer that looks at some of its bits only fails at a
@@ -122,7 +125,10 @@ class RefusedInputs:
 
 
 def without_refused(rules: Ruling, inputs: Bits, expected: Expected) -> tuple[Bits, RefusedInputs]:
-    """Divide inputs into those that can go into one tensor, and those that must be refused."""
+    """Divide inputs into those that can go into one tensor, and those that must be refused.
+
+    ``expected`` is what ``rules`` expect for each input.
+    """
     is_refused = has_branch(expected.branch_indices, rules.refused_branches)
     stretches = np.cumsum(~is_refused, dtype=np.intp)[is_refused]
     refused = RefusedInputs(inputs[is_refused], expected.branch_indices[is_refused], stretches)
@@ -132,7 +138,7 @@ def without_refused(rules: Ruling, inputs: Bits, expected: Expected) -> tuple[Bi
 def ask_alone(case: Case, rules: Ruling, chosen: RefusedInputs) -> Ask[GradedAnswers]:
     """Request inputs one by one; return those that are answered, graded as not allowed.
 
-    Raises ``Unanswered`` if an input is neither answered nor refused.
+    Raises ``Unanswered`` if the reply to an input is neither an answer nor an error.
     """
     replies = yield [Cast(case, chosen.inputs[at : at + 1]) for at in range(chosen.inputs.size)]
     answers = np.zeros(chosen.inputs.size, rules.target.storage)

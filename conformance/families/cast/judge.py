@@ -75,17 +75,18 @@ from specs.ruling import ruling
 
 FEW_FIRST = 3
 WIDEST_FOLLOWED = 32
-"""Bits of the widest sources that are followed: no sweep could check what is called exact then."""
+"""Bits of the widest sources that are followed: no sweep could check the results of wider ones."""
 REFUSALS = 4
-"""At the tier quick one refused cast in this many is asked in other tensors, chosen by its id."""
+"""At the tier quick one refused cast in this many, chosen by id, is repeated in other tensors."""
 
 
 @dataclass(frozen=True)
 class Examined:
     """What is known of a case after ``examine``.
 
-    A case that is not answered has its ``judgement`` already. ``graded`` are the answers to the
-    inputs that were asked; ``open_inputs`` counts those of all ``inputs`` that are open.
+    If nothing is left to grade, such as after a refusal or a crash, ``judgement`` is set.
+    ``graded`` are the answers to the inputs that were requested. ``inputs`` counts all inputs of
+    the case, ``open_inputs`` those among them that are open.
     """
 
     case: Case
@@ -98,11 +99,11 @@ class Examined:
     notes: tuple[Note, ...] = ()
     open_inputs: int = 0
     unjudged: tuple[Unoffered, ...] = ()
-    """Promises of a document besides values that could not be judged."""
+    """What a call must return besides values, where the backend offers no way to judge it."""
 
 
 def examine(subject: Subject, case: Case) -> Ask[Examined]:
-    """Request all inputs of a case, in one row and in other shapes; return what came of it."""
+    """Request all inputs of a case in one row, and some in other shapes; return the outcome."""
     examination = _Examination(subject, case)
     try:
         judgement = yield from examination.run()
@@ -131,7 +132,7 @@ class _Examination:
     broken_by_all: list[BrokenPromise] = field(default_factory=list)
     """What the call with all inputs breaks besides values."""
     short_row: ShortRow | None = None
-    """The row that was asked before all inputs."""
+    """The row of a few inputs that was requested before all inputs, and its answer."""
 
     def __post_init__(self) -> None:
         subject, settings = self.subject, self.subject.settings
@@ -141,7 +142,11 @@ class _Examination:
         )
 
     def run(self) -> Ask[Examined | Judgement]:
-        """Examine the case; raise ``Unanswered`` or DepartedError if an answer is missing."""
+        """Examine the case, and return the outcome or the judgement.
+
+        Raises ``Unanswered`` if an answer is missing, and DepartedError if a call returns something
+        other than values of the target.
+        """
         if self.rules.refuses_some:
             return (yield from self._refused_in_part())
         first = yield from self._first()
@@ -150,8 +155,8 @@ class _Examination:
     def _first(self) -> Ask[ValueAnswer]:
         """Return the answer to all inputs in one row.
 
-        For every second case, a few inputs from all over come before: what a backend prepares for
-        them must serve all.
+        For every second case, a row of a few inputs comes before, spread over all. What a backend
+        prepares for the short row must serve the long one.
         """
         case, inputs = self.case, self.inputs
         is_plain = case.example is None and not self.subject.few_shapes
@@ -185,7 +190,10 @@ class _Examination:
         return Judgement(self.case.id, self.subject.name, verdict, (note,), inputs=self.inputs.size)
 
     def _rejected(self, first: ValueAnswer) -> Ask[Examined | Judgement]:
-        """Examine a case that the document wants refused."""
+        """Examine a case that must be refused; ``first`` is the answer to all inputs in one row.
+
+        Raises ``Unanswered`` unless that is an answer or an error.
+        """
         rules, inputs = self.rules, self.inputs
         match first:
             case Answered(answer):
@@ -205,11 +213,11 @@ class _Examination:
         return Examined(self.case, rules, inputs.size, self.baseline, graded=graded)
 
     def _faults_of_refusal(self) -> Ask[list[FaultyTensor]]:
-        """Repeat a refused case in other tensors; return the faults, which are answers there.
+        """Request a refused case again in other tensors; return the faults: answers found there.
 
         Every refused call is repeated, and of casts a sample, because older versions of a document
-        refuse thousands. All are repeated at the tier full, and for an adapter whose own words a
-        gate does not rely on.
+        refuse thousands. All are repeated at the tier full, and for an adapter whose own statements
+        a gate does not trust.
         """
         case, subject = self.case, self.subject
         if receiver_of(case.document) is not None:
@@ -222,7 +230,7 @@ class _Examination:
         return []
 
     def _refused_in_part(self) -> Ask[Examined | Judgement]:
-        """Examine a case that the document wants answered for some inputs, refused for others."""
+        """Examine a case that must be answered for some inputs, and refused for others."""
         case, rules = self.case, self.rules
         expected = self.subject.expectations.of(rules, self.inputs)
         self.inputs, refused = without_refused(rules, self.inputs, expected)
@@ -241,7 +249,10 @@ class _Examination:
         )
 
     def _answered(self, first: ValueAnswer) -> Ask[Examined | Judgement]:
-        """Examine a case that the document wants answered, at least for some inputs."""
+        """Examine a case of which at least some inputs must be answered.
+
+        ``first`` is the answer to all inputs in one row. Raises as ``run`` does.
+        """
         case, rules, inputs, subject = self.case, self.rules, self.inputs, self.subject
         if not isinstance(first, Answered | Raised):
             self.baseline = no_baseline(first)
@@ -301,9 +312,10 @@ class _Examination:
 
 
 def follow_all(subject: Subject, cases: Iterable[Examined]) -> Ask[dict[Case, Followed]]:
-    """Request every input around those that fail, and return the wrong values of each case.
+    """Request every input around failing ones; return the wrong values of each graded case.
 
-    Cases that share road, rules and answers are followed once.
+    Of cases that share road, rules, inputs and answers, only the first one is followed; the others
+    get its result. Cases that cannot be followed have the wrong values of their graded answers.
     """
     found: dict[Case, Followed] = {}
     known: dict[Hashable, Followed] = {}
@@ -329,9 +341,10 @@ def follow_all(subject: Subject, cases: Iterable[Examined]) -> Ask[dict[Case, Fo
 
 
 def _can_follow(subject: Subject, case: Case, rules: Ruling) -> bool:
-    """Whether to request the inputs around failing ones: of claimed casts from 17 to 32 bits.
+    """Whether the inputs around failing ones are requested: of claimed casts from 17 to 32 bits.
 
-    Cases that are swept, open or rejected are left out, and those whose answers depend on lengths.
+    Cases that are swept, worked examples, open or rejected are left out, and backends whose answers
+    depend on the lengths of rows.
     """
     return (
         not subject.settings.is_full(case)
@@ -347,7 +360,7 @@ def _can_follow(subject: Subject, case: Case, rules: Ruling) -> bool:
 def conclude(
     subject: Subject, examined: Examined, followed: Followed, arrays: SharedArrays
 ) -> Ask[Judgement]:
-    """Return the judgement that follows from wrong values and other faults, with scripts.
+    """Return the judgement on a case from its wrong values and other faults, with scripts.
 
     Inputs and answers are kept in ``arrays``, which several judgements share.
     """
@@ -393,7 +406,7 @@ def _is_no_answer(problem: Problem) -> bool:
 
 
 def _without_rule(problem: Problem) -> Problem:
-    """Remove the rule from an error that is itself the verdict."""
+    """Remove the rule of a Refused problem, which is then the verdict; return others unchanged."""
     match problem:
         case Refused():
             return replace(problem, rule="", clause="", level="")

@@ -29,13 +29,13 @@ SHORTEST, STEP = 72, 8
 elements of all widths; those of casts have a rest behind the last whole vector."""
 SOURCES_KEPT = 64
 MOST_BITS = 64
-"""Bits of the widest numbers; beside these, narrower sources are asked instead of wider ones."""
+"""Bits of the widest numbers; their neighbors are narrower sources instead of wider ones."""
 
 
 def neighbors(case: Case, is_full: bool) -> list[Case]:
-    """Return cases of the same edition that are cast before a row of a case.
+    """Return casts of the same edition to request before a row of ``case``.
 
-    They have another source or target of the same width, or a source of another width, or are
+    They have another source or target of the same width, or a source of another width, or must be
     refused. At the tier full these are all such cases; at the tier quick one of each kind, which
     the case's id chooses.
     """
@@ -57,13 +57,16 @@ def neighbors(case: Case, is_full: bool) -> list[Case]:
 
 @lru_cache(SOURCES_KEPT)
 def _refused(document: str, version: str, source: str) -> tuple[Case, ...]:
-    """The cases of a source that a version wants refused."""
+    """Return the cases of a version from ``source`` that must be refused."""
     known = first_cases(document, version).values()
     return tuple(each for each in known if each.source == source and ruling(each).is_rejection)
 
 
 def _first_answered(cases: Sequence[Case], number: int) -> Case | None:
-    """Return the first case from place ``number`` on that need not be refused; None if none."""
+    """Return the first case from place ``number`` on that need not be refused; None if all must.
+
+    The places go round: after the last case comes the first.
+    """
     start = number % len(cases) if cases else 0
     turned = (*cases[start:], *cases[:start])
     return next((each for each in turned if not ruling(each).is_rejection), None)
@@ -82,7 +85,7 @@ def _is_wider(own: Format, name: str) -> bool:
 
 
 def cast_words(case: Case) -> str:
-    """Name a cast in the words of a probe."""
+    """Name a cast in the words that describe a probe."""
     return f"a cast of {case.source} to {case.target}"
 
 
@@ -91,8 +94,8 @@ def in_turn(
 ) -> list[tuple[Request, ProbePlan]]:
     """Return each neighbor's request, and the plan of the row that comes right after it.
 
-    A cast gets the same patterns, as far as its source holds them, and a case of ``shaped``, whose
-    operation takes one tensor of any shape, the same row.
+    ``casts`` get the patterns of that row, as far as their sources hold them. ``shaped`` are cases
+    of operations on one tensor of any shape; they get that row itself.
     """
     count = row.inputs.size
     turns: list[tuple[Request, ProbePlan]] = []

@@ -36,7 +36,7 @@ LEVELS = ("required", "recommended", "open")
 
 
 class Line(NamedTuple):
-    """A document's name and modes, the level, what it allows, and which backends obey."""
+    """A document's name and modes, the level, what it allows, and which backends obey, in words."""
 
     name: str
     level: str
@@ -49,7 +49,7 @@ def pair_lines(
 ) -> Iterator[str]:
     """Yield a heading, a line per document, and the errors of backends.
 
-    ``explained`` has the same input for each case.
+    ``explained`` has the explanation of one and the same input for each case.
     """
     pair, given = cases[0], explained[0]["input"]
     yield f"{pair.source} to {pair.target} of {_in_words(pair.source, _shown(given))}"
@@ -68,7 +68,10 @@ def pair_lines(
 
 
 def most_telling(cases: Sequence[Case], explained: Sequence[Mapping[str, Any]]) -> Case:
-    """Return the case whose document decides the input most strictly; of several the first."""
+    """Return the case whose document decides the input most strictly; of several the first.
+
+    ``explained`` has the explanation of one and the same input for each case.
+    """
     levels = (_level(_allowed(case, each)) for case, each in zip(cases, explained, strict=True))
     ranks = [LEVELS.index(level) for level in levels]
     return cases[ranks.index(min(ranks))]
@@ -94,7 +97,7 @@ def _line(case: Case, explained: Mapping[str, Any], backends: Sequence[Backend])
 def _answers(
     case: Case, explained: Mapping[str, Any], backends: Sequence[Backend]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield what each backend answers, except errors to calls that only another framework has."""
+    """Yield each backend's name and answer, except errors to calls of other frameworks."""
     for backend in backends:
         answer = explained["answers"][backend.name]
         is_error = isinstance(answer, dict) and "error" in answer
@@ -129,7 +132,7 @@ def _said(rules: Ruling, allowed: Allowed, given: int | str) -> str:
 
 
 def _deed(rules: Ruling, allowed: Allowed, given: int | str, answer: Any) -> str:
-    """Say what a backend does, with ``{}`` for its name; empty if it does not offer the cast."""
+    """Say what a backend answers, with ``{}`` for its name; empty if it does not offer the cast."""
     match answer:
         case {"unsupported": _}:
             return ""
@@ -166,14 +169,14 @@ def _errors(
 
 
 def _in_words(dtype: str, text: str) -> str:
-    """Return a pattern with its value, also of a complex number; a text or an outcome in words."""
+    """Return a pattern with its value, also a complex one; a text or an outcome in words."""
     form = format_named(dtype)
     value = complex_text(form, int(text, 16)) if form.kind == "complex" else ""
     return f"{text} ({value})" if value else datum_words(dtype, text)
 
 
 def _read(value: Any) -> int | str:
-    """Return the code of a pattern, or the text, that an explanation has."""
+    """Return the code of a pattern, or the text, that an explanation in JSON has."""
     return str(value["text"]) if isinstance(value, dict) else int(value, 16)
 
 

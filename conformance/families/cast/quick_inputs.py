@@ -18,9 +18,9 @@ from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS, Format, format_named
 
 UNSWEPT_BITS = 64
-"""No tier requests all patterns of sources of this width, so that the selection looks closer."""
+"""No tier requests all patterns of sources of this width, so more of them are selected."""
 RANGES = 8
-"""Equal parts of each binade, in each of which an unswept source has inputs."""
+"""Equal parts of each binade; a source that no tier sweeps has inputs in each of them."""
 FLIPPED, FLIPPED_SWEPT = 64, 16
 """Patterns beside ties of a 64-bit source, and of a 32-bit one, of which each bit is flipped."""
 SAMPLED_STEPS = 512
@@ -30,12 +30,12 @@ COARSE, COARSE_INTEGER = 1, 5
 LOWEST_STEPS, STEPS_BY_RULE = 8, 64
 """Numbers of lowest and of evenly spaced target values, whose ties have each bit flipped."""
 TIES_WITH_PAIRS, TIES_WITH_CHANCE, TIMES = 4, 12, 256
-"""Ties with each two bits and each stretch of bits flipped, and ties with random bits below.
+"""How many ties have each two bits and each stretch of bits flipped, and how many random low bits.
 
 ``TIMES`` is how often bits are drawn for each of the latter.
 """
 GRIDS = (7, 10)
-"""Digits of bfloat16 and float16 after the first: some values of each are asked."""
+"""Digits of bfloat16 and float16 after the first; some values of each are inputs."""
 ON_GRIDS = 128
 AROUND = 12
 """Patterns per breakpoint: a value and a midpoint, each with both neighbors, of both signs."""
@@ -44,9 +44,10 @@ AROUND = 12
 def inputs_of(
     case: Case, ruling: Ruling, seed: int, max_examples: int, few_shapes: bool = False
 ) -> Bits:
-    """Return all inputs that a case is judged on; numbers are in the order of their patterns.
+    """Return the inputs of the quick tier on which a case is judged.
 
-    A case that must be refused needs only two inputs, as does one from complex numbers. Where each
+    Numbers come in the order of their patterns, and a worked example's inputs as in the document. A
+    case that must be refused needs only two inputs, as does one from complex numbers. Where each
     shape costs a compilation (``few_shapes``), a refused case gets the same inputs as the pair's
     other cases, to reuse their program.
     """
@@ -64,7 +65,7 @@ def inputs_of(
 def inputs_through(
     source: Format, target: Format, on_the_way: tuple[Format, ...], seed: int, max_examples: int
 ) -> Bits:
-    """Return the quick tier's inputs where values go through other formats before the target.
+    """Return the quick tier's inputs for a cast that goes through the formats ``on_the_way``.
 
     They are those of casts to each of the formats, and the ends of the staircase's stretches.
     """
@@ -78,7 +79,11 @@ def inputs_through(
 
 
 def few_inputs(case: Case, ruling: Ruling, most: int) -> Bits:
-    """Return at most about ``most`` inputs, for a file: all specials, then breakpoints."""
+    """Return at most about ``most`` inputs of a case: all specials, then breakpoints.
+
+    A worked example, a source without numbers and one with at most ``most`` patterns have all
+    inputs of the quick tier but the random ones.
+    """
     source = ruling.source
     if case.example is not None or not source.is_numeric or 1 << source.bits <= most:
         return inputs_of(case, ruling, 0, 0)
@@ -104,10 +109,7 @@ def few_patterns(source_name: str, target_name: str, most: int) -> Bits:
 
 @cache
 def one_of_each(source: Format) -> Bits:
-    """Return a zero and a one: enough for a request that must be refused whatever its values.
-
-    Of complex numbers, they are two zeros.
-    """
+    """Return a zero and a one, enough for a case that refuses all values; of complex, two zeros."""
     if source.kind == "text":
         return np.array(["0", "1"], object)
     if source.kind == "complex":
@@ -117,7 +119,10 @@ def one_of_each(source: Format) -> Bits:
 
 @lru_cache(maxsize=8)
 def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: int) -> Bits:
-    """Return the quick tier's inputs for a pair, the same for every document and mode."""
+    """Return the quick tier's inputs for a pair, the same for every document and mode.
+
+    The random ones depend on ``seed``, and their number on ``max_examples``.
+    """
     source, target = format_named(source_name), format_named(target_name)
     chance = np.random.default_rng([seed, crc32(f"{source_name}/{target_name}".encode())])
     if source.kind == "text":
@@ -150,11 +155,11 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
 
 
 def _steps(source: Format, target: Format, chance: np.random.Generator) -> NDArray[np.uint64]:
-    """Return target values at which to look: all of a narrow target, a sample of a wide one.
+    """Return the codes of the target values near which to choose inputs.
 
-    The sample has the ends, and an even and an odd value of each binade, each with the midpoint
-    after it; of sources that no tier sweeps, in each of several ranges of the binade. Between
-    integers nothing rounds, so that only the ends matter.
+    They are all codes of a narrow target, and a sample of a wide one. Where the cast rounds, the
+    sample has an even and an odd code of each binade, or of several ranges of it if no tier sweeps
+    the source. Between integers nothing rounds, so that a sample and the ends are enough.
     """
     if target.bits <= EXHAUSTIVE_BITS and not (source.is_integral and target.is_integral):
         return np.arange(target.max_code + 1, dtype=np.uint64)
@@ -177,9 +182,9 @@ def _rounds(source: Format, target: Format) -> bool:
 
 
 def _even_and_odd(target: Format, ranges: int, chance: np.random.Generator) -> NDArray[np.uint64]:
-    """Return an even and an odd pattern of each range of each binade.
+    """Return an even and an odd code of each of ``ranges`` equal parts of each binade.
 
-    Their midpoints are rounded in opposite ways.
+    The midpoints after them are rounded in opposite ways.
     """
     mantissa = target.entry.mantissa if target.kind == "float" else target.bits
     starts = [1 << place for place in range(mantissa)]
@@ -202,14 +207,20 @@ def _even_and_odd(target: Format, ranges: int, chance: np.random.Generator) -> N
 def _with_flipped_bits(
     source: Format, codes: NDArray[np.uint64], count: int, chance: np.random.Generator
 ) -> NDArray[np.uint64]:
-    """Flip each bit of some patterns, one at a time, so that one bit alone decides near a tie."""
+    """Draw up to ``count`` of ``codes``; return each once per bit, with this bit flipped.
+
+    So near a tie one bit alone decides.
+    """
     some = chance.choice(codes, min(count, codes.size), replace=False)
     bits = np.uint64(1) << np.arange(source.bits, dtype=np.uint64)
     return np.asarray(some[:, None] ^ bits, np.uint64).ravel()
 
 
 def _beside_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64]:
-    """Return ties with one bit flipped, in every part of the target's range, and some with more."""
+    """Return patterns beside ties, with one bit of the tie flipped and of some ties more.
+
+    The ties are spread over the target's range; some are at its lowest values.
+    """
     chance = np.random.default_rng([seed, 3])
     most = max(target.max_code // STEPS_BY_RULE, 1)
     spread = np.array([target.max_code * step // STEPS_BY_RULE for step in range(STEPS_BY_RULE)])
@@ -237,11 +248,11 @@ def _beside_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64
 
 
 def _above_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64]:
-    """Return a tie of each binade of the target, of each sign, with each single bit below it set.
+    """Return a tie of each binade and sign, with each single bit below its lowest set bit added.
 
     A kernel merges these bits into one, which says that something is left. If it omits some, a
-    value above an even value's tie rounds down. How many there are depends on the exponent, so
-    every one counts.
+    value above an even value's tie rounds down. How many such bits there are depends on the
+    exponent, so every binade counts.
     """
     codes = _even_and_odd(target, 1, np.random.default_rng([seed, 4]))
     found = ties(source, target, np.unique(codes[codes & np.uint64(1) == 0]))
@@ -262,8 +273,9 @@ def _above_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64]
 def _coarse(source: Format, seed: int) -> NDArray[np.uint64]:
     """Return values of a 32-bit source with few digits, as data has them: most low bits are zero.
 
-    Of a float each value of a binade with ``COARSE`` digits, of each sign; some on the grids of
-    narrower floats; small integers. Of an integer, small ones at each place.
+    Of a float they are, with each sign, the values of each binade with ``COARSE`` digits,
+    subnormals with few digits, some values of narrower floats, and small integers. Of an integer
+    they are odd numbers of ``COARSE_INTEGER`` bits at each place, and their negatives.
     """
     if source.is_integral:
         odd = np.arange(1, 1 << COARSE_INTEGER, 2, dtype=np.uint64)
@@ -293,7 +305,10 @@ def _coarse(source: Format, seed: int) -> NDArray[np.uint64]:
 
 @cache
 def every_pattern(source: Format) -> Bits:
-    """Return all patterns; one array for all targets, so that what it leads to can be cached."""
+    """Return all patterns of a source in a read-only array, the same one at each call.
+
+    So what is computed from it can be cached.
+    """
     patterns = np.arange(1 << source.bits, dtype=source.storage)
     patterns.flags.writeable = False
     return patterns
@@ -301,7 +316,10 @@ def every_pattern(source: Format) -> Bits:
 
 @cache
 def _specials(source: Format) -> NDArray[np.uint64]:
-    """Return the ends, all classes of NaN, single bits, powers of two, and what is beside these."""
+    """Return the ends of a source, NaNs of each kind, single bits and their neighbors.
+
+    Of a float, each power of two is among them.
+    """
     codes = {0, 1, source.mask, source.sign_bit, source.max_code, source.lowest_code}
     for place in range(source.bits):
         for step in (-1, 0, 1):
@@ -339,7 +357,7 @@ DOUBLED = 12
 
 
 def numbers_to_write(source: Format, chance: np.random.Generator) -> Words:
-    """Return patterns of a source of 32 or 64 bits that are telling when they are cast to text.
+    """Return patterns of a 32-bit or 64-bit source whose casts to text are likely to go wrong.
 
     Integers have both signs, if the source is signed. Of a float, decimals and powers of ten near
     one have both; whole numbers and far powers are positive.
@@ -399,7 +417,7 @@ def _decimals(source: Format, chance: np.random.Generator) -> Iterator[str]:
 
 
 def _around_powers_of_ten(source: Format, powers: range) -> Words:
-    """Return the patterns at, below and above powers of ten."""
+    """Return the pattern of ten to each of ``powers``, the one below and the one above."""
     codes = _codes(source, np.array([float(f"1e{power}") for power in powers]))
     return np.concatenate([codes - np.uint64(1), codes, codes + np.uint64(1)])
 

@@ -42,7 +42,10 @@ def check_example_input(rules: Ruling, given: int | str) -> None:
 def allowed_list(
     rules: Ruling, allowed: Allowed, given: int | str, level: str = "required"
 ) -> list[Any] | str:
-    """List the allowed patterns or texts as JSON; describe any other outcome by one word."""
+    """List the allowed patterns or texts as JSON; describe any other outcome by one word.
+
+    ``level`` is ``required``, or ``recommended`` for what is recommended among what is allowed.
+    """
     words = describe_allowed(rules, allowed, given, level)
     if allowed.codes:
         return list(words)
@@ -54,7 +57,7 @@ def allowed_list(
 def grade_answer(
     rules: Ruling, allowed: Allowed, given: int | str, answer: int | str | None
 ) -> int:
-    """Return the grade of a pattern or a text as the answer to an input; None is an error."""
+    """Return the grade of ``answer``, a code or text, to the input ``given``; None is an error."""
     match allowed.branch.outcome:
         case Anything():
             return ALLOWED
@@ -68,7 +71,7 @@ def grade_answer(
 
 
 class CastLines:
-    """The lines of a cast, or of a call: patterns, numbers or texts."""
+    """Reads and judges recorded lines of a cast or a call: patterns, numbers or texts."""
 
     def __init__(self, case: Case) -> None:
         self._case, self._rules = case, ruling(case)
@@ -86,15 +89,16 @@ class CastLines:
             yield from map(source.hexadecimal, inputs.tolist())
 
     def spelled(self, given: InputDatum) -> Any:
-        """Spell an input as ``listed`` does."""
+        """Spell an input as ``listed`` does; raise CastigateError if the source has no such."""
         if isinstance(given, TextDatum):
             return given.model_dump()
         return self._rules.source.hexadecimal(int(datum(self._rules.source, given, "input")))
 
     def judge(self, given: InputDatum, output: OutputDatum) -> dict[str, Any]:
-        """Return the verdict on an output, which may be an error, the rule and what is allowed.
+        """Return the verdict on an output for an input, the rule, and what it allows, in JSON.
 
-        Raises CastigateError if a value is none of its dtype.
+        The output may be an error. Raises CastigateError if a value is none of its dtype, or if the
+        case is a worked example without this input.
         """
         rules, is_error = self._rules, isinstance(output, ErrorDatum)
         value = datum(rules.source, given, "input")

@@ -38,15 +38,15 @@ AGAIN = (
     Probe((5,), steps=(2,)), Probe((5,), steps=(-1,)), Probe((5, 3), steps=(2, 1)),
     Probe((5,), offset=1), Probe((2, 3, 4, 5), order=(0, 2, 3, 1)), Probe((1027,)),
 )  # fmt: skip
-"""Tensors in which a refusal is asked again, if the document keeps their shapes."""
+"""Tensors in which a refused case is repeated, if the document keeps their shapes."""
 FEW = 2
-"""Elements of the row that is asked a second time."""
+"""Elements of the row in which a refused case is repeated first."""
 
 
 def answered_again(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
-    """Repeat a refused case in other tensors, and return the first that is answered, in a list.
+    """Request a refused case in other tensors; return the first fault in a list, empty if none.
 
-    Raises ``Unanswered`` if the backend crashes.
+    A fault is a tensor that is answered. Raises ``Unanswered`` if the backend crashes.
     """
     tensors = dict(other_tensors(case, inputs))
     replies = yield [value_request(case, bits) for bits in tensors.values()]
@@ -54,7 +54,7 @@ def answered_again(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
 
 
 def other_tensors(case: Case, inputs: Bits) -> Iterator[tuple[str, Bits]]:
-    """Yield a part of the row, then other tensors that the case may get, each after its name.
+    """Yield a short row of ``inputs``, then other tensors for the case, each after a description.
 
     Texts come only in the layout of a fresh tensor.
     """
@@ -78,7 +78,7 @@ def answered_tensors(
 ) -> Iterator[FaultyTensor]:
     """Yield the fault of the first tensor in which the case is not refused, if there is one.
 
-    ``tensors`` are named by their descriptions, and ``replies`` are in their order.
+    ``tensors`` has them by their descriptions, and ``replies`` are in the same order.
     """
     [*_, branch] = ruling(case).branches
     for (where, bits), reply in zip(tensors.items(), replies, strict=True):
@@ -94,7 +94,10 @@ def answered_tensors(
 
 
 def ask_and_locate(case: Case, inputs: Bits) -> Ask[ValueAnswer]:
-    """Return the backend's answer to a tensor; an error names the inputs on which it is raised."""
+    """Return the backend's answer to a tensor; an error names the inputs that raise it.
+
+    Raises ``Unanswered`` if the backend crashes during the search for these.
+    """
     answer = yield from ask_values(case, inputs)
     if isinstance(answer, Raised):
         return (yield from located(case, inputs, answer.error))
@@ -102,10 +105,10 @@ def ask_and_locate(case: Case, inputs: Bits) -> Ask[ValueAnswer]:
 
 
 def located(case: Case, inputs: Bits, error: Exception) -> Ask[Raised]:
-    """Return the error together with the inputs on which it is raised.
+    """Return the error together with the inputs that raise it.
 
-    They are found by bisection; of texts, the simplest one is. Raises ``Unanswered`` if the backend
-    crashes.
+    They are found by bisection; of texts only the simplest is named. Raises ``Unanswered`` if the
+    backend crashes.
     """
     source = format_named(case.source)
     if source.kind == "text":
@@ -126,10 +129,10 @@ def located(case: Case, inputs: Bits, error: Exception) -> Ask[Raised]:
 
 
 def _simplest_text(case: Case, source: Format, inputs: Bits) -> Ask[tuple[str, Bits | None]]:
-    """Return the simplest text that raises an error, in words and as a row; the row may be None.
+    """Return the simplest text that raises an error, in words and as a row of one element.
 
-    It is None if only several texts together raise it. The text is found by bisection in order of
-    simplicity.
+    The row is None if only several texts together raise it. The text is found by bisection in order
+    of simplicity. Raises ``Unanswered`` if the backend crashes.
     """
     texts = np.array(sorted(inputs, key=lambda text: simplicity(source, text)), object)
     if (yield from _raises(case, texts[:1])):

@@ -26,7 +26,7 @@ FARTHER = 8
 
 
 def telling_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[np.intp]:
-    """Return the indices of up to ``MOST`` inputs: NaNs, ties, ends, and some of every branch.
+    """Return the indices of up to ``MOST`` inputs: NaNs, ties, ends, and some of each branch.
 
     How many there are of each does not depend on the seed from which the inputs were drawn.
     """
@@ -48,7 +48,7 @@ def telling_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[n
 
 
 def _spread(members: NDArray[np.intp], most: int) -> list[int]:
-    """Return up to ``most`` of the members, with the first and the last."""
+    """Return up to ``most`` of the members, evenly spread, with the first and the last."""
     places = np.linspace(0, members.size - 1, min(most, members.size)).astype(np.intp)
     spread: list[int] = members[places].tolist()
     return spread
@@ -56,20 +56,20 @@ def _spread(members: NDArray[np.intp], most: int) -> list[int]:
 
 @lru_cache(PAIRS_KEPT)
 def _telling_codes(source: Format, target: Format) -> Bits:
-    """Return the source's patterns of NaNs, ties, the ends of both ranges, and one."""
+    """Return the patterns of the source's NaNs, ties, the ends of both formats' ranges, and one."""
     telling = [*_nans(source), *_ties(source, target), *_ends(source), source.one_code]
     telling += _ends_of_answers(source, target)
     return np.array(telling, source.storage)
 
 
 def _nans(source: Format) -> Iterator[int]:
-    """Yield the first NaN of each sign, the middle one (which is quiet) and the last."""
+    """Yield the first, the middle and the last NaN of each sign; the middle one is quiet."""
     for codes in source.nan_codes:
         yield from (codes[0], codes[len(codes) // 2], codes[-1])
 
 
 def _ties(source: Format, target: Format) -> list[int]:
-    """Return ties in all of the target's range, and one of each parity of each sign.
+    """Return ties over the target's whole range, and after an even and an odd value of each sign.
 
     The ties after an even and an odd value are rounded in opposite ways.
     """
@@ -83,7 +83,7 @@ def _ties(source: Format, target: Format) -> list[int]:
 
 
 def _ties_of_both_parities(source: Format, target: Format) -> list[int]:
-    """Return the ties after one even and one odd value near one or two, or else farther on.
+    """Return the ties after an even value and the next odd one, near one or two or else farther on.
 
     The list is empty if there are none.
     """

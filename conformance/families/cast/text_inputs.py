@@ -85,7 +85,7 @@ MAGNITUDES = 12
 TAILS = 1, 7, 40, 400
 """Digits that follow such a tie: zeros and a one, or nines after one unit less."""
 LONG_TAILS = 1_100, 4_400
-"""The same behind a short tie: more digits than buffers have, and than ``int`` takes at once."""
+"""The same behind a short tie: more digits than buffers hold, and than ``int`` reads at once."""
 WIDE_BITS = 32
 """Floats of this width and wider have fast paths of their own; narrower ones are read as these."""
 WORDS = 53, 64
@@ -105,7 +105,8 @@ POINTS = range(18, 23)
 def texts(target: Format, chance: np.random.Generator, max_examples: int) -> list[str]:
     """Return the texts to cast: literals, decimals beside a float's ties, random numbers, extremes.
 
-    With them come special texts for the kind of target.
+    At most ``max_examples`` are random numbers. With them come special texts for the kind of
+    target.
     """
     found = list(LITERALS)
     if target.kind == "float":
@@ -136,10 +137,10 @@ def _special_texts(target: Format, chance: np.random.Generator) -> Iterator[str]
 
 
 def _around_midpoint(target: Format, code: int) -> list[str]:
-    """Return the exact midpoint between a value and the next, its negative, and two texts by it.
+    """Return the midpoint after the value of ``code``, its negative, and two texts beside it.
 
-    One lies just above the midpoint, the other just below it, or above it if its last digit is
-    zero.
+    Of the two, one lies just above the midpoint, the other just below it, or above it if its last
+    digit is zero.
     """
     middle = exact_decimal(*_midpoint(target, code))
     if "." not in middle:
@@ -148,9 +149,9 @@ def _around_midpoint(target: Format, code: int) -> list[str]:
 
 
 def _midpoint(target: Format, code: int) -> tuple[int, int]:
-    """Return ``significand`` and ``exponent`` of the midpoint between a value and the next.
+    """Return ``significand`` and ``exponent`` of the midpoint between a value and the next one.
 
-    It is ``significand * 2**exponent``. After the largest value it is half a unit above.
+    The midpoint is ``significand * 2**exponent``. After the largest value it is half a unit above.
     """
     low, high = decode(target, code), decode(target, code + 1)
     assert isinstance(low, Number)
@@ -228,9 +229,10 @@ def _spelled(digits: str, power: int, way: int) -> str:
 
 
 def _of_few_digits(target: Format, chance: np.random.Generator) -> Iterator[str]:
-    """Yield values of a float, rounded to as many digits as its shortest decimals and words have.
+    """Yield values of a float, each rounded to a number of digits at which parsers change paths.
 
-    One of each number of digits is of any magnitude; the others are near one.
+    These numbers of digits are those of the float's shortest decimals and those that just fit a
+    word. Of each number, one value is of any magnitude; the others are near one.
     """
     own = range(floor((target.precision - 1) * log10(2)), ceil(target.precision * log10(2)) + 2)
     near = target.one_code, _exact_power(target) * 2 << target.entry.mantissa
@@ -246,7 +248,10 @@ def _of_few_digits(target: Format, chance: np.random.Generator) -> Iterator[str]
 
 
 def _at_fast_paths(target: Format, chance: np.random.Generator) -> Iterator[str]:
-    """Yield significands at which floats and words end, by powers of ten exact or just not."""
+    """Yield texts whose significand just fits a float or a word, or just does not.
+
+    Their powers of ten are exact in the float, or just beyond those.
+    """
     limit = _exact_power(target)
     up = cycle((limit, limit + 1, 1, limit // 2))
     down = cycle((-limit - 1, -1, -limit, -(limit // 2), 0))
@@ -294,7 +299,7 @@ NARROWINGS = 80
 
 
 def decimals_by_ties(target: Format) -> Iterator[str]:
-    """Yield the decimals just below and above a tie, for powers of ten over a float's range."""
+    """Yield for each of ``POWERS`` powers of ten a decimal just below a tie, and one just above."""
     least, largest = decode(target, 1), decode(target, target.max_code)
     assert isinstance(least, Number)
     assert isinstance(largest, Number)
@@ -321,10 +326,10 @@ def _exponent_of(value: Fraction) -> int:
 
 
 def _nearest_half(step: Fraction, start: int, is_above: bool) -> int:
-    """Return the number from ``start`` to twice it whose multiple of ``step`` is nearest a half.
+    """Return the number from ``start`` to twice it whose multiple of ``step`` is nearest to a tie.
 
-    Its fraction lies above the half if it ``is_above``, else below: the window there is halved
-    until no number is in it.
+    The fraction of the multiple lies above one half if it ``is_above``, else below: the window
+    beside the half is narrowed until no number is in it.
     """
     # One is ``2 * step.denominator`` units, so that a half is a whole number of them.
     modulus, half = 2 * step.denominator, step.denominator
@@ -344,9 +349,9 @@ def _nearest_half(step: Fraction, start: int, is_above: bool) -> int:
 def _first_within(factor: int, modulus: int, first: int, width: int) -> int | None:
     """Return the smallest ``x`` with ``factor * x % modulus`` in ``first`` to ``first + width``.
 
-    None if there is none. If no multiple of the factor itself is in that range, one minus ``y``
-    times the modulus is. Modulo the factor, finding ``y`` is the same problem with smaller numbers,
-    as in Euclid's algorithm.
+    Returns None if there is none. If no multiple of the factor itself is in that range, one minus
+    ``y`` times the modulus is. Modulo the factor, finding ``y`` is the same problem with smaller
+    numbers, as in Euclid's algorithm.
     """
     last = first + width
     if first == 0 or last >= modulus:

@@ -30,7 +30,7 @@ Baselines = Mapping[Case, Baseline | NoBaseline]
 def judge_variants(
     first: Subject, second: Subject, cases: Sequence[Case], known: Baselines
 ) -> Ask[Judgement]:
-    """Return the judgement on the second variant, under the first case that both answer.
+    """Compare two variants' answers to the first case that both answer; judge the second variant.
 
     ``known`` has the second variant's answers to cases that were judged before.
     """
@@ -56,7 +56,7 @@ def _baselines(
 ) -> Ask[tuple[Baseline, Baseline] | NoBaseline]:
     """Return both variants' answers to the first case that both answer, on the same inputs.
 
-    If there is no such case, return why the first one has no answer.
+    If there is no such case, return why the first case has no answer.
     """
     first_reason: NoBaseline | None = None
     for case in candidates(second, cases, calls=False):
@@ -73,7 +73,10 @@ def _baselines(
 def _difference(
     first: Subject, there: Baseline, here: Baseline, moved: NDArray[np.intp]
 ) -> DiffersFromVariant:
-    """Return how many inputs differ, and the simplest of them, as a problem."""
+    """Return a problem: how many inputs are answered differently, and the simplest of them.
+
+    ``moved`` are the indices of these inputs.
+    """
     source, target = there.rules.source, there.rules.target
     differs = np.zeros(there.inputs.size, bool)
     differs[moved] = True

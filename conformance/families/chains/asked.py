@@ -1,4 +1,4 @@
-"""Chooses which chains of casts a run asks."""
+"""Chooses which chains of casts a run requests."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from specs.chains import chains_of, has_chains, lossy
 from specs.loader import document_named
 
 UNCLAIMED = "onnx-cast"
-"""The document with which chains are compared where a backend claims none."""
+"""The document that judges the chains of a backend that claims no document of casts."""
 
 
 def chain_editions(
     cases: Iterable[Case], asked_for: Collection[str], claimed: Sequence[Claim]
 ) -> tuple[str, ...]:
-    """Return the newest version of each document whose chains a backend is asked, as name:version.
+    """Return the editions, as ``name:version``, whose chains a run requests of a backend.
 
-    These are the documents that it claims, or that were asked for by name. A backend that claims no
-    document of casts is compared with ``UNCLAIMED``.
+    Of each document, it is the newest version among ``cases`` that the backend claims; if
+    ``asked_for`` names the document, every version counts as claimed. If there are none, it is the
+    newest version of ``UNCLAIMED``.
     """
     chosen: dict[str, str] = {}
     every: dict[str, str] = {}
@@ -39,7 +40,7 @@ def chain_editions(
 
 
 class ChainsOfPair(NamedTuple):
-    """The chains between two dtypes, as names of checks, and the cases that these may ask."""
+    """The chains between two dtypes, as names of checks, and the pair's cases."""
 
     source: str
     target: str
@@ -48,10 +49,10 @@ class ChainsOfPair(NamedTuple):
 
 
 def chains_by_pair(cases: Iterable[Case], editions: Iterable[str]) -> Iterator[ChainsOfPair]:
-    """Yield, pair by pair, all chains of some editions that lose something.
+    """Yield for each pair the chains of ``editions`` that may lose a value on the way.
 
-    These have a dtype on the way that does not hold every value of the source. Pairs of which no
-    case is among ``cases`` are left out.
+    In these, some dtype between source and target does not hold every value of the source. Pairs of
+    which no case is among ``cases`` are left out.
     """
     names: dict[tuple[str, str], list[str]] = {}
     among: dict[tuple[str, str], list[Case]] = {}

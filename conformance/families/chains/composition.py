@@ -5,7 +5,8 @@ condition on the input, and the pattern that goes on where it holds. As in the k
 conditions and patterns are arrays, or terms for a solver or a compiler, so that one composition
 serves for judging, for exhaustion and for proof.
 
-If a step names no pattern, the end no longer depends on the input: ``chain_ends`` computes it once.
+If a step names no pattern, the chain's result no longer depends on the input: ``chain_ends``
+computes it once.
 
 Below stand the inputs at which such results change: those near the breakpoints of every step.
 """
@@ -39,10 +40,12 @@ TABLES_KEPT = 1 << 7
 
 @dataclass
 class Composed:
-    """The answers that a chain allows: patterns by ``ways``, NaNs by sign, or anything.
+    """The answers that a chain allows, each with the condition on the input under which it does.
 
-    Each has a condition on the input; ``never`` is the condition that no input meets. Where
-    ``is_recommended`` holds, some step is only recommended.
+    ``ways`` are pairs of a condition and a pattern, ``nans`` has a condition for each sign of NaNs,
+    and where ``is_open`` holds, anything is allowed. Where ``is_recommended`` holds, some step is
+    only recommended. ``never`` is the condition that no input meets. Conditions and patterns are
+    arrays over the inputs, or terms.
     """
 
     target: Format
@@ -61,7 +64,7 @@ class Composed:
         return (self.is_recommended | self.is_open) ^ True
 
     def add(self, condition: Any, end: Ends) -> None:
-        """Also allow the answers of ``end``, the same for every input, where a condition holds."""
+        """Also allow the answers in ``end``, the same for every input, where a condition holds."""
         if end.level == "recommended":
             self.is_recommended = self.is_recommended | condition
         if end.is_open:
@@ -72,7 +75,7 @@ class Composed:
             self.nans[sign] = self.nans.get(sign, self.never) | condition
 
     def allows(self, pattern: Any) -> Any:
-        """Return for which inputs a pattern is an allowed answer."""
+        """Return the condition on the input under which a pattern is an allowed answer."""
         allowed = self.is_open
         for condition, own in self.ways:
             allowed = allowed | (condition & (pattern == own))
@@ -81,7 +84,10 @@ class Composed:
         return allowed
 
     def allows_all_of(self, other: Composed) -> Any:
-        """Return for which inputs this chain allows all that another to the same target allows."""
+        """Return the condition under which all answers that another chain allows are allowed here.
+
+        The other chain must have the same target.
+        """
         holds = self.is_open | (other.is_open ^ True)
         for condition, pattern in other.ways:
             holds = holds & (self.allows(pattern) | (condition ^ True))
@@ -92,7 +98,7 @@ class Composed:
 
 
 def is_nan(form: Format, sign: str, pattern: Any) -> Any:
-    """Return where a pattern is a NaN of a sign: ``+``, ``-`` or ``any``."""
+    """Return the condition that a pattern is a NaN of a sign: ``+``, ``-`` or ``any``."""
     found = pattern < 0
     for codes in form.nans(sign):
         found = found | ((pattern < codes[0]) ^ True) & ((pattern > codes[-1]) ^ True)
@@ -107,8 +113,10 @@ def compose(
 ) -> Composed:
     """Return what a chain allows for a pattern; none of its rulings may be a rejection.
 
-    The pattern is an array or a term. ``select`` chooses between two of these by a condition, and
-    ``decide`` applies one ruling.
+    ``rulings`` are those of its steps. The pattern is an array or a term. ``select`` chooses
+    between two of these by a condition. ``decide`` takes a ruling, a pattern and ``select``; it
+    returns the index of the branch, the pattern that is allowed, and the second one if there are
+    two.
     """
     never = pattern < 0
     end = Composed(rulings[-1].target, never)
@@ -143,20 +151,20 @@ def compose(
 
 
 def unchanged(form: Format, pattern: Any) -> Composed:
-    """Compose a chain without casts, which answers with the input's own pattern."""
+    """Return what a chain without casts allows: the input's own pattern."""
     never = pattern < 0
     return Composed(form, never, [(never ^ True, pattern)])
 
 
 def compose_arrays(rulings: Sequence[Ruling], inputs: NDArray[Any]) -> Composed:
-    """Compose what a chain allows for each input of an array."""
+    """Return what a chain with these rulings allows for each input of an array."""
     return compose(rulings, inputs.astype(np.uint64), select_arrays, decide_by_table)
 
 
 def decide_by_table(ruling: Ruling, pattern: Any, select: Select) -> tuple[Any, Any, Any]:
     """Return branch index, pattern and second pattern of each input, as ``decide`` does.
 
-    Those of a narrow source are looked up in a table.
+    For a source of up to 16 bits they are looked up in a table.
     """
     if ruling.source.bits > EXHAUSTIVE_BITS:
         return expect_by_kernels.decide(ruling, pattern, select)
@@ -174,14 +182,15 @@ def _table(ruling: Ruling) -> Expected:
 
 
 PER_PAIR = 1500
-"""About how many inputs of a wide source are asked for each pair of dtypes on a path."""
+"""About how many inputs of a wide source are chosen for each pair of dtypes on a path."""
 SOURCES_KEPT = 64
 
 
 def chain_inputs(dtypes: tuple[str, ...], most: int = PER_PAIR) -> Bits:
     """Return the inputs of a path of dtypes, in the order of their patterns.
 
-    These are all patterns of a source of up to 16 bits, and a choice of those of a wider one.
+    These are all patterns of a source of up to 16 bits. Of a wider one they are chosen, about
+    ``most`` for each pair of dtypes on the path.
     """
     source = format_named(dtypes[0])
     if source.bits <= EXHAUSTIVE_BITS:
@@ -205,10 +214,10 @@ def _few(source: str, target: str, most: int) -> NDArray[np.uint64]:
 
 
 def _becoming(source: Format, middle: Format, target: str, most: int) -> NDArray[np.uint64]:
-    """Return source patterns at and beside ``middle`` values at which the next cast changes.
+    """Return source patterns at and beside values of ``middle`` at which the next cast changes.
 
-    That is the cast from ``middle`` to ``target``. All values of a narrow ``middle`` count; if
-    there are many, an even sample of them is taken.
+    That is the cast from ``middle`` to ``target``; every value of a narrow ``middle`` counts. If
+    there are too many values, an even sample of them is taken.
     """
     if middle.bits <= EXHAUSTIVE_BITS:
         codes = every_pattern(middle).astype(np.uint64)

@@ -9,7 +9,7 @@ from specs.formats import Format
 
 
 def ends_words(target: Format, allowed: Ends) -> Iterator[str]:
-    """Yield each allowed pattern in hex, and a word for each NaN, an error, or anything.
+    """Yield what a chain allows, as words: hex patterns, NaNs, ``error`` or ``anything``.
 
     The words are those of ``describe_allowed``.
     """

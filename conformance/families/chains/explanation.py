@@ -1,4 +1,4 @@
-"""`castigate explain` of a chain of casts: each step, what the end may be, and the answers."""
+"""`castigate explain` of a chain of casts: each step, the allowed results, and the answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from specs.ruling import ruling
 
 
 def explain_chain(chain: Chain, word: str) -> dict[str, Any]:
-    """Explain one input of a chain, as data for JSON, without the ``answers`` of backends."""
+    """Explain one input of a chain, as data for JSON, without the ``answers`` of backends.
+
+    Raise CastigateError if the word is no value of the source.
+    """
     given = read_input(chain.rulings[0], word)
     assert isinstance(given, int)
     source, target = format_named(chain.source), format_named(chain.target)
@@ -59,9 +62,10 @@ def _steps(chain: Chain, given: int) -> Iterator[dict[str, Any]]:
 
 
 def ask_roads(chain: Chain, explained: Mapping[str, Any], roads: Sequence[str]) -> Ask[Any]:
-    """Ask a backend an explained input of a chain; return the answers by road.
+    """Request an explained input of a chain on roads of a backend; return the answers by road.
 
-    An answer is a hex pattern, or the data of ``no_answer``.
+    ``explained`` are the data of ``explain_chain``. An answer is a hex pattern, or the data of
+    ``no_answer``.
     """
     target = format_named(chain.target)
     bits = np.array([int(explained["input"], 16)], format_named(chain.source).storage)
@@ -78,7 +82,7 @@ def ask_roads(chain: Chain, explained: Mapping[str, Any], roads: Sequence[str]) 
 
 
 def explain_chain_lines(chain: Chain, explained: dict[str, Any]) -> Iterator[str]:
-    """Yield the explanation as lines; roads with the same answer share one."""
+    """Yield an explanation with ``answers`` as lines; roads with the same answer share a line."""
     source, target = format_named(chain.source), format_named(chain.target)
     given = int(explained["input"], 16)
     yield f"{explained['chain']}"
@@ -97,7 +101,11 @@ def explain_chain_lines(chain: Chain, explained: dict[str, Any]) -> Iterator[str
 
 
 def _answers_of_roads(answers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each backend's name, with a road where roads differ, and its answer."""
+    """Yield each different answer of each backend, after a name for it.
+
+    ``answers`` has them by backend and road. The name is the backend's, followed by a road if its
+    roads give different answers.
+    """
     for name, roads in answers.items():
         of_answer: dict[str, list[str]] = {}
         for road, answer in roads.items():
@@ -117,9 +125,10 @@ def _name(backend: str, roads: Sequence[str], has_others: bool) -> str:
 def chain_table_lines(
     chains: Sequence[Chain], explained: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:
-    """Yield a heading, then for each document its level and what chain and direct cast may answer.
+    """Yield a heading, then for each chain a line with its level and what it allows.
 
-    Below each stands what backends answer. ``explained`` has the same input for each chain.
+    The line also has what the direct cast allows, and below it stand the answers of backends.
+    ``explained`` has the explanation of the same input by each chain.
     """
     path = " to ".join(chains[0].dtypes)
     yield f"{path} of {datum_words(chains[0].source, explained[0]['input'])}"
@@ -140,7 +149,7 @@ def chain_table_lines(
 
 
 def strictest_chain(chains: Sequence[Chain], explained: Sequence[Mapping[str, Any]]) -> Chain:
-    """Return the chain that decides an input most strictly; of several the first."""
+    """Return the chain whose explanation has the strictest level; of several the first."""
     ranks = [LEVELS.index(found["level"]) for found in explained]
     return chains[ranks.index(max(ranks))]
 

@@ -49,9 +49,9 @@ MOST_TOGETHER = 1 << 22
 
 
 class OnRoad(NamedTuple):
-    """A chain's answers on one road, or what came in their place.
+    """The reply to a chain's request on one road.
 
-    ``picked`` are the indices of the inputs that were asked there.
+    ``picked`` are the indices of those of the chain's inputs that the request has.
     """
 
     road: str
@@ -61,9 +61,11 @@ class OnRoad(NamedTuple):
 
 @dataclass
 class _Asked:
-    """A chain, and what is known of it: the answers of its steps alone, and those on each road.
+    """A chain and its inputs, with what the backend answers to them.
 
-    ``direct`` has the answers to the cast from source to target, or is None if there are none.
+    ``alone`` has the final answers if the steps are requested one by one, and ``direct`` the
+    answers to the cast from source to target, or None if there are none. ``on_roads`` has the reply
+    on each road.
     """
 
     name: str
@@ -73,20 +75,23 @@ class _Asked:
     direct: Bits | None
     on_roads: list[OnRoad] = field(default_factory=list)
     swept: ChainSweep | None = None
-    """The result of the sweep of all patterns on the first road, at the tier full."""
+    """The result of the sweep of all patterns on the first road at the tier full, else None."""
 
     @cached_property
     def composed(self) -> Composed:
-        """The answers that the document allows."""
+        """The answers that the document allows for each input."""
         return compose_arrays(self.chain.rulings, self.inputs)
 
     def everywhere(self, condition: Any) -> NDArray[np.bool_]:
-        """Return a condition as an array over all inputs."""
+        """Return a condition, which may be a single truth value, as an array over all inputs."""
         return np.broadcast_to(condition, self.inputs.shape)
 
     @cached_property
     def telling(self) -> NDArray[np.intp]:
-        """The indices of inputs for further roads: where the direct cast differs, and others."""
+        """The indices of the inputs for further roads; if there are many, of a selection.
+
+        It has an even sample, and inputs whose direct cast gives another answer than the steps.
+        """
         size = self.inputs.size
         if size <= MOST_ELSEWHERE:
             return np.arange(size)
@@ -101,10 +106,10 @@ class _Asked:
 def judge_chains(
     subject: Subject, names: Sequence[str], cases: Sequence[Case]
 ) -> Ask[list[Judgement]]:
-    """Return the verdicts on some chains of a pair of dtypes, each under the name of its check.
+    """Judge some chains of a pair of dtypes; return a judgement on each, with its check.
 
-    ``cases`` are the cases of the pair. A judgement has the direct cast as its case, if that is one
-    of them, else the first.
+    ``names`` are names of checks: ``chains/`` and the id of a chain. ``cases`` are the cases of the
+    pair. A judgement has the direct cast as its case, if that is one of them, else the first.
     """
     chains = {name: chain_named(name.partition("/")[2]) for name in names}
     steps = yield from _alone(chains, subject.broken)
@@ -127,7 +132,10 @@ def judge_chains(
 
 
 def _judgement(subject: Subject, case: str, each: _Asked) -> Ask[Judgement]:
-    """Return the verdict on a chain that was asked on all roads, by its most severe problem."""
+    """Return the judgement on a chain that was requested on all roads.
+
+    Its verdict follows from the most severe problem.
+    """
     problems, is_open = _problems(each)
     first = each.chain.steps[0]
     declined = [on.reply for on in each.on_roads if isinstance(on.reply, Declined)]
@@ -164,10 +172,10 @@ def _judgement(subject: Subject, case: str, each: _Asked) -> Ask[Judgement]:
 def _alone(
     chains: Mapping[str, Chain], broken: Mapping[str, str]
 ) -> Ask[dict[str, _Asked | Unoffered]]:
-    """Ask the steps of each chain one after another, and the direct cast; return all by name.
+    """Request the steps of each chain one by one, and the direct cast; return all by name of check.
 
-    A chain over a dtype whose bits the adapter has ``broken``, or with a step that is not answered,
-    is unoffered.
+    ``broken`` has a message for each dtype whose bits the adapter changes. A chain over such a
+    dtype, or with a step that gets no answer, is ``Unoffered``.
     """
     inputs = {name: chain_inputs(chain.dtypes) for name, chain in chains.items()}
     now: dict[str, Bits] = dict(inputs)
@@ -206,9 +214,9 @@ def _alone(
 
 
 def _on_road(asked: Sequence[_Asked], road: str, *, is_first: bool) -> Ask[None]:
-    """Ask chains together on a road, and add the replies to them.
+    """Request chains together on a road, and append the replies to their ``on_roads``.
 
-    If a program is not answered, each of its chains is asked alone.
+    If a program gets no answers, each of its chains is requested alone.
     """
     picked = [np.arange(each.inputs.size) if is_first else each.telling for each in asked]
     programs: list[list[int]] = [[]]
@@ -245,9 +253,9 @@ def _on_road(asked: Sequence[_Asked], road: str, *, is_first: bool) -> Ask[None]
 
 
 def _problems(each: _Asked) -> tuple[list[Problem], bool]:
-    """Return a chain's problems, the most severe first, and whether a road's changes are allowed.
+    """Return a chain's problems, the most severe first, and whether a road changes open answers.
 
-    That is so if on some road answers differ from those of the steps alone, and none is forbidden.
+    A road does so if its answers differ from those of the steps alone, and all are allowed.
     """
     problems: list[Problem] = []
     is_open = False
@@ -275,7 +283,7 @@ def _problems(each: _Asked) -> tuple[list[Problem], bool]:
 def _swept_problems(each: _Asked, swept: ChainSweep, road: str) -> Iterator[Problem]:
     """Yield the problems that a sweep found on a road.
 
-    The sweep includes all inputs that were asked on that road.
+    The sweep includes all inputs that were requested on that road before.
     """
     if swept.missing is not None:
         yield from _missing(road, swept.missing)
@@ -330,9 +338,9 @@ def _wrong(
 
 
 def _joined(problems: Sequence[Problem]) -> Iterator[Problem]:
-    """Join equal failures on several roads, and yield the most severe first.
+    """Join wrong ends that are equal on several roads, and yield the most severe first.
 
-    Of other problems than wrong ends, one of each kind is yielded, after these.
+    A wrong end is a ``WrongEnd``. Of other problems, one of each kind is yielded, after these.
     """
     wrong: dict[Any, WrongEnd] = {}
     others: dict[str, Problem] = {}
@@ -349,7 +357,10 @@ def _joined(problems: Sequence[Problem]) -> Iterator[Problem]:
 
 
 def _notes(each: _Asked) -> Iterator[Problem]:
-    """Yield a note on each road that is not offered, and one on those that change open answers."""
+    """Yield a note on each road that the backend declines, and one on roads that change answers.
+
+    The changed answers are allowed ones.
+    """
     changed: list[tuple[OnRoad, NDArray[np.intp]]] = []
     for on in each.on_roads:
         match on.reply:
@@ -380,7 +391,11 @@ def _open_change(each: _Asked, on: OnRoad, moved: NDArray[np.intp]) -> str:
 
 
 def _script(subject: Subject, each: _Asked, wrong: WrongEnd) -> Ask[str]:
-    """Return the adapter's script for the simplest input; empty if none is written, or hidden."""
+    """Return the adapter's script for the simplest input of a wrong end.
+
+    It is empty if the adapter writes none, or if the run hides scripts of documents that the
+    backend does not claim.
+    """
     if subject.settings.hides_unclaimed and not subject.claims(each.chain.steps[0]):
         return ""
     bits = np.array([int(wrong.code, 16)], format_named(each.chain.source).storage)

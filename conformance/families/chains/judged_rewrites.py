@@ -16,9 +16,10 @@ FILE = "rewrites.json"
 class Rewritten(StrictModel):
     """The changes that a rule, or an installed optimizer, makes to the chains of an edition.
 
-    ``answers`` counts the chains that it changes by whether it may; ``worst`` is the most telling
-    one of those that it may not. ``weaker`` counts those that it may, but that then require less of
-    some input. ``refused`` counts chains for which it makes no model.
+    ``asked`` is the number of chains. ``answers`` counts those that it changes, by the answer on
+    whether it may, such as ``never required``. ``worst`` is one of those that it may not change, or
+    None. ``weaker`` counts allowed changes after which less is required of some input. ``refused``
+    counts the chains for which the optimizer makes no model.
     """
 
     name: str

@@ -15,9 +15,9 @@ from specs.formats import format_named
 
 @dataclass(frozen=True, eq=False)
 class CastChains(MethodRequest):
-    """A request to make chains of casts in one program, each of its own input.
+    """Request chains of casts in one program, each of its own input.
 
-    The reply holds their ends.
+    ``inputs`` are in the order of the chains. The reply holds the final answers of each chain.
     """
 
     company: Company
@@ -28,7 +28,7 @@ class CastChains(MethodRequest):
 
     @property
     def tensors(self) -> Mapping[str, Bits]:
-        """The inputs, by the numbers of their chains."""
+        """The inputs, by the numbers of their chains as texts."""
         return {str(number): bits for number, bits in enumerate(self.inputs)}
 
     @property
@@ -39,8 +39,8 @@ class CastChains(MethodRequest):
     def checked(self, answer: Any) -> list[Bits]:
         """Return the answers as a list, each of patterns of its chain's target.
 
-        Raise ``Unanswered`` for another number of answers, or for an answer of another shape or
-        dtype than is due.
+        Raise ``Unanswered`` if their number is wrong, or one has another shape than its input or
+        another dtype than its target.
         """
         answers = [*answer.values()] if isinstance(answer, dict) else [*answer]
         if len(answers) != len(self.inputs):

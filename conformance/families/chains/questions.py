@@ -26,9 +26,9 @@ from specs.questions import documents_called, is_document, parts_of
 
 
 class ChainQuestion(NamedTuple):
-    """The chains that are asked about, and the inputs as they are written.
+    """The chains that a question is about, one for each document, and its inputs as texts.
 
-    ``is_open`` says that the question names no document, or that several answer.
+    ``is_open`` says that the question names no document, or that several documents have the chain.
     """
 
     chains: list[Chain]
@@ -84,7 +84,7 @@ def asks(words: Sequence[str], scale: str | None, zero: str | None) -> partial[I
 def _lines(
     asked: ChainQuestion, drive: Drive, backends: Sequence[Backend], as_json: bool
 ) -> Iterator[str]:
-    """Yield what chains allow for inputs, and what backends answer on each of their roads."""
+    """Yield lines with what chains allow for inputs, and what backends answer on each road."""
     chains, inputs, is_open = asked
     found = [[_explained(each, text, drive, backends) for each in chains] for text in inputs]
     for of_input in found:
@@ -105,7 +105,7 @@ def _lines(
 def _explained(
     chain: Chain, word: str, drive: Drive, backends: Sequence[Backend]
 ) -> dict[str, Any]:
-    """Explain an input of a chain, with the answer of each backend on each of its roads."""
+    """Return the explanation of an input of a chain, with each backend's answers by road."""
     told = explain_chain(chain, word)
     answers = {}
     for each in backends:

@@ -1,7 +1,7 @@
 """Which casts of a chain may be left out: the tables that the lab made, one for each edition.
 
 In A→B→C the cast to B may be left out if the chain allows every result that the cast A→C allows.
-The same is asked of whatever an optimizer makes of a chain: fewer casts, other ones, or none. The
+The same holds for whatever an optimizer makes of a chain: fewer casts, other ones, or none. The
 answer is one of these:
 
 - ``always``: for every input, and the chain leaves none open; or what is left are casts of the
@@ -10,7 +10,8 @@ chain, so that open inputs are answered as before;
 - ``unlisted``: the document lists no cast A→C, so that nothing can take the place of the two;
 - ``never``: for some input the casts that are left may give what the chain does not allow. The
 simplest such input found is the counterexample, and ``level`` says how strictly the chain decides
-it.
+it;
+- ``unknown``: the solver did not decide in time.
 
 Where a cast may be left out, the chain may still require an answer that the casts which are left
 only recommend. ``weakening`` is an input at which they do.
@@ -37,7 +38,10 @@ Method = Literal["all inputs", "solver", "counterexample", "the document's list"
 
 
 class Counterexample(StrictModel):
-    """An input for which the casts that are left may give what the chain does not allow."""
+    """An input for which the casts that are left may give what the chain does not allow.
+
+    ``chain`` has what the chain allows, ``instead`` what the casts that are left allow.
+    """
 
     input: str
     chain: tuple[str, ...]
@@ -55,9 +59,10 @@ class Weakening(StrictModel):
 class RemovableCast(StrictModel):
     """Whether other casts may stand in the place of a chain, and how that is known.
 
-    ``instead`` is the direct cast, or a chain, or empty if the input is left as it is. ``level`` is
-    how strictly the chain decides what these do not keep. ``strictness`` says whether casts that
-    may stand there require as much as the chain for every input; ``weaker`` has a ``weakening``.
+    ``instead`` is the direct cast or a chain, or empty if the input is left as it is. If other
+    casts may not stand there, ``level`` is the level at which the chain decides the counterexample.
+    If they may, ``strictness`` says whether they require as much as the chain for every input;
+    ``weaker`` has a ``weakening``.
     """
 
     chain: str

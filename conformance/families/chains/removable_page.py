@@ -25,7 +25,7 @@ WORDS: Mapping[str, str] = {
     "unlisted": "may not be left out: the document lists no cast from end to end",
     "unknown": "not decided in time",
 }
-"""The description of a chain, by its answer, the level of what it decides, and what is required."""
+"""Descriptions of the cast in the middle of a chain, by what ``standing_of`` returns."""
 SIGNS: Mapping[str, str] = {
     "always": "=",
     "always weaker": "~",
@@ -39,21 +39,21 @@ SIGNS: Mapping[str, str] = {
     "unknown": "?",
 }
 UNEQUAL = ("weaker", "unknown")
-"""The answers on strictness that a page and a summary name."""
+"""The values of ``strictness`` that a page and a summary name."""
 
 
 def answer_of(found: RemovableCast) -> str:
-    """Return the answer to a chain, with its level if it has one, such as ``never required``."""
+    """Return whether a cast is removable, and the level if there is one, as ``never required``."""
     return f"{found.removable} {found.level}".rstrip()
 
 
 def standing_of(found: RemovableCast) -> str:
-    """Return the answer to a chain, with whether less is required if a cast is left out."""
+    """Return ``answer_of``, followed by the chain's strictness if this is in ``UNEQUAL``."""
     return answer_of(found) + (f" {found.strictness}" if found.strictness in UNEQUAL else "")
 
 
 def summary_lines(found: Iterable[RemovableCast]) -> Iterator[str]:
-    """Yield a line for each answer that some chains have, with their number."""
+    """Yield a line for each answer that some chains have, with the number of these."""
     counts = Counter(map(standing_of, found))
     for answer, words in WORDS.items():
         if counts[answer]:
@@ -61,7 +61,7 @@ def summary_lines(found: Iterable[RemovableCast]) -> Iterator[str]:
 
 
 def found_lines(found: RemovableCast) -> Iterator[str]:
-    """Describe what is known of one chain, and the rules by which optimizers rewrite it."""
+    """Yield lines with what is known of one chain, and the rules of optimizers that rewrite it."""
     chain = chain_named(found.chain)
     yield found.chain
     yield f"  the cast to {chain.dtypes[1]} {WORDS[standing_of(found)]}"
@@ -89,9 +89,9 @@ def found_lines(found: RemovableCast) -> Iterator[str]:
 
 
 def counterexample_words(found: RemovableCast) -> tuple[str, str, str]:
-    """Return, in words, a counterexample's input, the chain's results, and those of the rest.
+    """Return in words a counterexample's input, the chain's results, and those of other casts.
 
-    The rest are the casts that stand in the chain's place.
+    These are the casts that stand in the chain's place. ``found`` must have a counterexample.
     """
     assert found.counterexample is not None
     given, chain = found.counterexample, chain_named(found.chain)

@@ -39,9 +39,10 @@ TextList = Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type
 
 
 class RelationRow(StrictModel):
-    """One way in which a relation of a rewrite holds for two dtypes: all fields given hold.
+    """One way in which a relation holds for two dtypes: every field that is given must hold.
 
-    ``width`` names another relation that must hold, too.
+    ``from_`` and ``to`` have the dtypes, or groups of them, that the first and the second may be.
+    ``width`` names another relation that must hold too.
     """
 
     from_: TextList = Field([], alias="from")
@@ -50,7 +51,13 @@ class RelationRow(StrictModel):
 
 
 class Rewrite(StrictModel):
-    """A rule of an optimizer, with its place in the optimizer's code."""
+    """A rule of an optimizer, with its place in the optimizer's code.
+
+    Each item of ``when`` is a sufficient condition on the dtypes of a chain A→B→C; a rule without
+    any says ``why`` it rewrites no chain. ``leaves`` says what is left of a chain, and ``wider``
+    has the dtype that replaces B if that is ``through``. ``relations`` are those that only this
+    rule's conditions use. ``edition`` names the document and version that judge the rule.
+    """
 
     system: str
     place: str
@@ -136,7 +143,7 @@ class Rewrites(StrictModel):
 
 
 def left_by(rule: Rewrite, chain: Chain) -> tuple[Case, ...]:
-    """The casts that a rule leaves of a chain that it rewrites."""
+    """Return the casts that a rule leaves of a chain that it rewrites."""
     match rule.leaves:
         case "direct":
             return () if chain.source == chain.target else (chain.direct,)
@@ -151,12 +158,12 @@ def left_by(rule: Rewrite, chain: Chain) -> tuple[Case, ...]:
 
 @cache
 def rewrites() -> Rewrites:
-    """The shipped rewrites."""
+    """Return the shipped rewrites."""
     return load_rewrites(REWRITES_FILE)
 
 
 def load_rewrites(path: Path) -> Rewrites:
-    """Load and check a file of rewrites; raise DocumentError with file and line."""
+    """Load a file of rewrites; raise DocumentError with file and line if it is invalid."""
     file = read_yaml(path)
     try:
         return Rewrites.model_validate(file.data)

@@ -21,12 +21,12 @@ COLUMNS = {
 
 
 def page(found: RewrittenChains) -> str:
-    """Return the page as Markdown."""
+    """Return the page about judged rewrites as Markdown."""
     return "\n".join([*_head(found.date), *_rules(found.rules), *_installed(found.installed), ""])
 
 
 def summary_lines(found: Iterable[Rewritten]) -> Iterator[str]:
-    """Yield for each rule or optimizer how many chains it rewrites, and how many wrongly."""
+    """Yield a line for each rule or optimizer: how many chains it rewrites, how many wrongly."""
     for each in found:
         wrong = sum(each.answers.get(answer, 0) for answer in ("never required", "unlisted"))
         weak = each.answers.get("never recommended", 0)

@@ -1,8 +1,8 @@
-"""Asks chains every pattern of a source of 32 bits, on the road that users get: the tier full.
+"""Sweeps of chains: every pattern of a source of 32 bits, on the road that users get.
 
-Block after block goes to the backend, and a compiled loop counts the answers that the chain does
-not allow. Only these inputs are asked step by step, too: where the steps alone give the same, no
-optimizer is to blame.
+This belongs to the tier full. Block after block goes to the backend, and a compiled loop counts the
+answers that the chain does not allow. Only these inputs are requested step by step, too: where the
+steps alone give the same, no optimizer is to blame.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ MOST_KEPT = 1 << 16
 class ChainSweep(NamedTuple):
     """The result of a sweep: inputs with a forbidden answer that the steps alone do not give.
 
-    All ``wrong`` ones are counted, and up to ``MOST_KEPT`` kept. ``missing`` is the reply that came
-    instead of answers; the sweep ends there.
+    ``wrong`` counts these inputs. Up to ``MOST_KEPT`` are kept, with the chain's ``answers`` and
+    those of the steps ``alone``. ``missing`` is the reply that came instead of answers and ended
+    the sweep after ``asked`` inputs; it is None if none did.
     """
 
     inputs: Bits
@@ -55,12 +56,12 @@ class ChainSweep(NamedTuple):
 
 
 def is_swept(chain: Chain) -> bool:
-    """Whether the tier full asks a chain every pattern of its source, beyond the tier quick."""
+    """Whether the tier full requests every pattern of a chain's source, beyond the tier quick."""
     return format_named(chain.source).bits == SWEPT_BITS
 
 
 def sweep(chain: Chain, road: str) -> Ask[ChainSweep]:
-    """Ask a chain every pattern of its source on a road, until a reply has no answers."""
+    """Request every pattern of a chain's source on a road, until a reply has no answers."""
     storage = format_named(chain.source).storage
     count_of = count_forbidden(chain.rulings)
     kept: list[tuple[Bits, ...]] = []
@@ -87,7 +88,7 @@ def sweep(chain: Chain, road: str) -> Ask[ChainSweep]:
 
 
 def _alone(chain: Chain, inputs: Bits) -> Ask[Bits | NoAnswer]:
-    """Ask the steps one after another; return the last answers, or the first other reply."""
+    """Request the steps one by one; return the last answers, or the first reply without answers."""
     now = inputs
     for step in chain.steps:
         [reply] = yield [Cast(step, now)]
@@ -127,9 +128,9 @@ def count_of(first, answers):
 
 @lru_cache(CHECKS_KEPT)
 def count_forbidden(rulings: tuple[Ruling, ...]) -> CountWrong:
-    """Return the function that counts the forbidden answers of a chain.
+    """Return the function that counts the answers that a chain does not allow.
 
-    Numba compiles it; without numba it composes arrays.
+    Numba compiles it; without numba it computes with arrays.
     """
     return _compiled(rulings) if find_spec("numba") is not None else _by_arrays(rulings)
 
@@ -159,7 +160,7 @@ def _compiled(rulings: Sequence[Ruling]) -> CountWrong:
 
 
 def _program(trace: Trace, composed: Composed) -> str:
-    """Write the loop: an answer is allowed if one of the ways leads to it, or anything is."""
+    """Return the source of the loop that counts the answers that ``composed`` does not allow."""
     terms = [composed.is_open, *composed.nans.values()]
     terms += [part for way in composed.ways for part in way if isinstance(part, Term)]
     body, texts = loop_body(trace, tuple(terms))

@@ -34,8 +34,8 @@ document does not have.
 class Wrong(NamedTuple):
     """A row: the name of its finding, its sentence, and the casts that it makes of a chain.
 
-    Braces stand for what the row is about. ``rank`` orders rows by how simple they are: what many
-    longer paths explain too is explained by the rows of the first rank alone.
+    Braces in name and sentence stand for what the row is about. ``rank`` orders rows from the
+    simplest on: only rows of the first rank that explains the answers are named.
     """
 
     rank: int
@@ -147,7 +147,8 @@ def followed_paths(
 ) -> tuple[str, ...]:
     """Return the names of the simplest rows that give these answers to these inputs.
 
-    ``direct`` has the backend's own answers to the direct cast, if there are any.
+    There are none if no row does. ``direct`` has the backend's own answers to the direct cast, or
+    is None.
     """
 
     def gives(steps: Sequence[Case]) -> bool:

@@ -39,7 +39,7 @@ from specs.formats import Format
 
 SEED = 46
 DRAWN = 24
-"""The number of inputs of random values, each of another range."""
+"""The number of input tensors of random values, each of another range."""
 FIXED: tuple[tuple[float, ...], ...] = (
     (0.0, 2.0, -3.0, -2.5, 1.34, 0.5), (-1.0, -2.1, -1.3, -2.5, -3.34, -4.0),
     (1.0, 2.1, 1.3, 2.5, 3.34, 4.0), (1.0,), (-1.0,), (0.0, 255.0, 0.5, 1.5, 2.5, 254.5),
@@ -59,7 +59,7 @@ class _Results:
 
 
 def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
-    """Judge a dynamic quantization by several inputs, up to the first wrong or missing answer."""
+    """Judge a dynamic quantization by several tensors, up to the first wrong or missing answer."""
     rules = formula(case)
     given = list(dynamic_inputs())
     requests = [AboutTensors(case, {"x": x}) for x in given]
@@ -103,7 +103,7 @@ def dynamic_inputs() -> Iterator[Bits]:
 
 
 def _problems(rules: Formula, found: _Results, independent: bool) -> Iterator[WrongTensor]:
-    """Yield a problem for each wrong result of one input: scale, zero point, codes.
+    """Yield a problem for each wrong result of one input tensor: scale, zero point, codes.
 
     Zero point and codes are judged only if the scale is a positive finite number. If
     ``independent``, the exact definition judges the codes, not the kernels.

@@ -97,9 +97,9 @@ def quantized(formula: Formula, x: int, scale: int, zero: int | None) -> Allowed
 
 
 def dequantized(formula: Formula, x: int, scale: int, zero: int | None) -> AllowedResult:
-    """Return the numbers that a code may become, by the patterns of its scale and zero point.
+    """Return the numbers, as patterns, that a dequantization may give for a code.
 
-    ``zero`` is None if there is no zero point.
+    Its scale and zero point are patterns too; ``zero`` is None if there is no zero point.
     """
     trace = _Trace(formula)
     code, factor = _value(formula.source, x), _value(formula.scale, scale)
@@ -150,10 +150,10 @@ def _kept(target: Format, value: ExactValue) -> AllowedCode:
 def _words_of_product(
     target: Format, word: StepWord, product: Fraction, rounded: Fraction
 ) -> Iterator[tuple[Fraction, bool]]:
-    """Yield the target's values that a word allows for a product, each with the product's sign.
+    """Yield the target's values that a word allows for a product, and whether this is negative.
 
-    The sign is whether the product is negative, also where it rounds to zero. ``rounded`` is the
-    product of the rounded operands.
+    The sign is that of the exact product, also where it rounds to zero. ``rounded`` is the product
+    of the rounded operands.
     """
     is_negative = product < 0
     match word:
@@ -167,7 +167,10 @@ def _words_of_product(
 
 
 def _neighbors(fmt: Format, value: Fraction) -> Iterator[Fraction]:
-    """Yield a format's values at or just below and above a value, unless beyond its largest."""
+    """Yield a format's values at or next below a value, and at or next above it.
+
+    One beyond the format's largest value is left out.
+    """
     exponent = _unit_exponent(fmt, value)
     multiple = _scaled(value, -exponent)
     for whole in (floor(multiple), ceil(multiple)):
@@ -208,7 +211,7 @@ def dynamic_scale(formula: Formula, xs: Sequence[int]) -> AllowedResult:
 
 
 def dynamic_zero_point(formula: Formula, xs: Sequence[int], scale: int) -> AllowedResult:
-    """Return the zero points that are allowed beside the backend's own scale.
+    """Return the zero points that are allowed beside the scale that the backend gave.
 
     ``scale`` must be the pattern of a positive number; ``xs`` are the patterns of the inputs.
     """
@@ -232,7 +235,7 @@ def nearest(fmt: Format, value: Fraction) -> Fraction:
 
 
 def _unit_exponent(fmt: Format, value: Fraction) -> int:
-    """Return the exponent of the power of two between a format's values at a value's magnitude."""
+    """Return the exponent of the spacing of a format's values, a power of two, near a value."""
     if fmt.is_integral or value == 0:
         return 0
     magnitude, divisor = abs(value.numerator), value.denominator
@@ -299,11 +302,12 @@ def _has(fmt: Format, value: Fraction) -> bool:
 def _fits(
     fmt: Format, result: Fraction, of_rounded: Fraction | None, operands: Sequence[Fraction]
 ) -> Situation:
-    """Classify a result and its operands: `exact`, `inexact` or `out-of-range` in a format.
+    """Return the situation of a result in a format: `exact`, `inexact` or `out-of-range`.
 
-    Out of range is what lies beyond the format's range when it is rounded, and an operand after the
-    first that rounds to zero. ``of_rounded`` is the result of the rounded operands; None counts as
-    out of range, too. A format of unsigned floats has no such situation.
+    It is exact if the format has the result and its operands. Out of range is what lies beyond the
+    format's range when it is rounded, and an operand after the first that rounds to zero.
+    ``of_rounded`` is the result of the rounded operands; None counts as out of range, too. In a
+    format of unsigned floats nothing is out of range.
     """
     if fmt.is_signed or fmt.is_integral:
         shrunk = any(each != 0 and nearest(fmt, each) == 0 for each in operands[1:])
@@ -317,7 +321,7 @@ def _fits(
 
 
 def _divide(trace: _Trace, x: ExactValue, divisor: Fraction) -> None:
-    """Take the step of the quotient: start a path for each value that its words allow."""
+    """Take the step of the quotient: start a path for each value that the outcome's words allow."""
     fmt = trace.formula.precision
     if not isinstance(x, Fraction):
         # By a scale that the precision makes infinite, an infinity may become NaN.

@@ -31,8 +31,8 @@ OPEN = "anything"
 def explain(case: Case, question: WrittenQuestion) -> Explained:
     """Explain one element of a quantization, from one input, a scale and perhaps a zero point.
 
-    Raise CastigateError for other questions, and for a dynamic quantization, which finds the scale
-    itself.
+    Raise CastigateError for other questions, for values that a dtype lacks, and for a dynamic
+    quantization, which finds the scale itself.
     """
     if operation_of(case) == "dynamic-quantize":
         raise CastigateError(
@@ -93,7 +93,7 @@ def _answer(case: Case, rules: Formula, x: int, scale: int, zero: int | None) ->
 
 
 def _lines(rules: Formula, explained: dict[str, Any]) -> Iterator[str]:
-    """Yield an explanation as lines: the steps, then patterns and values in columns."""
+    """Yield an explanation with ``answers`` as lines: the steps, then patterns and values."""
     yield explained["case"]
     yield f"  rule      {explained['rule']}, {explained['level']}"
     yield f"  clause    {explained['clause']}"

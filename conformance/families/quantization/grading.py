@@ -56,7 +56,7 @@ class Elements:
 
 @dataclass(frozen=True, eq=False)
 class Graded:
-    """Masks: which elements break a required or a recommended rule, and which are open."""
+    """Masks of elements: those that break a required or a recommended rule, and the open ones."""
 
     is_required: Mask
     is_recommended: Mask
@@ -100,7 +100,7 @@ def code_word(target: Format, code: int) -> str:
 
 
 def expect_exactly(rules: Formula, elements: Elements) -> ExpectedCodes:
-    """Compute the expected codes of few elements by the definition."""
+    """Return the expected codes of few elements, computed one by one by the definition."""
     found = [allowed(rules, *each) for each in elements]
 
     def columns(
@@ -121,7 +121,7 @@ def expect_exactly(rules: Formula, elements: Elements) -> ExpectedCodes:
 
 
 def expect_by_kernels(rules: Formula, elements: Elements) -> ExpectedCodes:
-    """Compute the expected codes of many elements; cached by the formula and this object."""
+    """Return the expected codes of many elements; cached by the formula and this object."""
     return _remembered(rules, elements)
 
 
@@ -142,7 +142,10 @@ def allowed(rules: Formula, x: int, scale: int, zero: int | None) -> AllowedResu
 
 
 def allowed_words(target: Format, found: AllowedResult, *, at_required: bool) -> tuple[str, ...]:
-    """Spell the allowed patterns, with their values; ``at_required``, the weaker ones, too."""
+    """Return the allowed patterns in words, with their values.
+
+    If ``at_required``, they include those that break only a recommendation.
+    """
     codes = found.codes + (found.weaker if at_required else ())
     return tuple(
         NAN_NAMES[code.sign] if isinstance(code, Nan) else datum_with_value(target, code)
@@ -176,7 +179,7 @@ def rule_of(rules: Formula, found: AllowedResult) -> tuple[str, str]:
 
 
 def element_words(rules: Formula, x: int, scale: int, zero: int | None) -> str:
-    """Spell an element with its scale, and with its zero point unless that is None."""
+    """Return an element in words, with its scale, and with its zero point unless that is None."""
     codes = rules.source if rules.operation == "dequantize" else rules.target
     offset = "" if zero is None else f", zero point {datum_with_value(codes, zero)}"
     return (
@@ -194,10 +197,10 @@ def graded_result(
     rule: Callable[[int], Rule],
     given: Callable[[int], dict[str, str]],
 ) -> GradedTensor:
-    """Return a result beside its expected patterns; ``answer`` is None if an error was returned.
+    """Return a result beside its expected patterns; ``answer`` is None if an error came instead.
 
-    An error is wrong for each element that is not open. ``rule`` and ``given`` return the rule and
-    the inputs in words of the element at an index.
+    An error is wrong for each element that is not open. ``inputs``, ``rule`` and ``given`` are
+    those of ``GradedTensor``.
     """
 
     def allowed(at: int, at_required: bool) -> list[str]:

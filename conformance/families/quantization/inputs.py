@@ -33,7 +33,8 @@ from specs.pair_conditions import value_of
 SCALES: tuple[Fraction, ...] = (
     Fraction(1, 3), Fraction(1, 10), Fraction(1, 4), Fraction(1, 255), Fraction(77, 100),
 )  # fmt: skip
-"""Scales as people write them, rounded to the dtype of the scale; the format's ends come next."""
+"""Scales as people write them, rounded to the dtype of the scale; very small and large ones
+follow."""
 MORE_SCALES: tuple[Fraction, ...] = (
     Fraction(1), Fraction(1, 49), Fraction(7, 5), Fraction(2, 3), Fraction(3), Fraction(1, 127),
 )  # fmt: skip
@@ -45,7 +46,7 @@ TENSORS = 7
 SHORTEST = 2
 """The length of the last block of a row: so few that blocks of equal length would be shorter."""
 MOST_TIES = 40
-"""The most codes beside whose ties inputs are asked."""
+"""The most codes beside whose ties inputs lie."""
 SEED = 46
 DRAWN = 96
 """The number of inputs that are drawn at random, about evenly among the codes."""
@@ -57,7 +58,7 @@ MOST_CODES = 1 << 10
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The tensors of one request, and each element's own scale and zero point.
+    """The tensors of one request by name, and each element's own scale and zero point.
 
     ``scales`` and ``zeros`` have the shape of ``x``; ``zeros`` is None without zero points.
     ``where`` describes a tensor that kernels may treat otherwise than a short row, and is empty for
@@ -73,8 +74,8 @@ class Given:
 def telling_requests(case: Case, *, has_whole: bool = True) -> tuple[Given, ...]:
     """Return the requests by which a case of quantize or dequantize is judged.
 
-    If one ``has_whole``, it asks all patterns of a source of up to 16 bits. Only the form `tensor`
-    has such a request, as ``telling_inputs`` says.
+    If ``has_whole``, and the form is `tensor`, one of them has all patterns of a source of up to 16
+    bits, under the conditions of ``telling_inputs``.
     """
     return _requests(formula(case), case.mode[FORM], keeps_ranks(case), has_whole)
 
@@ -203,7 +204,7 @@ def _patterns(fmt: Format, values: Sequence[Fraction]) -> list[int]:
 
 @lru_cache
 def telling_zeros(fmt: Format) -> tuple[int, ...]:
-    """Return patterns of zero points: 0, odd ones, both ends; of floats and wide integers 0."""
+    """Return patterns of zero points: 0, odd ones, both ends; for floats and wide integers 0."""
     if not fmt.is_integral or fmt.bits > EXHAUSTIVE_BITS:
         return (0,)
     middle = 1 << (fmt.bits - 1)
@@ -214,8 +215,8 @@ def telling_zeros(fmt: Format) -> tuple[int, ...]:
 def telling_inputs(rules: Formula, scale: int, zero: int, *, is_whole: bool) -> Bits:
     """Return the patterns of inputs for one scale and zero point.
 
-    If it ``is_whole``, and the scale has the dtype of the numbers, these are all patterns of a
-    source of up to 16 bits. Codes of up to 8 bits are always asked in full.
+    If ``is_whole``, and scale and precision have the dtype of the numbers, these are all patterns
+    of a source of up to 16 bits. A dequantization of codes of up to 8 bits always has all of these.
     """
     source = rules.source
     if rules.operation == "dequantize":
@@ -283,7 +284,8 @@ def _beside(source: Format, values: Bits) -> Bits:
 def _specials(source: Format) -> Bits:
     """Return the patterns of zeros, of the smallest and largest numbers, infinities and NaNs.
 
-    An integer source has numbers beside 2^24 and the pattern of all ones instead of the last two.
+    Instead of infinities and NaNs, an integer source has numbers beside 2^24 and the pattern of all
+    ones.
     """
     sign = source.sign_bit
     codes = [0, 1, source.max_code, source.lowest_code]
@@ -295,7 +297,7 @@ def _specials(source: Format) -> Bits:
 
 
 def layouts(case: Case, given: Given) -> dict[str, Elements]:
-    """Return a request's elements in a row with the scales that each layout would give them.
+    """Return a request's elements in a row, with the scales that each layout would give them.
 
     The keys name wrong layouts, such as ``takes-one-scale``; the right one has the key "" here.
     """
@@ -335,7 +337,7 @@ CHANNELS = 5
 
 
 def further_requests(case: Case, given: Sequence[Given]) -> tuple[Given, ...]:
-    """Return requests that ask the last request's elements again in tensors of other layouts.
+    """Return requests that repeat the elements of the last of ``given`` in other layouts.
 
     Where there are several scales, their tensors have steps between neighbors, too.
     """
@@ -346,7 +348,7 @@ def further_requests(case: Case, given: Sequence[Given]) -> tuple[Given, ...]:
 def _further(form: str, given: Given) -> tuple[Given, ...]:
     """Return the further requests of one request; cases that share it get the same objects.
 
-    So what is expected, which is cached by object, is computed once.
+    So their expected codes, which are cached by object, are computed once.
     """
     x = given.tensors["x"]
     match form:

@@ -73,8 +73,8 @@ class _Answers:
 def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a case by all its requests; those that the backend declines are left out.
 
-    If it declines all, the verdict is ``unsupported``. An error or a crash decides the verdict only
-    if no other answer is wrong.
+    If it declines all, the verdict is ``unsupported``. An error, a crash or a malformed answer
+    decides the verdict only if no other answer is wrong.
     """
     if operation_of(case) == "dynamic-quantize":
         return (yield from judge_dynamic(subject, case))
@@ -151,9 +151,9 @@ def _graded(subject: Subject, case: Case, given: Given, answer: Bits) -> _Answer
 
 
 def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongTensor]:
-    """Yield a problem for each level that answers break, required first, by a simple element.
+    """Yield a problem for each level at which answers are wrong, `required` first.
 
-    It is the simplest wrong element of the first request that has one.
+    It shows the simplest wrong element of the first request that has one.
     """
     rules = formula(case)
     followed: tuple[str, ...] | None = None
@@ -185,7 +185,7 @@ def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongTensor]
 
 
 def _where(answered: Sequence[_Answers]) -> list[str]:
-    """Return how each tensor with wrong elements lies in memory; empty for a short row."""
+    """Return the words for the layout of each request with wrong elements; empty for short rows."""
     return [each.given.where for each in answered if each.graded.is_wrong.any()]
 
 
@@ -194,7 +194,7 @@ def _mask(each: _Answers, level: str) -> Mask:
 
 
 def _followed(case: Case, answered: Sequence[_Answers]) -> tuple[str, ...]:
-    """Return the mechanisms that give all answers of a sample, both wrong and right ones."""
+    """Return the names of the mechanisms that give all of a sample's answers, wrong and right."""
     rules = formula(case)
     picked = [_telling(each.graded) for each in answered]
     by_layout: dict[str, list[Elements]] = {}

@@ -46,8 +46,9 @@ class ExpectedCodes:
     """The patterns that a formula allows for each element of an array; any where ``is_open``.
 
     Each array of ``strong`` holds an allowed pattern per element, and the reference answers with
-    the first; those of ``weaker`` only break a recommendation. Where ``is_recommended``, so does
-    any other pattern. ``NO_CODE`` and the numbers of ``NAN_CODES`` stand in the place of patterns.
+    the first. Those of ``weaker`` hold patterns that only break a recommendation; where
+    ``is_recommended``, so does any other pattern. ``NO_CODE`` and the numbers of ``NAN_CODES``
+    stand in the place of patterns.
     """
 
     strong: list[Codes]
@@ -105,9 +106,9 @@ class _Masks:
 
 
 def expect(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> ExpectedCodes:
-    """Return what a formula allows for patterns; scales and zero points broadcast to them.
+    """Return what a formula allows for the patterns of ``x``.
 
-    ``zero`` is None if there are no zero points.
+    Scales and zero points broadcast to these; ``zero`` is None if there are no zero points.
     """
     with np.errstate(all="ignore"):
         if formula.operation == "dequantize":
@@ -117,7 +118,11 @@ def expect(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> Expecte
 
 @dataclass
 class _Words:
-    """The values that the words of a step allow, each with the mask where its word applies."""
+    """The values that the words of a step allow, each with the mask where its word applies.
+
+    The keys of ``values`` are a word and whether it is weak. ``neighbors`` has, instead of a key,
+    whether the word `neighbor` is weak.
+    """
 
     shape: tuple[int, ...]
     values: dict[tuple[StepWord, bool], tuple[Floats, Mask]] = field(default_factory=dict)
@@ -135,7 +140,7 @@ class _Words:
             self.values[key] = (np.where(here, of_word[word], values), where | here)
 
     def add_neighbor(self, outcome: StepOutcome, here: Mask, fmt: Format, result: Floats) -> None:
-        """Add the value beside a result that is not the nearest, if the outcome allows neighbors.
+        """Add the second nearest value beside a result where the outcome allows neighbors.
 
         The nearest is a word of its own.
         """
@@ -209,7 +214,7 @@ def _kinds_of_zero_point(
     other: Floats,
     result: Floats,
 ) -> dict[Situation, Any]:
-    """Return the mask of the elements to which each situation of a zero point applies.
+    """Return, for each situation of a zero point, the mask of the elements that are in it.
 
     ``offset`` is None without zero points. ``result`` is the sum with the ``other`` operand, or
     their difference, in float64. Where float64 rounds it, the precision does not hold it either.
@@ -327,7 +332,7 @@ def _dequantized(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> E
 
 
 def values_of(fmt: Format, bits: Bits) -> Floats:
-    """The values of patterns, as float64."""
+    """Return the values of patterns, as float64."""
     match fmt.name:
         case "float32":
             return bits.astype(np.uint32).view(np.float32).astype(np.float64)
@@ -358,7 +363,7 @@ _TABLES: dict[str, Floats] = {}
 
 
 def codes_of(fmt: Format, values: Floats, negative: Mask) -> Codes:
-    """Return the patterns of values that a format has; ``negative`` is where zeros have a sign."""
+    """Return the patterns of values that a format has; ``negative`` marks zeros with a sign."""
     if fmt.is_integral:
         return values.astype(np.int64) & fmt.mask
     magnitude = np.abs(values)
@@ -375,7 +380,7 @@ def codes_of(fmt: Format, values: Floats, negative: Mask) -> Codes:
 
 
 def nearest(fmt: Format, values: Floats) -> Floats:
-    """Values rounded to a format, ties to even, as if the exponent had no upper end."""
+    """Round values to a format, ties to even, as if the exponent had no upper end."""
     return rounded_by(np.rint, fmt, values)
 
 
@@ -406,7 +411,7 @@ def _odd_product(one: Floats, other: Floats) -> Floats:
 
 
 def _two_product(one: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """A product rounded to nearest, and what rounding has left out (T. J. Dekker, 1971)."""
+    """Return a product rounded to nearest, and what rounding has left out (T. J. Dekker, 1971)."""
     product = np.asarray(one * other)
     one_high, other_high = (each * SPLITTER - (each * SPLITTER - each) for each in (one, other))
     one_low, other_low = one - one_high, other - other_high
@@ -416,7 +421,7 @@ def _two_product(one: Floats, other: Floats) -> tuple[Floats, Floats]:
 
 
 def _rest_of_sum(one: Floats, other: Floats, total: Floats) -> Floats:
-    """What rounding has left out of a sum (D. E. Knuth, 1969)."""
+    """Return what rounding has left out of a sum ``total`` (D. E. Knuth, 1969)."""
     added = total - one
     return np.asarray((one - (total - added)) + (other - added))
 
@@ -455,7 +460,7 @@ def _has(fmt: Format, values: Floats) -> Mask:
 
 
 class _Fits(NamedTuple):
-    """The results of rounded operands, and a mask for each situation of the precision."""
+    """The result of an operation on rounded operands, and a mask for each possible situation."""
 
     of_operands: Floats
     situations: dict[Situation, Mask]
@@ -469,10 +474,11 @@ def _fits(
     other: Floats,
     operate: Callable[[Floats, Floats], Floats],
 ) -> _Fits:
-    """Return where a format has a result and its operands, rounds one, or has one out of range.
+    """Return masks of where an operation is exact, inexact or out of range in a format.
 
-    These are the masks of `exact`, `inexact` and `out-of-range`. ``operate`` makes the result of
-    two operands.
+    It is exact if the format has the ``result`` and both operands. It is out of range if one of
+    these, or the result of the rounded operands, lies beyond the format's range when it is rounded,
+    or if ``other`` rounds to zero. ``operate`` computes the result of two operands.
     """
     out = np.zeros(result.shape, np.bool_)
     fits = _has(fmt, result)
@@ -493,7 +499,7 @@ def _fits(
 
 
 def quantize(case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-    """Return the reference's results, by name, for any case here; zeros where it is open."""
+    """Return the reference's results for a case and its tensors, by name; zeros where open."""
     rules, x = formula(case), tensors["x"]
     if rules.operation == "dynamic-quantize":
         return _quantize_dynamically(rules, x)

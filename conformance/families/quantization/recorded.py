@@ -38,7 +38,7 @@ def results(
     """Yield each tensor that a case returns, beside what is allowed for its elements.
 
     Of a dynamic quantization the scale comes first and the codes last, because each is judged by
-    the ones before it. ``answer`` has the tensors that somebody recorded, or is None for an error.
+    the ones before it. ``answer`` has the recorded results, or is None for a recorded error.
     """
     if operation_of(case) == "dynamic-quantize":
         yield from _dynamic(case, tensors[X], answer)
@@ -81,7 +81,7 @@ def _codes(
 def _dynamic(case: Case, x: Bits, answer: TensorsByName | None) -> Iterator[GradedTensor]:
     """Yield the scale, judged by the input, the zero point by the scale, and the codes by both.
 
-    Only the scale is yielded if there is no answer, if the scale is open, or if the returned one is
+    Only the scale is yielded if there is no answer, if the scale is open, or if the recorded one is
     no positive finite number.
     """
     rules, xs = formula(case), x.reshape(-1).tolist()
@@ -117,7 +117,10 @@ def _single(
 
 
 def listed(case: Case, seed: int, most: int) -> Iterator[TensorsByName]:
-    """Yield the inputs of the tier quick; with one scale, ``x`` is cut to ``most`` elements."""
+    """Yield the inputs of the tier quick; with one scale, ``x`` is cut to ``most`` elements.
+
+    ``seed`` has no effect.
+    """
     if operation_of(case) == "dynamic-quantize":
         yield from ({X: x} for x in dynamic_inputs())
         return
@@ -135,9 +138,9 @@ def optional(case: Case) -> Collection[str]:
 
 
 def shapes(case: Case, x: Shape) -> Iterator[tuple[str, Sequence[Shape]]]:
-    """Yield scale and zero point by name, with the shapes that each may have beside such an x.
+    """Yield scale and zero point by name, with the shapes that each may have beside ``x``.
 
-    Raise CastigateError if the form needs an axis that ``x`` does not have.
+    ``x`` is a shape. Raise CastigateError if the form needs an axis that ``x`` does not have.
     """
     own: list[Shape] = [(), (1,) * max(1, len(x)), (1,)]
     form = case.mode.get(FORM, "tensor")
@@ -179,7 +182,7 @@ def sample(case: Case) -> dict[str, Bits]:
 
 
 def _largest_whole(codes: Format) -> int:
-    """Return a number up to which a format of codes has all whole ones."""
+    """Return a number up to which a format of codes has every whole number."""
     return codes.max_code if codes.is_integral else 1 << codes.entry.mantissa
 
 

@@ -112,11 +112,11 @@ class StepOutcome:
 
     @property
     def best(self) -> StepWord:
-        """The word by which the reference answers."""
+        """The word by which the reference answers: the first recommended one, or else the first."""
         return (*self.recommended, *self.words)[0]
 
     def is_weak(self, word: StepWord) -> bool:
-        """Whether a word is allowed, and others are recommended."""
+        """Whether the outcome recommends other words than this one."""
         return bool(self.recommended) and word not in self.recommended
 
 
@@ -135,9 +135,9 @@ class CastOutcome:
 class Formula:
     """A case's formula: its formats, and the outcomes of each step by situation.
 
-    ``precision`` is that of the division or product. ``casts`` has the answers of Cast to
-    infinities, NaNs and values out of range, by situation and sign, if the word `cast` refers to
-    them.
+    ``precision`` is the format in which the division or product is rounded. If the word `cast`
+    occurs in it, ``casts`` has the answers of Cast to infinities, NaNs and values out of range, by
+    situation and by whether the value is negative.
     """
 
     operation: str
@@ -158,7 +158,10 @@ class Formula:
         return self.outcomes[step][situation]
 
     def cast_of(self, situation: Situation, *, is_negative: bool) -> CastOutcome:
-        """Return what Cast makes of a value that the target does not have; a NaN has a sign."""
+        """Return what Cast makes of a value that the target does not have; a NaN has a sign too.
+
+        Raise KeyError if the formula does not use Cast.
+        """
         return dict(self.casts)[situation, is_negative]
 
     @property
@@ -179,12 +182,12 @@ class Formula:
 
 @lru_cache(FORMULAS_KEPT)
 def formula(case: Case) -> Formula:
-    """The formula of a case of a shipped document."""
+    """Return the formula of a case of a shipped document."""
     return rule_quantization(document_named(case.document), case)
 
 
 def rule_quantization(document: Document, case: Case) -> Formula:
-    """Resolve a case to its formula; raise DocumentError if its rules leave a gap or overlap."""
+    """Return the formula of a case; raise DocumentError if its rules leave a gap or overlap."""
     version = edition(document, case.version)
     found = _formats_only(document, case)
     steps = tuple(
@@ -212,7 +215,7 @@ def _outcomes(
 ) -> Iterator[tuple[Situation, StepOutcome]]:
     """Yield each situation that can arise at a step, with the outcome that one rule gives it.
 
-    Raise DocumentError if no rule takes a situation, or two do.
+    Raise DocumentError if no rule takes a situation, or several do.
     """
     document = version.document
     takers: dict[Situation, list[tuple[str, RuleEntry]]] = {}
@@ -244,7 +247,7 @@ def _outcome(name: str, rule: RuleEntry, situation: Situation) -> StepOutcome:
 
 
 def _arises(found: Formula, step: FormulaStep, situation: Situation) -> bool:
-    """Whether a value can be in a situation at a step."""
+    """Whether a value of the formula's dtypes can be in a situation at a step."""
     match step, situation:
         case "scale", _:
             return _has(found.scale, situation)
@@ -271,9 +274,9 @@ def _has(fmt: Format, situation: Situation) -> bool:
 
 
 def _casts(case: Case) -> Iterator[tuple[tuple[Situation, bool], CastOutcome]]:
-    """Yield what Cast makes of the values that a float target lacks.
+    """Yield what Cast makes of the values that a float target lacks, each after its key.
 
-    Each key is a situation and whether the value is negative.
+    A key is a situation and whether the value is negative.
     """
     modes = tuple((name, value) for name, value in case.modes if name == SATURATE)
     rules = ruling(Case(CAST, case.version, "float32", case.target, modes))

@@ -19,9 +19,9 @@ zero point; the last two may be left out."""
 
 
 def read_sentence(words: Sequence[str]) -> Sentence | None:
-    """Read a question about a quantization; None if its first word is no verb of one.
+    """Read a question about a quantization; None if its first word is no operation of one.
 
-    Raise CastigateError if the words after the verb do not make such a question.
+    Raise CastigateError if the words after it do not make such a question.
     """
     verb, *rest = words
     if verb not in SENTENCES:

@@ -1,4 +1,4 @@
-"""The codes that a backend gives which quantizes in another way than the formula, on whole arrays.
+"""Computes, on whole arrays, the codes of a backend that quantizes otherwise than by the formula.
 
 A ``Deviation`` says in what it differs. Fake quantization multiplies the limits of codes by the
 scale and finds where x lies between them. Dequantization may round codes, scales and their
@@ -52,9 +52,10 @@ ROUNDINGS: Mapping[QuotientRounding, Callable[[Floats], Floats]] = {
 
 @dataclass(frozen=True)
 class Deviation:
-    """The differences of a way to quantize from the formula; a field that is None does not differ.
+    """A way to quantize: in what it differs from the formula; a field of None does not differ.
 
-    ``layout`` names another assignment of scales and zero points to elements, from the judge.
+    The rows of ``wrongs.py`` say in words what the values of fields mean. ``layout`` is a name from
+    ``inputs.layouts``: another assignment of scales and zero points to elements.
     """
 
     precision: str | None = None
@@ -94,9 +95,10 @@ UNSETTLED = -5
 def simulate(
     rules: Formula, way: Deviation, x: Bits, scale: Bits, zero: Bits | None
 ) -> NDArray[np.int64]:
-    """Return the patterns that a way gives for elements by their scales and zero points.
+    """Return the patterns that a way gives for elements with their scales and zero points.
 
-    A number of ``NAN_CODES`` stands for NaNs, ``UNSETTLED`` where the way defines no pattern.
+    ``zero`` is None if there are no zero points. A number of ``NAN_CODES`` stands for NaNs, and
+    ``UNSETTLED`` for what the way does not determine.
     """
     factor = values_of(rules.scale, scale)
     if way.is_flushed:
@@ -164,7 +166,11 @@ def _quantized(
 
 
 def _float_codes(rules: Formula, way: Deviation, quotient: Floats) -> NDArray[np.int64]:
-    """Return the patterns of quotients in a small float; beyond its range as rules and way say."""
+    """Return the patterns of quotients in a small float target by the formula and the way.
+
+    Beyond the target's range, the formula's rule on saturation decides unless the way differs in
+    it.
+    """
     target = rules.target
     rounded = (truncated_subnormals if way.truncates_subnormals else nearest)(target, quotient)
     is_out = ~(np.abs(rounded) <= largest_of(target))
@@ -198,12 +204,15 @@ def _float_codes(rules: Formula, way: Deviation, quotient: Floats) -> NDArray[np
 
 
 def code_of_cast(rules: Formula, situation: Situation, is_negative: bool) -> int:
-    """Return the pattern, or number of ``NAN_CODES``, that Cast recommends for inf or NaN."""
+    """Return the pattern, or number of ``NAN_CODES``, that Cast recommends in a situation."""
     return code_of_outcome(rules.cast_of(situation, is_negative=is_negative).strictest)
 
 
 def _nans(rules: Formula, way: Deviation, is_negative: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return for each element what a NaN of its sign becomes; ``UNSETTLED`` if not known."""
+    """Return for each element what a NaN of its sign becomes; ``UNSETTLED`` if not known.
+
+    ``is_negative`` has the signs.
+    """
     target = rules.target
     codes = {
         "zero": 0,
@@ -265,19 +274,20 @@ Rounded = Callable[[Format, Floats], Floats]
 
 
 def largest_of(fmt: Format) -> float:
-    """The largest value of a dtype."""
+    """Return the largest value of a format."""
     return float(value_of(fmt, fmt.max_code))
 
 
 def rounded_in(fmt: Format, values: Floats) -> Floats:
-    """Round values to a format, to infinities beyond its range; float64 keeps them as they are."""
+    """Round values to a format, and to infinity beyond its range; float64 changes nothing."""
     return values if fmt.name == "float64" else _limited(fmt, nearest(fmt, values))
 
 
 def up_from_odd(fmt: Format, values: Floats) -> Floats:
-    """Round values to float32, then to a format: half or more goes up from odd patterns only.
+    """Round values to float32, then to a format by a faulty rule for ties.
 
-    Elsewhere the second rounding truncates.
+    The second rounding truncates, and then adds one unit if half a unit or more was cut off and the
+    truncated pattern is odd.
     """
 
     def rounded(units: Floats) -> Floats:
@@ -300,7 +310,10 @@ def truncated_subnormals(fmt: Format, values: Floats) -> Floats:
 
 
 def carried_twice(fmt: Format, exact: Floats, rounded: Floats) -> Floats:
-    """Return ``rounded`` with those subnormals doubled that rounding raised to a power of two."""
+    """Return ``rounded`` with those subnormals doubled that rounding raised to a power of two.
+
+    ``exact`` has the values before they were rounded.
+    """
     is_power = np.frexp(np.abs(rounded))[0] == 0.5
     is_carried = is_power & (np.abs(rounded) > np.abs(exact))
     return np.where(is_carried & (np.abs(rounded) < 2.0**fmt.lowest_exponent), 2, 1) * rounded
@@ -315,7 +328,10 @@ def _kept(_: Format, values: Floats) -> Floats:
 
 
 class RoundedSteps(NamedTuple):
-    """How dequantization rounds codes and zero points, scales, differences, and products."""
+    """The rounding of codes and zero points, of scales, of differences, and of products.
+
+    Each field takes a format and values, and returns these rounded to the format, or unchanged.
+    """
 
     codes: Rounded
     scale: Rounded
@@ -332,7 +348,8 @@ STEPS: Mapping[str, RoundedSteps] = {
     "rounds-operands-up-from-odd": RoundedSteps(up_from_odd, up_from_odd, _kept, up_from_odd),
     "rounds-codes-up-from-odd": RoundedSteps(up_from_odd, rounded_in, _kept, rounded_in),
 }
-"""Ways to dequantize by what they round to the dtype of the result."""
+"""Ways to dequantize, by the names that ``Deviation.steps`` has: what each rounds to the dtype of
+the result."""
 
 
 def product_by_steps(
@@ -353,8 +370,9 @@ def between_limits(
 ) -> Floats:
     """Return the codes, as floats, that fake quantization gives in float32.
 
-    ``limits`` are the lowest and the largest code. Minus the zero point and times the scale, a
-    limit becomes infinite if it is beyond ``largest``. Codes that are not finite become 0.
+    ``how`` says whether it divides by the width of the scaled range or multiplies by its
+    reciprocal. ``limits`` are the lowest and the largest code. Minus the zero point and times the
+    scale, a limit becomes infinite if it is beyond ``largest``. Codes that are not finite become 0.
     """
     fmt = format_named("float32")
     low, high = limits

@@ -36,9 +36,9 @@ FEW = 128
 
 
 class Asked(NamedTuple):
-    """A formula, the layouts of scales that ways may assume, and whether a precision is named.
+    """A formula, the names of layouts that ways may assume, and whether the case names a precision.
 
-    If the case names a precision, a way that divides in the scale's precision ignores it.
+    If it names one, a backend that divides in the scale's precision ignores it.
     """
 
     rules: Formula
@@ -58,7 +58,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Wrong:
-    """A way to be wrong: its name, the sentence of a finding, and to which formulas it applies."""
+    """A mechanism: its name, the sentence of a finding, its way, and the formulas it applies to."""
 
     name: str
     says: str
@@ -123,7 +123,7 @@ def _encodes_signed(asked: Asked) -> bool:
 
 
 def _divides_integers(asked: Asked) -> bool:
-    """Whether integers become small floats, so that only a quotient may be infinite, and no x."""
+    """Whether integers become small floats: then quotients may be infinite, but no ``x`` is."""
     return _encodes_floats(asked) and asked.rules.source.is_integral
 
 
@@ -385,16 +385,17 @@ WRONGS = (
         _encodes_signed,
     ),
 )
-"""What is tried, in this order; of two that explain the same answers the first is named."""
+"""The mechanisms that are tried; of two that explain equally many failures a finding names the
+first."""
 SAYS: Mapping[str, str] = {
     each.name: each.says for each in (*WRONGS, *OF_INFINITIES_AS_NANS, *OF_NANS, ZEROS)
 }
 IN_OTHER_TENSORS = "changes-with-layout"
-"""Stands for what is wrong in long tensors, or in those that lie otherwise, and in no short row."""
+"""The finding of what is wrong only in long tensors, or in those of an unusual layout."""
 OTHERWISE = "quantizes-otherwise"
-"""Stands for what nothing explains, here and in blocks."""
+"""The finding of what no mechanism explains, here and in blocks."""
 JOINT = "+"
-"""Joins the names of two wrongs that explain answers together."""
+"""Joins the names of wrongs that explain answers together."""
 
 
 def followed(case: Case, problem: Problem) -> Sequence[str]:
@@ -403,7 +404,10 @@ def followed(case: Case, problem: Problem) -> Sequence[str]:
 
 
 def says(name: str) -> str:
-    """Return the sentence of a finding from its name, in which several rows may be joined."""
+    """Return the sentence of a finding from its name, in which several rows may be joined.
+
+    Raise KeyError for a name that no row has.
+    """
     if name == OTHERWISE:
         return "quantizes to other values"
     return ", and ".join(SAYS[each] for each in name.split(JOINT))
@@ -424,8 +428,9 @@ def followed_ways(
 ) -> tuple[str, ...]:
     """Return the names of the simplest ways that give these answers; empty if none is found.
 
-    A way must settle at least half of the wrong answers. If the case names a precision, a way that
-    divides in the scale's precision ignores it.
+    Each array has one item for each element, those of ``layouts`` too. A way must determine at
+    least half of the wrong answers. ``names_precision`` says that the case names a precision; a way
+    that divides in the scale's precision then ignores it.
     """
     asked = Asked(rules, frozenset(layouts), names_precision)
     singles = {each.name: each.way for each in WRONGS if each.applies(asked)}
@@ -468,9 +473,9 @@ def followed_ways(
 def _few(
     x: Bits, layouts: Layouts, answers: Bits, is_wrong: NDArray[np.bool_]
 ) -> tuple[Bits, Layouts, Bits, NDArray[np.bool_]]:
-    """Return a sample on which ways are tried before all elements: wrong ones, and any ones.
+    """Return a sample of the elements, on which ways are tried before they are tried on all.
 
-    It has up to ``FEW`` of each.
+    It has up to ``FEW`` wrong elements, and up to ``FEW`` from among all.
     """
     wrong = np.flatnonzero(is_wrong)
     chosen = np.append(wrong[:: len(wrong) // FEW + 1], np.arange(0, x.size, x.size // FEW + 1))
@@ -500,9 +505,9 @@ def _gives(
     is_wrong: NDArray[np.bool_],
     needs_most: bool = True,
 ) -> bool:
-    """Whether a way gives all answers that it settles; if it ``needs_most``, it settles enough.
+    """Whether a way gives every answer that it determines, and determines enough wrong ones.
 
-    Enough is half of the wrong ones.
+    Enough is half of them if it ``needs_most``, else none.
     """
     with np.errstate(all="ignore"):
         found = simulate(rules, way, x, *layouts[way.layout or ""])
@@ -532,7 +537,8 @@ def _special_ways(
 ) -> dict[str, Deviation]:
     """Return the way that explains the wrong answers to infinities, and that of NaNs, by name.
 
-    Either may be missing. There are none for dequantization and for integer targets.
+    Either may be missing. ``bases`` are the ways to which each is added, and ``own`` the right
+    scales and zero points. There are none for dequantization and for integer targets.
     """
     if rules.operation == "dequantize" or rules.target.is_integral:
         return {}
@@ -556,7 +562,7 @@ def _special_ways(
 
 
 def _is_same(target: Format, found: NDArray[np.int64], answers: Bits) -> NDArray[np.bool_]:
-    """Return where patterns, or the NaNs that they stand for, equal the answers.
+    """Return the mask of where patterns, or the NaNs that they stand for, equal the answers.
 
     Zeros may differ in sign.
     """

@@ -98,7 +98,11 @@ _KEEP_ALL = _Deleter(lambda pointer: None)
 
 @dataclass(frozen=True)
 class DlpackTensor:
-    """The fields of a DLPack tensor, without its memory."""
+    """The description of a DLPack tensor, without its memory.
+
+    ``code``, ``bits``, ``lanes``, ``shape`` and ``strides`` are those of `dlpack.h`. If
+    ``is_padded``, elements of less than a byte have a byte each.
+    """
 
     code: int
     bits: int
@@ -115,9 +119,9 @@ class DlpackTensor:
 def described(dtype: str, bits: Bits) -> bytes:
     """Serialize a tensor of these patterns as `dlpack.h` defines it.
 
-    The pointer points to the start of the memory, from which the offset leads to the first element.
-    The memory layout of ``bits`` is kept, except that elements of less than a byte are packed row
-    by row. Raises Unsupported if `dlpack.h` has no such type.
+    The pointer points to the start of the memory, and the offset leads to the first element. The
+    memory layout of ``bits`` is kept, except that elements of less than a byte are packed row by
+    row. Raises Unsupported if `dlpack.h` has no such type.
     """
     try:
         code, width = CODES[dtype]
@@ -142,9 +146,10 @@ def described(dtype: str, bits: Bits) -> bytes:
 
 
 def exported(owner: Any) -> bytes:
-    """Serialize the tensor that an array exports by DLPack, by a versioned capsule if it has one.
+    """Serialize the tensor that an array exports by ``__dlpack__``.
 
-    Raises Unsupported if the tensor is not in the host's memory.
+    The capsule is versioned if the array's library supports that. Raises Unsupported if the tensor
+    is not in the host's memory; errors of the export itself pass through.
     """
     try:
         capsule = owner.__dlpack__(max_version=(1, 0))
@@ -154,7 +159,7 @@ def exported(owner: Any) -> bytes:
 
 
 def of_capsule(capsule: Any) -> bytes:
-    """Serialize the tensor in a DLPack capsule; raise Unsupported if it lies on another device."""
+    """Serialize the tensor of a DLPack capsule; raise Unsupported if it is on another device."""
     flags = 0
     if _IS_VALID(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(_POINTER(capsule, b"dltensor_versioned"))
@@ -179,9 +184,10 @@ def of_capsule(capsule: Any) -> bytes:
 
 
 def read_described(content: bytes) -> Tensor:
-    """Return the tensor that serialized bytes hold, by the definitions of `dlpack.h`.
+    """Return the tensor that serialized bytes describe, by the definitions of `dlpack.h`.
 
-    Raises ValueError for an unknown type, and Unsupported for vectors that are not in rows.
+    Raises ValueError for an unknown type, and Unsupported for elements of several lanes that are
+    not in row-major order.
     """
     tensor_of, memory = _decoded(content)
     dtype = NAMES.get((tensor_of.code, tensor_of.bits))
@@ -212,7 +218,8 @@ def read_described(content: bytes) -> Tensor:
 def capsule_statements(content: bytes) -> str:
     """Return statements that bind ``content`` to an object that exports a serialized tensor.
 
-    Unlike ``DlpackExporter`` it exports an unversioned capsule only, which cannot state padding.
+    Unlike ``DlpackExporter``, the object exports an unversioned capsule only, which cannot mark
+    elements as padded.
     """
     held, memory = _decoded(content)
     rank, lists = (
@@ -237,7 +244,10 @@ def capsule_statements(content: bytes) -> str:
 
 
 class DlpackExporter:
-    """Exports a serialized tensor by DLPack; it must outlive every tensor imported from it."""
+    """Exports a serialized tensor by DLPack, from memory of its own.
+
+    It must be kept alive longer than every tensor that is imported from it.
+    """
 
     def __init__(self, content: bytes) -> None:
         self._described, memory = _decoded(content)

@@ -53,7 +53,7 @@ class TensorFlowParty(Party):
         }
 
     def dtype_expression(self, dtype: str) -> str:
-        """Return the numpy or ml_dtypes expression by which a script names a dtype."""
+        """Return numpy's or ml_dtypes' expression for a dtype, as scripts use it."""
         return self._arrays.expression(dtype)
 
     def _made(self, case: Case, bits: Bits) -> Any:
@@ -102,7 +102,7 @@ class PaddleParty(Party):
         }
 
     def dtype_expression(self, dtype: str) -> str:
-        """Return the numpy or ml_dtypes expression by which a script names a dtype."""
+        """Return numpy's or ml_dtypes' expression for a dtype, as scripts use it."""
         added = names_in("ml")
         return f"ml_dtypes.{added[dtype]}" if dtype in added else f"np.{dtype}"
 

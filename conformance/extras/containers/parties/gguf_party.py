@@ -47,8 +47,8 @@ READ = (
 class GgufParty(Party):
     """Writes and reads GGUF files by the package gguf.
 
-    Plain types are written as arrays; bfloat16 and blocks by `gguf.quants`, as converters write
-    them.
+    Bfloat16 and block types are quantized from floats by `gguf.quants`, as converters do; other
+    dtypes are written as arrays.
     """
 
     name = "gguf"
@@ -60,7 +60,7 @@ class GgufParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return how gguf writes and reads files of a plain type, and those of a block type."""
+        """Return how gguf writes and reads files of plain dtypes, and of each block type."""
         blocks = ContainerRoad(self._write_blocks, self._read_blocks, "", READ)
         return {
             "gguf": ContainerRoad(self._write, self._read, "", READ),
@@ -68,9 +68,10 @@ class GgufParty(Party):
         }
 
     def reproduce_write(self, case: Case) -> str:
-        """Return the statements that bind ``content`` to a GGUF file of ``bits``.
+        """Return statements that bind ``content`` to a GGUF file of the patterns ``bits``.
 
-        Bfloat16 and blocks are first converted to floats, which the package then quantizes.
+        For bfloat16 and block types, they convert the patterns to floats, which the package then
+        quantizes.
         """
         kind, values, options = None, f'bits.view("{case.source}")', ""
         if case.version in BLOCK_TYPES:
@@ -160,7 +161,7 @@ class GgufParty(Party):
 
 
 def _values(container: str, codes: Bits) -> Any:
-    """Return the float32 values that a container's codes stand for in blocks of the scale one."""
+    """Return the float32 values of a block type's codes, if the scale of each block is one."""
     match container:
         case "gguf-q4_0":
             return codes.astype(np.float32) - 8
@@ -170,7 +171,7 @@ def _values(container: str, codes: Bits) -> Any:
 
 
 def _codes(container: str, values: Any) -> Bits:
-    """Return a container's codes of these values; raise ValueError for a value that no code has."""
+    """Return a block type's codes of float32 values; raise ValueError for one without a code."""
     every = np.arange(1 << format_named(BLOCK_TYPES[container].dtype).bits, dtype=np.uint8)
     known = {float(value).hex(): code for code, value in enumerate(_values(container, every))}
     try:

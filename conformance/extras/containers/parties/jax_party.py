@@ -71,7 +71,7 @@ class JaxParty(Party):
         }
 
     def dtype_expression(self, dtype: str) -> str:
-        """Return the numpy or ml_dtypes expression by which a script names a dtype."""
+        """Return numpy's or ml_dtypes' expression for a dtype, as scripts use it."""
         return self._arrays.expression(dtype)
 
     def _made(self, case: Case, bits: Bits) -> Any:
@@ -111,7 +111,8 @@ class JaxParty(Party):
     def _pack(self, case: Case, bits: Bits) -> bytes:
         """Return the number of elements in 8 bytes, then the row's elements bitcast to bytes.
 
-        Raises Unsupported unless the elements share bytes and fill all of them.
+        Raises Unsupported unless ``bits`` is a row of elements of 2 or 4 bits that fills whole
+        bytes.
         """
         entry = format_named(case.source)
         count = 8 // entry.bits if is_packed(entry) else 0

@@ -17,7 +17,7 @@ NAMES = {numpy_name: name for name, numpy_name in ML_DTYPES.items()}
 
 
 class Arrays:
-    """Makes numpy's arrays from patterns, and reads the patterns of arrays."""
+    """Makes numpy arrays from patterns, and returns the patterns of numpy arrays."""
 
     def __init__(self) -> None:
         self._adapter: NumpyArrays
@@ -28,14 +28,17 @@ class Arrays:
         self.version = self._adapter.version
 
     def array(self, case: Case, bits: Bits) -> Bits:
-        """Return an array of the case's dtype in the memory of ``bits``, or a big-endian copy."""
+        """Return an array of the case's dtype that shares the memory of ``bits``.
+
+        For a big-endian case it is a big-endian copy. Raises Unsupported if there is no such dtype.
+        """
         dtype = self._adapter.dtype(case.source)
         if BIG in case.modes:
             return big_endian(bits, dtype)
         return bits.view(dtype)
 
     def read(self, array: Any) -> Tensor:
-        """Return the tensor that an array holds; the byte order does not change its patterns."""
+        """Return the tensor that an array of either byte order holds."""
         found = np.asarray(array)
         if found.dtype.kind != "V" and not found.dtype.isnative:
             found = found.byteswap().view(found.dtype.newbyteorder())
@@ -48,5 +51,5 @@ class Arrays:
         return NAMES.get(dtype.name, dtype.name)
 
     def expression(self, dtype: str) -> str:
-        """Return the numpy or ml_dtypes expression by which a script names a dtype."""
+        """Return numpy's or ml_dtypes' expression for a dtype, as scripts use it."""
         return self._adapter.expression(dtype)

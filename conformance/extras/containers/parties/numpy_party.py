@@ -54,7 +54,7 @@ class NumpyParty(Party):
         }
 
     def dtype_expression(self, dtype: str) -> str:
-        """Return the numpy or ml_dtypes expression by which a script names a dtype."""
+        """Return numpy's or ml_dtypes' expression for a dtype, as scripts use it."""
         return self._arrays.expression(dtype)
 
     def _save(self, case: Case, bits: Bits) -> bytes:

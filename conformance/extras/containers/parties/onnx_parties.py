@@ -47,7 +47,7 @@ class OnnxParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return how onnx writes and reads a TensorProto with `raw_data` or its dtype's field."""
+        """Return how onnx writes and reads a TensorProto by `raw_data` and by its dtype's field."""
         raw = MAKE + 'made = onnx.numpy_helper.from_array(x, "x")\n' + SERIALIZE
         typed = (
             MAKE
@@ -61,7 +61,7 @@ class OnnxParty(Party):
         }
 
     def dtype_expression(self, dtype: str) -> str:
-        """Return the numpy or ml_dtypes expression by which a script names a dtype."""
+        """Return numpy's or ml_dtypes' expression for a dtype, as scripts use it."""
         return self._arrays.expression(dtype)
 
     def _from_array(self, case: Case, bits: Bits) -> bytes:
@@ -83,10 +83,7 @@ class OnnxParty(Party):
 
 
 class OnnxIrParty(Party):
-    """Writes a TensorProto by serializing `onnx_ir.tensor`, and reads one by `onnx_ir.from_proto`.
-
-    The serialized tensor has `raw_data`.
-    """
+    """Writes a TensorProto by serializing `onnx_ir.tensor`; reads one by `onnx_ir.from_proto`."""
 
     name = "onnx_ir"
 
@@ -98,7 +95,7 @@ class OnnxIrParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return how onnx-ir reads a TensorProto with `raw_data` or its dtype's field.
+        """Return how onnx-ir reads a TensorProto by `raw_data`, and by its dtype's field.
 
         It writes `raw_data` only.
         """
@@ -116,7 +113,7 @@ class OnnxIrParty(Party):
         }
 
     def dtype_expression(self, dtype: str) -> str:
-        """Return the numpy or ml_dtypes expression by which a script names a dtype."""
+        """Return numpy's or ml_dtypes' expression for a dtype, as scripts use it."""
         return self._arrays.expression(dtype)
 
     def _write(self, case: Case, bits: Bits) -> bytes:
@@ -131,9 +128,10 @@ class OnnxIrParty(Party):
 
 
 class OrtParty(Party):
-    """Reads a TensorProto as an initializer that a model outputs.
+    """Reads a TensorProto by running a model that outputs it as an initializer.
 
-    It writes a TensorProto by saving the optimized model with the initializer that `text` wrote.
+    It writes one by loading a model with the initializer that `text` writes, and saving the model
+    by onnxruntime.
     """
 
     name = "ort"
@@ -147,7 +145,7 @@ class OrtParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return how onnxruntime reads a TensorProto with `raw_data` or its dtype's field.
+        """Return how onnxruntime reads a TensorProto by `raw_data`, and by its dtype's field.
 
         It writes `raw_data` only.
         """
@@ -219,7 +217,7 @@ class OrtParty(Party):
 
 
 class OpenVinoParty(Party):
-    """Reads a TensorProto as the constant that openvino's ONNX front end makes of it."""
+    """Reads a TensorProto by openvino's ONNX front end, which makes a constant of it."""
 
     name = "openvino"
 
@@ -232,7 +230,7 @@ class OpenVinoParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return how openvino reads a TensorProto with `raw_data` or its dtype's field."""
+        """Return how openvino reads a TensorProto by `raw_data`, and by its dtype's field."""
         read = (
             "import onnx.helper, openvino\n"
             "x = onnx.TensorProto.FromString(content)\n"
@@ -265,5 +263,8 @@ class OpenVinoParty(Party):
 
 
 def last_line(error: Exception) -> str:
-    """Return the last line of an error that is not blank; openvino's first lines name files."""
+    """Return the last line of an error's text that is not blank.
+
+    Openvino's messages begin with the names of files.
+    """
     return next(line for line in reversed(str(error).splitlines()) if line.strip())

@@ -17,7 +17,7 @@ TEXT = "text"
 
 @dataclass(frozen=True)
 class BuiltinParty:
-    """The module and the class of a party, and the package that it drives: none if it is empty."""
+    """Where a party's class is, and the package that it uses; the latter is empty for none."""
 
     module: str
     attribute: str
@@ -25,12 +25,12 @@ class BuiltinParty:
 
     @property
     def is_installed(self) -> bool:
-        """Whether the package is installed; this does not import it."""
+        """Whether the party's package can be found; this does not import it."""
         return not self.package or importlib.util.find_spec(self.package) is not None
 
     @property
     def path(self) -> str:
-        """The class as ``module:Class``, by which ``load_isolated`` finds it."""
+        """The class as ``module:Class``, as ``load_isolated`` takes it."""
         return f"conformance.extras.containers.parties.{self.module}:{self.attribute}"
 
 
@@ -52,12 +52,12 @@ PARTIES: Mapping[str, BuiltinParty] = {
 
 
 def installed_parties() -> Iterator[str]:
-    """Yield the names of the parties whose package is installed, or that need none."""
+    """Yield the names of built-in parties that need no package, or whose package is installed."""
     return (name for name, party in PARTIES.items() if party.is_installed)
 
 
 def known_parties(names: Iterable[str]) -> list[str]:
-    """Return the names, each once; raise CastigateError for an unknown one.
+    """Return the names without repeats; raise CastigateError for an unknown party.
 
     A name with a colon stands for ``path/to/file.py:Class``, and is not checked here.
     """
@@ -72,7 +72,10 @@ def known_parties(names: Iterable[str]) -> list[str]:
 
 
 def load_party(name: str, config: LaunchConfig) -> Backend:
-    """Load a party in a process of its own; raise CastigateError if that fails."""
+    """Load a built-in party or a ``path/to/file.py:Class`` in a process of its own.
+
+    Raise CastigateError if that fails.
+    """
     party = PARTIES.get(name)
     loaded = load_isolated(name if party is None else party.path, config)
     return Backend(name, loaded.oracle)

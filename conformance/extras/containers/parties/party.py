@@ -25,17 +25,17 @@ BIG = ("order", "big")
 
 
 def container_case(container: str, dtype: str, *, is_big: bool = False) -> Case:
-    """Return the case of a container and a dtype, with a big-endian array if ``is_big``."""
+    """Return the case of a dtype in a container; if ``is_big``, writers get a big-endian array."""
     return Case(DOCUMENT, container, dtype, dtype, (BIG,) if is_big else ())
 
 
 @dataclass(frozen=True)
 class ContainerRoad:
-    """How a party writes a container, and how it reads one: functions that may be None.
+    """How a party writes a container and reads it, as functions and as scripts.
 
-    The scripts are templates of statements, in which ``{dtype}`` stands for the dtype. One binds
-    ``content`` to the container that holds ``bits``; the other binds ``y`` to the tensor read from
-    ``content``, as a numpy array.
+    A function is None if the party cannot do it. Scripts are templates of statements, in which
+    ``{dtype}`` stands for the dtype. ``write_script`` binds ``content`` to the container of
+    ``bits``. ``read_script`` binds ``y`` to a numpy array of the tensor in ``content``.
     """
 
     write: Callable[[Case, Bits], bytes] | None = None
@@ -45,7 +45,7 @@ class ContainerRoad:
 
 
 class Party:
-    """Dispatches to the roads of a subclass, by the container that a case names."""
+    """Base class of parties, which writes and reads by what a subclass's ``roads`` returns."""
 
     name: str
     version: str
@@ -55,17 +55,18 @@ class Party:
         self._roads = self.roads()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return, by container, how this party writes and reads it."""
+        """Return by container how this party writes and reads it."""
         raise NotImplementedError
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Raise Unsupported: a party only writes and reads."""
+        """Raise Unsupported, as parties cast nothing."""
         raise Unsupported(f"{self.name} casts nothing: it writes and reads containers")
 
     def write_container(self, case: Case, bits: Bits) -> Bits:
-        """Return the bytes that the party writes for these patterns, in their memory layout.
+        """Return the bytes of the case's container that the party writes for the patterns ``bits``.
 
-        Raises Unsupported if the party does not write the container.
+        The party gets the patterns in the memory layout that they have. Raises Unsupported if the
+        party does not write the container or the dtype.
         """
         write = self._road(case).write
         if write is None:
@@ -73,9 +74,9 @@ class Party:
         return np.frombuffer(bytes(write(case, bits)), np.uint8)
 
     def read_container(self, case: Case, content: Bits) -> Tensor:
-        """Return the tensor that the party reads, with the dtype that the party gives it.
+        """Return the tensor that the party reads from a container, with the dtype that it reads.
 
-        Raises Unsupported if the party does not read the container.
+        Raises Unsupported if the party does not read the container or the dtype.
         """
         read = self._road(case).read
         if read is None:
@@ -83,11 +84,17 @@ class Party:
         return read(case, content.tobytes())
 
     def reproduce_write(self, case: Case) -> str:
-        """Return statements that bind ``content`` to the container of ``bits``; empty for none."""
+        """Return statements that bind ``content`` to the container of ``bits``; empty if none can.
+
+        Raises Unsupported if the party does not know the container.
+        """
         return self._script(case, self._road(case).write_script)
 
     def reproduce_read(self, case: Case) -> str:
-        """Return statements that bind ``y`` to the tensor in ``content``; empty for none."""
+        """Return statements that bind ``y`` to the tensor in ``content``; empty if none can.
+
+        Raises Unsupported if the party does not know the container.
+        """
         return self._script(case, self._road(case).read_script)
 
     def dtype_expression(self, dtype: str) -> str:
@@ -108,9 +115,10 @@ class Party:
 
 
 def tensor(dtype: str, bits: Any) -> Tensor:
-    """Return an array as a tensor: the patterns of a format, or unsigned integers if it is unknown.
+    """Return an array as a tensor of the patterns of its dtype.
 
-    Patterns of less than a byte lose the bits above their own.
+    If Castigate does not know the dtype, the elements are unsigned integers of the same width. In
+    elements of less than a byte, the bits above are cleared.
     """
     array = np.asarray(bits)
     entry = formats().get(dtype)
@@ -123,7 +131,10 @@ def tensor(dtype: str, bits: Any) -> Tensor:
 
 
 def big_endian(bits: Bits, dtype: np.dtype[Any]) -> Bits:
-    """Return a big-endian copy with the same patterns; raise Unsupported if the dtype has none."""
+    """Return the patterns ``bits`` as a big-endian array of a numpy dtype.
+
+    Raises Unsupported if the dtype has one byte or no big-endian form.
+    """
     if dtype.itemsize == 1:
         raise Unsupported("an element of one byte has no byte order")
     swapped = dtype.newbyteorder(">")
@@ -136,5 +147,5 @@ def big_endian(bits: Bits, dtype: np.dtype[Any]) -> Bits:
 
 
 def _halves(bits: Bits, parts: str) -> Bits:
-    """Return complex patterns with a last axis of two: the real and the imaginary part."""
+    """Return complex patterns as their real and imaginary parts, along a last axis of two."""
     return np.ascontiguousarray(bits).reshape(*bits.shape, 1).view(parts)

@@ -23,8 +23,10 @@ def safetensors_road(
 ) -> ContainerRoad:
     """Return how the module ``safetensors.<framework>`` writes and reads a tensor.
 
-    ``make`` returns the framework's tensor of a case's patterns, and ``read`` what such a tensor
-    holds. ``make_script`` binds ``x`` to the tensor; ``read_script`` makes a numpy array of ``y``.
+    ``make`` returns the framework's tensor of a case and patterns, and ``read`` the patterns of
+    such a tensor. ``make_script`` binds ``x`` to the framework's tensor, and ``read_script``
+    converts ``y`` from one to a numpy array. Writing and reading raise Unsupported if the module is
+    not installed.
     """
     module = f"safetensors.{framework}"
     return ContainerRoad(

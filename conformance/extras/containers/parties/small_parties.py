@@ -95,7 +95,10 @@ class TinygradParty(Party):
         super().__init__()
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return how tinygrad reads three containers; its own writers need a compiler."""
+        """Return how tinygrad reads ``safetensors``, ``torch-save`` and ``gguf``.
+
+        It writes nothing, as its writers need a compiler.
+        """
         start = (
             "import os\nos.environ['DEV'] = 'PYTHON'\nimport tinygrad, tinygrad.nn.state as state\n"
         )

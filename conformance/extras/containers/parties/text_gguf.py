@@ -40,7 +40,7 @@ SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 
 @dataclass(frozen=True)
 class BlockType:
-    """A type of blocks: its number, the dtype of its codes, and the bytes of a scale of 1."""
+    """A GGUF block type: its number, the dtype of its codes, and the bytes of a scale of one."""
 
     number: int
     dtype: str
@@ -48,12 +48,12 @@ class BlockType:
 
     @property
     def halves(self) -> bool:
-        """Whether two codes share a byte: one in the low half, one in the high half."""
+        """Whether a byte holds two codes, in its low and its high half."""
         return format_named(self.dtype).bits == 4
 
     @property
     def block_bytes(self) -> int:
-        """The number of bytes of a block: its scale and its codes."""
+        """The number of bytes of a block: those of its scale and of its codes."""
         return len(self.one) + BLOCK // (2 if self.halves else 1)
 
 
@@ -66,10 +66,10 @@ BLOCK_TYPES: Mapping[str, BlockType] = {
 
 
 def require_blocks(container: str, dtype: str, shape: tuple[int, ...]) -> BlockType:
-    """Return the type of a container's blocks.
+    """Return the block type of a container.
 
-    Raises Unsupported if its codes are not of ``dtype``, or a tensor of ``shape`` does not fill
-    whole blocks.
+    Raises Unsupported if its codes have another dtype, or if rows of a tensor of ``shape`` do not
+    consist of whole blocks.
     """
     kind = BLOCK_TYPES[container]
     if dtype != kind.dtype:
@@ -99,10 +99,10 @@ def write_gguf(container: str, dtype: str, bits: Bits) -> bytes:
 
 
 def read_gguf(container: str, content: bytes) -> Tensor:
-    """Return the tensor of a file, or its codes if the container is of a block type.
+    """Return the only tensor of a GGUF file; of a block type, the tensor of its codes.
 
-    Raises ValueError if the file is not GGUF or has several tensors, or if its type is unknown or
-    its blocks are of another type or scale.
+    Raises ValueError if the bytes are no GGUF file, if the file has several tensors or none, if the
+    tensor has an unknown type or not the container's block type, or if a scale is not one.
     """
     if content[:4] != b"GGUF":
         raise ValueError("the file does not begin with GGUF")
@@ -154,7 +154,7 @@ def _read_blocks(kind: BlockType, number: int, shape: tuple[int, ...], content: 
 
 
 def _after_value(content: bytes, at: int, kind: int) -> int:
-    """Return the position after the metadata value of type ``kind`` that begins at ``at``."""
+    """Return the position after the metadata value that begins at ``at``; ``kind`` is its type."""
     if kind == STRING:
         return _text(content, at)[1]
     if kind == ARRAY:

@@ -66,7 +66,7 @@ SIX = 6
 
 
 def number_of(dtype: str) -> int:
-    """Return the dtype's number in DataType; raise Unsupported if it has none."""
+    """Return a dtype's number in onnx.proto's DataType; raise Unsupported if it has none."""
     try:
         return NUMBERS[dtype]
     except KeyError:
@@ -74,9 +74,10 @@ def number_of(dtype: str) -> int:
 
 
 def write_tensor(dtype: str, bits: Bits, *, is_raw: bool) -> bytes:
-    """Return a serialized TensorProto named `x`, with `raw_data` or the field of its dtype.
+    """Return a serialized TensorProto named `x`.
 
-    Raises Unsupported if onnx.proto lacks the dtype.
+    Its elements are in `raw_data` if ``is_raw``, otherwise in the field for the dtype. Raises
+    Unsupported if onnx.proto lacks the dtype.
     """
     message = b"".join(_varint(DIMS << 3 | VARINT) + _varint(length) for length in bits.shape)
     message += _varint(DATA_TYPE << 3 | VARINT) + _varint(number_of(dtype))
@@ -89,7 +90,7 @@ def write_tensor(dtype: str, bits: Bits, *, is_raw: bool) -> bytes:
 
 
 def raw_data(dtype: str, bits: Bits) -> bytes:
-    """Return the elements as `raw_data` holds them; those of less than a byte are packed."""
+    """Return the bytes of `raw_data`; elements of less than a byte are packed."""
     entry, row = format_named(dtype), np.ascontiguousarray(bits).reshape(-1)
     if is_packed(entry):
         return pack(row, entry.bits).tobytes()
@@ -110,7 +111,11 @@ def _typed(dtype: str, bits: Bits) -> bytes:
 
 
 def read_tensor(message: bytes) -> Tensor:
-    """Return the tensor of a serialized TensorProto; raise ValueError if its lengths disagree."""
+    """Return the tensor of a serialized TensorProto.
+
+    Raises ValueError for an unknown data type or wire type, and if the number of elements does not
+    fit the shape.
+    """
     shape: list[int] = []
     contents: dict[int, bytes | list[int]] = {}
     data_type = 0
@@ -156,9 +161,10 @@ def _codes(dtype: str, held: bytes | list[int], count: int) -> Bits:
 
 
 def fields_of(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield each field's number and value: an integer of a varint, and bytes of all else.
+    """Yield the number and the value of each field of a protobuf message.
 
-    Raises ValueError for a wire type that it cannot skip, or if the message ends within a field.
+    The value of a varint is an integer, that of all other wire types is bytes. Raises ValueError
+    for wire types that are not in use today, or if the message ends within a field.
     """
     at = 0
     while at < len(message):

@@ -28,13 +28,13 @@ PACKED = {"packed-low-first": False, "packed-high-first": True}
 
 
 class Texts(Party):
-    """Writes and reads containers by what their formats' texts fix, without any framework."""
+    """Writes and reads containers as their formats' texts define the bytes, without a framework."""
 
     name = "text"
     version = VERSION
 
     def roads(self) -> Mapping[str, ContainerRoad]:
-        """Return how to write and read all containers whose bytes a text fixes."""
+        """Return how to write and read each container whose bytes a text defines."""
         return {
             "onnx-raw": ContainerRoad(partial(_onnx, True), lambda case, given: read_tensor(given)),
             "onnx-typed": ContainerRoad(
@@ -56,9 +56,9 @@ class Texts(Party):
 
 
 def _little(case: Case, bits: Bits) -> Bits:
-    """Return ``bits`` unchanged: the container has one byte order, whatever the array's was.
+    """Return ``bits`` unchanged, as the container has the same bytes for either byte order.
 
-    Raises Unsupported for a big-endian array of one-byte elements, which does not exist.
+    Raises Unsupported for a big-endian case of one-byte elements, which have no byte order.
     """
     if BIG in case.modes and format_named(case.source).bits <= 8:
         raise Unsupported("an element of one byte has no byte order")
@@ -97,7 +97,8 @@ def _read_gguf(case: Case, content: bytes) -> Tensor:
 def _packed(case: Case, bits: Bits) -> bytes:
     """Return the number of elements in 8 bytes, then the row's elements packed.
 
-    Raises Unsupported unless it is a row of elements of less than a byte.
+    Raises Unsupported unless ``bits`` is a row of elements of less than a byte and not big-endian,
+    and for 6 bits if the first element is in the high bits.
     """
     entry = format_named(case.source)
     if not is_packed(entry) or bits.ndim != 1 or BIG in case.modes:
@@ -109,7 +110,11 @@ def _packed(case: Case, bits: Bits) -> bytes:
 
 
 def packed_row(bits: Bits, width: int, is_high_first: bool) -> bytes:
-    """Return a row with several elements in each byte, the first in its low or its high bits."""
+    """Return a row packed with several elements of ``width`` bits in each byte.
+
+    The first element of a byte lies in its high bits if ``is_high_first``, otherwise in its low
+    bits.
+    """
     row = np.ascontiguousarray(bits)
     if not is_high_first:
         return pack(row, width).tobytes()
@@ -151,9 +156,9 @@ NAMES_BY_DESCRIPTION = {description: name for name, description in DESCRIPTIONS.
 
 
 def write_npy(dtype: str, bits: Bits, *, is_big: bool) -> bytes:
-    """Return an npy file of version 1.0; arrays that are contiguous in Fortran order keep it.
+    """Return an npy file of version 1.0, in Fortran order if only that is contiguous in ``bits``.
 
-    Raises Unsupported if the format lacks the dtype, or a big-endian element is one byte.
+    Raises Unsupported if the format lacks the dtype, and for one-byte elements if ``is_big``.
     """
     try:
         description = DESCRIPTIONS[dtype]
@@ -174,7 +179,10 @@ def write_npy(dtype: str, bits: Bits, *, is_big: bool) -> bytes:
 
 
 def read_npy(content: bytes) -> Tensor:
-    """Return the tensor of an npy file; an unknown dtype keeps the name that the file gives it."""
+    """Return the tensor of an npy file; an unknown dtype keeps the name that the file gives it.
+
+    Raises ValueError if the bytes are no npy file.
+    """
     if content[: len(MAGIC)] != MAGIC:
         raise ValueError("the file does not begin with the magic of npy")
     size = 2 if content[6] == 1 else 4
@@ -193,7 +201,7 @@ def read_npy(content: bytes) -> Tensor:
 
 
 def _swapped(dtype: str, elements: bytes) -> bytes:
-    """Return the elements with each number's bytes reversed; a complex element is two numbers."""
+    """Return elements with the bytes of each number reversed; a complex element has two numbers."""
     entry = format_named(dtype)
     width = entry.bits // 8 // (2 if entry.kind == "complex" else 1)
     return np.frombuffer(elements, f"uint{8 * width}").byteswap().tobytes()
@@ -239,7 +247,11 @@ def write_safetensors(dtype: str, bits: Bits) -> bytes:
 
 
 def read_safetensors(content: bytes) -> Tensor:
-    """Return the only tensor of a safetensors file; raise Unsupported for another dtype."""
+    """Return the only tensor of a safetensors file.
+
+    Raises Unsupported for a dtype that the page of safetensors lacks, and ValueError for a file
+    with several tensors or none.
+    """
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length])
     [entry] = [entry for key, entry in header.items() if key != "__metadata__"]

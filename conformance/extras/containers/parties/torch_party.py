@@ -54,7 +54,7 @@ class TorchParty(Party):
         }
 
     def dtype_expression(self, dtype: str) -> str:
-        """Return torch's name of a dtype, without the module."""
+        """Return torch's name of a dtype without the prefix ``torch.``."""
         return VIEWED.get(dtype, dtype)
 
     def _made(self, case: Case, bits: Bits) -> Any:
@@ -91,7 +91,7 @@ class TorchParty(Party):
     def _pack(self, case: Case, bits: Bits) -> bytes:
         """Return the number of elements in 8 bytes, then torch's packed bytes of the row.
 
-        Raises Unsupported unless it is a row of float4e2m1, the only dtype that torch packs.
+        Raises Unsupported unless ``bits`` is a row of float4e2m1, the only dtype that torch packs.
         """
         if case.source not in PAIRED or bits.ndim != 1:
             raise Unsupported("torch packs rows of float4e2m1 only")
