@@ -160,6 +160,8 @@ class Environments:
                 self._make(place, python, [f"{framework.name}=={version}", *map(str, others)])
             except OSError as error:
                 raise CastigateError(f"no environment in {place}: {error.strerror}") from None
+            except subprocess.CalledProcessError as error:
+                raise CastigateError(f"no environment in {place}: {error}") from None
             self.made.append(version)
         _copy_castigate(python)
         return str(python)

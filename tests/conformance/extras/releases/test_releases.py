@@ -159,6 +159,20 @@ def test_a_release_that_cannot_be_installed_is_one_line(frames: Environments) ->
     assert not [*frames.folder.glob(f"*/{environments.COMPLETE}")]
 
 
+@pytest.mark.parametrize("has_uv", [False, True])
+def test_an_environment_that_cannot_be_created_is_one_line(
+    frames: Environments, monkeypatch: pytest.MonkeyPatch, has_uv: bool
+) -> None:
+    def fails(*words: object, **options: object) -> None:
+        raise subprocess.CalledProcessError(1, ["ensurepip"])
+
+    monkeypatch.setattr(environments.shutil, "which", lambda name: name if has_uv else None)
+    monkeypatch.setattr(environments.subprocess, "run", fails)
+    monkeypatch.setattr(environments.venv, "create", fails)
+    with pytest.raises(CastigateError, match=r"^no environment in .*ensurepip.* exit status 1\.$"):
+        frames.python("1.3")
+
+
 def test_everything_that_is_installed_here_is_pinned_but_the_framework() -> None:
     names = {each.partition("==")[0] for each in environments._pins_but("ONNX")}
     assert {"numpy", "pydantic"} <= names
