@@ -76,15 +76,14 @@ class CodecProcess:
         try:
             return self._list(inputs, min(step, self.block))
         except CodecFailedError as error:
-            if error.has_input or step == 1:
+            if error.has_input:
                 raise
+            if step == 1:
+                place = int(inputs[error.place])
+                raise CodecFailedError(error.says, place, has_input=True) from None
             near = inputs[error.place : error.place + self.block]
-        try:
-            self._list(near, 1)
-        except CodecFailedError as error:
-            place = error.place if error.has_input else int(near[error.place])
-            raise CodecFailedError(error.says, place, has_input=True) from None
-        raise CodecFailedError(error_among(near), int(near[0]), has_input=False)
+        self.answers(near, 1)
+        raise CodecFailedError(error_among(near), int(near[0]))
 
     def sweep(
         self, count: int, parts: int, most: int, jobs: int, progress: Advance
@@ -195,7 +194,7 @@ class CodecProcess:
         if code == 0:
             return float(place[1]) * 1e-9
         said = stderr.read_text(encoding="utf-8", errors="replace").strip()
-        raise self._failure(code, 0 if at == STARTING else at, said, is_loaded=at != STARTING)
+        raise self._failure(code, at, said)
 
     def _wait(
         self,
@@ -221,13 +220,12 @@ class CodecProcess:
                 last, since = at, monotonic()
             limit = START_SECONDS if at == STARTING else self.seconds
             if monotonic() - since > limit:
-                is_loaded = at != STARTING
-                what = "did not return" if is_loaded else "was not loaded"
-                raise CodecFailedError(f"{what} within {limit:g} s", at if is_loaded else 0)
+                what = "was not loaded" if at == STARTING else "did not return"
+                raise _failed_at(f"{what} within {limit:g} s", at)
             if stop.is_set():
                 raise SweepStoppedError
 
-    def _failure(self, code: int, place: int, said: str, *, is_loaded: bool) -> Exception:
+    def _failure(self, code: int, at: int, said: str) -> Exception:
         if code == MANY_RUNS:
             return ManyRunsError()
         lines = said.splitlines()
@@ -238,9 +236,9 @@ class CodecProcess:
             place_text, _, text = last.partition(" ")
             return CodecFailedError(text, int(place_text), has_input=True)
         if code < 0:
-            return CodecFailedError(f"ended its process by {signal.Signals(-code).name}", place)
-        what = "ended its process" if is_loaded else "ended its process while it was loaded,"
-        return CodecFailedError(f"{what} with exit code {code}", place)
+            return _failed_at(f"ended its process by {signal.Signals(-code).name}", at)
+        what = "ended its process" + (" while it was loaded," if at == STARTING else "")
+        return _failed_at(f"{what} with exit code {code}", at)
 
 
 class SweepStoppedError(Exception):
@@ -249,6 +247,12 @@ class SweepStoppedError(Exception):
 
 class NotOpenedError(CastigateError):
     """The program could not load the codec's function."""
+
+
+def _failed_at(says: str, at: int) -> CodecFailedError:
+    """Return the error of the block ``at``, or one without an input if that is ``STARTING``."""
+    is_loaded = at != STARTING
+    return CodecFailedError(says, at if is_loaded else -1, has_input=not is_loaded)
 
 
 def error_among(inputs: Words32) -> str:

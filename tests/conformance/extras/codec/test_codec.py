@@ -273,6 +273,7 @@ def test_a_slow_function_is_sampled_with_the_odds_said(monkeypatch: pytest.Monke
         ("hangs", "did not return within 1 s for 0x4200 (3)"),
         ("ends", "ended its process with exit code 7 for 0x4200 (3)"),
         ("changes", "a codec's answer depends on its input alone"),
+        ("crashes_on_a_jump", "ended its process by SIGSEGV for 0x4200 (3)"),
         ("missing", f"{UNRULY} has no function `missing`"),
     ],
 )
@@ -304,6 +305,13 @@ def test_a_crash_is_found_in_a_sweep(tmp_path: Path) -> None:
 def test_python_functions_that_are_no_codecs(name: str, says: str) -> None:
     code, output = run(f"{PYTHON}:{name}", *ENCODED)
     assert (code, says in output) == (2, True), output
+
+
+def test_a_module_that_ends_the_process_is_reported_without_an_input(tmp_path: Path) -> None:
+    module = tmp_path / "ends.py"
+    module.write_text("import os\nos._exit(7)\n")
+    code, output = run(f"{module}:f", *ENCODED)
+    assert (code, output.strip().endswith("while it was loaded, with exit code 7")) == (2, True)
 
 
 @pytest.mark.parametrize(

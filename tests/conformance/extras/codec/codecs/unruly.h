@@ -3,6 +3,12 @@
 #include "planted.h"
 
 static inline uint8_t crashes(float x) { return x == 3.0f ? *(volatile uint8_t *)8 : e4m3fn(x); }
+static inline uint8_t crashes_on_a_jump(float x) {
+    static float last;
+    float before = last;
+    last = x;
+    return x == 3.0f && before < 2.99f ? *(volatile uint8_t *)8 : e4m3fn(x);
+}
 static inline uint8_t hangs(float x) { while (x == 3.0f) { } return e4m3fn(x); }
 static inline uint8_t ends(float x) { if (x == 3.0f) exit(7); return e4m3fn(x); }
 static inline uint8_t changes(float x) { return (uint8_t)(e4m3fn(x) ^ (rand() & 1)); }
