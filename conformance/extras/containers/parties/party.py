@@ -117,12 +117,14 @@ class Party:
 def tensor(dtype: str, bits: Any) -> Tensor:
     """Return an array as a tensor of the patterns of its dtype.
 
-    If Castigate does not know the dtype, the elements are unsigned integers of the same width. In
-    elements of less than a byte, the bits above are cleared.
+    If Castigate does not know the dtype, the elements are unsigned integers of the same width, or
+    raw bytes if numpy has none so wide. In elements of less than a byte, the bits above are
+    cleared.
     """
     array = np.asarray(bits)
-    entry = formats().get(dtype)
-    storage = f"uint{8 * array.dtype.itemsize}" if entry is None else entry.storage
+    entry, width = formats().get(dtype), array.dtype.itemsize
+    words = f"uint{8 * width}" if width in (1, 2, 4, 8) else f"V{width}"
+    storage = words if entry is None else entry.storage
     codes = np.ascontiguousarray(array).reshape(array.shape)
     codes = codes.view(storage) if codes.size else np.empty(codes.shape, storage)
     if entry is not None and is_packed(entry):

@@ -196,7 +196,7 @@ def read_npy(content: bytes) -> Tensor:
     elements = content[start + length :][: width * prod(shape)]
     if order == ">" and dtype in DESCRIPTIONS:
         elements = _swapped(dtype, elements)
-    codes = np.frombuffer(elements, f"uint{8 * width}" if width <= 8 else f"V{width}")
+    codes = np.frombuffer(elements, f"V{width}")
     return tensor(dtype, codes.reshape(shape, order="F" if header["fortran_order"] else "C"))
 
 
@@ -256,11 +256,9 @@ def read_safetensors(content: bytes) -> Tensor:
     header = json.loads(content[8 : 8 + length])
     [entry] = [entry for key, entry in header.items() if key != "__metadata__"]
     first, last = entry["data_offsets"]
-    elements, dtype = (
-        content[8 + length :][first:last],
-        NAMES_BY_WORD.get(entry["dtype"], entry["dtype"]),
-    )
-    if dtype not in DTYPES:
-        raise Unsupported(f"the page of safetensors names no packing of {dtype}")
+    elements, word = content[8 + length :][first:last], entry["dtype"]
+    if word not in NAMES_BY_WORD:
+        raise Unsupported(f"the page of safetensors names no packing of {word}")
+    dtype = NAMES_BY_WORD[word]
     codes = np.frombuffer(elements, format_named(dtype).storage)
     return tensor(dtype, codes.reshape(entry["shape"]))

@@ -97,6 +97,13 @@ def test_safetensors_is_a_length_a_header_and_the_elements() -> None:
     assert same(found, "uint8", np.array(9, np.uint8))
 
 
+def test_safetensors_refuses_a_dtype_by_another_name_than_its_page() -> None:
+    content = write_safetensors("float32", row(1, storage="uint32"))
+    header = content[8:].partition(b"}}")[0].replace(b"F32", b"float32") + b"}}"
+    with pytest.raises(Unsupported, match="names no packing of float32"):
+        read_safetensors(len(header).to_bytes(8, "little") + header + content[-4:])
+
+
 def test_npy_keeps_columns_and_the_byte_order() -> None:
     table = np.asfortranarray(np.arange(6, dtype=np.uint16).reshape(2, 3))
     content = write_npy("int16", table, is_big=True)
@@ -111,6 +118,9 @@ def test_npy_of_an_unknown_dtype_is_read_as_its_words() -> None:
     content = write_npy("float16", row(0x3F80, storage="uint16"), is_big=False)
     found = read_npy(content.replace(b"'<f2'", b"'<V2'"))
     assert (found.dtype, found.bits.tolist()) == ("V2", [0x3F80])
+    content = write_npy("complex128", np.array([1j]).view("V16"), is_big=False)
+    found = read_npy(content.replace(b"'<c16'", b"'<f16'"))
+    assert same(found, "f16", np.array([1j]).view("V16"))
 
 
 def test_gguf_halves_of_a_block_are_sixteen_elements_apart() -> None:
