@@ -73,12 +73,9 @@ class PairQuestion:
         return bits <= EXHAUSTIVE_BITS or (self.whole and bits <= WHOLE_BITS)
 
     @property
-    def inputs(self) -> int:
-        """The total for a progress bar.
-
-        It is the number of all inputs of the source, or ``MAX_EXAMPLES`` if only some are asked.
-        """
-        return 1 << format_named(self.source).bits if self.asks_all else MAX_EXAMPLES
+    def inputs(self) -> int | None:
+        """The number of all inputs of the source; None if only some are asked."""
+        return 1 << format_named(self.source).bits if self.asks_all else None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from conformance.extras.portable.questions import PairQuestion
 from tests.conformance.processes import castigate
 
 DATA = "tests/conformance/data/saturating.py"
@@ -35,6 +36,11 @@ def test_a_narrow_source_is_asked_whole() -> None:
         "float8e4m3fn to int8: every input asked, 256 of 256 agree",
         "  agree   every input",
     ]
+
+
+def test_only_a_source_that_is_asked_whole_has_a_total() -> None:
+    assert PairQuestion("float32", "int8", whole=True).inputs == 1 << 32
+    assert PairQuestion("float64", "int8", whole=True).inputs is None
 
 
 @pytest.mark.parametrize(
