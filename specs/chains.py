@@ -11,10 +11,10 @@ be read again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from specs.branches import Ruling
 from specs.cases import Case
@@ -29,6 +29,7 @@ from specs.selection import cases_of_pair
 FEWEST_DTYPES, MOST_DTYPES = 3, 4
 """The fewest and the most dtypes of a chain."""
 PATHS_KEPT = 4
+Input = TypeVar("Input")
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,10 @@ class Company:
 
     chains: tuple[Chain, ...]
     road: str
+
+    def inputs(self, by_number: Mapping[str, Input]) -> list[Input]:
+        """Return the input of each chain, which a mapping has under the chain's index, as text."""
+        return [by_number[str(number)] for number in range(len(self.chains))]
 
 
 def is_chain(parts: Sequence[str]) -> bool:

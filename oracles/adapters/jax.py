@@ -267,8 +267,7 @@ class Jax(Chained):
         The array is as the call left it. Raises Unsupported in every variant, and for any other
         call.
         """
-        if self._variant is not None:
-            raise Unsupported(f"jax:{self._variant} makes no calls")
+        self._require_calls()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # as in ``run``
             return NAMESPACE.make(self.names, call, bits, self.dtype, nullcontext())
@@ -298,9 +297,14 @@ class Jax(Chained):
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return a self-contained script that makes an ``astype`` of the array API standard.
 
-        Raises Unsupported for any other call.
+        Raises Unsupported in every variant, and for any other call.
         """
+        self._require_calls()
         return NAMESPACE.call_script(self.version, case, call, bits)
+
+    def _require_calls(self) -> None:
+        if self._variant is not None:
+            raise Unsupported(f"jax:{self._variant} makes no calls")
 
 
 def _standard_claims(jax: Any, variant: str | None) -> tuple[str, ...]:

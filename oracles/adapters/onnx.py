@@ -169,7 +169,7 @@ class Onnx:
         self._onnx.checker.check_model(model, full_check=True)
         given = {
             f"x{number}": own.view(self._dtype(chain.source))
-            for number, (chain, own) in enumerate(zip(chains, bits.values(), strict=True))
+            for number, (chain, own) in enumerate(zip(chains, company.inputs(bits), strict=True))
         }
         with np.errstate(all="ignore"):
             ends = self._reference.ReferenceEvaluator(model).run(None, given)
@@ -226,7 +226,11 @@ class Onnx:
         return self._script(case, cast_graph(case), bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that does the bitcast on the evaluator."""
+        """Return a self-contained script that does the bitcast on the evaluator.
+
+        Raises Unsupported for a parameter that BitCast lacks.
+        """
+        require_plain(case, "ONNX's BitCast")
         return self._script(case, bitcast_graph(case), bits)
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:

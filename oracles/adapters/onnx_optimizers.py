@@ -273,7 +273,7 @@ class OnnxOptimizer:
         executes the casts that are left. Raises Unsupported if these cannot be found.
         """
         axes = axes_of(company)
-        inputs = [bits[str(number)] for number in range(len(company.chains))]
+        inputs = company.inputs(bits)
         model = self._rewritten(self._models.chains(company, axes, inputs), axes["level"])
         given = {f"x{number}": own for number, own in enumerate(inputs)}
         found = self._casts.run(model, given)

@@ -95,7 +95,7 @@ class OpenVino:
         for what openvino lacks.
         """
         parameters, ends, middles, inputs = [], [], [], []
-        for chain, own in zip(company.chains, bits.values(), strict=True):
+        for chain, own in zip(company.chains, company.inputs(bits), strict=True):
             length = -1 if self._variant == "cpu-dynamic" else own.size
             node = self._operators.parameter([length], self._tensors.type(chain.source))
             parameters.append(node)

@@ -186,7 +186,7 @@ class Ort:
         lacks a kernel.
         """
         axes = axes_of(company)
-        inputs = [bits[str(number)] for number in range(len(company.chains))]
+        inputs = company.inputs(bits)
         with self._refusals(*MISSING_KERNELS):
             model = self._models.chains(company, axes, inputs)
             session = self._open(model, self._options(axes["level"]))
@@ -260,7 +260,11 @@ class Ort:
         return self._script(case, cast_graph(case), bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that does the bitcast on onnxruntime."""
+        """Return a self-contained script that does the bitcast on onnxruntime.
+
+        Raises Unsupported for a parameter that BitCast lacks.
+        """
+        require_plain(case, "onnxruntime's BitCast")
         return self._script(case, bitcast_graph(case), bits)
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:

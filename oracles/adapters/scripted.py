@@ -209,10 +209,9 @@ class Scripted(ABC):
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a self-contained script that does the bitcast.
 
-        Raises Unsupported for a dtype that a bitcast lacks.
+        Raises Unsupported as ``require`` does.
         """
-        for dtype in (case.source, case.target):
-            self.require_dtype("bitcast", dtype)
+        self.require("bitcast", case)
         steps = self.steps("bitcast", case, self.form_of("bitcast", case, bits))
         return self.script(case, (case.source, case.target), steps, bits) + print_tensor(
             case.target
@@ -280,10 +279,10 @@ class Chained(Scripted):
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Return the result of each chain of a company, all computed by one function.
 
-        Each chain is one cast after another of its own input, and ``bits`` has the inputs in the
-        order of the chains. Raises Unsupported as ``require`` does for a step.
+        Each chain is one cast after another of its own input in ``bits``. Raises Unsupported as
+        ``require`` does for a step.
         """
-        pairs = [*zip(company.chains, bits.values(), strict=True)]
+        pairs = zip(company.chains, company.inputs(bits), strict=True)
         tensors = [self.tensor(chain.source, own) for chain, own in pairs]
         names = [f"x{number}" for number in range(len(tensors))]
         ends = [self._end(chain, name) for chain, name in zip(company.chains, names, strict=True)]

@@ -116,7 +116,11 @@ class StableHlo:
         return self._script(program, case, bits) + print_statement(case.source, case.target, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that does a bitcast on the interpreter."""
+        """Return a self-contained script that does a bitcast on the interpreter.
+
+        Raises Unsupported for a dtype or a parameter that StableHLO lacks.
+        """
+        require_plain(case, "stablehlo.bitcast_convert")
         for dtype in (case.source, case.target):
             _require_element(dtype)
         program = HloProgram("bitcast_convert", case.source, case.target, bits.shape)

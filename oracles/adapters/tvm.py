@@ -92,7 +92,7 @@ class Tvm:
         The loop applies one ``astype`` after another to the chain's input in ``bits``. Raises
         Unsupported for what TVM lacks.
         """
-        pairs = zip(company.chains, bits.values(), strict=True)
+        pairs = zip(company.chains, company.inputs(bits), strict=True)
         return [self._answer("cast", self._path(chain), own) for chain, own in pairs]
 
     def _path(self, chain: Chain) -> tuple[str, ...]:
@@ -143,8 +143,10 @@ class Tvm:
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a self-contained script that does a bitcast of a row on TVM.
 
-        Raises Unsupported for other shapes and in the variants.
+        Raises Unsupported for other shapes, in the variants, and for a dtype or a parameter that
+        TVM lacks.
         """
+        require_plain(case, "reinterpret")
         if self._variant is not None or bits.ndim != 1:
             raise Unsupported("scripts of tvm do bitcasts of rows alone, in a loop of open length")
         script = self._script("bitcast", (case.source, case.target), case, bits)

@@ -19,6 +19,7 @@ from oracles.protocol import (
     Unsupported,
     WithBind,
     WithBitcast,
+    WithReproduceBitcast,
     WithRoad,
 )
 from oracles.registry import BUILTINS, Backend
@@ -292,6 +293,9 @@ class TestRefusals:
         for request in requests:
             with pytest.raises(Unsupported, match=r"takes no .*: (CAST_FLOOR|1)$"):
                 request()
+        if road.bitcasts and isinstance(oracle, WithReproduceBitcast):
+            with pytest.raises(Unsupported):
+                oracle.reproduce_bitcast(view, ONE_AND_A_HALF)
 
     @pytest.mark.parametrize(
         ("road", "dtype"),

@@ -49,7 +49,8 @@ def adapter(request: pytest.FixtureRequest) -> Any:
 
 
 def ends(adapter: Any, chains: tuple[Chain, ...], road: str, bits: list[Bits]) -> list[Bits]:
-    given = {f"{number}": own for number, own in enumerate(bits)}
+    # An input belongs to the chain whose number it has, in whichever order the inputs come.
+    given = {f"{number}": bits[number] for number in reversed(range(len(bits)))}
     found: list[Bits] = adapter.chains(chains[0].steps[0], Company(chains, road), given)
     return found
 
