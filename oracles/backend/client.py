@@ -57,11 +57,7 @@ class Client:
         """Copies inputs and answers if the backend, in this process, could change them."""
 
     def send(self, requests: Sequence[Request]) -> list[Reply]:
-        """Return the replies to some requests, in their order.
-
-        Raises KeyboardInterrupt, and ProcessDied if naming the road of an ``is_shared`` batch ends
-        the process.
-        """
+        """Return the replies to some requests, in their order; raise only KeyboardInterrupt."""
         shared: dict[Hashable, int] = {}
         sent: list[Request] = []
         places = []
@@ -92,11 +88,16 @@ class Client:
         return case.id
 
     def _key(self, request: Request) -> Hashable:
-        """Return a key of a request; requests with equal keys share one answer."""
+        """Return a key of a request; requests with equal keys share one answer.
+
+        A case whose road the backend does not name is a road of its own, even if naming it ends the
+        backend's process: the cast may still work.
+        """
         if isinstance(request, CastBatch) and request.is_shared:
             digest = blake2b(request.batch.elements.tobytes()).digest()
-            road = self.road(request.case) or request.case.id
-            return road, tuple(request.batch.shapes), digest
+            named = attempt(partial(self._road, request.case))
+            road = named.value if isinstance(named, Answered) else ""
+            return road or request.case.id, tuple(request.batch.shapes), digest
         return id(request)
 
     def _value(self, request: Request, known: Any) -> Any:

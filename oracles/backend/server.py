@@ -262,6 +262,7 @@ class Server:
         """
         answers: list[Bits] = []
         kept: deque[Bits] = deque()
+        dtypes: set[np.dtype[Any]] = set()
         failure: dict[str, Any] = {}
         most = 0 if batch.is_rewritten else ANSWERS_KEPT
         for tensor in batch.rewritten() if batch.is_rewritten else batch.tensors():
@@ -274,7 +275,8 @@ class Server:
                 break
             if not is_sendable(answer) or answer.shape != shape:
                 break
-            if kept and answer.dtype != kept[-1].dtype:
+            dtypes.add(answer.dtype)
+            if len(dtypes) > 1:
                 break
             kept.append(answer)
             if len(kept) > most:

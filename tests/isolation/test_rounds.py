@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,12 @@ def test_a_bitcast_that_a_case_makes_twice_is_made_twice(client: Client) -> None
 
 @pytest.mark.parametrize(
     ("client", "is_shared", "answers"),
-    [("Counting", True, [1, 1]), ("Counting", False, [1, 2]), ("Counts", True, [1, 2])],
+    [
+        ("Counting", True, [1, 1]),
+        ("Counting", False, [1, 2]),
+        ("Counts", True, [1, 2]),
+        ("DiesOnItsRoads", True, [1, 2]),
+    ],
     indirect=["client"],
 )
 def test_equal_batches_on_one_road_are_cast_once_if_they_may_be(
@@ -207,6 +213,14 @@ def test_a_batch_ends_before_the_tensor_that_has_no_answer(client: Client) -> No
     batch = TensorBatch.of([ROW, ROW[:1], np.array([100], np.uint8), ROW])
     answers: Any = client.backend.oracle.cast_batch(CASE, batch)  # type: ignore[attr-defined]
     assert (answers.count, answers.elements.tolist()) == (2, [1, 2, 3, 4, 5, 1])
+
+
+@adapter("Widens")
+@pytest.mark.parametrize("is_rewritten", [False, True])
+def test_a_batch_ends_before_an_answer_of_another_dtype(client: Client, is_rewritten: bool) -> None:
+    batch = replace(TensorBatch.of([ROW, ROW, ROW]), is_rewritten=is_rewritten)
+    answers: Any = client.backend.oracle.cast_batch(CASE, batch)  # type: ignore[attr-defined]
+    assert (answers.count, answers.elements.dtype) == (1, np.uint8)
 
 
 def test_tensors_of_a_batch_lie_in_their_layouts() -> None:

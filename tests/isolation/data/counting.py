@@ -75,6 +75,21 @@ class ExitsOnItsRoads(Counts):
         sys.exit(3)
 
 
+class DiesOnItsRoads(Counts):
+    """Ends its process when it is asked for a road."""
+
+    def road(self, case: Case) -> str:
+        os._exit(3)
+
+
+class Widens(Counts):
+    """Answers its first cast in eight bits, all others in sixteen."""
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        answer = super().cast(case, bits)
+        return answer.astype(np.uint8 if self.casts == 1 else np.uint16)
+
+
 class WritesToInputs(Counts):
     """Keeps the bits, and leaves zeros in its input."""
 
