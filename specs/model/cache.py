@@ -30,8 +30,12 @@ class CacheEntry:
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with NamedTemporaryFile("w", dir=self.path.parent, delete=False) as file:
-                json.dump(result, file)
-            os.replace(file.name, self.path)
+                try:
+                    json.dump(result, file)
+                    file.flush()
+                    os.replace(file.name, self.path)
+                finally:
+                    Path(file.name).unlink(missing_ok=True)  # Nothing is left after a move.
 
 
 def cache_entry(kind: str, *inputs: bytes) -> CacheEntry:

@@ -64,6 +64,20 @@ def test_a_folder_that_cannot_be_written_is_no_error(
     assert read_yaml(SHIPPED).data["document"] == "pypto-cast"
 
 
+def test_an_entry_that_cannot_be_written_whole_leaves_no_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("no space left")
+
+    entry = cache_entry("yaml", b"a")
+    with pytest.raises(TypeError):
+        entry.write([1, object()])
+    monkeypatch.setattr("specs.model.cache.os.replace", fails)
+    entry.write([1])
+    assert [*folder.iterdir()] == []
+
+
 def test_other_inputs_have_another_entry(folder: Path) -> None:
     entries = {cache_entry("yaml", *inputs).path for inputs in ([b"ab"], [b"a", b"b"], [b"ba"])}
     assert len(entries) == 3
