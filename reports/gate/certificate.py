@@ -195,12 +195,12 @@ def _shown_choices(choices: Sequence[TierOfCases]) -> str:
 def copy_run(store: RunStore, out: str) -> RunStore:
     """Copy a complete run without its log to the folder ``out``, and open the copy.
 
-    Raise CastigateError if a file cannot be read or written.
+    Raise CastigateError if a file is missing, or cannot be read or written.
     """
     place = folder_at(out)
     causes = [name for name in store.folder.names() if name == CAUSES]
     for name in (*SCHEMAS, *causes, RECORD):
-        place.write(name, store.folder.read(name) or b"", "give another --out")
+        place.write(name, _content(store, name), "give another --out")
     return open_run(out)
 
 
@@ -210,7 +210,8 @@ def file_digests(store: RunStore) -> dict[str, str]:
     The log of a vendor's program is included, if there is one.
     """
     others = [name for name in store.folder.names() if name in (LOG, CAUSES)]
-    return {name: _file_digest(store, name) for name in (RECORD, *SCHEMAS, *others)}
+    names = (RECORD, *SCHEMAS, *others)
+    return {name: sha256(_content(store, name)).hexdigest() for name in names}
 
 
 def folder_digests(folder: Path | None) -> dict[str, str]:
@@ -240,13 +241,13 @@ def read_program(folder: Path | None) -> dict[str, Any] | None:
     return check_program(read_canonical(path.read_bytes(), str(path)), str(path))
 
 
-def _file_digest(store: RunStore, name: str) -> str:
+def _content(store: RunStore, name: str) -> bytes:
     data = store.folder.read(name)
     if data is None:
         raise CastigateError(
             f"{store.folder.display_path(name)} is missing; copy the whole folder again"
         )
-    return sha256(data).hexdigest()
+    return data
 
 
 def arrays_of(store: RunStore) -> StoredArrays:

@@ -350,6 +350,13 @@ def test_a_baseline_is_verified_with_the_certificate(tmp_path: Path) -> None:
     assert open_baseline(str(tmp_path / "old"), policy(seed=1)).record.seed == 0
 
 
+def test_a_baseline_that_lacks_a_file_is_not_copied(tmp_path: Path) -> None:
+    old = gated_run(tmp_path / "old")
+    (tmp_path / "old" / "answers.parquet").unlink()
+    with pytest.raises(CastigateError, match=r"old/answers\.parquet is missing; copy the"):
+        copy_run(old, str(tmp_path / "baseline"))
+
+
 @pytest.mark.parametrize("content", [{"a": 0.5}, {"a": [{"b": 1.0}]}])
 def test_floats_are_rejected(content: Any) -> None:
     with pytest.raises(CastigateError, match="is a float"):
