@@ -158,7 +158,10 @@ def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[Wr
 
 
 def _smallest(case: Case, wrong: WrongResult) -> Ask[Shown]:
-    """Return the simplest wrong block: alone if it is wrong alone too, else within its tensor."""
+    """Return the simplest wrong block: alone if it is wrong alone too, else within its tensor.
+
+    It counts as wrong only beside others if it is right alone, but not if it has no answer alone.
+    """
     blocks, mask = wrong.at[0]
     ruling = blocks.ruling
     place = _simplest_place(blocks, wrong.result, mask)
