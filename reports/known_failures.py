@@ -119,6 +119,9 @@ def _data(problem: BrokenRule | BrokenAdapter, roles: Mapping[str, str]) -> list
     """
     if isinstance(problem, WrongValues):
         return [problem.rule, problem.count, problem.runs.checksum]
+    if isinstance(problem, WrongTensor) and problem.where:
+        # Each seed draws other tensors, so which elements are wrong is chance.
+        return [NAMES[type(problem)], problem.rule, problem.tensor]
     found: list[Any] = [NAMES[type(problem)], getattr(problem, "rule", "")]
     for name in DATA.get(type(problem), ()):
         value = getattr(problem, name)

@@ -84,7 +84,8 @@ def words(problem: Problem) -> str:
         case WrongTensor(given=given, got=got, allowed=allowed):
             count = f"{problem.wrong:,} of {problem.inputs:,} inputs"
             named = "" if problem.tensor == "y" else f"{problem.tensor} "
-            return f"{given} gives {named}{got}, not {' or '.join(allowed)}; {count}"
+            only = f"; only in {problem.where}" if problem.where else ""
+            return f"{given} gives {named}{got}, not {' or '.join(allowed)}; {count}{only}"
         case WrongEnd():
             return _chain_words(problem)
         case NotRefused(but=but, given=None):

@@ -169,7 +169,8 @@ class WrongTensor:
 
     ``given`` is the simplest of their inputs in words, with the other tensors that the answer
     depends on, and ``tensor`` the result's name. Of all ``inputs``, ``wrong`` have wrong answers.
-    ``followed`` names the mechanisms that give all of the case's answers.
+    ``followed`` names the mechanisms that give all of the case's answers. ``where`` describes the
+    drawn tensors that alone show the problem; it is empty if the listed ones do.
     """
 
     rule: str
@@ -183,6 +184,7 @@ class WrongTensor:
     inputs: int
     followed: tuple[str, ...] = ()
     script: str = ""
+    where: str = ""
 
 
 @dataclass(frozen=True)

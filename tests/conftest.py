@@ -14,18 +14,20 @@ import pytest
 from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-NIGHT = 10
-"""How many times as many examples a night searches."""
+FEW, MANY = 30, 1000
+"""The examples of a property in CI, and in a night."""
 
 # The time that an example takes depends on the machine's load, so there is no deadline.
-settings.register_profile("castigate", settings(), deadline=None, derandomize=True, database=None)
+settings.register_profile(
+    "castigate", settings(), max_examples=FEW, deadline=None, derandomize=True, database=None
+)
 settings.register_profile(
     "night",
     settings(),
     deadline=None,
     derandomize=False,
     print_blob=True,
-    max_examples=NIGHT * settings().max_examples,
+    max_examples=MANY,
     database=DirectoryBasedExampleDatabase(os.environ.get("EXAMPLES", ".hypothesis/examples")),
 )
 settings.load_profile("castigate")

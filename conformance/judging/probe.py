@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import product
 from math import prod
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,35 +22,34 @@ SPARSE = 10
 PICKS_KEPT = 1024
 
 
+Contents = Literal[
+    "in order", "shuffled", "one", "two", "mostly one", "one but the last", "half one"
+]
+
+
 @dataclass(frozen=True)
 class Probe:
     """Describes a tensor: which of a pair's inputs stands at each place, and the layout in memory.
 
     The inputs begin at index ``first`` and go on in steps of ``stride``, from the last back to
-    index 0. ``steps`` are the distances between neighbors along each dimension (none given: 1),
-    counted in what the dimensions inside take; a step of 0 repeats the first. ``order`` names the
-    dimensions from the outermost in memory to the innermost (none given: as they are numbered). The
-    memory begins ``offset`` elements after a boundary. With ``shuffling``, a seed, the inputs come
-    in random order: each once before any comes again.
+    index 0, unless ``contents`` says otherwise; "one" stands for the input at ``first``.
+    ``steps`` are the distances between neighbors along each dimension (none given: 1), counted in
+    what the dimensions inside take; a step of 0 repeats the first. ``order`` names the dimensions
+    from the outermost in memory to the innermost (none given: as they are numbered). Behind each
+    run of the innermost dimension lie ``gap`` elements of nothing. The memory begins ``offset``
+    elements after a boundary.
     """
 
     shape: tuple[int, ...]
     first: int = 0
     stride: int = 1
+    contents: Contents = "in order"
+    shuffling: int = 0
+    """The seed of shuffled inputs, and of those that are two."""
     steps: tuple[int, ...] = ()
     offset: int = 0
     order: tuple[int, ...] = ()
-    shuffling: int = 0
-    sparse: bool = False
-    """Whether most elements are the first input."""
-    masked: bool = False
-    """Whether the elements are two inputs, as in a mask: that at ``first`` and the one after."""
-    only_last: bool = False
-    """Whether all elements but the last are the first input."""
-    half_empty: bool = False
-    """Whether the second half is the first input alone."""
-    strides: tuple[int, ...] = ()
-    """The distances in memory, if not by steps: where these overlap, elements are the same."""
+    gap: int = 0
     is_at_once: bool = False
     """Whether another thread asks other tensors meanwhile."""
     after: str = ""
@@ -60,50 +60,60 @@ class Probe:
     @lru_cache(PICKS_KEPT)  # noqa: B019 (a probe is a handful of numbers, the same for all pairs)
     def picks(self, count: int) -> NDArray[np.intp]:
         """Return, for each place of the tensor, the index of its input among ``count`` inputs."""
-        size = prod(self.shape)
-        if self.shuffling:
-            chance = np.random.default_rng(self.shuffling)
-            deals = [chance.permutation(count) for _ in range(-(-size // count))]
-            flat = np.concatenate([*deals, np.zeros(0, np.intp)])[:size].astype(np.intp)
-        elif self.strides:
-            places = np.zeros(1, np.intp)
-            for length, step in zip(self.shape, self.strides, strict=True):
-                places = np.add.outer(places, step * np.arange(length)).reshape(-1)
-            flat = (self.first + places) % count
-        elif self.masked:
-            flat = (self.first + np.random.default_rng(size).integers(0, 2, size)) % count
-        else:
-            flat = (self.first + self.stride * np.arange(size)) % count
-        if self.sparse:
-            places = np.arange(size)
-            flat = np.where(places % SPARSE == SPARSE - 1, places // SPARSE % count, 0)
-        if self.only_last:
-            flat = np.where(np.arange(size) == size - 1, self.first, 0)
-        if self.half_empty:
-            flat[size // 2 :] = 0
-        picked = flat.reshape(self.shape)
-        for dimension, step in enumerate(self.steps):
-            if step == 0:
-                picked = np.broadcast_to(picked.take([0], dimension), self.shape)
-        return picked
+        row = self._row(prod(self.shape), count).astype(np.intp)
+        return self.repeated(row.reshape(self.shape))
+
+    def _row(self, size: int, count: int) -> NDArray[np.intp]:
+        """Return the indices of the inputs of a tensor of ``size`` elements, in a row."""
+        places = np.arange(size)
+        row = (self.first + self.stride * places) % count
+        match self.contents:
+            case "shuffled":
+                # Each input comes once before any comes again.
+                chance = np.random.default_rng(self.shuffling)
+                deals = np.tile(np.arange(count), (-(-size // count), 1))
+                return chance.permuted(deals, axis=1).reshape(-1)[:size]
+            case "one":
+                return np.full(size, self.first)
+            case "two":
+                chance = np.random.default_rng(self.shuffling)
+                return (self.first + chance.integers(0, 2, size)) % count
+            case "mostly one":
+                is_other = places % SPARSE == SPARSE - 1
+                return np.where(is_other, (self.first + places // SPARSE) % count, 0)
+            case "one but the last":
+                return np.where(places == size - 1, self.first, 0)
+            case "half one":
+                return np.where(places < size // 2, row, 0)
+        return row
 
     def tensor(self, inputs: Bits) -> Bits:
         """Return the tensor of a pair's ``inputs``, in fresh memory and in the probe's layout."""
-        values = np.asarray(inputs[self.picks(inputs.size)], inputs.dtype)
+        return self.laid(np.asarray(inputs[self.picks(inputs.size)], inputs.dtype))
+
+    def repeated(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values of this shape with the first one repeated along each step of 0."""
+        for dimension, step in enumerate(self.steps):
+            if step == 0 and self.shape[dimension]:
+                values = np.broadcast_to(values.take([0], dimension), self.shape)
+        return values
+
+    def laid(self, values: Bits) -> Bits:
+        """Copy values, equal along each step of 0, to fresh memory in the probe's layout."""
         return with_layout(values, self.layout) if self.layout is not None else values
 
     @cached_property
     def layout(self) -> Layout | None:
         """The layout in memory; None for that of a fresh tensor."""
-        if self.strides:
-            return Layout(self.strides, self.offset)
-        if not (self.offset or self.is_turned or any(step != 1 for step in self.effective_steps)):
+        is_apart = self.gap or any(step != 1 for step in self.effective_steps)
+        if not (self.offset or self.is_turned or is_apart):
             return None
         strides, inside = [0] * len(self.shape), 1
-        for dimension in reversed(self.order or range(len(self.shape))):
+        for place, dimension in enumerate(reversed(self.order or range(len(self.shape)))):
             strides[dimension] = self.effective_steps[dimension] * inside
             if self.effective_steps[dimension]:
                 inside *= self.shape[dimension] * abs(self.effective_steps[dimension])
+            inside += 0 if place else self.gap
         return Layout(tuple(strides), self.offset)
 
     @cached_property
@@ -122,31 +132,17 @@ class Probe:
     @property
     def simplicity(self) -> tuple[object, ...]:
         """The key that sorts probes: one caller first, then plain layouts, then few elements."""
-        steps = sum(abs(step - 1) for step in (*self.effective_steps, *self.strides))
+        steps = sum(abs(step - 1) for step in self.effective_steps) + self.gap
         rank = abs(len(self.shape) - 1)
         is_laid = self.layout is not None
         size = prod(self.shape)
-        laid = is_laid, size, steps, self.offset, rank, self.shape, self.shuffling, self.sparse
-        return self.is_at_once, self.is_rewritten, self.after, *laid
+        filled = self.contents != "in order", self.contents, self.shuffling
+        laid = is_laid, size, steps, self.is_turned, self.offset, rank, self.shape
+        return self.is_at_once, self.is_rewritten, self.after, *laid, *filled
 
     def __str__(self) -> str:
-        words = [f"length {self.shape[0]}" if len(self.shape) == 1 else f"shape {self.shape}"]
-        if any(step != 1 for step in self.effective_steps):
-            words.append(f"steps {self.effective_steps}")
-        if self.strides:
-            words.append(f"distances in memory {self.strides}")
-        if self.is_turned:
-            words.append(f"dimensions in memory {self.order}")
-        if self.offset:
-            words.append(f"{self.offset} elements past a boundary")
-        if self.sparse:
-            words.append("nine of ten elements the first input")
-        if self.masked:
-            words.append("of two inputs")
-        if self.only_last:
-            words.append("all but the last of one input")
-        if self.half_empty:
-            words.append("the second half of one input")
+        shape = f"length {self.shape[0]}" if len(self.shape) == 1 else f"shape {self.shape}"
+        words = [shape, *self.layout_words, *FILLED.get(self.contents, ())]
         if self.is_rewritten:
             words.append("in the memory of the tensor before")
         match self.is_at_once, self.after:
@@ -159,6 +155,28 @@ class Probe:
             case _:
                 pass
         return ", ".join(words)
+
+    @property
+    def layout_words(self) -> Iterator[str]:
+        """Words for how the tensor lies in memory, where that is unusual."""
+        if any(step != 1 for step in self.effective_steps):
+            yield f"steps {self.effective_steps}"
+        if self.is_turned:
+            yield f"dimensions in memory {self.order}"
+        if self.gap and len(self.shape) > 1:
+            yield f"{self.gap} elements between rows"
+        if self.offset:
+            yield f"{self.offset} elements past a boundary"
+
+
+FILLED: Mapping[Contents, tuple[str, ...]] = {
+    "shuffled": ("shuffled",),
+    "two": ("of two inputs",),
+    "mostly one": ("nine of ten elements the first input",),
+    "one but the last": ("all but the last of one input",),
+    "half one": ("the second half of one input",),
+}
+"""Words for what a tensor holds, where that is unusual."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,9 @@ from reports.judgement import Verdict
 from reports.run_store.record import Selection
 from specs.cases import Case
 
+TIMES_GATE, TIMES_FULL = 10, 200
+"""How many times as many tensors a gate draws, and the tier full."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -35,6 +38,16 @@ class Settings:
         """Whether a case is judged at the tier ``full``."""
         choice = self.selection.choice(case.id)
         return (self.tier if choice is None else choice.tier) == "full"
+
+    def asks_all(self, case: Case) -> bool:
+        """Whether a case is asked in all that is listed: at the tier ``full``, and by a gate."""
+        return self.is_full(case) or self.isolates_sweeps
+
+    def draws(self, case: Case, few: int) -> int:
+        """Return how many tensors to draw where the tier quick of a run draws a ``few``."""
+        if self.is_full(case):
+            return few * TIMES_FULL
+        return few * TIMES_GATE if self.isolates_sweeps else few
 
 
 @dataclass(frozen=True)

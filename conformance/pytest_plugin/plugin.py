@@ -73,7 +73,7 @@ VERSIONS = pytest.StashKey[dict[str, str]]()
 OWN_FOLDER = pytest.StashKey[Path]()
 """A temporary folder of this process."""
 REMOVE_OWN_FOLDER = pytest.StashKey["finalize[..., pytest.Config]"]()
-"""Removes the folder at the end; Hypothesis stores files there too, not in the current one."""
+"""Removes the folder at the end."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -173,7 +173,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[OWN_FOLDER] = Path(folder := mkdtemp(prefix="castigate-"))
     # A finalizer, because xdist may stop a worker before pytest_unconfigure; it runs at exit too.
     config.stash[REMOVE_OWN_FOLDER] = finalize(config, rmtree, folder, ignore_errors=True)
-    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)
     config.pluginmanager.register(VerdictSummary(), "castigate-tally")
     if config.get_verbosity() < 1 and not is_worker(config):
         config.pluginmanager.register(SuiteProgress(config), "castigate-progress")

@@ -11,7 +11,6 @@ from multiprocessing.connection import Connection
 from time import monotonic
 from typing import TypeVar
 
-import conformance.families.cast.probes  # noqa: F401 (before the fork: a worker will want Hypothesis)
 from conformance.driver import BackendJudge
 from conformance.judging.subject import Settings
 from conformance.running.plan import Task

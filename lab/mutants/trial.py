@@ -125,11 +125,14 @@ def why_it_survives(result: MutantResult) -> str:
     return next(fits, UNKNOWN_REASON)
 
 
-def judge_mutant(name: str, seed: int = 0, tier: Tier = "quick") -> MutantResult:
-    """Judge the pair in which a mutant's fault is planted, as a run would."""
+def judge_mutant(
+    name: str, seed: int = 0, tier: Tier = "quick", *, as_a_gate: bool = False
+) -> MutantResult:
+    """Judge the pair in which a mutant's fault is planted, as a run or as a gate would."""
     mutant = mutant_named(name)
     begun = process_time()
-    judgements = list(_judged(mutant, Settings(seed=seed, tier=tier)))
+    settings = Settings(seed=seed, tier=tier, isolates_sweeps=as_a_gate)
+    judgements = list(_judged(mutant, settings))
     failing = [each for each in judgements if each.verdict in FAILING]
     found = _findings(failing)
     return MutantResult(

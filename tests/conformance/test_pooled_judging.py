@@ -91,7 +91,7 @@ def test_an_item_has_the_same_judgement_alone_as_in_a_whole_run() -> None:
         keys = keys_of(judging, backend)
         judging.begin()
         whole = {key: record_of(judging, key) for key in keys}
-    assert {each["verdict"] for each in whole.values()} == {"conforms", "violates", "error"}
+    assert {each["verdict"] for each in whole.values()} >= {"conforms", "violates"}
     for key in (keys[0], keys[-2], keys[-1]):
         with pooled([backend], cases) as judging:
             judging.begin([key])

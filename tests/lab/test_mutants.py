@@ -121,22 +121,14 @@ FOUND = {
     f"always-zero+after-another-dtype@{HALF}": "invariances",
     f"overwrites-the-last-answer@{HALF}": "shapes",
     f"overwrites-the-last-answer-but-one@{HALF}": "shapes",
-    f"plans-by-the-shape@{HALF}": "invariances",
     **dict.fromkeys(
         (
             f"always-zero+{condition}@{HALF}"
             for condition in (
                 "steps-beyond-a-byte",
                 "rows-backwards",
-                "many-channels-last",
-                "windows-that-overlap",
                 "after-another-layout",
                 "after-a-wider-source",
-                "with-more-than-65536-rows",
-                "heads-exchanged",
-                "channels-last-of-rank-5",
-                "a-part-of-each-batch",
-                "a-column-with-steps-of-0",
                 "columns-first-of-32768-elements",
             )
         ),
@@ -151,7 +143,8 @@ FOUND = {
 @pytest.mark.parametrize("name", FOUND)
 def test_a_mutant_is_found_by_the_check_for_its_kind(name: str) -> None:
     assert has_witness(mutant_named(name))
-    found = judge_mutant(name)
+    # A fault of one pair is met by chance at the tier quick, and by a gate, which draws more.
+    found = judge_mutant(name, as_a_gate=FOUND[name] == "invariances")
     assert found.killed_by == FOUND[name], found
 
 

@@ -70,7 +70,7 @@ def test_definition_and_kernels_agree_on_every_pattern_of_a_narrow_source(name: 
     assert first_disagreement(rules, inputs) is None
 
 
-@pytest.mark.ci_runs_one_of(32)
+@pytest.mark.ci_runs_one_of(96)
 @pytest.mark.parametrize("name", WIDE)
 def test_definition_and_kernels_agree_on_the_quick_inputs_of_a_wide_source(name: str) -> None:
     rules = numeric_rulings()[name]

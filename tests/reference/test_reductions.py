@@ -65,6 +65,7 @@ def assert_equal(rules: Ruling, inputs: NDArray[np.uint64], one: Expected, two: 
         assert not differs.any(), (name, hex(inputs[np.flatnonzero(differs)[0]]))
 
 
+@pytest.mark.ci_runs_one_of(5)
 @pytest.mark.parametrize("name", CASES)
 def test_definition_kernels_and_staircase_agree(name: str) -> None:
     rules = ruling(CASES[name])

@@ -505,6 +505,7 @@ def test_a_worked_example_expects_what_the_page_prints() -> None:
     assert expected.branch_indices.tolist() == [2, 0, 1]
 
 
+@pytest.mark.nightly  # a search through millions of inputs
 def test_a_cause_that_a_sample_shows_explains_what_the_sample_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

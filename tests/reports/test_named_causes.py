@@ -104,6 +104,7 @@ def found_in(folder: Path, planted: Planted) -> tuple[Finding, ...]:
     return read_findings(store)["faulty"]
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("name", NAMED)
 def test_a_fault_is_one_finding_of_its_own_name(name: str, tmp_path: Path) -> None:
     [found] = found_in(tmp_path / "run", (PLANTED | PLANTED_BITCASTS)[name])

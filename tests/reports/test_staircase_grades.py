@@ -114,7 +114,7 @@ def graded(request: pytest.FixtureRequest) -> Any:
     return partial(grade_by_staircase, compare=compare)
 
 
-@pytest.mark.ci_runs_one_of(12)
+@pytest.mark.ci_runs_one_of(40)
 @pytest.mark.parametrize("name", PICKED)
 def test_grades_are_those_of_the_quick_tier(name: str, graded: Any) -> None:
     rules, chance = RULINGS[name], np.random.default_rng(SEED)

@@ -47,6 +47,7 @@ def written(folder: Path, text: str) -> HouseRules:
     return load_rules(path)
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize("name", shipped_rules())
 def test_shipped_rules_are_total_and_contradict_no_document(name: str) -> None:
     for proof in prove_house_rules(shipped_rules()[name]):
@@ -55,6 +56,7 @@ def test_shipped_rules_are_total_and_contradict_no_document(name: str) -> None:
         assert proof.decided == sum(bool(ruling(case.asked).open_branches) for case in cases) > 0
 
 
+@pytest.mark.ci_runs_one_of(5)
 @pytest.mark.parametrize("document", NEWEST)
 def test_definition_kernels_and_staircase_agree_under_house_rules(document: str) -> None:
     distinct = [*{ruling(case).meaning: case for case in select([document])}.values()]

@@ -54,6 +54,7 @@ def assert_each_atom_is_taken_once(rules: Ruling) -> None:
         assert takers(classes, atom) == (rules.branch_of[atom],), str(atom)
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize(
     "edition", EDITIONS, ids=lambda each: f"{each.document.name}:{each.version}"
 )

@@ -30,6 +30,7 @@ def test_a_yardstick_is_proved_as_documents_are() -> None:
         assert proof.cases == sum(len([*each.cases()]) for each in editions(yardstick))
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize(("yardstick", "version"), EDITIONS)
 def test_definition_and_kernels_agree_on_every_pair(yardstick: str, version: str) -> None:
     for case in edition(document_named(yardstick), version).cases():

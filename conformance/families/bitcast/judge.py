@@ -100,8 +100,7 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
     layout = ""
     copied: list[str] = []
     if fault is None and not declined and not subject.few_shapes and subject.claims(case):
-        is_full = subject.settings.is_full(case)
-        further = [*further_tensors(case, rules, seed, is_full)]
+        further = [*further_tensors(case, rules, subject.settings)]
         of_further = yield [
             (BitcastInStorage if each.in_storage else Bitcast)(each.case, each.bits)
             for each in further

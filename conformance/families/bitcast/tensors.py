@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from math import prod
-from zlib import crc32
+from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from conformance.families.bitcast.ruling import (
     ruling_if_any,
     shapes_between,
 )
+from conformance.judging.probe import Probe
+from conformance.judging.space import drawn_memory, drawn_shape
+from conformance.judging.subject import Settings
 from oracles.memory_layouts import NATURAL, Layout, with_layout
 from oracles.protocol import Bits
 from specs.cases import Case, Shape
@@ -33,8 +36,6 @@ from specs.model.document import NOT_COPIED, STORAGE_OFFSET, PromiseEntry
 CONTENTS_KEPT = 256
 PAIRS_KEPT = 16
 """The cases of a pair of dtypes are judged side by side, in all documents."""
-LARGER = ((1, 31), (1, 67), (1, 1025), (1, 4099), (2, 67), (2, 1030))
-"""Ranks of larger tensors, and the least length of their first dimension."""
 OF_FOUR: Sequence[Shape] = (
     (2, 2), (4,), (1, 2, 2), (2, 1, 2, 1), (1, 2, 1, 2, 1), (2, 1, 1, 1, 1, 2),
     (1, 1, 2, 1, 2, 1, 1), (1, 2, 1, 1, 1, 1, 2, 1),
@@ -48,12 +49,12 @@ EMPTY: Sequence[Shape] = ((0,), (0, 2), (2, 0), (1, 0, 1, 2))
 AS_THEY_ARE: Sequence[Shape] = ((0, 3), (3, 0), (2, 3, 0), (1, 1, 1, 1, 3), (1,) * 8)
 """Shapes whose last dimension fits few widths."""
 MOST_RANKS = 8
-ROW, MATRIX, BATCH, IMAGES, VOLUMES = (67,), (7, 11), (3, 5, 7), (2, 3, 4, 5), (2, 3, 4, 5, 2)
-"""The shapes that are asked in several layouts."""
+MATRIX = (7, 11)
+"""The shape that begins past boundaries of memory."""
+DRAWS = 4
+"""Tensors that are drawn for a pair of a document, at the tier quick."""
 HALF_A_VECTOR = 8
 """Bytes past a boundary at which a vector of 16 begins in the middle."""
-WHOLE_BYTES = (8, 12)
-"""A matrix whose rows and columns fill whole bytes, however narrow its elements are."""
 
 
 Traits = tuple[bool, bool, bool]
@@ -126,7 +127,6 @@ def _memories(source: Format, target: Format, size: int, seed: int) -> Iterator[
     yield _random_bytes(seed, size)
 
 
-@lru_cache(CONTENTS_KEPT)
 def _rising_bytes(first: int, size: int) -> NDArray[np.uint8]:
     return (np.arange(first, first + size) % 251).astype(np.uint8)
 
@@ -172,26 +172,22 @@ def promised_memory(case: Case, ruling: BitcastRuling) -> PromiseEntry | None:
 
 
 def further_tensors(
-    case: Case, rules: BitcastRuling, seed: int, is_full: bool
+    case: Case, rules: BitcastRuling, settings: Settings
 ) -> Iterator[FurtherTensor]:
     """Yield the tensors besides its own that a case is asked.
 
-    Larger ones are asked of a pair's first row or matrix, others of the case most like them.
+    Those with storage offsets go with a pair's first row and matrix, others with the case most like
+    them.
     """
     if case.example is not None or rules.is_open:
         return
     pair = BitcastPair(case.document, case.version, case.source, case.target)
-    listed = _listed(pair)
-    yield from _others(pair).get(rules.shape, ())
+    listed, seed = _listed(pair), settings.seed
+    yield from _others(pair, seed, settings.draws(case, DRAWS)).get(rules.shape, ())
     firsts = {len(each.shape): each.shape for each in reversed(listed) if _is_kept_row(each)}
     if firsts.get(len(rules.shape)) != rules.shape:
         return
     yield from _in_storage(pair, rules)
-    known = [(rank, length) for rank, length in LARGER if rank in firsts]
-    number = crc32(f"{case.source}/{case.target}".encode())
-    for rank, length in known if is_full else [known[number % len(known)]]:
-        if rank == len(rules.shape):
-            yield from _larger_tensor(pair, rules, length, seed)
 
 
 def _in_storage(pair: BitcastPair, rules: BitcastRuling) -> Iterator[FurtherTensor]:
@@ -220,21 +216,6 @@ def _in_storage(pair: BitcastPair, rules: BitcastRuling) -> Iterator[FurtherTens
             yield FurtherTensor(case, ruling, laid, f"storage offset {offset}", in_storage=True)
 
 
-def _larger_tensor(
-    pair: BitcastPair, rules: BitcastRuling, length: int, seed: int
-) -> Iterator[FurtherTensor]:
-    """Yield a tensor whose first dimension is a multiple of the case's, at least ``length``.
-
-    Nothing is yielded if another rule takes its shape.
-    """
-    first, *others = rules.shape
-    case = pair.case((-(-length // first) * first, *others))
-    ruling = bitcast_ruling(case)
-    if ruling.rule == rules.rule:
-        *_, bits = contents(ruling, seed)
-        yield FurtherTensor(case, ruling, bits)
-
-
 def _is_kept_row(ruling: BitcastRuling) -> bool:
     """Whether a ruling is about a row or a matrix with elements, whose bits must be kept."""
     is_row = len(ruling.shape) in (1, 2) and 0 not in ruling.shape
@@ -249,7 +230,7 @@ def _listed(pair: BitcastPair) -> list[BitcastRuling]:
 
 
 @lru_cache(PAIRS_KEPT)
-def _others(pair: BitcastPair) -> dict[Shape, list[FurtherTensor]]:
+def _others(pair: BitcastPair, seed: int, draws: int) -> dict[Shape, list[FurtherTensor]]:
     """Return tensors of other shapes, values and layouts, by the shapes of cases that they go with.
 
     A tensor goes with the case of the same rule that is most like it. So a fault of certain shapes
@@ -259,7 +240,9 @@ def _others(pair: BitcastPair) -> dict[Shape, list[FurtherTensor]]:
     tensors = [*_shaped(pair)]
     plain = ruling(pair.widened(SQUARE))
     if plain is not None and plain.result is not None and plain.keeps_bits:
-        tensors += [*_valued(pair), *_laid(pair, promised_memory(pair.case(plain.shape), plain))]
+        promise = promised_memory(pair.case(plain.shape), plain)
+        tensors += [*_valued(pair), *_past_boundaries(pair, promise)]
+        tensors += _drawn(pair, promise, seed, draws)
     cases: dict[str, list[Shape]] = {}
     for each in _listed(pair):
         cases.setdefault(each.rule, []).append(each.shape)
@@ -329,40 +312,30 @@ def _valued(pair: BitcastPair) -> Iterator[LaidBits]:
             yield _tensor_of(source, shape, np.resize(patterns, size)), ""
 
 
-def _laid(pair: BitcastPair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
-    """Yield tensors at unusual addresses and, unless a view is promised, in unusual layouts.
+def _past_boundaries(pair: BitcastPair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
+    """Yield a matrix that begins elsewhere than at a boundary of memory.
 
-    A view may refuse some layouts, and needs its elements where those of its result can lie.
+    A view needs its elements where those of its result can lie.
     """
     shape = pair.widened(MATRIX)
     bits = _mixed(pair, shape)
     offset = 1 if promise is None else pair.parts
-    rows_first = _strides(shape)
     for past in (offset, max(offset, HALF_A_VECTOR // bits.itemsize)):
-        yield with_layout(bits, Layout(rows_first, past)), f"{past} past a boundary of 64 bytes"
-    if promise is not None:
-        return
-    for each in (bits, _mixed(pair, pair.widened(WHOLE_BYTES))):
-        yield _in_order(each, [*range(each.ndim)][::-1]), "columns first"
-    repeated = np.broadcast_to(bits[:1], shape)
-    yield with_layout(repeated, Layout((0, *rows_first[1:]))), "one row broadcast"
-    column = np.broadcast_to(bits[:, :1], shape)
-    yield with_layout(column, Layout((prod(shape[2:]), 0, *rows_first[2:]))), "one column broadcast"
-    apart = tuple(2 * step if at == 0 else step for at, step in enumerate(rows_first))
-    yield with_layout(bits, Layout(apart)), "rows apart"
-    batch = _counted(pair.source, pair.widened(BATCH), 0)
-    yield _in_order(batch, [1, 0]), "the first two dimensions exchanged"
-    yield _in_order(batch, [0, 2, 1]), "matrices transposed"
-    images = _counted(pair.source, pair.widened(IMAGES), 0)
-    yield _in_order(images, [0, 1, 3, 2]), "matrices transposed"
-    yield _in_order(images, [0, 2, 3, 1]), "channels last"
-    if len(shape) + 3 <= MOST_RANKS:
-        volumes = _counted(pair.source, pair.widened(VOLUMES), 0)
-        yield _in_order(volumes, [0, 2, 3, 4, 1]), "channels last"
-    row = _counted(pair.source, pair.widened(ROW), 0)
-    for step in (2, 3, -1, 256):
-        strides = tuple(step * each for each in _strides(row.shape))
-        yield with_layout(row, Layout(strides)), f"in steps of {step}"
+        probe = Probe(shape, offset=past)
+        yield probe.laid(bits), ", ".join(probe.layout_words)
+
+
+def _drawn(
+    pair: BitcastPair, promise: PromiseEntry | None, seed: int, number: int
+) -> Iterator[LaidBits]:
+    """Draw tensors of any shape and layout; of a view only the shape, for it may refuse layouts."""
+    chance = Random(f"{pair.document}:{pair.version}/{pair.source}/{pair.target}/{seed}")
+    for _ in range(number):
+        shape = pair.widened(drawn_shape(chance, may_be_empty=False))
+        probe = drawn_memory(chance, shape) if promise is None else Probe(shape)
+        if len(shape) <= MOST_RANKS:
+            bits = probe.laid(probe.repeated(_mixed(pair, shape)))
+            yield bits, ", ".join(probe.layout_words)
 
 
 def _mixed(pair: BitcastPair, shape: Shape) -> Bits:
@@ -377,15 +350,6 @@ def _mixed(pair: BitcastPair, shape: Shape) -> Bits:
         patterns = np.array(special, floats[0].storage).view(np.uint8)
         elements[...] = np.resize(patterns, elements.shape)
     return _tensor_of(source, shape, raw)
-
-
-def _in_order(bits: Bits, order: Sequence[int]) -> Bits:
-    """Return a tensor whose first dimensions lie in ``order`` in memory, outermost first."""
-    strides, inside = [0] * bits.ndim, 1
-    for dimension in reversed([*order, *range(len(order), bits.ndim)]):
-        strides[dimension] = inside
-        inside *= bits.shape[dimension]
-    return with_layout(bits, Layout(tuple(strides)))
 
 
 def _strides(shape: Shape) -> tuple[int, ...]:

@@ -4,13 +4,15 @@ The rows of the first tensor are blocks. Their largest magnitudes lie at the thr
 rules, not of the case's own alone, and beside them; their elements lie at the ties between codes,
 by the block's scale, and beside them. Blocks of zeros, NaNs and infinities stand among ordinary
 ones, so that one block that changes another shows. Further tensors have several blocks in a row,
-and a last block that is shorter.
+and a last block that is shorter; others are drawn from the space of tensors, and hold such blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from random import Random
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +21,9 @@ from numpy.typing import NDArray
 from conformance.families.blocks.grading import GLOBAL, SCALE, X
 from conformance.families.blocks.kernels import Floats, decoded, scales_of, threshold, values_of
 from conformance.families.blocks.ruling import BlockRuling
+from conformance.judging.space import drawn_memory, drawn_shape, log_uniform
 from oracles.protocol import Bits
+from specs.cases import Case
 from specs.formats import Format
 from specs.model.block_entry import BlockWord
 
@@ -35,7 +39,12 @@ TIE_POWERS = (0, -9, 6)
 RANDOM_BLOCKS = 256
 GLOBALS = (0x3A800000, 0x3F800000, 0x3A83126F)
 """Global scales: 2^-10, 1 and about 0.001."""
-
+DRAWS = 4
+"""Drawn tensors of a case, at the tier quick."""
+MORE_BLOCKS = 16
+"""How many times as many blocks lie in a row as along any other dimension."""
+SHORT = 0.5
+"""The share of drawn tensors in which the last block of a row is shorter."""
 
 Words64 = NDArray[np.int64]
 
@@ -45,6 +54,7 @@ class BlockInput(NamedTuple):
 
     where: str
     tensors: Mapping[str, Bits]
+    is_drawn: bool = False
 
 
 def block_inputs(ruling: BlockRuling, seed: int) -> list[BlockInput]:
@@ -60,6 +70,51 @@ def block_inputs(ruling: BlockRuling, seed: int) -> list[BlockInput]:
         for word in GLOBALS
         for where, tensors in make(ruling, float(np.array(word, np.uint32).view(np.float32)), seed)
     ]
+
+
+def drawn_inputs(
+    case: Case, ruling: BlockRuling, listed: Sequence[BlockInput], seed: int, number: int
+) -> Iterator[BlockInput]:
+    """Draw tensors of any shape and layout, filled with blocks of those ``listed``."""
+    chance = Random(f"{case.id}/{seed}")
+    single = [each.tensors for each in listed if not each.where]
+    for _ in range(number):
+        yield _drawn(ruling, chance.choice(single), chance)
+
+
+def _drawn(ruling: BlockRuling, given: Mapping[str, Bits], chance: Random) -> BlockInput:
+    """Return a drawn tensor that holds some of the blocks in ``given``, which has one in each row.
+
+    Its rows have one block or more, and the last one may be shorter; in half of these rows the
+    largest element is the last one.
+    """
+    size = ruling.size
+    *front, blocks = drawn_shape(chance, 1, unit=size, may_be_empty=False)
+    blocks *= log_uniform(chance, 1, MORE_BLOCKS)
+    missing = chance.randrange(1, size) if chance.random() < SHORT else 0
+    draw = np.random.default_rng(chance.randrange(1 << 32))
+    picked = draw.integers(0, len(given[X]), (*front, blocks))
+    x = given[X][picked]
+    if missing:
+        _end_with_largest(ruling, x, size - missing)
+    x = x.reshape(*front, blocks * size)[..., : blocks * size - missing]
+    probe = drawn_memory(chance, x.shape)
+    # A repeated dimension of numbers would want its scales repeated too.
+    probe = replace(probe, steps=tuple(step or 1 for step in probe.steps))
+    tensors = {**given, X: probe.laid(x)}
+    if ruling.is_decoding:
+        tensors[SCALE] = given[SCALE][picked][..., 0]
+    return BlockInput(f"in a tensor of {probe}", tensors, is_drawn=True)
+
+
+def _end_with_largest(ruling: BlockRuling, x: Bits, length: int) -> None:
+    """In every other row exchange the last kept element of the last block with its largest."""
+    last = x[..., -1, :].reshape(-1, ruling.size)
+    source = ruling.element if ruling.is_decoding else ruling.number
+    at = (last[:, :length] & source.max_code).argmax(axis=-1)
+    rows = np.arange(0, len(last), 2)
+    last[rows, at[::2]], last[rows, length - 1] = last[rows, length - 1], last[rows, at[::2]]
+    x[..., -1, :] = last.reshape(x[..., -1, :].shape)
 
 
 def _numbers(

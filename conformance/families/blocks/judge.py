@@ -26,7 +26,7 @@ from conformance.families.blocks.grading import (
     Y,
     magnitudes_of,
 )
-from conformance.families.blocks.inputs import BlockInput, block_inputs
+from conformance.families.blocks.inputs import DRAWS, BlockInput, block_inputs, drawn_inputs
 from conformance.families.blocks.kernels import NUMBER, QUESTIONS, allowed_codes, in_blocks
 from conformance.families.blocks.product_wrongs import followed_in_products
 from conformance.families.blocks.ruling import BlockAnswer, BlockRuling, block_ruling
@@ -37,6 +37,7 @@ from conformance.families.blocks.scale_wrongs import (
 )
 from conformance.families.blocks.sentences import BESIDE_OTHERS
 from conformance.families.named_tensors import AboutTensors
+from conformance.families.quantization.wrongs import IN_OTHER_TENSORS
 from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import without_answer
@@ -51,6 +52,9 @@ from specs.cases import Case
 from specs.formats import Format
 from specs.model.block_entry import BlockQuestion
 from specs.plain_text import plain_text
+
+MOST_SHOWN = 3
+"""The most drawn tensors that a problem names."""
 
 
 class WrongResult(NamedTuple):
@@ -97,9 +101,14 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     alone. If the library declines all, the verdict is ``unsupported``.
     """
     ruling = block_ruling(case)
-    inputs = block_inputs(ruling, subject.settings.seed)
+    settings = subject.settings
+    inputs = block_inputs(ruling, settings.seed)
+    if not subject.few_shapes:
+        number = settings.draws(case, DRAWS)
+        inputs += drawn_inputs(case, ruling, inputs, settings.seed, number)
     replies = yield [AboutTensors(case, each.tensors) for each in inputs]
     answered: list[GradedBlocks] = []
+    drawn: list[GradedBlocks] = []
     declined: list[tuple[BlockInput, Declined]] = []
     for given, reply in zip(inputs, replies, strict=True):
         match reply:
@@ -108,12 +117,13 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
                 if graded.shape_fault:
                     form = WrongForm(graded.shape_fault, given.where)
                     return Judgement(case.id, subject.name, subject.failed(case), (form,))
-                answered.append(graded)
+                (drawn if given.is_drawn else answered).append(graded)
             case Declined() as no:
                 declined.append((given, no))
             case missing:
                 return (yield from without_answer(subject, case, missing, given.tensors[X].size))
-    if not answered:
+    every = [*answered, *drawn]
+    if not every:
         unoffered = Unoffered(declined[0][1].text)
         return Judgement(case.id, subject.name, "unsupported", (unoffered,))
     problems: list[Problem] = []
@@ -123,6 +133,16 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
             of_fault = yield from _script(subject, case, each.shown)
             problems.append(replace(_problem(each, answered), script=of_fault))
             script = script or of_fault
+    for wrong in _wrong(ruling, drawn):
+        # Where a listed tensor breaks the rule, too, it shows the fault already.
+        if all((wrong.result, wrong.answer.rule) != _broken(each) for each in problems):
+            shown = yield from _smallest(case, wrong)
+            of_fault = yield from _script(subject, case, shown)
+            fault = BlockFault(wrong, shown, (IN_OTHER_TENSORS,))
+            where = " and ".join(each.where for each, _ in wrong.at[:MOST_SHOWN])
+            problem = _problem(fault, drawn)
+            problems.append(replace(problem, script=of_fault, where=where.removeprefix("in ")))
+            script = script or of_fault
     levels = {each.level for each in problems if isinstance(each, WrongTensor)}
     problems += [Note(f"not asked {given.where}: {no.text}") for given, no in declined]
     problems += map(Note, notes_on_open(ruling, answered))
@@ -131,10 +151,15 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
         subject.name,
         subject.graded(case, levels, is_open=False),
         tuple(problems),
-        inputs=sum(each.x.size for each in answered),
-        open_inputs=sum(int(np.count_nonzero(each.expected[Y].is_open)) for each in answered),
+        inputs=sum(each.x.size for each in every),
+        open_inputs=sum(int(np.count_nonzero(each.expected[Y].is_open)) for each in every),
         reproduction=script,
     )
+
+
+def _broken(problem: Problem) -> tuple[str, str] | None:
+    """Return the result and the rule of a problem of values; None for another problem."""
+    return (problem.tensor, problem.rule) if isinstance(problem, WrongTensor) else None
 
 
 def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[WrongResult]:

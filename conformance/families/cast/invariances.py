@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
+from random import Random
 from zlib import crc32
 
 import numpy as np
@@ -38,40 +39,43 @@ from conformance.families.cast.baseline import (
 )
 from conformance.families.cast.neighbors import cast_words, in_turn, neighbors
 from conformance.families.cast.probes import (
-    HALVES,
+    DRAWS,
+    DRAWS_OF_CALL,
+    DRAWS_OF_ROAD,
     LARGE,
     PAIRS_BESIDE,
     TURNED,
+    TURNS,
     alone,
     at_once,
     beside,
     drawn,
     few_probes,
     lasting,
-    probes,
+    listed,
     rewritten,
-    road_probes,
+    shuffled,
     whole_probes,
 )
 from conformance.families.cast.quick_inputs import few_inputs
 from conformance.families.cast.telling_inputs import MOST, telling_inputs
 from conformance.judging.asking import Ask, in_step
-from conformance.judging.probe import SHORT, Probe, ProbePlan, shape_of_pair
+from conformance.judging.probe import SHORT, Probe, ProbePlan
+from conformance.judging.shrinking import shrunk
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import crashed, problem_of
 from oracles.backend.replies import Answered, Crashed, Unanswered
 from oracles.backend.requests import Road
 from reports.judgement import Judgement, Verdict
 from reports.problems import BrokenPromise, Note, Problem, Unoffered
-from specs.case_calls import call_of, receiver_of
+from specs.case_calls import receiver_of
 from specs.cases import Case
 from specs.editions import tensor_rule
 from specs.formats import EXHAUSTIVE_BITS
 
-PLANS_KEPT = 32
-ROAD_PLANS_KEPT = 256
-BESIDE_CASTS = 8
-"""Where a pair has casts as well, a call is made in one tensor of this many."""
+PLANS_KEPT = 256
+OTHER_TENSORS = "other tensors"
+"""What comes before a tensor that is wrong only then."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ class Invariances:
         try:
             yield from self._ask_all(whole, row, found)
             if found.forbidden:
-                yield from self._draw(row, found)
+                yield from self._shrink(found)
         except ProbeFailedError as failed:
             failure = failed
         except Unanswered as unanswered:
@@ -131,34 +135,33 @@ class Invariances:
         """Request telling inputs, calls, and all inputs shuffled; add changes to ``found``."""
         subject, pair, count = self.subject, self.pair, row.inputs.size
         is_call = receiver_of(row.case.document) is not None
-        chance = np.random.default_rng([crc32(pair.encode()), subject.settings.seed])
+        chance = Random(f"{row.case.document}:{row.case.version}/{pair}/{subject.settings.seed}")
         few_shapes = subject.few_shapes
         is_full = any(map(subject.settings.is_full, self.cases))
-        together = at_once(count, pair, few_shapes, is_full)
+        asks_all = subject.settings.asks_all(row.case)
+        together = at_once(count, pair, chance, few_shapes=few_shapes, asks_all=asks_all)
         for probe, answer in (yield from answers_at_once(row, _plan(row, together))):
             found.note(row, probe, answer)
         asked = []
+        # Each call is a request of its own, so only casts get the tensors that are listed.
         if few_shapes or not is_call:
-            if not few_shapes:
-                asked.append((row, _plan(row, rewritten(count))))
             few_of = pair if few_shapes else ""
-            asked.append((row, _usual_plan(count, few_of, _half(row, is_full), _Kept.of(row))))
+            turn = None if asks_all else chance.randrange(TURNS)
+            asked.append((row, _listed_plan(count, few_of, turn, _Kept.of(row))))
+        asked.append((whole, _plan(whole, whole_probes(whole.inputs.size, few_shapes))))
         if is_full:
             asked.append((row, _plan(row, lasting())))
         if not few_shapes:
-            calls = yield from self._call_rows(row)
-            asked += [(by, _call_plan(by, is_call)) for by in _by_receiver(calls)]
-            rows_of_chance = (row, *(by for by in calls if by is not row))
-            asked += [(by, _plan(by, drawn(by.inputs.size, chance))) for by in rows_of_chance]
-        asked.append((whole, _plan(whole, whole_probes(whole.inputs.size, few_shapes))))
-        if not (few_shapes or is_call):
-            for by in (yield from self._other_roads(whole.case)):
-                few = _few(by)
-                size, kept = few.inputs.size, _Kept.of(few)
-                if is_full:
-                    asked.append((few, _usual_plan(size, "", None, kept)))
-                else:
-                    asked.append((few, _road_plan(size, crc32(by.case.id.encode()), kept)))
+            asked.append((row, _plan(row, rewritten(count, chance))))
+            draws = partial(subject.settings.draws, row.case)
+            number = draws(DRAWS_OF_CALL if is_call else DRAWS)
+            asked.append((row, _plan(row, drawn(count, chance, number))))
+            further = [by for by in (yield from self._call_rows(row)) if by is not row]
+            if not is_call:
+                further += map(_few, (yield from self._other_roads(whole.case)))
+            for by in further:
+                few = drawn(by.inputs.size, chance, draws(DRAWS_OF_ROAD))
+                asked.append((by, _plan(by, few)))
         # A missing answer ends the check, so claimed cases come first. If telling inputs show a
         # change, changes of all inputs are not noted: there may be tens of thousands.
         asked.sort(key=lambda each: (not subject.claims(each[0].case), each[0] is whole))
@@ -174,7 +177,7 @@ class Invariances:
             is_asked = others and number % PAIRS_BESIDE == 0
             meanwhile = [others[number // PAIRS_BESIDE % len(others)]] if is_asked else []
         for other in meanwhile:
-            together = beside(count, cast_words(other))
+            together = beside(count, cast_words(other), chance)
             for probe, answer in (yield from answers_beside(row, _plan(row, together), other)):
                 found.note(row, probe, answer)
         shaped = [case for case in self.cases if tensor_of(case) and not case.example]
@@ -254,29 +257,39 @@ class Invariances:
     def _judgement(self, row: Baseline, verdict: Verdict, *problems: Problem) -> Judgement:
         return judgement_on_pair(self.subject, row.case, verdict, problems, row)
 
-    def _draw(self, row: Baseline, found: Changes) -> Ask[None]:
-        """Let Hypothesis search for a small tensor with a forbidden change; add to ``found``."""
-        is_required = any(one.is_required for one in found.forbidden)
-        shapes = [shape_of_pair(self.pair)] if self.subject.few_shapes else []
-        if any(0 in shape for shape in shapes):
+    def _shrink(self, found: Changes) -> Ask[None]:
+        """Ask simpler tensors than those with forbidden changes; add their changes to ``found``.
+
+        If a tensor is answered rightly when it is asked again, the fault lies in what came before.
+        """
+        if self.subject.few_shapes:
             return
-        rows = [*_rows_that_change(found.forbidden)]
+        is_required = any(one.is_required for one in found.forbidden)
+        plain = [each for each in found.forbidden if each.is_required or not is_required]
+        for changes in _by_row(plain):
+            first = smallest(self.subject, changes)
+            row, place = first.row, first.input
+            starts = [first.probe]
+            if is_cut := row.inputs.size > MOST:
+                others = sorted({each.input for each in changes} - {first.input})
+                row, place, starts = row.at(np.array([first.input, *others][:MOST])), 0, []
+            starts.append(replace(first.probe, first=place, contents="one"))
 
-        def is_forbidden(by: Baseline, probe: Probe) -> Ask[bool]:
-            if not _keeps(by, probe):
-                return False
-            answers = yield from answers_to(by, ProbePlan.of([probe], by.inputs.size))
-            changes = [each for _, answer in answers for each in found.note(by, probe, answer)]
-            return any(one.is_required or not is_required for one in changes)
+            def wrong_ones(probes: Sequence[Probe], row: Baseline = row) -> Ask[list[Probe]]:
+                answers = yield from answers_to(row, _plan(row, probes))
+                noted = [(probe, found.note(row, probe, answer)) for probe, answer in answers]
+                return [
+                    probe
+                    for probe, changes in noted
+                    if any(one.is_required or not is_required for one in changes)
+                ]
 
-        # Imported here, because Hypothesis is a sixth of the imports of a command that judges
-        # single cases.
-        from conformance.families.cast.probes import find_smallest
-
-        # Where shapes are costly, so are layouts.
-        is_laid = row.rules.source.kind != "text" and not shapes
-        number = crc32(self.pair.encode()) + self.subject.settings.seed
-        yield from find_smallest(rows, shapes, is_laid, number, is_forbidden)
+            if (yield from shrunk(starts, wrong_ones)) is None and not is_cut:
+                after = replace(first.probe, after=OTHER_TENSORS)
+                found.forbidden = [
+                    replace(each, probe=after) if each.probe == first.probe else each
+                    for each in found.forbidden
+                ]
 
     def _other_roads(self, first: Case) -> Ask[list[Baseline]]:
         """Return the baseline of one case for each other road: another mode, or an older version.
@@ -329,27 +342,17 @@ class Invariances:
             return ""
 
 
-def _by_receiver(calls: Iterable[Baseline]) -> list[Baseline]:
-    """Return the first call of each receiver of each document."""
-    first: dict[tuple[str, str], Baseline] = {}
-    for row in calls:
-        first.setdefault((row.case.document, call_of(row.case).receiver), row)
-    return [*first.values()]
-
-
 def _few(row: Baseline) -> Baseline:
     return row.at(telling_inputs(row.rules, row.inputs, row.expected))
 
 
-def _rows_that_change(changes: Sequence[Change]) -> Iterator[Baseline]:
-    """Yield the rows in which an answer changes; of a long row, only the inputs that change."""
+def _by_row(changes: Iterable[Change]) -> list[list[Change]]:
+    """Group the changes in tensors of a single request by the row whose answers they change."""
     by_row: dict[int, list[Change]] = {}
     for each in changes:
-        by_row.setdefault(id(each.row), []).append(each)
-    for of_row in by_row.values():
-        row = of_row[0].row
-        chosen = sorted({each.input for each in of_row})[:MOST]
-        yield row if row.inputs.size <= MOST else row.at(np.array(chosen, np.intp))
+        if not (each.probe.is_at_once or each.probe.is_rewritten or each.probe.after):
+            by_row.setdefault(id(each.row), []).append(each)
+    return [*by_row.values()]
 
 
 def _row_of_every_seed(whole: Baseline) -> Baseline | None:
@@ -393,30 +396,15 @@ def _plan(row: Baseline, chosen: Iterable[Probe]) -> ProbePlan:
     return ProbePlan.of([probe for probe in chosen if _keeps(row, probe)], row.inputs.size)
 
 
-@lru_cache(ROAD_PLANS_KEPT)
-def _road_plan(count: int, number: int, kept: _Kept) -> ProbePlan:
-    """Plan the few probes of a further road; ``number`` chooses among some of them."""
-    chosen = [probe for probe in road_probes(count, number) if kept.keeps(probe)]
-    return ProbePlan.of(chosen, count)
-
-
-def _call_plan(row: Baseline, is_alone: bool) -> ProbePlan:
-    """Plan the probes of a call: all if it ``is_alone``, else a few that its case chooses."""
-    from conformance.families.call.probes import call_probes
-
-    chosen = [*call_probes(row.inputs.size)]
-    if not is_alone:
-        chosen = chosen[crc32(row.case.id.encode()) % BESIDE_CASTS :: BESIDE_CASTS]
-    return _plan(row, chosen)
-
-
-def _half(row: Baseline, is_full: bool) -> int | None:
-    """Return which half of the inputs rows repeat while the other is alone; None for both ways."""
-    return None if is_full else crc32(row.case.id.encode()) % HALVES
-
-
 @lru_cache(PLANS_KEPT)
-def _usual_plan(count: int, few_of: str, half: int | None, kept: _Kept) -> ProbePlan:
-    """Plan the usual probes, or only a few if ``few_of`` names a pair whose shapes are costly."""
-    chosen = few_probes(count, few_of) if few_of else probes(count, half)
+def _listed_plan(count: int, few_of: str, turn: int | None, kept: _Kept) -> ProbePlan:
+    """Plan the listed probes, of which one ``turn`` of several has its share; None means all.
+
+    There are only a few if ``few_of`` names a pair whose shapes are costly.
+    """
+    if few_of:
+        chosen = [*few_probes(count, few_of)]
+    else:
+        chosen = [*listed(count)][slice(turn, None, None if turn is None else TURNS)]
+        chosen.append(shuffled(count))
     return ProbePlan.of([probe for probe in chosen if kept.keeps(probe)], count)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from random import Random
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from conformance.families.quantization.grading import (
 from conformance.families.quantization.ruling import Formula, formula
 from conformance.families.quantization.wrongs import followed_ways
 from conformance.judging.asking import Ask
+from conformance.judging.space import drawn_memory, drawn_shape
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import script_of, without_answer
 from oracles.backend.replies import Answered
@@ -38,8 +40,10 @@ from specs.cases import Case
 from specs.formats import Format
 
 SEED = 46
-DRAWN = 24
-"""The number of input tensors of random values, each of another range."""
+ROWS = 24
+"""The number of rows of random values, each of another range."""
+DRAWS = 8
+"""Drawn tensors of a case, at the tier quick."""
 FIXED: tuple[tuple[float, ...], ...] = (
     (0.0, 2.0, -3.0, -2.5, 1.34, 0.5), (-1.0, -2.1, -1.3, -2.5, -3.34, -4.0),
     (1.0, 2.1, 1.3, 2.5, 3.34, 4.0), (1.0,), (-1.0,), (0.0, 255.0, 0.5, 1.5, 2.5, 254.5),
@@ -50,7 +54,7 @@ FIXED: tuple[tuple[float, ...], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class _Results:
-    """An input tensor ``x`` and the results that a backend returned for it, as patterns."""
+    """An input ``x`` and the results that a backend returned for it, as rows of patterns."""
 
     x: Bits
     y: Bits
@@ -59,12 +63,20 @@ class _Results:
 
 
 def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
-    """Judge a dynamic quantization by several tensors, up to the first wrong or missing answer."""
-    rules = formula(case)
+    """Judge a dynamic quantization by several tensors, up to the first missing answer.
+
+    Problems of several tensors that one mechanism explains are one, which shows the first.
+    """
+    rules, settings = formula(case), subject.settings
     given = list(dynamic_inputs())
+    if not subject.few_shapes:
+        chance = Random(f"{case.id}/{settings.seed}")
+        given += [_drawn_input(chance) for _ in range(settings.draws(case, DRAWS))]
     requests = [AboutTensors(case, {"x": x}) for x in given]
     replies = yield requests
     judged = open_inputs = 0
+    wrong: list[WrongTensor] = []
+    shown: AboutTensors | None = None
     for x, request, reply in zip(given, requests, replies, strict=True):
         if not isinstance(reply, Answered):
             return (yield from without_answer(subject, case, reply, x.size))
@@ -74,32 +86,57 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
                 "the scale and the zero point are not one value each, or y changed shape"
             )
             return Judgement(case.id, subject.name, subject.failed(case), (form,))
-        found = _Results(x, y, int(scale.reshape(-1)[0]), int(zero.reshape(-1)[0]))
+        found = _Results(
+            x.reshape(-1), y.reshape(-1), int(scale.reshape(-1)[0]), int(zero.reshape(-1)[0])
+        )
         judged += x.size
-        if dynamic_scale(rules, x.tolist()).is_open:
+        if dynamic_scale(rules, found.x.tolist()).is_open:
             open_inputs += x.size
             continue
-        problems = list(_problems(rules, found, subject.expectations.independent))
-        if problems:
-            verdict = subject.graded(case, {each.level for each in problems}, is_open=False)
-            script = yield from script_of(subject, request)
-            problems = [replace(each, script=script) for each in problems]
-            return Judgement(
-                case.id, subject.name, verdict, tuple(problems), judged, reproduction=script
-            )
-    verdict = subject.graded(case, (), is_open=False)
-    return Judgement(case.id, subject.name, verdict, (), judged, open_inputs)
+        for each in _problems(rules, found, subject.expectations.independent):
+            shown = shown or request
+            _add(wrong, each)
+    verdict = subject.graded(case, {each.level for each in wrong}, is_open=False)
+    if shown is None:
+        return Judgement(case.id, subject.name, verdict, (), judged, open_inputs)
+    script = yield from script_of(subject, shown)
+    problem, *others = wrong
+    problems = (replace(problem, script=script), *others)
+    return Judgement(
+        case.id, subject.name, verdict, problems, judged, open_inputs, reproduction=script
+    )
+
+
+def _add(problems: list[WrongTensor], other: WrongTensor) -> None:
+    """Add a problem of another tensor to one of the same rule and mechanism, or as a new one."""
+    for at, each in enumerate(problems):
+        common = tuple(name for name in each.followed if name in other.followed)
+        is_same = (each.tensor, each.rule, each.level) == (other.tensor, other.rule, other.level)
+        if is_same and (common or each.followed == other.followed):
+            wrong, inputs = each.wrong + other.wrong, each.inputs + other.inputs
+            problems[at] = replace(each, wrong=wrong, inputs=inputs, followed=common)
+            return
+    problems.append(other)
 
 
 def dynamic_inputs() -> Iterator[Bits]:
-    """Yield tensors of float32 patterns: fixed ones, and random ones of many magnitudes."""
+    """Yield rows of float32 patterns: fixed ones, and random ones of many magnitudes."""
     for values in FIXED:
         yield np.array(values, np.float32).view(np.uint32)
     draw = np.random.default_rng(SEED)
-    for number in range(DRAWN):
-        size, magnitude = 1 << (number % 9), 10.0 ** (number - DRAWN // 2)
+    for number in range(ROWS):
+        size, magnitude = 1 << (number % 9), 10.0 ** (number - ROWS // 2)
         low = (-1.0, 0.0, -0.25)[number % 3]
         yield (draw.uniform(low, 1.0, size) * magnitude).astype(np.float32).view(np.uint32)
+
+
+def _drawn_input(chance: Random) -> Bits:
+    """Draw a tensor of any shape and layout, with random values of one magnitude."""
+    probe = drawn_memory(chance, drawn_shape(chance, may_be_empty=False))
+    draw = np.random.default_rng(chance.randrange(1 << 32))
+    low, magnitude = chance.choice((-1.0, 0.0, -0.25, -4.0)), 10.0 ** chance.randint(-12, 12)
+    values = (draw.uniform(low, 1.0, probe.shape) * magnitude).astype(np.float32)
+    return probe.laid(probe.repeated(np.asarray(values).view(np.uint32)))
 
 
 def _problems(rules: Formula, found: _Results, independent: bool) -> Iterator[WrongTensor]:

@@ -4,18 +4,20 @@ Of a quantization the inputs lie at every tie between two codes, with both neigh
 codes end; of a dequantization they are codes. Scales and zero points are few, because each request
 costs a call. Where scales lie along an axis or in blocks, all of them are in one tensor.
 
-The elements of one request are asked once more in tensors that kernels treat otherwise. A row of a
-few hundred elements is quantized by one thread, and by the loop for contiguous memory. Long rows
-are shared among threads, and a tensor with steps or with its channels last has loops of its own.
-Each element must give what it gives in the row.
+A row of a few hundred elements is quantized by one thread, and by the loop for contiguous memory.
+Real weights are other tensors: of many channels, of several dimensions, of long rows of blocks. So
+further requests are drawn from the space of tensors (``conformance/judging/space.py``), in which
+the number of channels and of blocks is one more axis.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import prod
+from random import Random
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from conformance.families.quantization.grading import Elements
 from conformance.families.quantization.kernels import codes_of, nearest, values_of
 from conformance.families.quantization.ruling import Formula, formula
 from conformance.judging.probe import Probe
+from conformance.judging.space import drawn_memory, drawn_shape, log_uniform
 from oracles.protocol import Bits
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS, Format
@@ -43,7 +46,7 @@ EXPONENT_SCALES = (-2, 0, -7, 3, -126, 127, 1, -1, 5, -24, -8)
 """The exponents of scales that are powers of two by their format."""
 TENSORS = 7
 """The number of scales in the form `tensor`, each in a request of its own."""
-SHORTEST = 2
+SHORTEST = 1
 """The length of the last block of a row: so few that blocks of equal length would be shorter."""
 MOST_TIES = 40
 """The most codes beside whose ties inputs lie."""
@@ -108,15 +111,19 @@ def keeps_ranks(case: Case) -> bool:
 
 @lru_cache(64)
 def _requests(rules: Formula, form: str, keeps_ranks: bool, has_whole: bool) -> tuple[Given, ...]:
-    scales = telling_scales(rules.scale)
-    zeros = telling_zeros(zero_format(rules))
-    pairs = [(scale, zeros[number % len(zeros)]) for number, scale in enumerate(scales)]
+    pairs = _scales_with_zeros(rules)
     match form:
         case "axis":
             return (_along_axis(rules, pairs, keeps_ranks),)
         case "block":
             return (_in_blocks(rules, pairs, keeps_ranks),)
     return tuple(_of_tensors(rules, pairs[:TENSORS], keeps_ranks, has_whole))
+
+
+def _scales_with_zeros(rules: Formula) -> list[tuple[int, int]]:
+    zeros = telling_zeros(zero_format(rules))
+    scales = enumerate(telling_scales(rules.scale))
+    return [(scale, zeros[number % len(zeros)]) for number, scale in scales]
 
 
 def zero_format(rules: Formula) -> Format:
@@ -171,7 +178,8 @@ def _in_blocks(rules: Formula, pairs: Sequence[tuple[int, int]], keeps_ranks: bo
     height = max(-(-row.size // BLOCK_SIZE) for row in rows)
     values = np.stack([np.resize(row, (height, BLOCK_SIZE)) for row in rows])
     place = np.arange(height)[:, None]
-    of_block = (np.arange(len(pairs)) + place) % len(pairs)
+    # The last block of a row repeats the scale of the first, for it is cut.
+    of_block = (np.arange(len(pairs) + 1) + place) % len(pairs)
     x = values[of_block, place].reshape(height, -1)
     length = x.shape[AXIS] - (0 if keeps_ranks else BLOCK_SIZE - SHORTEST)
     x = np.ascontiguousarray(x[:, :length])
@@ -330,63 +338,74 @@ def _others(case: Case, given: Given) -> Iterator[tuple[str, Callable[[Bits], Bi
         yield "repeats-scales-in-turn", lambda values: values[:, place % columns]
 
 
-LONG = 16_411
-"""The length of the long row: more than one thread's share, and a few beyond a whole block."""
-CHANNELS = 5
-"""The second dimension of a batch of images whose channels lie innermost in memory."""
+DRAWS = 6
+"""Drawn tensors of a case, at the tier quick."""
+MORE_BLOCKS = 16
+"""How many times as many blocks lie along the axis as along any other dimension."""
+SHORT = 0.5
+"""The share of drawn tensors of blocks whose last block is shorter."""
 
 
-def further_requests(case: Case, given: Sequence[Given]) -> tuple[Given, ...]:
-    """Return requests that repeat the elements of the last of ``given`` in other layouts.
+def drawn_requests(case: Case, seed: int, number: int) -> Iterator[Given]:
+    """Draw tensors of any shape and layout, in which each element has its own scale, as it is due.
 
-    Where there are several scales, their tensors have steps between neighbors, too.
+    Shapes along an axis have as many channels as that dimension; blocks are whole, or the last one
+    of a row is shorter, unless the document wants blocks to divide the row.
     """
-    return _further(case.mode[FORM], given[-1])
+    rules, form, ranks_kept = formula(case), case.mode[FORM], keeps_ranks(case)
+    # Only scales of the listed requests, so that each element has an answer in a row, too.
+    pairs = _scales_with_zeros(rules)[: TENSORS if form == "tensor" else None]
+    chance = Random(f"{case.id}/{seed}")
+    least_rank, unit = {"tensor": (0, 1), "axis": (AXIS + 1, 1), "block": (AXIS + 1, BLOCK_SIZE)}[
+        form
+    ]
+    for _ in range(number):
+        shape = [*drawn_shape(chance, least_rank, unit=unit, may_be_empty=False)]
+        if form == "block":
+            is_short = not ranks_kept and chance.random() < SHORT
+            shape[AXIS] *= log_uniform(chance, 1, MORE_BLOCKS) * unit
+            shape[AXIS] -= chance.randrange(1, unit) if is_short else 0
+        probe = drawn_memory(chance, tuple(shape))
+        yield _in_tensor(rules, form, pairs, ranks_kept, probe, chance)
 
 
-@lru_cache(64)
-def _further(form: str, given: Given) -> tuple[Given, ...]:
-    """Return the further requests of one request; cases that share it get the same objects.
+def _in_tensor(
+    rules: Formula,
+    form: str,
+    pairs: Sequence[tuple[int, int]],
+    ranks_kept: bool,
+    probe: Probe,
+    chance: Random,
+) -> Given:
+    """Return a request whose tensor lies as ``probe`` says, and whose scales are some of ``pairs``.
 
-    So their expected codes, which are cached by object, are computed once.
+    Each element is one of the inputs that tell about its scale.
     """
-    x = given.tensors["x"]
-    match form:
-        case "tensor":
-            images = (2, CHANNELS, 3, -(-x.size // (6 * CHANNELS)))
-            probes = [
-                Probe((LONG,)),
-                Probe(x.shape, steps=(2,)),
-                Probe(images, order=(0, 2, 3, 1)),
-            ]
-        case "axis":
-            probes = [Probe(x.shape, order=(0, 2, 1)), Probe(x.shape, steps=(1, 1, 2))]
-        case _:
-            probes = [Probe(x.shape, order=(1, 0)), Probe(x.shape, steps=(1, 2))]
-    return tuple(_in_tensor(given, each) for each in probes)
-
-
-def _in_tensor(given: Given, probe: Probe) -> Given:
-    """Return a request of the tensor that ``probe`` fills from a request's elements in turn.
-
-    The elements are repeated or cut to its size, and each keeps its scale and zero point.
-    """
-
-    def spread(values: Bits | None) -> Bits | None:
-        flat = None if values is None else values.reshape(-1)
-        return None if flat is None else flat[probe.picks(flat.size)]
-
-    tensors = {"x": probe.tensor(given.tensors["x"].reshape(-1))}
-    for name in given.tensors.keys() - tensors.keys():
-        values = given.tensors[name]
-        if values.size > 1:
-            values = Probe(values.shape, steps=(2,) * values.ndim).tensor(values.reshape(-1))
-        elif values.ndim:
-            # A scale that has the rank of its tensor.
-            values = values.reshape((1,) * len(probe.shape))
-        tensors[name] = values
-    scales = spread(given.scales)
-    assert scales is not None
-    return replace(
-        given, tensors=tensors, scales=scales, zeros=spread(given.zeros), where=str(probe)
-    )
+    shape, rank = probe.shape, len(probe.shape)
+    lengths = [1] * rank
+    if form != "tensor":
+        lengths[AXIS] = shape[AXIS]
+    if form == "block":
+        lengths = [*shape]
+        lengths[AXIS] = -(-shape[AXIS] // BLOCK_SIZE)
+    # By scale: the number of its pair.
+    first = chance.randrange(len(pairs))
+    scaled = (first + np.arange(prod(lengths)).reshape(lengths)) % len(pairs)
+    wide = np.repeat(scaled, BLOCK_SIZE, AXIS)[:, : shape[AXIS]] if form == "block" else scaled
+    of_element = np.broadcast_to(wide, shape)
+    x = np.zeros(shape, rules.source.storage)
+    draw = np.random.default_rng(chance.randrange(1 << 32))
+    for number in np.unique(scaled).tolist():
+        mask = of_element == number
+        x[mask] = draw.choice(telling_inputs(rules, *pairs[number], is_whole=False), mask.sum())
+    x = probe.repeated(x)
+    own = {"tensor": (), "axis": (-1,), "block": lengths}[form]
+    scale, zero = (values[scaled] for values in _columns(rules, pairs))
+    # Where there is more than one scale, their tensor lies apart in half of the draws.
+    tensors = {"x": probe.laid(x)}
+    step = 1 + chance.randrange(2)
+    for name, values in (("scale", scale), ("zero", zero)):
+        due = values.reshape(lengths if ranks_kept else own)
+        tensors[name] = Probe(due.shape, steps=(step,) * due.ndim).laid(due)
+    scales, zeros = (values[of_element] for values in _columns(rules, pairs))
+    return Given(tensors, scales, zeros, str(probe))

@@ -7,7 +7,7 @@ tensor, one along an axis, or one for each block. Where an answer is wrong, the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -29,8 +29,9 @@ from conformance.families.quantization.grading import (
     rule_of,
 )
 from conformance.families.quantization.inputs import (
+    DRAWS,
     Given,
-    further_requests,
+    drawn_requests,
     layouts,
     telling_requests,
     tensors_of_element,
@@ -52,6 +53,9 @@ from specs.model.step_entry import PRECISION
 from specs.operations import operation_of
 
 RESULT = "y"
+LEVELS = ("required", "recommended")
+MOST_SHOWN = 3
+"""The most drawn tensors that a problem names."""
 MOST_TRIED = 1 << 11
 """About how many elements of a request mechanisms are tried on."""
 
@@ -80,8 +84,9 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
         return (yield from judge_dynamic(subject, case))
     # The reference is judged by few elements, so that none of its requests need be large.
     given = telling_requests(case, has_whole=not subject.expectations.independent)
+    settings = subject.settings
     if not subject.few_shapes:
-        given += further_requests(case, given)
+        given += tuple(drawn_requests(case, settings.seed, settings.draws(case, DRAWS)))
     replies = yield [AboutTensors(case, each.tensors) for each in given]
     answered: list[_Answers] = []
     declined: list[str] = []
@@ -100,15 +105,15 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
                 failed.append((missing, x.size))
     if not (answered or lost or failed):
         return Judgement(case.id, subject.name, "unsupported", (Unoffered(declined[0]),))
-    wrong = [*_problems(case, answered)] if answered else []
+    rows = [each for each in answered if not each.given.where]
+    drawn = [each for each in answered if each.given.where]
+    wrong = [*_problems(case, rows), *_problems_of_layout(case, rows, drawn)]
     if failed and not (wrong or lost):
         return (yield from without_answer(subject, case, *failed[0]))
     reproduction = (yield from _script(subject, case, answered)) if wrong else ""
     # The script shows the first, which breaks what is required if anything does.
     shown = [replace(each, script=reproduction) for each in wrong[:1]]
     notes = [Note(f"{len(declined)} of {len(given)} not asked: {text}") for text in declined[:1]]
-    if wrong and all(_where(answered)):
-        notes.append(Note(f"only in tensors of {' and of '.join(_where(answered))}"))
     unanswered = [problem_of(each) for each, _ in failed[:1]]
     problems: list[Problem] = [*shown, *wrong[1:], *lost[:1], *unanswered, *notes]
     levels = {each.level for each in wrong} | {each.level for each in lost}
@@ -150,23 +155,62 @@ def _graded(subject: Subject, case: Case, given: Given, answer: Bits) -> _Answer
     return _Answers(given, places, elements, answers, grade(rules.target, expected, answers))
 
 
-def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongTensor]:
-    """Yield a problem for each level at which answers are wrong, `required` first.
+def _problems(case: Case, rows: Sequence[_Answers]) -> Iterator[WrongTensor]:
+    """Yield a problem for each level that answers to listed requests break, required first.
 
-    It shows the simplest wrong element of the first request that has one.
+    It shows a simple element of the first request that has a wrong one.
     """
+    masks = {level: [_mask(each, level) for each in rows] for level in LEVELS}
+    if any(mask.any() for of_level in masks.values() for mask in of_level):
+        followed = _followed(case, rows)
+        yield from _by_level(case, rows, masks, followed, lambda _: "")
+
+
+def _problems_of_layout(
+    case: Case, rows: Sequence[_Answers], drawn: Sequence[_Answers]
+) -> Iterator[WrongTensor]:
+    """Yield a problem for each level that answers in drawn tensors break, but not those in rows.
+
+    An element that gets the same wrong answer in a row counts there.
+    """
+    known = {one for each in rows for one in _answered_elements(each, each.graded.is_wrong)}
+    masks: dict[str, list[Mask]] = {}
+    for level in LEVELS:
+        masks[level] = [_mask(each, level).copy() for each in drawn]
+        for each, mask in zip(drawn, masks[level], strict=True):
+            at = np.flatnonzero(mask)
+            mask[at] = [one not in known for one in _answered_elements(each, mask)]
+
+    def where(of_level: list[Mask]) -> str:
+        shown = [each.given.where for each, mask in zip(drawn, of_level, strict=True) if mask.any()]
+        return f"tensors of {' and of '.join(shown[:MOST_SHOWN])}"
+
+    yield from _by_level(case, drawn, masks, (IN_OTHER_TENSORS,), where)
+
+
+def _answered_elements(each: _Answers, mask: Mask) -> Iterator[tuple[int, ...]]:
+    """Yield elements with their answers, as numbers; a zero point that is not given is 0."""
+    elements = each.elements.at(np.flatnonzero(mask))
+    zeros = np.zeros(elements.x.size, int) if elements.zero is None else elements.zero
+    columns = (elements.x, elements.scale, zeros, each.answers[mask])
+    return zip(*(column.tolist() for column in columns), strict=True)
+
+
+def _by_level(
+    case: Case,
+    answered: Sequence[_Answers],
+    masks: Mapping[str, list[Mask]],
+    followed: tuple[str, ...],
+    where: Callable[[list[Mask]], str],
+) -> Iterator[WrongTensor]:
+    """Yield a problem for each level of ``masks`` that marks elements, with a simple element."""
     rules = formula(case)
-    followed: tuple[str, ...] | None = None
-    for level in ("required", "recommended"):
-        masks = [_mask(each, level) for each in answered]
-        where = next((at for at, mask in enumerate(masks) if mask.any()), None)
-        if where is None:
+    for level, of_level in masks.items():
+        at_request = next((at for at, mask in enumerate(of_level) if mask.any()), None)
+        if at_request is None:
             continue
-        if followed is None:
-            rows = [each for each in answered if not each.given.where]
-            followed = (IN_OTHER_TENSORS,) if all(_where(answered)) else _followed(case, rows)
-        each = answered[where]
-        at = index_of_simplest(rules.source, each.elements.x, masks[where])
+        each = answered[at_request]
+        at = index_of_simplest(rules.source, each.elements.x, of_level[at_request])
         [element] = each.elements.at(np.array([at]))
         found = allowed(rules, *element)
         rule, clause = rule_of(rules, found)
@@ -178,15 +222,11 @@ def _problems(case: Case, answered: Sequence[_Answers]) -> Iterator[WrongTensor]
             element_words(rules, *element),
             datum_with_value(rules.target, int(each.answers[at])),
             allowed_words(rules.target, found, at_required=level == "required"),
-            sum(int(np.count_nonzero(mask)) for mask in masks),
-            sum(mask.size for mask in masks),
+            sum(int(np.count_nonzero(mask)) for mask in of_level),
+            sum(mask.size for mask in of_level),
             followed,
+            where=where(of_level),
         )
-
-
-def _where(answered: Sequence[_Answers]) -> list[str]:
-    """Return the words for the layout of each request with wrong elements; empty for short rows."""
-    return [each.given.where for each in answered if each.graded.is_wrong.any()]
 
 
 def _mask(each: _Answers, level: str) -> Mask:

@@ -92,10 +92,10 @@ class OneAtATime(Noting):
 
 
 class OnlyOpset24(Noting):
-    """Offers one version of a document, and forgets the sign of a scalar."""
+    """Offers one version of a document, and forgets the sign of all but rows."""
 
     def cast(self, case: Case, bits: Any) -> Any:
         answer = super().cast(case, bits)
         if case.version != "24":
             raise Unsupported(f"opset 24 only, not {case.version}")
-        return answer if bits.ndim else np.asarray(answer & 0x7F)
+        return answer if bits.ndim == 1 else np.asarray(answer & 0x7F)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import deque
 from collections.abc import Sequence
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,11 +22,12 @@ from specs.selection import case_named
 CASE = case_named("onnx-cast:25/float64/float32")
 
 
-class TwoWordsError(Exception):
-    """An error that does not survive pickling: it is made of two words and keeps one."""
+class LockedError(Exception):
+    """An error that cannot be pickled, because it keeps a lock."""
 
-    def __init__(self, first: str, second: str) -> None:
-        super().__init__(f"{first} {second}")
+    def __init__(self, *words: str) -> None:
+        super().__init__(*words)
+        self.lock = Lock()
 
 
 def fail(error: type[Exception], *words: str) -> None:
@@ -36,7 +38,7 @@ def fail(error: type[Exception], *words: str) -> None:
     ("error", "words", "shown"),
     [
         (KeyError, ("x",), "KeyError('x')"),
-        (TwoWordsError, ("no", "kernel"), "RuntimeError('TwoWordsError: no kernel')"),
+        (LockedError, ("no kernel",), "RuntimeError('LockedError: no kernel')"),
     ],
 )
 def test_a_worker_returns_the_error_of_any_call(

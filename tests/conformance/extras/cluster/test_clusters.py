@@ -52,6 +52,7 @@ def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
     started.close()
 
 
+@pytest.mark.nightly  # `tox -e kills` kills at more moments
 def test_killed_workers_and_a_killed_scheduler_change_no_byte(
     cluster: DaskCluster, tmp_path: Path
 ) -> None:

@@ -387,6 +387,7 @@ def test_pieces_allow_what_the_definition_allows(planted: Planted) -> None:
             assert is_allowed == (a <= answer <= b or c <= answer <= d), (hex(given), answer)
 
 
+@pytest.mark.ci_runs_one_of(4)
 @needs_compiler
 @pytest.mark.parametrize(
     ("target", "options", "passes"),

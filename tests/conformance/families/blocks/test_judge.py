@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.families.blocks.kernels import answer_blocks, codes
+from conformance.families.blocks.kernels import answer_blocks, codes, in_blocks
 from conformance.families.blocks.ruling import block_ruling
 from conformance.families.blocks.sentences import says
 from oracles.protocol import Unsupported
 from reports.judgement import Judgement
 from reports.problems import WrongTensor
 from tests.conformance.families.blocks.planted_blocks import Quantize, as_bfloat16, library
-from tests.conformance.feeding import answering, judged
+from tests.conformance.feeding import answering, judged, planted
 
 MX = "mx-blocks:1/float32/{element}/rule:{rule}/block:32"
 NV = "nvfp4-blocks:1/float32/float4e2m1/rule:{rule}/global:{whole}/block:16"
@@ -178,8 +178,7 @@ def changing_scales(change: Any, rule: str | None = None) -> Quantize:
     def quantize(case: Any, tensors: Any) -> Any:
         size = int(case.mode["block"])
         made = dict(library(rule)(case, tensors))
-        x = np.pad(tensors["x"], [(0, 0), (0, -tensors["x"].shape[1] % size)])
-        largest = (x & 0x7FFFFFFF).reshape(*made["scale"].shape, size).max(axis=-1)
+        largest = in_blocks(size, tensors["x"] & 0x7FFFFFFF).max(axis=-1)
         made["scale"] = change(largest, made["scale"].astype(np.int64)).astype(np.uint8)
         made["y"] = answer_codes(case, tensors, made["scale"])
         return made
@@ -257,8 +256,8 @@ def test_zeros_in_blocks_of_scales_that_are_far_off_are_no_fault_of_large_elemen
             return np.where((largest >= TOP) & is_finite(largest), 127, scale)
 
         made = dict(changing_scales(change)(case, tensors))
-        is_off = np.repeat(made["scale"] == 127, 32, axis=-1)[..., : tensors["x"].shape[1]]
-        right = np.repeat(library()(case, tensors)["scale"], 32, axis=-1)[..., : is_off.shape[1]]
+        is_off = np.repeat(made["scale"] == 127, 32, axis=-1)[..., : tensors["x"].shape[-1]]
+        right = np.repeat(library()(case, tensors)["scale"], 32, axis=-1)[..., : is_off.shape[-1]]
         made["y"] = np.where(is_off & (right != 127), made["y"] & 8, made["y"])
         return made
 
@@ -329,7 +328,7 @@ def test_what_no_text_settles_is_noted() -> None:
         return made
 
     def only_blocks(case: Any, tensors: Any) -> Any:
-        if tensors["x"].shape[1] != 32:
+        if tensors["x"].shape[-1] != 32:
             raise Unsupported("takes single blocks")
         return quantize(case, tensors)
 
@@ -427,3 +426,23 @@ def test_a_script_shows_the_smallest_block() -> None:
     found = judged(FLOOR4, answering(quantize=library("ceil"), reproduce_quantize=script))
     assert found.reproduction == "print()"
     assert np.count_nonzero(shown[0]) == 1
+
+
+@pytest.mark.parametrize(
+    "is_served",
+    [
+        lambda tensors: tensors["x"].shape[-1] <= 128,
+        lambda tensors: tensors["x"].ndim == 2,
+        lambda tensors: tensors["x"].shape[-1] % 32 == 0 or tensors["x"].shape[0] == 3,
+    ],
+    ids=["four blocks", "matrices", "whole blocks"],
+)
+def test_a_library_that_serves_only_some_shapes_is_found(is_served: Any) -> None:
+    def quantize(case: Any, tensors: Any) -> Any:
+        made = answer_blocks(case, tensors)
+        return made if is_served(tensors) else {**made, "y": np.zeros_like(made["y"])}
+
+    found = judged(FLOOR4, answering(quantize=quantize), planted(isolates_sweeps=True))
+    assert found.verdict == "deviates"
+    assert {each.followed for each in wrong_in(found)} == {("changes-with-layout",)}
+    assert "; only in a tensor of " in found.message

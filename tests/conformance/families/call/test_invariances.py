@@ -54,7 +54,8 @@ def spoiled(change: Spoil, only: str = "") -> Callable[..., Returned]:
 
 
 def check(asked: list[Case], claims: list[str], **methods: Any) -> Judgement:
-    subject = planted(claims, max_examples=20)
+    # As a gate asks, which draws more tensors: a fault of one pair alone is rarely met at quick.
+    subject = planted(claims, max_examples=20, isolates_sweeps=True)
     return feed(Invariances(subject, asked).judge(), answering(**methods))
 
 
@@ -162,7 +163,7 @@ def test_a_call_that_gives_no_tensor_back_in_some_shape_breaks_a_promise() -> No
 @pytest.mark.parametrize(
     ("call", "document", "source", "target", "says"),
     [
-        (overwrites_whole_vectors, TO, "float32", "float16", "length 16: the receiver holds other"),
+        (overwrites_whole_vectors, TO, "float32", "float16", ": the receiver holds other"),
         (gives_a_view_of_one_row, "array-api-astype-calls", "float32", "float32", "no copy"),
     ],
 )

@@ -15,10 +15,10 @@ import pytest
 from conformance.driver import BackendJudge
 from conformance.families.cast.baseline import Baseline, baseline_of, candidates
 from conformance.families.cast.invariances import Invariances
-from conformance.families.cast.probes import any_probe, check_examples, few_probes, probes
+from conformance.families.cast.probes import few_probes, listed
 from conformance.families.cast.telling_inputs import MOST, telling_inputs
 from conformance.families.reference import Reference
-from conformance.judging.probe import LENGTHS, SHAPES, Probe, shape_of_pair, shapes_of
+from conformance.judging.probe import LENGTHS, SHAPES, shape_of_pair, shapes_of
 from conformance.judging.subject import Settings
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
@@ -52,7 +52,8 @@ def cases(source: str, target: str) -> list[Case]:
 
 
 def judge_of(backend: Backend) -> BackendJudge:
-    return BackendJudge(backend, {}, Settings(max_examples=20))
+    # As a gate asks, which draws more tensors: a fault of one pair alone is rarely met at quick.
+    return BackendJudge(backend, {}, Settings(max_examples=20, isolates_sweeps=True))
 
 
 def loaded(name: str) -> BackendJudge:
@@ -167,7 +168,7 @@ def test_layouts_reach_another_process_and_its_verdict_is_the_same(isolated: Bac
 
 SETS = [
     ("OpenTail", ", 0x1 alone, 0x0 first at length 8, position 0"),
-    ("OpenScalar", ", 0x0 in one row, 0x1 at shape (), position 0"),
+    ("OpenScalar", ", 0x0 in one row, 0x1 at shape ()"),
     ("OpenReversed", ", 0x0 in one row, 0x1 at "),
 ]
 
@@ -245,7 +246,7 @@ def test_where_shapes_are_costly_a_refusal_is_awaited_in_a_shape_that_is_there()
 
 
 def test_every_length_and_every_input_at_every_position() -> None:
-    asked = list(probes(MOST))
+    asked = list(listed(MOST))
     assert {probe.shape[0] for probe in asked if len(probe.shape) == 1} >= set(LENGTHS)
     reached = {
         (int(place), position)
@@ -285,26 +286,6 @@ def test_values_lie_as_they_are_told_to(
     assert np.array_equal(array, values)
     assert layout_of(array) == layout
     assert layout_of(values) is None
-
-
-def test_hypothesis_draws_the_same_again_and_shrinks() -> None:
-    seen: list[list[Probe]] = []
-    for _ in range(2):
-        drawn: list[Probe] = []
-        check_examples(drawn.append, any_probe(5, (), True), 3, 20)
-        seen.append(drawn)
-    assert seen[0] == seen[1]
-    assert len(set(seen[0])) > 10
-    failing: list[Probe] = []
-
-    def check(probe: Probe) -> None:
-        if len(probe.shape) == 1 and probe.shape[0] > 8:
-            failing.append(probe)
-            raise ValueError
-
-    with pytest.raises(ValueError):
-        check_examples(check, any_probe(5, (), True), 0, 50)
-    assert failing[-1] == Probe((9,), steps=(1,))
 
 
 ROADS = [

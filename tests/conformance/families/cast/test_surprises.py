@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import Literal
 
+import numpy as np
 import pytest
 
 from conformance.driver import BackendJudge
+from conformance.judging.space import drawn_probe
 from conformance.judging.subject import Settings
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
@@ -19,14 +22,16 @@ from tests.conformance.data.surprises import (
     FAULTS,
     OF_SOME,
     ONLY_FULL,
+    RARE,
     REPLACED,
     UNSEEN,
     BeginsSmall,
     ConvertsColumns,
+    Past,
     Surprising,
     TakesOneForTheOther,
 )
-from tests.conformance.families.cast.test_invariances import HALF, cases
+from tests.conformance.families.cast.test_invariances import HALF, ONNX, cases
 from tests.conformance.feeding import check_invariances
 
 SURPRISES = Path(__file__).parents[2] / "data" / "surprises.py"
@@ -35,8 +40,11 @@ FAILED = ("violates", "deviates", "error", "crashed")
 Tier = Literal["quick", "full"]
 
 
-def verdicts(backend: Backend, tier: Tier, pair: tuple[str, str] = HALF) -> list[Verdict]:
-    judge = BackendJudge(backend, {}, Settings(max_examples=20, tier=tier))
+def verdicts(
+    backend: Backend, tier: Tier, pair: tuple[str, str] = HALF, *, as_a_gate: bool = False
+) -> list[Verdict]:
+    settings = Settings(max_examples=20, tier=tier, isolates_sweeps=as_a_gate)
+    judge = BackendJudge(backend, {}, settings)
     asked = cases(*pair)
     return [judge.judge(asked[0]).verdict, check_invariances(judge, asked).verdict]
 
@@ -45,12 +53,33 @@ def test_the_reference_without_a_fault_conforms() -> None:
     assert verdicts(Backend("none", Surprising("")), "full") == ["conforms", "conforms"]
 
 
+PAIRS = [*dict.fromkeys((case.source, case.target) for case in select([ONNX]))]
+OF_ONE_SOURCE = [pair for pair in PAIRS if pair[0] == "float32"]
+
+
+def is_found(name: str, tier: Tier, pair: tuple[str, str]) -> bool:
+    return bool(set(verdicts(Backend(name, Surprising(name)), tier, pair)) & set(FAILED))
+
+
 @pytest.mark.ci_runs_one_of(8)
-@pytest.mark.parametrize("name", sorted(({*FAULTS} | {*REPLACED}) - UNSEEN - OF_SOME))
-def test_a_fault_is_found(name: str) -> None:
-    tier: Tier = "full" if name in ONLY_FULL else "quick"
-    backend = Backend(name, Surprising(name))
-    assert set(verdicts(backend, tier)) & set(FAILED)
+@pytest.mark.parametrize("name", sorted(({*FAULTS} | {*REPLACED}) - UNSEEN - RARE - ONLY_FULL))
+def test_a_fault_of_the_kernel_for_one_source_is_found(name: str) -> None:
+    assert any(is_found(name, "quick", pair) for pair in OF_ONE_SOURCE)
+
+
+@pytest.mark.nightly  # thousands of tensors each
+@pytest.mark.parametrize("name", sorted(ONLY_FULL))
+def test_a_fault_is_found_at_full(name: str) -> None:
+    assert is_found(name, "full", HALF)
+
+
+@pytest.mark.nightly  # thousands of tensors each
+@pytest.mark.parametrize("name", sorted(RARE))
+def test_a_rare_condition_is_in_the_space(name: str) -> None:
+    inputs = np.random.default_rng(0).integers(0, 1 << 32, 40, np.uint32)
+    chance = Random(name)
+    tensors = (drawn_probe(chance, inputs.size).tensor(inputs) for _ in range(1 << 17))
+    assert any(np.any(FAULTS[name](tensor, Past())) for tensor in tensors)
 
 
 @pytest.mark.parametrize("name", sorted(UNSEEN))
@@ -63,11 +92,7 @@ def test_what_no_tier_finds_is_among_the_limitations(name: str) -> None:
 def test_a_fault_that_every_second_case_is_asked_is_found(name: str) -> None:
     targets = ("float16", "bfloat16", "float64", "int32", "uint8", "int64")
     pairs = [("float32", target) for target in targets]
-    wrong = [
-        pair
-        for pair in pairs
-        if set(verdicts(Backend(name, Surprising(name)), "quick", pair)) & set(FAILED)
-    ]
+    wrong = [pair for pair in pairs if is_found(name, "quick", pair)]
     assert 0 < len(wrong) < len(pairs)
 
 
@@ -119,14 +144,14 @@ def test_an_error_counts_though_a_second_attempt_succeeds() -> None:
     ("name", "fails"),
     [
         ("SharesItsScratch", True),
-        ("SharesItsScratchForColumns", True),
+        ("SharesItsScratchForLayouts", True),
         ("GuardsItsScratch", False),
     ],
 )
 def test_two_callers_at_once_get_their_own_answers(name: str, fails: bool) -> None:
     backend = load_isolated(f"{SURPRISES}:{name}", LaunchConfig())
     try:
-        found = set(verdicts(backend, "quick", ("int64", "float32")))
+        found = set(verdicts(backend, "quick", ("int64", "float32"), as_a_gate=True))
         assert bool(found & set(FAILED)) == fails
     finally:
         close(backend)
