@@ -15,7 +15,6 @@ from conformance.families import judge_of
 from conformance.families.cast.baseline import Baseline, NoBaseline
 from conformance.families.cast.invariances import Invariances
 from conformance.families.cast.judge import Examined, conclude, follow_all
-from conformance.families.cast.variants import judge_variants
 from conformance.judging.asking import Ask, in_step
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import broken_adapter
@@ -80,6 +79,9 @@ def _roads(
 ) -> Ask[list[Judgement]]:
     assert first is not None
     [name] = names
+    # Imported here, because few runs have two variants of one framework.
+    from conformance.families.cast.variants import judge_variants
+
     found = yield from judge_variants(first, subject, cases, known)
     return [replace(found, check=name)]
 

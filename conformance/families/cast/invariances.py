@@ -61,7 +61,7 @@ from conformance.families.cast.quick_inputs import few_inputs
 from conformance.families.cast.telling_inputs import MOST, telling_inputs
 from conformance.judging.asking import Ask, in_step
 from conformance.judging.probe import SHORT, Probe, ProbePlan
-from conformance.judging.shrinking import shrunk
+from conformance.judging.space import shrunk
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import crashed, problem_of
 from oracles.backend.replies import Answered, Crashed, Unanswered

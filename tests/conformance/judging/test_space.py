@@ -14,8 +14,7 @@ from conformance.families.cast.probes import DRAWS
 from conformance.judging.asking import Ask
 from conformance.judging.chances import CONDITIONS, chance_to_meet, rows, share
 from conformance.judging.probe import Probe
-from conformance.judging.shrinking import shrunk
-from conformance.judging.space import CONTENTS, RANKS, drawn_probe, drawn_shape
+from conformance.judging.space import CONTENTS, RANKS, drawn_probe, drawn_shape, shrunk
 from conformance.judging.subject import TIMES_GATE
 
 COUNT = 23
