@@ -17,7 +17,7 @@ from specs.totality import can_have, partition_atoms, possible_atoms
 
 
 def choice_for(rules: HouseRules, source: Format, target: Format) -> tuple[str, ChoiceEntry] | None:
-    """Return the choice of house rules for a pair, after its name; None if there is none.
+    """Return the name and the entry of the choice that house rules make for a pair, if any.
 
     Raise DocumentError if there are several.
     """

@@ -35,7 +35,7 @@ class NumpyArrays(Scripted):
 
     @abstractmethod
     def dtype(self, dtype: str) -> np.dtype[Any]:
-        """Return numpy's dtype object of this name; raise Unsupported if there is none."""
+        """Return numpy's object for a dtype's name; raise Unsupported if numpy lacks the dtype."""
 
     @abstractmethod
     def expression(self, dtype: str) -> str:

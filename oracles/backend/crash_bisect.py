@@ -20,7 +20,7 @@ MIN_BISECT_TIMEOUT = 1.0
 AskInputs = Callable[[Bits, float], Any]
 """Sends a request for inputs with a timeout in seconds; returns the answer or raises."""
 Repeat = Callable[[Bits], ProcessDied | None]
-"""Repeats a request for some of the inputs; returns the crash, or None if there is none."""
+"""Repeats a request with some of its inputs; returns how the process died, or None if it lived."""
 
 
 @dataclass(frozen=True)

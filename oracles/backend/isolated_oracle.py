@@ -66,7 +66,7 @@ BISECTED = {"call"}
 SCRIPT = "reproduce"
 """The prefix of the names of methods that write scripts; no verdict depends on a script."""
 MAX_LOST_MESSAGES = 3
-"""After so many messages with several requests have failed, every request is sent alone."""
+"""Once this many messages of several requests have failed, each request is sent in its own."""
 
 
 class IsolatedOracle:

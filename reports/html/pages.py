@@ -1,4 +1,4 @@
-"""What the smaller pages of a report show: open points, layouts, the trend, and behaviors."""
+"""Collects the data of a report's smaller pages: open points, layouts, the trend, behaviors."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ HALF = (ONNX, "--source=float32", "--target=float16")
 INT4 = (ONNX, "--source=int4")
 FULL = "--tier=full"
 SECONDS_TO_END = 1200
-"""What has not ended after this hangs. A loaded machine needs minutes for what takes seconds."""
+"""A process that runs longer than this hangs; a loaded machine makes minutes of seconds."""
 TABLES = ["answers.parquet", "cases.parquet", "divergences.parquet", "pairs.parquet"]
 CAUSES = ["causes.json", "problems.parquet"]
 """The files beside the tables: the causes, and the problems as data."""

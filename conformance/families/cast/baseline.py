@@ -146,7 +146,7 @@ def baseline_of(subject: Subject, case: Case) -> Ask[Baseline | NoBaseline]:
 def as_baseline(
     case: Case, rules: Ruling, inputs: Bits, expected: Expected, answer: ValueAnswer
 ) -> Baseline | NoBaseline:
-    """Return the answer to all ``inputs`` of a case as a baseline, or why there is none."""
+    """Return a baseline with a backend's answer to all ``inputs``, or why it gave none."""
     if isinstance(answer, Answered):
         return Baseline(case, rules, inputs, expected, answer.value)
     return no_baseline(answer)

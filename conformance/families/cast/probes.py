@@ -48,12 +48,13 @@ EVERY_LENGTH = 1100
 REPEATED = 1500
 """Calls in a row at the full tier, so that an event at every thousandth call occurs."""
 AT_ONCE, AT_ONCE_FEW, AT_ONCE_FULL = 12, 2, 100
-"""Tensors that two threads ask at the same time: of some pairs, of the others, and in a gate."""
+"""How many tensors two threads ask at the same time: for one pair in ``PAIRS_AT_ONCE``, for every
+other pair, and for each pair in a gate and at the tier full."""
 PAIRS_AT_ONCE = 16
 """At the tier quick one pair in this many is asked more than ``AT_ONCE_FEW``, because a fault of
 this kind concerns most pairs."""
 LARGE_AT_ONCE = 8
-"""Of this many tensors that two threads ask, the last two are large."""
+"""Two threads ask tensors in groups of this many; the last two of a group are large."""
 PAIRS_BESIDE, BESIDE = 8, 3
 """At the tier quick one pair in this many is asked so many tensors while another thread casts
 another pair."""
