@@ -23,7 +23,7 @@ from conformance.families.value_spelling import (
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.json_source import JsonError, unique_members
-from specs.model.yaml_source import StrictModel
+from specs.model.strict_model import StrictModel
 from specs.questions import case_of_any_shape
 from specs.selection import case_named
 

@@ -31,8 +31,8 @@ from reports.run_store.open_run import RunAnswers, open_run
 from reports.run_store.record import Selection, TierOfCases
 from reports.run_store.storage import folder_at
 from reports.run_store.store import RECORD, RunStore
+from specs import VERSION
 from specs.formats import format_named
-from specs.release import VERSION
 
 COMPARED = ("wrong", "runs", "digest", "smallest", "answer", "allowed", "segments", "shown_runs")
 """The fields of a broken rule on which a quick run and a sweep must agree."""

@@ -26,10 +26,10 @@ from reports.behaviors import tally_numba
 from reports.behaviors.explanation import explain, narrow, sentence
 from reports.behaviors.tally import BehaviorSearch, Tally, behavior_search, tally_answers
 from reports.grading.chunk_table import ANYTHING, table
+from specs import VERSION
 from specs.branches import Ruling
 from specs.cases import Case
 from specs.formats import formats
-from specs.release import VERSION
 from specs.ruling import ruling
 from specs.selection import case_named
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from oracles.protocol import Oracle, claims_of
 from specs.errors import CastigateError, did_you_mean
 from specs.loader import documents
 
@@ -53,9 +54,29 @@ def normalize_claims(claims: Iterable[Claim]) -> tuple[Claim, ...]:
     )
 
 
+def claimed_by(oracle: Oracle) -> tuple[Claim, ...]:
+    """Return an oracle's claims in the documents' order; every document if it has no ``claims``."""
+    claims = claims_of(oracle)
+    if claims is None:
+        return claims_of_every_document()
+    return normalize_claims(map(parse_claim, claims))
+
+
 def claims_of_every_document() -> tuple[Claim, ...]:
     """Return one claim for every document: the claims of a backend that has none of its own."""
     return tuple(map(Claim, documents()))
+
+
+def check_claims(name: str, oracle: Oracle) -> None:
+    """Raise CastigateError unless an oracle's ``claims`` name known documents.
+
+    Otherwise a misspelled claim would excuse every violation. ``name`` is the backend's.
+    """
+    for claim in claims_of(oracle) or ():
+        try:
+            parse_claim(claim)
+        except CastigateError as error:
+            raise CastigateError(f"backend `{name}` claims {error}") from None
 
 
 def _all_claims() -> Iterator[Claim]:

@@ -12,18 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.abc import SourceLoader
 from importlib.machinery import ModuleSpec
-from importlib.metadata import (
-    EntryPoint,
-    PackageNotFoundError,
-    entry_points,
-    packages_distributions,
-    version,
-)
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from oracles.claims import Claim, claims_of_every_document, normalize_claims, parse_claim
 from oracles.protocol import (
     MAX_ROW_LIMIT,
     MAX_ROW_LIMITS,
@@ -34,9 +26,14 @@ from oracles.protocol import (
     are_row_limits,
     claims_of,
 )
+from specs import VERSION
 from specs.errors import CastigateError, did_you_mean
 from specs.plain_text import plain_line
-from specs.release import VERSION
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from oracles.claims import Claim
 
 EXEC = "exec:"
 LONGEST_VERSION = 200
@@ -164,10 +161,9 @@ class Backend:
     @cached_property
     def claimed(self) -> tuple[Claim, ...]:
         """The oracle's claims in the documents' order; every document if it has no ``claims``."""
-        claims = claims_of(self.oracle)
-        if claims is None:
-            return claims_of_every_document()
-        return normalize_claims(map(parse_claim, claims))
+        from oracles.claims import claimed_by  # A backend's process needs no claims.
+
+        return claimed_by(self.oracle)
 
     def claims(self, document: str, version: str) -> bool:
         """Return whether the oracle claims this version of a document."""
@@ -175,9 +171,21 @@ class Backend:
 
 
 def load_backend(name: str) -> Backend:
-    """Create the oracle that a ``--backend`` value names; raise CastigateError if that fails.
+    """Load the oracle that a ``--backend`` value names; raise CastigateError if that fails.
 
     The value names no program: ``oracles.backend.loading`` loads those.
+    """
+    from oracles.claims import check_claims  # A backend's process needs no documents.
+
+    oracle = load_oracle(name)
+    check_claims(name, oracle)
+    return Backend(name, oracle)
+
+
+def load_oracle(name: str) -> Oracle:
+    """Load an oracle as ``load_backend`` does, but leave its claims to be compared with documents.
+
+    Types are checked here, because a message to another process would change them.
     """
     try:
         oracle = _instantiate(name)
@@ -190,7 +198,7 @@ def load_backend(name: str) -> Backend:
     except (Exception, SystemExit) as error:
         raise CastigateError(f"backend `{name}`: {type(error).__name__}: {error}") from None
     try:
-        # Both checks run the adapter's code where its members are properties.
+        # Both tests run the adapter's code where its members are properties.
         is_oracle = isinstance(oracle, Oracle) and isinstance(oracle.version, str)
     except (Exception, SystemExit) as error:
         raise CastigateError(f"backend `{name}`: {type(error).__name__}: {error}") from None
@@ -198,43 +206,32 @@ def load_backend(name: str) -> Backend:
         raise CastigateError(
             f"backend `{name}` is no oracle: it needs name, version and cast(case, bits)"
         )
-    backend = Backend(name, oracle)
     try:
-        check_claims(backend)
-        check_row_limits(backend)
+        _check_types(name, oracle)
     except CastigateError:
         raise
     except (Exception, SystemExit) as error:
         raise CastigateError(f"backend `{name}`: {type(error).__name__}: {error}") from None
-    return backend
+    loaded: Oracle = oracle
+    return loaded
 
 
-def check_claims(backend: Backend) -> None:
-    """Raise CastigateError unless the oracle's ``claims`` are texts that name known documents.
+def _check_types(name: str, oracle: Oracle) -> None:
+    """Raise CastigateError if an oracle's ``claims`` or ``row_limits`` have another type or size.
 
-    Otherwise a misspelled claim would excuse every violation.
+    ``name`` is the backend's.
     """
-    claims = claims_of(backend.oracle)
-    if claims is None:
-        return
-    if isinstance(claims, str) or not all(isinstance(claim, str) for claim in claims):
+    claims = claims_of(oracle)
+    if claims is not None and (
+        isinstance(claims, str) or not all(isinstance(claim, str) for claim in claims)
+    ):
         raise CastigateError(
-            f"backend `{backend.name}`: claims must be a tuple of documents, "
+            f"backend `{name}`: claims must be a tuple of documents, "
             "each as `name` or `name:version`"
         )
-    for claim in claims:
-        try:
-            parse_claim(claim)
-        except CastigateError as error:
-            raise CastigateError(f"backend `{backend.name}` claims {error}") from None
-
-
-def check_row_limits(backend: Backend) -> None:
-    """Raise CastigateError if the oracle's ``row_limits`` fail ``are_row_limits``."""
-    oracle = backend.oracle
     if isinstance(oracle, WithRowLimits) and not are_row_limits(limits := oracle.row_limits):
         raise CastigateError(
-            f"backend `{backend.name}`: row_limits is `{plain_line(repr(limits), SHOWN)}`; it must "
+            f"backend `{name}`: row_limits is `{plain_line(repr(limits), SHOWN)}`; it must "
             f"be a tuple of at most {MAX_ROW_LIMITS} whole numbers from 1 to {MAX_ROW_LIMIT:,}"
         )
 
@@ -333,9 +330,12 @@ def available_backends() -> str:
 def installed_version(name: str) -> str:
     """Return the version of an installed backend's package, by its metadata; empty if it has none.
 
-    Nothing is imported. The reference has Castigate's version. A built-in backend that starts an
-    executable has none.
+    Nothing of it is imported. The reference has Castigate's version. A built-in backend that starts
+    an executable has none.
     """
+    # Here and below, because a backend's process does without.
+    from importlib.metadata import PackageNotFoundError, packages_distributions, version
+
     if name not in BUILTINS:
         distribution = third_party()[name].dist
         return distribution.version if distribution is not None else ""
@@ -374,6 +374,8 @@ def installed_frameworks() -> Iterator[str]:
 
 def third_party() -> dict[str, EntryPoint]:
     """Return the entry points, by name, with which other packages register backends."""
+    from importlib.metadata import entry_points
+
     return {point.name: point for point in entry_points(group=GROUP)}
 
 

@@ -9,17 +9,11 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from specs.errors import did_you_mean
+from specs.errors import Location, did_you_mean
 from specs.formats import Format, Kind, format_named, formats
+from specs.model.strict_model import StrictModel, explain_validation_error, most_helpful_error
 from specs.model.vocabulary import Rounding
-from specs.model.yaml_source import (
-    Location,
-    StrictModel,
-    YamlFile,
-    explain_validation_error,
-    most_helpful_error,
-    read_yaml,
-)
+from specs.model.yaml_file import YamlFile, read_yaml
 
 BEHAVIORS_FILE = Path(__file__).with_name("behaviors.yaml")
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")

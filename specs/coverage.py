@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from specs.calls import FORM
 from specs.editions import edition
-from specs.errors import DocumentError
+from specs.errors import DocumentError, Location
 from specs.loader import DOCUMENTS, Document, document_named, load_document
 from specs.model.document import ConflictEntry, NamedTestsEntry, PromiseEntry
 from specs.model.page_lines import (
@@ -29,7 +29,6 @@ from specs.model.page_lines import (
     align,
     page_beside,
 )
-from specs.model.yaml_source import Location
 
 SECTION = "section"
 """The label of a version's section; a new edition of the page may add lines within it."""

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 from specs.plain_text import plain_line
 
+Location = tuple[str | int, ...]
+"""The path of keys and indices from the top of a file to one part of it."""
+LONGEST_QUOTE = 80
+"""The most characters of a key or value that an error about a file quotes."""
 IS_A_BUG = "this is a bug in castigate; report it with the lines above"
 
 
@@ -19,6 +24,19 @@ class CastigateError(Exception):
 
 class DocumentError(CastigateError):
     """An error in a document, or in another YAML file or file of digests that Castigate reads."""
+
+
+def error_at(path: Path, line: int, location: Location, message: str) -> DocumentError:
+    """Return an error that names file and line, and the rule if the location is inside one."""
+    rule = ""
+    if len(location) > 1 and location[0] == "rules":
+        rule = f"rule {plain_line(str(location[1]), LONGEST_QUOTE)}: "
+    return DocumentError(f"{path}:{line}: {rule}{message}")
+
+
+def quoted(text: str) -> str:
+    """Return a key or value as an error about a file shows it: in backquotes, and not too long."""
+    return f"`{plain_line(text, LONGEST_QUOTE)}`"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

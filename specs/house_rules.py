@@ -31,13 +31,8 @@ from specs.model.document import (
     Text,
     WordList,
 )
-from specs.model.yaml_source import (
-    StrictModel,
-    YamlFile,
-    explain_validation_error,
-    parse_yaml,
-    read_yaml,
-)
+from specs.model.strict_model import StrictModel, explain_validation_error
+from specs.model.yaml_file import YamlFile, parse_yaml, read_yaml
 
 SHIPPED = Path(__file__).with_name("rules")
 

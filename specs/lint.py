@@ -21,10 +21,9 @@ from specs.coverage import (
     version_at,
 )
 from specs.editions import editions, prove_tensors
-from specs.errors import DocumentError
+from specs.errors import DocumentError, Location
 from specs.loader import Document
 from specs.model.page_lines import LineSpan, PageDigests
-from specs.model.yaml_source import Location
 
 
 @dataclass(frozen=True)

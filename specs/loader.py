@@ -16,12 +16,8 @@ from specs.formats import FORMATS_FILE, SMALL_FLOATS_FILE
 from specs.house_rules import HouseRules, known_rules
 from specs.model.document import DocumentEntry
 from specs.model.document_checks import document_errors
-from specs.model.yaml_source import (
-    YamlFile,
-    check_cached,
-    explain_validation_error,
-    read_yaml,
-)
+from specs.model.strict_model import explain_validation_error
+from specs.model.yaml_file import YamlFile, check_cached, read_yaml
 
 DOCUMENTS = Path(__file__).with_name("documents")
 YARDSTICKS = Path(__file__).with_name("yardsticks")

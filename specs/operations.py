@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from specs.cases import Case
-from specs.loader import document_named
 from specs.model.vocabulary import FAMILIES_MODULE
 
 X, SCALE, ZERO, GLOBAL, Y = "x", "scale", "zero", "global", "y"
@@ -37,6 +36,8 @@ def methods_of_families() -> Mapping[str, str]:
 
 def operation_of(case: Case) -> str:
     """Return the operation of a case of a shipped document, such as `cast`."""
+    from specs.loader import document_named  # Most backends' processes need no documents.
+
     return document_named(case.document).entry.operation
 
 

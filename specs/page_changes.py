@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from specs.coverage import SECTION, Coverage, encoders, sections_of
+from specs.errors import Location
 from specs.loader import Document
 from specs.model.page_lines import LineSpan, PageDigests, align, line_digests
-from specs.model.yaml_source import Location
 
 
 @dataclass(frozen=True)

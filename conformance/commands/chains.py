@@ -14,7 +14,7 @@ from conformance.families.chains.removable_casts import RemovableCast, Removable
 from specs.chains import chain_named, has_chains
 from specs.errors import CastigateError
 from specs.loader import document_and_version
-from specs.model.yaml_source import StrictModel
+from specs.model.strict_model import StrictModel
 
 REWRITES, SCHEMA = "rewrites", "schema"
 

@@ -24,9 +24,9 @@ from conformance.commands.interruption import (
 )
 from conformance.extras import ADDONS, NamedCommand
 from oracles.backend.resource_limits import collect_garbage_rarely
+from specs import VERSION
 from specs.errors import IS_A_BUG, CastigateError
 from specs.plain_text import plain_text
-from specs.release import VERSION
 
 FAILED = 2
 OUTPUT_CLOSED = 141

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from conformance.families import tensor_of, tensors_of
 from oracles.protocol import Bits
 from oracles.reference.reference_oracle import VARIANTS, Casts
 from specs.cases import Case
-from specs.chains import Company
+
+if TYPE_CHECKING:
+    from specs.chains import Company
 
 __all__ = ["VARIANTS", "Reference"]
 

@@ -29,7 +29,7 @@ from reports.counterexample.drawing import datum_with_value, value_text
 from specs.cases import Shape, format_shape
 from specs.errors import CastigateError
 from specs.formats import Format
-from specs.model.yaml_source import StrictModel
+from specs.model.strict_model import StrictModel
 
 ENCODER = json.JSONEncoder(ensure_ascii=False)
 HEX = re.compile(r"0[xX][0-9a-fA-F]+")

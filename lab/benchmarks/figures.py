@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from specs.release import VERSION
+from specs import VERSION
 
 NARROWEST = 150
 """The least width of tables in columns, so that they are not folded in a log."""

@@ -24,8 +24,8 @@ RELATED = (
         " reference/exact reports/number_line",
     ),
     (
-        "specs/model/cache.py specs/model/yaml_source.py specs/json_source.py specs/plain_text.py"
-        " specs/loader.py",
+        "specs/model/cache.py specs/model/yaml_*.py specs/model/strict_model.py"
+        " specs/json_source.py specs/plain_text.py specs/loader.py",
         "specs/load specs/plain_text specs/yaml_limits specs/cache specs/schema specs/lint_errors"
         " reports/gate_policy",
     ),

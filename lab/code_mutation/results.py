@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lab.code_mutation.mutants import Mutant
 from lab.code_mutation.trial import Outcome
+from specs import VERSION
 from specs.errors import CastigateError
-from specs.release import VERSION
 
 
 class Tried(BaseModel):

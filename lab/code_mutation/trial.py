@@ -28,7 +28,7 @@ Tests = tuple[str, ...]
 PYTEST = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not nightly")
 LIMIT = 600.0
 """Seconds for the tests of a module: several times what they take on a busy machine."""
-CACHING = ("specs/model/cache.py", "specs/model/yaml_source.py")
+CACHING = ("specs/model/cache.py", "specs/model/yaml_file.py", "specs/model/yaml_parser.py")
 """Modules that write or read what later processes read."""
 
 

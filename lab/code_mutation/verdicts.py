@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from lab.code_mutation.mutants import Mutant
 from specs.errors import CastigateError
-from specs.model.yaml_source import explain_validation_error, read_yaml
+from specs.model.strict_model import explain_validation_error
+from specs.model.yaml_file import read_yaml
 
 VERDICTS = Path(__file__).with_name("verdicts.yaml")
 TESTED, EQUIVALENT, UNTESTED = "tested by ", "equivalent because ", "not tested because "

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from lab.mutants.trial import MutantResult, Survivor
 from reports.outputs.table import markdown_table
-from specs.release import VERSION
+from specs import VERSION
 
 Each = TypeVar("Each")
 

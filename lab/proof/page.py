@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 
 from lab.proof.obligations import Half, Obligation
-from specs.release import VERSION
+from specs import VERSION
 
 INTRODUCTION = """\
 # The proof of the reference

@@ -13,7 +13,7 @@ from lab.truths.comparison import DEFINITION, Counts, Key
 from lab.truths.known import KNOWN
 from lab.truths.truths import TRUTHS
 from reports.outputs.table import in_columns, markdown_table
-from specs.release import VERSION
+from specs import VERSION
 
 INTRODUCTION = """\
 # Arithmetic of others against the reference

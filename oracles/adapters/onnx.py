@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,8 +40,10 @@ from oracles.adapters.script_text import (
 from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
-from specs.chains import Company
 from specs.formats import format_named
+
+if TYPE_CHECKING:
+    from specs.chains import Company
 
 VARIANTS: tuple[str, ...] = ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from oracles.adapters.refusals import load
 from oracles.adapters.tensor_memory import initializer_content
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
-from specs.chains import Chain, Company
 from specs.formats import format_named
+
+if TYPE_CHECKING:
+    from specs.chains import Chain, Company
 
 LATEST = 25
 """The opset for documents without opsets."""

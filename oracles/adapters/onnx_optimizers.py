@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oracles.adapters.onnx_models import (
     DTYPES,
@@ -26,11 +26,13 @@ from oracles.protocol import Bits, Unsupported
 from oracles.reference.chain_ends import ends
 from oracles.reference.reference_oracle import Casts
 from specs.cases import Case
-from specs.chains import Company
 from specs.formats import format_named
 from specs.loader import document_named
 from specs.ruling import ruling
 from specs.selection import cases_of_pair
+
+if TYPE_CHECKING:
+    from specs.chains import Company
 
 DOCUMENT = "onnx-cast"
 MOVES = frozenset({"Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten"})

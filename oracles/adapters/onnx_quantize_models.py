@@ -26,7 +26,7 @@ from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
 from specs.formats import Format, format_named
-from specs.model.step_entry import AXIS, BLOCK, FORM, PRECISION, SATURATE, SCALE
+from specs.model.vocabulary import AXIS, BLOCK, FORM, PRECISION, SATURATE, SCALE
 from specs.operations import operation_of
 
 FITTING = 90

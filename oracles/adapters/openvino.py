@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oracles.adapters.onnx_quantize_models import CLAIMS, quantize_node
 from oracles.adapters.openvino_onnx import OnnxNodes
@@ -21,8 +21,10 @@ from oracles.adapters.tensor_memory import patterns_in, tensor_memory
 from oracles.memory_layouts import in_huge_pages, is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
-from specs.chains import Company
 from specs.formats import format_named
+
+if TYPE_CHECKING:
+    from specs.chains import Company
 
 VARIANTS: tuple[str, ...] = ("cpu", "cpu-dynamic", "cpu-folded")
 """The CPU plugin has one kernel for static shapes (`cpu`), another for dynamic (`cpu-dynamic`).

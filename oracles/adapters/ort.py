@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oracles.adapters import ort_scripts
 from oracles.adapters.onnx_models import (
@@ -43,8 +43,10 @@ from oracles.adapters.tensor_memory import (
 from oracles.memory_layouts import in_huge_pages, is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
-from specs.chains import Company
 from specs.formats import format_named
+
+if TYPE_CHECKING:
+    from specs.chains import Company
 
 VARIANTS: tuple[str, ...] = ("folded", "threads", "cpu", "cuda")
 """The short name of each installed execution provider is a variant, too."""

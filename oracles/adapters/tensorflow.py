@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -25,8 +25,10 @@ from oracles.adapters.scripted import (
 from oracles.adapters.stablehlo import COMPUTED
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
-from specs.chains import Company
 from specs.formats import format_named
+
+if TYPE_CHECKING:
+    from specs.chains import Company
 
 VARIANTS: tuple[str, ...] = ("function", "xla", "folded", "xla-folded")
 """`folded` and `xla-folded` are `function` and `xla` with a constant operand."""

@@ -12,7 +12,7 @@ import os
 import warnings
 from collections.abc import Hashable, Mapping
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -33,8 +33,10 @@ from oracles.memory_layouts import in_huge_pages
 from oracles.protocol import Bits, Bound, DeviceSwept, NotInstalled, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
-from specs.chains import Company
 from specs.formats import format_named
+
+if TYPE_CHECKING:
+    from specs.chains import Company
 
 VARIANTS: tuple[str, ...] = ("view", "compile", "threads", "cuda", "decomposed")
 

@@ -23,7 +23,7 @@ from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
 from specs.formats import Format, format_named
-from specs.model.step_entry import AXIS, FORM, PRECISION, SCALE
+from specs.model.vocabulary import AXIS, FORM, PRECISION, SCALE
 from specs.operations import operation_of
 
 QUANTIZED: Mapping[str, str] = {"uint8": "quint8", "int8": "qint8", "int32": "qint32"}

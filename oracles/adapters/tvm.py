@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,10 @@ from oracles.adapters.scripted import Function, ScriptedOperation, Statements
 from oracles.memory_layouts import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case, Shape
-from specs.chains import Chain, Company
 from specs.formats import format_named
+
+if TYPE_CHECKING:
+    from specs.chains import Chain, Company
 
 VARIANTS: tuple[str, ...] = ("static", "folded")
 """LLVM vectorizes and unrolls a loop of a known length (`static`) differently.

@@ -48,11 +48,11 @@ from oracles.backend.requests import CastAtOnce, CastBatch, MakeCall, Request
 from oracles.backend.supervised_process import ProcessFailed, SupervisedProcess, startup_notice
 from oracles.memory_layouts import BatchAnswers, TensorBatch, layout_of
 from oracles.protocol import Bits, Bound, Swept, Tensor
+from specs import VERSION
 from specs.calls import Call
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
-from specs.release import VERSION
 
 if TYPE_CHECKING:
     from specs.chains import Company

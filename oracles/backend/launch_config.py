@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from oracles.backend.resource_limits import memory_share
 from oracles.registry import framework_of, is_program
+from specs import VERSION
 from specs.errors import CastigateError
 from specs.plain_text import is_plain
-from specs.release import VERSION
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds for one call: as many as the slowest compilation takes, many more than a cast."""

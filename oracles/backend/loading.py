@@ -7,7 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from oracles.backend.isolated_oracle import IsolatedOracle
 from oracles.backend.launch_config import LaunchConfig
-from oracles.registry import Backend, check_claims, is_program, load_backend
+from oracles.claims import check_claims
+from oracles.registry import Backend, is_program, load_backend
 
 
 @runtime_checkable
@@ -48,9 +49,10 @@ def load_isolated(
         from oracles.wire.program_oracle import ProgramOracle  # Only programs need the wire.
 
         backend = Backend(name, ProgramOracle(name, config, on_reply, description))
-        check_claims(backend)
-        return backend
-    return Backend(name, IsolatedOracle(name, config, on_reply, description))
+    else:
+        backend = Backend(name, IsolatedOracle(name, config, on_reply, description))
+    check_claims(name, backend.oracle)
+    return backend
 
 
 def drives_framework(name: str) -> bool:

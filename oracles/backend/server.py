@@ -66,10 +66,10 @@ from oracles.protocol import (
     WithSweep,
     returned_by,
 )
-from oracles.registry import load_backend
+from oracles.registry import load_oracle
+from specs import VERSION
 from specs.cases import Case
 from specs.errors import CastigateError
-from specs.release import VERSION
 
 READ_BUFFER = 1 << 17
 ANSWERS_KEPT = 32
@@ -441,15 +441,15 @@ def main(backend_name: str, memory: int, shares_answers: int, requests: int, rep
     # What a framework loads is never garbage: looking through it takes a tenth of the loading time.
     gc.disable()
     try:
-        backend = load_backend(backend_name)
+        oracle = load_oracle(backend_name)
     except CastigateError as error:
         send(encode_frame({"load_error": str(error)}))
         return
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
-    server = Server(backend.oracle, bool(shares_answers))
-    send(encode_frame({"oracle": encode_description(backend.oracle)}))
+    server = Server(oracle, bool(shares_answers))
+    send(encode_frame({"oracle": encode_description(oracle)}))
     while (request := read_frame(read)) is not None:
         send(server.reply_to(request))
 

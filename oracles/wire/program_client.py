@@ -57,12 +57,12 @@ from oracles.wire.schema import (
     encode_request,
     parse_answer,
 )
+from specs import VERSION
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.operations import tensor_dtypes
 from specs.plain_text import plain_line
-from specs.release import VERSION
 
 GOODBYE_SECONDS = 1.0
 GOODBYE_NUMBER = 1 << 40

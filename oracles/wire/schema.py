@@ -15,7 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from oracles.backend.frames import MAX_ELEMENTS, MAX_RANK, FrameError
 from oracles.backend.remote_errors import MAX_TEXT
-from specs.model.yaml_source import StrictModel
+from specs.model.strict_model import StrictModel
 from specs.plain_text import plain_line
 
 PROTOCOL: Literal[1] = 1

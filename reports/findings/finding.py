@@ -25,7 +25,8 @@ from reports.problem_words import words
 from reports.problems import WrongTensor
 from specs.calls import SHAPE
 from specs.formats import Format, format_named
-from specs.model.yaml_source import explain_validation_error, read_yaml
+from specs.model.strict_model import explain_validation_error
+from specs.model.yaml_file import read_yaml
 
 FindingKind = Literal[
     "wrong value",

@@ -41,12 +41,12 @@ from reports.ledger.version_spans import public_version
 from reports.run_store.open_run import RunAnswers, open_run
 from reports.run_store.record import RunRecord
 from reports.run_store.store import RunStore
+from specs import VERSION
 from specs.branches import Ruling
 from specs.case_rules import CaseRule, case_rules
 from specs.errors import CastigateError
 from specs.formats import formats
 from specs.loader import documents
-from specs.release import VERSION
 from specs.ruling import ruling
 
 Version = tuple[str, str]

@@ -35,7 +35,7 @@ from reports.run_store.tables import SCHEMAS
 from reports.suite_digest import suite_digest
 from specs.errors import CastigateError
 from specs.loader import check_cached_documents
-from specs.model.yaml_source import StrictModel
+from specs.model.strict_model import StrictModel
 
 FORMAT: Final = 4
 FILE = "certificate.json"

@@ -28,16 +28,11 @@ from reports.case_patterns import (
 from reports.gate.canonical_json import digest_of
 from reports.known_failures import DIGITS, VARIES, KnownFailure
 from reports.run_store.record import Examples, Seed, TierOfCases
-from specs.errors import CastigateError, did_you_mean
+from specs.errors import CastigateError, Location, did_you_mean
 from specs.loader import documents
 from specs.model.document import Identifier, Text
-from specs.model.yaml_source import (
-    Location,
-    StrictModel,
-    YamlFile,
-    explain_validation_error,
-    read_yaml,
-)
+from specs.model.strict_model import StrictModel, explain_validation_error
+from specs.model.yaml_file import YamlFile, read_yaml
 
 SHIPPED = Path(__file__).with_name("policies")
 CLAIMED = "claimed"

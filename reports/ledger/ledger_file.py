@@ -16,16 +16,11 @@ from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.version_spans import Span, public_version, version_order
 from reports.run_store.record import Examples, Seed
 from specs.cases import JOINT
-from specs.errors import CastigateError
+from specs.errors import CastigateError, Location
 from specs.house_rules import known_rules, shipped_rules
 from specs.model.document import Text
-from specs.model.yaml_source import (
-    Location,
-    StrictModel,
-    YamlFile,
-    explain_validation_error,
-    read_yaml,
-)
+from specs.model.strict_model import StrictModel, explain_validation_error
+from specs.model.yaml_file import YamlFile, read_yaml
 
 FOLDER = Path(__file__).parent
 BACKEND_NAME = re.compile(r"[A-Za-z0-9_-]+(:[A-Za-z0-9_.-]+)?")

@@ -17,7 +17,7 @@ from reports.findings.read_findings import read_findings
 from reports.run_store.record import RunRecord
 from reports.run_store.storage import file_to_write
 from reports.run_store.store import RunStore
-from specs.release import VERSION
+from specs import VERSION
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 HOME = "https://github.com/castigate/castigate"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from reports.run_store.open_run import open_shard
 from reports.run_store.record import RunRecord, Shard, record_differences, shareable_command
 from reports.run_store.store import RunStore, create
+from specs import VERSION
 from specs.errors import CastigateError
-from specs.release import VERSION
 
 
 def merge_shards(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunStore:

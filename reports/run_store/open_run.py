@@ -16,8 +16,8 @@ from reports.judgement import DatumArray, InputsAndAnswers, decode_array
 from reports.run_store.storage import Folder, explain_read_errors, folder_at, reason_of
 from reports.run_store.store import RunStore, read_record
 from reports.run_store.tables import SCHEMAS
+from specs import VERSION
 from specs.errors import CastigateError
-from specs.release import VERSION
 
 REPAIR_ADVICE = "copy the whole folder again, or run again into another --out"
 UNPARSABLE = (pa.ArrowException, UnicodeDecodeError)

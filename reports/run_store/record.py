@@ -23,12 +23,12 @@ from pydantic import (
 )
 
 from reports.case_patterns import any_matches
+from specs import VERSION
 from specs.errors import CastigateError
 from specs.house_rules import know_rules, known_rules
 from specs.json_source import JsonError, parse_json
-from specs.model.yaml_source import StrictModel
+from specs.model.strict_model import StrictModel
 from specs.plain_text import plain_text
-from specs.release import VERSION
 
 FORMAT_VERSION: Final = 2
 CHECKSUM = "checksum"

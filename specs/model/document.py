@@ -17,6 +17,7 @@ from pydantic import (
 
 from specs.behaviors import reductions
 from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
+from specs.errors import Location
 from specs.formats import every_format, formats
 from specs.model.block_entry import BlockAnswers, BlocksEntry
 from specs.model.page_lines import LineRange, LineSpans, PointedEntry
@@ -28,6 +29,7 @@ from specs.model.step_entry import (
     StepAnswers,
     check_answers,
 )
+from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import (
     CODE_WORDS,
     INPUT_CLASSES,
@@ -37,7 +39,6 @@ from specs.model.vocabulary import (
     Level,
     operations,
 )
-from specs.model.yaml_source import Location, StrictModel
 
 BY_BITS = "-by-bits"
 """Suffix of words that count widths in bits in a document that otherwise counts bytes."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from specs.calls import FORM, MEMBER
-from specs.errors import did_you_mean
+from specs.errors import Location, did_you_mean
 from specs.formats import Format, every_format, format_named
 from specs.model.document import (
     ABSENT,
@@ -36,7 +36,6 @@ from specs.model.document import (
     VersionEntry,
 )
 from specs.model.step_entry import STEPS
-from specs.model.yaml_source import Location
 
 Errors = Iterator[tuple[Location, str]]
 MACHINE_WORD = 64

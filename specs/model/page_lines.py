@@ -20,7 +20,7 @@ from typing import Annotated, NamedTuple
 from pydantic import BeforeValidator, WithJsonSchema
 
 from specs.errors import CastigateError, DocumentError
-from specs.model.yaml_source import StrictModel
+from specs.model.strict_model import StrictModel
 
 RANGE = re.compile(r"([1-9][0-9]{0,5})(?:-([1-9][0-9]{0,5}))?")
 NO_LINES = "none"

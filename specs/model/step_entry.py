@@ -13,8 +13,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from specs.formats import formats
 from specs.model.page_lines import PointedEntry
-from specs.model.vocabulary import Level
-from specs.model.yaml_source import StrictModel
+from specs.model.strict_model import StrictModel
+from specs.model.vocabulary import FORM, PRECISION, SATURATE, SCALE, Form, Level
 
 FormulaStep = Literal[
     "scale", "input", "quotient", "rounding", "zero-point", "saturation", "difference", "product",
@@ -31,10 +31,6 @@ StepWord = Literal[
     "subtracted", "saturated", "cast", "max", "unspecified",
 ]  # fmt: skip
 """How a step treats a value; ``docs/quantization.md`` defines each word."""
-Form = Literal["tensor", "axis", "block"]
-"""Whether there is one scale, one along an axis, or one for each block of an axis."""
-SCALE, FORM, BLOCK, SATURATE, PRECISION = "scale", "form", "block", "saturate", "precision"
-"""The modes of a case, in the order of its id."""
 MODES: Mapping[str, tuple[str, ...]] = {
     SCALE: tuple(formats()),
     FORM: get_args(Form),
@@ -42,10 +38,6 @@ MODES: Mapping[str, tuple[str, ...]] = {
     PRECISION: tuple(formats()),
 }
 """The modes that rules can ask about, with their values."""
-BLOCK_SIZE = 16
-"""Elements that share a scale where the form is `block`."""
-AXIS = 1
-"""The axis along which scales lie: the default of every document here."""
 OPEN: StepWord = "unspecified"
 SCALES: tuple[Situation, ...] = ("positive", "negative", "zero", "infinite", "nan")
 SPECIALS: tuple[Situation, ...] = ("finite", "infinite", "nan")

@@ -40,6 +40,16 @@ CODE_WORDS: dict[str, Callable[[Format], int]] = {
     "false": lambda target: 0,
 }
 
+# Of formulas that take scales:
+Form = Literal["tensor", "axis", "block"]
+"""Whether there is one scale, one along an axis, or one for each block of an axis."""
+SCALE, FORM, BLOCK, SATURATE, PRECISION = "scale", "form", "block", "saturate", "precision"
+"""The modes of a case, in the order of its id."""
+BLOCK_SIZE = 16
+"""Elements that share a scale where the form is `block`."""
+AXIS = 1
+"""The axis along which scales lie: the default of every document here."""
+
 
 class Atom(NamedTuple):
     """Everything that rules can distinguish about an input; all inputs of an atom share a rule.

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from conformance.families.cast.quick_inputs import inputs_of
+from specs import VERSION
 from specs.calls import FORM
 from specs.formats import format_named
 from specs.loader import documents
 from specs.model.page_lines import cite_lines
 from specs.questions import read_question
-from specs.release import VERSION
 from specs.ruling import ruling
 from specs.selection import case_named, select
 from tests.conformance.processes import castigate, castigate_process

@@ -173,7 +173,7 @@ def test_a_known_divergence_passes_and_a_replay_holds_it_to_what_it_was(tmp_path
 
 @pytest.mark.nightly
 def test_a_process_that_dies_now_and_then_only_after_the_gate_is_found(tmp_path: Path) -> None:
-    """Starts dozens of processes, each of which dies at its hundredth cast."""
+    """Starts dozens of processes, each of which dies at its 400th cast."""
     code, text, err = gate(tmp_path, "DiesLater")
     assert code == 0, text + err
     replay = ("verify", str(tmp_path / "gate"), "--replay=9", "--seed=5", "--jobs=1")

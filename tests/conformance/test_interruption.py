@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from specs.release import VERSION
+from specs import VERSION
 from tests.conformance.processes import (
     BOOL,
     FULL,

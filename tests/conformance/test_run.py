@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from reports.run_store.record import CHECKSUM, parse_record, serialize_record
+from specs import VERSION
 from specs.loader import documents
-from specs.release import VERSION
 from tests.conformance.processes import (
     BOOL,
     CAUSES,

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specs.release import VERSION
+from specs import VERSION
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("specs", "oracles", "reports", "conformance")

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from specs import VERSION
 from specs.loader import documents
-from specs.release import VERSION
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = Path(__file__).with_name("data") / "hostile.py"

@@ -13,8 +13,8 @@ import pytest
 from oracles.backend.launch_config import launch_configs
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.remote_errors import ProcessDied
+from specs import VERSION
 from specs.errors import CastigateError
-from specs.release import VERSION
 from specs.selection import case_named
 from tests.conformance.processes import castigate
 
@@ -75,7 +75,7 @@ def test_the_error_for_a_python_without_castigate_says_how_to_install_it(tmp_pat
 def test_a_python_with_another_version_is_refused(tmp_path: Path) -> None:
     for layer in ("specs", "oracles"):
         shutil.copytree(ROOT / layer, tmp_path / "other" / layer)
-    release = tmp_path / "other" / "specs" / "release.py"
+    release = tmp_path / "other" / "specs" / "__init__.py"
     text = release.read_text()
     assert VERSION in text
     release.write_text(text.replace(VERSION, OTHER))

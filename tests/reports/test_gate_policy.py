@@ -20,7 +20,7 @@ from reports.gate.policy import (
     policy_named,
 )
 from specs.errors import CastigateError
-from specs.model.yaml_source import read_yaml
+from specs.model.yaml_file import read_yaml
 
 SCHEMA = Path(reports.gate.policy.__file__).with_name("policy.schema.json")
 NAMES = ("regression-only", "required-only", "strict")

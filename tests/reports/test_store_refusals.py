@@ -308,7 +308,6 @@ WRITE_UNDER_SIZE_LIMIT = """
 import resource, signal, sys
 from reports.run_store.store import resume
 from tests.reports.common import HALF, divergence, judgement, record, steps
-from specs.errors import CastigateError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 many = judgement(HALF, divergence(steps(60_000)))

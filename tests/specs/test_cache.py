@@ -8,9 +8,9 @@ import pytest
 
 from specs.errors import DocumentError
 from specs.loader import DOCUMENTS
-from specs.model import yaml_source
+from specs.model import yaml_file
 from specs.model.cache import cache_entry
-from specs.model.yaml_source import check_cached, parse_yaml, read_yaml
+from specs.model.yaml_file import check_cached, parse_yaml, read_yaml
 
 SHIPPED = DOCUMENTS / "pypto_cast.yaml"
 
@@ -32,7 +32,7 @@ def test_a_cached_file_reads_as_the_parsed_one(folder: Path) -> None:
 
 def test_a_cached_file_is_not_parsed_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = read_yaml(SHIPPED)
-    monkeypatch.setattr(yaml_source, "parse_yaml", None)
+    monkeypatch.setattr(yaml_file, "parse_yaml", None)
     assert read_yaml(SHIPPED) == parsed
 
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as validated
 
 from oracles.reference import exact
-from specs.formats import Format, format_named, formats
+from specs.formats import (
+    FORMATS_FILE,
+    SMALL_FLOATS_FILE,
+    SPELLINGS,
+    Format,
+    FormatEntry,
+    format_named,
+    formats,
+)
+from specs.model.yaml_file import read_yaml
 from specs.pair_conditions import value_of
 
 NAMES = [
@@ -142,3 +155,25 @@ def test_ieee_patterns_have_the_values_that_struct_unpacks(name: str, data: st.D
     code = data.draw(st.integers(0, fmt.mask).filter(lambda one: is_finite(fmt, one)))
     (value,) = struct.unpack(IEEE[name], code.to_bytes(fmt.bits // 8, "little"))
     assert value_of(fmt, code) == Fraction(value)
+
+
+ENTRY = TypeAdapter(validated(FormatEntry, frozen=True, config={"extra": "forbid"}))
+
+
+@pytest.mark.parametrize("path", [FORMATS_FILE, SMALL_FLOATS_FILE], ids=lambda path: path.stem)
+def test_the_entries_of_a_file_have_the_types_of_their_fields(path: Path) -> None:
+    data = read_yaml(path).data
+    assert data[SPELLINGS]
+    for name, fields in data.items():
+        if name != SPELLINGS:
+            assert (
+                vars(ENTRY.validate_json(json.dumps(fields), strict=True)).items() >= fields.items()
+            )
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"kind": "flaot"}, {"kind": "float", "bias": "7"}, {"kind": "float", "basis": 7}, {}]
+)
+def test_an_entry_with_a_wrong_field_is_found(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        ENTRY.validate_json(json.dumps(wrong), strict=True)

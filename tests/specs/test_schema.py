@@ -13,7 +13,7 @@ import pytest
 import specs
 from specs.loader import DOCUMENTS
 from specs.model.document import json_schema
-from specs.model.yaml_source import read_yaml
+from specs.model.yaml_file import read_yaml
 
 SHIPPED_SCHEMA = Path(specs.__file__).with_name("document.schema.json")
 PATHS = [*sorted(DOCUMENTS.glob("*.yaml")), Path(__file__).parent / "data" / "small.yaml"]

@@ -11,7 +11,7 @@ import pytest
 
 from specs.errors import DocumentError
 from specs.json_source import JsonError, parse_json
-from specs.model.yaml_source import read_yaml
+from specs.model.yaml_file import read_yaml
 from specs.plain_text import LONGEST_LINE
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -54,7 +54,7 @@ def test_what_cannot_be_read_is_one_line(text: str, message: str, tmp_path: Path
 def test_many_plain_nodes_are_refused_by_their_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("specs.model.yaml_source.MAX_NODES", 100)
+    monkeypatch.setattr("specs.model.yaml_parser.MAX_NODES", 100)
     path = tmp_path / "file.yaml"
     path.write_text("- a\n" * 200)
     with pytest.raises(DocumentError, match=rf"file.yaml:100: {TOO_MANY}"):
@@ -73,9 +73,9 @@ def test_what_aliases_repeat_counts_each_time(
     path = tmp_path / "file.yaml"
     path.write_text("- &x [1, 2, 3]\n- *x\n- *x\n")
     # One list of three lists of three values.
-    monkeypatch.setattr("specs.model.yaml_source.MAX_NODES", 13)
+    monkeypatch.setattr("specs.model.yaml_parser.MAX_NODES", 13)
     assert read_yaml(path).data == [[1, 2, 3]] * 3
-    monkeypatch.setattr("specs.model.yaml_source.MAX_NODES", 12)
+    monkeypatch.setattr("specs.model.yaml_parser.MAX_NODES", 12)
     with pytest.raises(DocumentError, match=TOO_MANY):
         read_yaml(path)
 

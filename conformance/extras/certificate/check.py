@@ -22,8 +22,8 @@ from reports.run_store.open_run import open_run
 from reports.run_store.record import RunRecord
 from reports.run_store.store import RunStore
 from reports.suite_digest import suite_digest
+from specs import VERSION
 from specs.errors import CastigateError
-from specs.release import VERSION
 
 AskedNames = Callable[[RunRecord], Iterator[str]]
 """Yields the ids of all cases of a run, and the names of its checks on dtype pairs."""

@@ -25,8 +25,8 @@ from conformance.running.program_identity import file_digests
 from oracles.backend.launch_config import launch_configs
 from oracles.claims import Claim
 from reports.run_store.record import Environment, current_environment
+from specs import VERSION
 from specs.cases import Case
-from specs.release import VERSION
 
 ROOT = Path(conformance.__file__).parents[1]
 PACKAGES = ("specs", "oracles", "reports", "conformance")

@@ -25,7 +25,7 @@ from oracles.backend.requests import MethodRequest, ReadStatements, WriteStateme
 from oracles.protocol import Bits
 from oracles.registry import Backend
 from specs.formats import format_named
-from specs.model.yaml_source import StrictModel
+from specs.model.strict_model import StrictModel
 
 SHOWN = 8
 """Elements of a tensor that a finding shows."""

@@ -19,7 +19,7 @@ from conformance.extras.containers.results import (
 from reports.html.site import Mark, Page
 from reports.outputs.table import markdown_table
 from reports.run_store.store import RunStore
-from specs.release import VERSION
+from specs import VERSION
 
 SIGNS: Mapping[str, Mark] = {
     IDENTICAL: Mark(

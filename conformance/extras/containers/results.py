@@ -18,7 +18,7 @@ from oracles.backend.loading import close
 from reports.run_store.storage import Folder, folder_at
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
-from specs.model.yaml_source import StrictModel
+from specs.model.strict_model import StrictModel
 
 FILE = "containers.json"
 """The file in a run's folder."""

@@ -19,15 +19,10 @@ from pydantic import Field, ValidationError, model_validator
 from reports.findings.finding import DOCKET
 from specs.cases import Case
 from specs.chains import Chain, chain_named, is_chain
-from specs.errors import CastigateError
+from specs.errors import CastigateError, Location
 from specs.loader import document_and_version, documents, yardsticks
-from specs.model.yaml_source import (
-    Location,
-    StrictModel,
-    YamlFile,
-    explain_validation_error,
-    read_yaml,
-)
+from specs.model.strict_model import StrictModel, explain_validation_error
+from specs.model.yaml_file import YamlFile, read_yaml
 from specs.questions import case_of_any_shape
 from specs.selection import case_named, cases_of_pair
 

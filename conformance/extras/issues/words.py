@@ -20,9 +20,9 @@ from conformance.extras.issues.threads import (
 )
 from reports.findings.finding_text import OUTCOME_WORDS, datum_words
 from reports.outputs.table import markdown_table
+from specs import VERSION
 from specs.cases import format_shape
 from specs.loader import yardsticks
-from specs.release import VERSION
 
 LATER_LINES = TextWrapper(
     width=100,

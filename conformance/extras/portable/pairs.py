@@ -29,11 +29,11 @@ from reports.counterexample.drawing import datum_with_value, value_text
 from reports.grading.allowed_answers import is_nan
 from reports.grading.divergences import index_of_simplest
 from reports.outputs.table import markdown_table
+from specs import VERSION
 from specs.behaviors import behaviors
 from specs.formats import Format
+from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import Rounding
-from specs.model.yaml_source import StrictModel
-from specs.release import VERSION
 
 SAFE, IN_RANGE, NOT_SAFE, ABSENT = "safe", "safe in range", "not safe", "not offered"
 """How portable a pair of dtypes is between two backends, the best first."""

@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 
 from conformance.families.chains.removable_casts import FOLDER, RemovableCast
+from specs import VERSION
 from specs.errors import CastigateError
-from specs.model.yaml_source import StrictModel
-from specs.release import VERSION
+from specs.model.strict_model import StrictModel
 
 FILE = "rewrites.json"
 

@@ -29,9 +29,9 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from specs import VERSION
 from specs.errors import CastigateError
-from specs.model.yaml_source import StrictModel
-from specs.release import VERSION
+from specs.model.strict_model import StrictModel
 
 Removable = Literal["always", "defined", "never", "unlisted", "unknown"]
 Method = Literal["all inputs", "solver", "counterexample", "the document's list"]

@@ -17,7 +17,8 @@ from specs.cases import Case
 from specs.chains import Chain, chain_named
 from specs.formats import Format, format_named, formats
 from specs.loader import document_and_version
-from specs.model.yaml_source import StrictModel, explain_validation_error, read_yaml
+from specs.model.strict_model import StrictModel, explain_validation_error
+from specs.model.yaml_file import read_yaml
 from specs.pair_conditions import is_exact
 
 REWRITES_FILE = Path(specs.__file__).with_name("rewrites.yaml")

@@ -8,7 +8,7 @@ from conformance.families.chains.judged_rewrites import Rewritten, RewrittenChai
 from conformance.families.chains.removable_page import WORDS, counterexample_words
 from conformance.families.chains.rewrites import rewrites
 from reports.outputs.table import markdown_table
-from specs.release import VERSION
+from specs import VERSION
 
 COLUMNS = {
     "always": "always",

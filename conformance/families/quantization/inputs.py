@@ -30,7 +30,7 @@ from oracles.protocol import Bits
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS, Format
 from specs.loader import document_named
-from specs.model.step_entry import AXIS, BLOCK_SIZE, FORM
+from specs.model.vocabulary import AXIS, BLOCK_SIZE, FORM
 from specs.pair_conditions import value_of
 
 SCALES: tuple[Fraction, ...] = (

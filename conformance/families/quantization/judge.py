@@ -49,7 +49,7 @@ from reports.judgement import Judgement
 from reports.problems import Note, Problem, Unoffered, WrongShape, WrongTensor
 from specs.cases import Case
 from specs.loader import document_named
-from specs.model.step_entry import PRECISION
+from specs.model.vocabulary import PRECISION
 from specs.operations import operation_of
 
 RESULT = "y"

@@ -18,7 +18,8 @@ from conformance.families.quantization.ruling import Formula, StepOutcome, formu
 from oracles.protocol import Bits, Mask
 from specs.cases import Case
 from specs.formats import Format
-from specs.model.step_entry import AXIS, BLOCK, FORM, FormulaStep, Situation, StepWord
+from specs.model.step_entry import FormulaStep, Situation, StepWord
+from specs.model.vocabulary import AXIS, BLOCK, FORM
 from specs.outcomes import Exactly, Nan
 from specs.pair_conditions import value_of
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from reports.html.modes import OTHER_MODES, ModesPage, Place
 from specs.cases import Case
-from specs.model.step_entry import FORM, PRECISION, SATURATE, SCALE
+from specs.model.vocabulary import FORM, PRECISION, SATURATE, SCALE
 from specs.operations import operation_of
 
 LEAD = (

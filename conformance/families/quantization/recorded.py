@@ -28,7 +28,7 @@ from oracles.protocol import Bits
 from specs.cases import Case, Shape, format_shape
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
-from specs.model.step_entry import AXIS, BLOCK, FORM
+from specs.model.vocabulary import AXIS, BLOCK, FORM
 from specs.operations import SCALE, ZERO, X, Y, operation_of
 
 

@@ -21,13 +21,7 @@ from specs.formats import Format, format_named, formats
 from specs.loader import Document, document_named
 from specs.model.document import DocumentEntry, RuleEntry
 from specs.model.step_entry import (
-    BLOCK,
-    BLOCK_SIZE,
-    FORM,
     OPEN,
-    PRECISION,
-    SATURATE,
-    SCALE,
     SITUATIONS,
     STEPS,
     CombinationEntry,
@@ -35,7 +29,17 @@ from specs.model.step_entry import (
     Situation,
     StepWord,
 )
-from specs.model.vocabulary import Atom, Level, Sign
+from specs.model.vocabulary import (
+    BLOCK,
+    BLOCK_SIZE,
+    FORM,
+    PRECISION,
+    SATURATE,
+    SCALE,
+    Atom,
+    Level,
+    Sign,
+)
 from specs.operations import ZERO, TensorDtypes, X, Y
 from specs.outcomes import Exactly, Nan
 from specs.ruling import ruling

@@ -131,12 +131,12 @@ class OneUnitLower(Right):
 
 
 class DiesLater(Few):
-    """Dies at the hundredth cast of each process, once ``CHEATS_SWITCH`` is in the environment."""
+    """Dies at the 400th cast of each process, once ``CHEATS_SWITCH`` is in the environment."""
 
     casts = 0
 
     def cast(self, case: Case, bits: Any) -> Any:
         self.casts += 1
-        if self.casts == 100 and "CHEATS_SWITCH" in os.environ:
+        if self.casts == 400 and "CHEATS_SWITCH" in os.environ:
             os.abort()
         return super().cast(case, bits)

@@ -18,9 +18,9 @@ from conformance.extras.containers.parties.text_gguf import BLOCK_TYPES, read_gg
 from conformance.extras.containers.parties.text_onnx import read_tensor, write_tensor
 from oracles.memory_layouts import is_packed, pack, unpack
 from oracles.protocol import Bits, Tensor, Unsupported
+from specs import VERSION
 from specs.cases import Case
 from specs.formats import format_named
-from specs.release import VERSION
 
 MEMBER = "x.npy"
 PACKED = {"packed-low-first": False, "packed-high-first": True}

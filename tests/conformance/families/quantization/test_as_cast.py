@@ -218,7 +218,7 @@ def _coarse(nearest: Any) -> Any:
 def _with_fewer_binades(fmt: Format) -> Format:
     if fmt.is_integral:
         return fmt
-    return replace(fmt, entry=fmt.entry.model_copy(update={"bias": fmt.entry.bias - 1}))
+    return replace(fmt, entry=replace(fmt.entry, bias=fmt.entry.bias - 1))
 
 
 def _misread(misreading: str) -> Any:

@@ -1,3 +1,0 @@
-"""The suite's own version."""
-
-VERSION = "0.2.0"
