@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
+from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
@@ -51,6 +53,13 @@ LONG = (
     "wire/",
 )
 SHORT = len(LONG)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_hypothesis_in_other_pytests() -> Iterator[None]:
+    """Spare the pytests that tests start the import of Hypothesis, a quarter of their start."""
+    with patch.dict(os.environ, PYTEST_ADDOPTS="-p no:hypothesispytest"):
+        yield
 
 
 def _rank(item: pytest.Item) -> int:

@@ -21,6 +21,8 @@ levels: [required, recommended]
 tier: quick
 max-examples: 20
 seed: 0
+cases:
+  - match: ['pypto-cast:seed/float32/float16/**']
 {more}
 """
 SAYS = "changes its answers with position, length or layout"
