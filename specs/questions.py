@@ -109,12 +109,14 @@ class Parts(NamedTuple):
 def parts_of(words: Sequence[str]) -> Parts:
     """Split the words of a question, whose dtypes may be joined by slashes or be single words.
 
-    Raise CastigateError for a format that no tensor has, and for an unknown word among three or
-    more dtypes.
+    Raise CastigateError for a document with a colon and no version, for a format that no tensor
+    has, and for an unknown word among three or more dtypes.
     """
     first, *rest = words
     head, *path = first.split("/")
-    name = head.partition(":")[0]
+    name, colon, version = head.partition(":")
+    if colon and not version and name in documents():
+        document_named(head)  # Raises an error: the word as a whole is no name.
     is_dtype = bool(dtypes_spelled(head))
     is_document = name in documents() or name in yardsticks()
     is_document |= not is_dtype and (bool(documents_called(head)) or len(path) > 1)

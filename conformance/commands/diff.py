@@ -100,7 +100,8 @@ def diff_command(
             _print_comparison(comparison)
     if not any(each.shared for each in comparisons):
         raise typer.Exit(3)
-    raise typer.Exit(int(any(each.differences or each.changed for each in comparisons)))
+    differs = any(each.differences or each.changed or each.findings for each in comparisons)
+    raise typer.Exit(int(differs))
 
 
 def _sides(stores: list[RunStore], backends: list[str]) -> Iterator[tuple[Side, Side]]:

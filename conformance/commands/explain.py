@@ -101,12 +101,20 @@ def explain_command(
             raise CastigateError(
                 f"`{asked}` needs inputs of {case.source}; write castigate explain {asked} INPUT…"
             )
-        # All inputs are read before the first is shown: a wrong one leaves nothing on stdout.
-        asked_of = [[case_of_input(each, text) for each in cases] for text in inputs]
-        drawn = [
-            [_explained(each, WrittenQuestion([text]), backends) for each in of_input]
-            for of_input, text in zip(asked_of, inputs, strict=True)
-        ]
+        asked_of: list[list[Case]] = []
+        drawn: list[list[tuple[dict[str, Any], ShowLines]]] = []
+        refused: list[CastigateError] = []
+        for text in inputs:
+            try:
+                of_input = [case_of_input(each, text) for each in cases]
+                drawn.append(
+                    [_explained(each, WrittenQuestion([text]), backends) for each in of_input]
+                )
+                asked_of.append(of_input)
+            except CastigateError as error:
+                refused.append(error)
+        if not asked_of:
+            raise refused[0]
         found = [[explained for explained, _ in of_input] for of_input in drawn]
         for of_input, explained, shown in zip(asked_of, found, drawn, strict=True):
             if is_open and not as_json:
@@ -115,6 +123,7 @@ def explain_command(
                 for each in shown:
                     _show(*each, as_json)
         if as_json:
+            _report(refused)
             return
         notes = note_lines(
             (case for of_input in asked_of for case in of_input),
@@ -129,6 +138,16 @@ def explain_command(
             named = [f"--backend={name}" for name in backend or ()]
             command = shlex.join(["castigate", "explain", strictest.id, inputs[0], *named])
             typer.echo(f"the rule and its clause: {command}")
+        _report(refused)
+
+
+def _report(refused: Sequence[CastigateError]) -> None:
+    """Raise one error for all inputs that are no values of the source; do nothing without any.
+
+    It comes after the answers to the others.
+    """
+    if refused:
+        raise CastigateError("; ".join(map(str, refused)))
 
 
 def _answer(asking: Ask[Any], backend: Backend) -> Any:

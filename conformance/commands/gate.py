@@ -20,7 +20,8 @@ from conformance.running.gate import Gate, load_baseline
 from conformance.running.progress import progress_reporter
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from reports.findings.finding_text import counted
-from reports.gate.certificate import FILE, RUN
+from reports.gate.certificate import FILE, RUN, backend_words
+from reports.gate.left_out import policy_words
 from reports.gate.outputs import answered_line, failure_line, finding_lines
 from reports.gate.policy import policy_named
 from reports.gate.signing import load_private_key
@@ -87,23 +88,21 @@ def gate_command(
     except KeyboardInterrupt as interrupt:
         raise type(interrupt)("; nothing is certified") from None
     if certificate is None:
-        typer.echo("castigate: nothing ran, so there is no certificate", err=True)
+        typer.echo(
+            "castigate: the backend answered no case, so there is no certificate; "
+            f"{out / RUN} has the reasons",
+            err=True,
+        )
         raise typer.Exit(3)
     if sarif is not None:
         failing = {case for failure in result.failures for case in failure.cases}
         write_sarif(open_run(str(out / RUN)), failing, sarif)
     for entry in result.unused:
         typer.echo(f"not needed: nothing breaks {entry.rule or entry.verdict} in {entry.cases[0]}")
-    if passed_over := result.passed_over:
-        typer.echo(
-            f"not judged: {counted(len(passed_over), 'case')} with wrong answers by rules of "
-            f"levels that the policy does not name, for instance {passed_over[0]}"
-        )
-    if unjudged := result.unjudged:
-        name, text = next(iter(unjudged.items()))
-        typer.echo(
-            f"not judged: parts of {counted(len(unjudged), 'case')}, for instance {name}: {text}"
-        )
+    for line in certificate["left-out"]:
+        typer.echo(line)
+    if earlier is not None:
+        typer.echo(f"baseline: {backend_words(earlier)}")
     typer.echo(answered_line(result.answered))
     if not result.passes:
         reasons = [[f"  {failure_line(each, most=1)}"] for each in result.failures]
@@ -116,7 +115,8 @@ def gate_command(
             typer.echo(line)
         typer.echo(f"findings and their smallest inputs: {out / 'summary.md'}")
     typer.echo(
-        f"{'pass' if result.passes else 'FAIL'}: {gate.backend}, policy {gate.policy.name}: "
+        f"{'pass' if result.passes else 'FAIL'}: {gate.backend}, "
+        f"policy {policy_words(gate.policy)}: "
         f"{out / FILE}"
     )
     raise typer.Exit(0 if result.passes else 1)

@@ -64,6 +64,10 @@ def _show_who_obeys(chosen: list[HouseRules], configs: Mapping[str, LaunchConfig
             stack.callback(close, each)
         for rules in chosen:
             cases = asked_cases(rules)
+            if not cases:
+                newest = f"the newest version of {rules.entry.documents[0]}"
+                typer.echo(f"{rules.name} decides nothing in {newest}")
+                continue
             asked = f"{cases[0].asked.document}:{cases[0].version}, from {cases[0].source}"
             typer.echo(f"{rules.name} where {asked}, is open")
             for each in backends:

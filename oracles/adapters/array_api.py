@@ -90,7 +90,7 @@ class Namespace:
         Raises Unsupported unless it is an ``astype`` of a tensor on the CPU, with arguments that
         the library has.
         """
-        self._require_astype(self.name, call)
+        self._require_astype(self.framework, call)
         [member] = call.members
         x_text, y_text = self._texts(call, member.dtype)
         read_x, read_y = self.read.format("x"), self.read.format("y")

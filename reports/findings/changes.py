@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reports.findings.cells import Cell, CellKey, Divergence
@@ -53,7 +54,8 @@ def run_changes(
 def setup_differences(before: RunRecord, now: RunRecord) -> list[str]:
     """List in words the differences in setup between two runs that may explain changes.
 
-    These are versions, tier, seed, number of random inputs, selection, and encodings of documents.
+    These are versions, tier, seed, number of random inputs, selection, chains, house rules, and
+    encodings of documents.
     """
     lines = [
         f"{name}: {_as_text(old)} before, {_as_text(new)} now"
@@ -65,6 +67,9 @@ def setup_differences(before: RunRecord, now: RunRecord) -> list[str]:
             ("selected documents", before.selection.documents, now.selection.documents),
             ("selected sources", before.selection.source, now.selection.source),
             ("selected targets", before.selection.target, now.selection.target),
+            ("tiers of cases", *(_listed(each.selection.choices) for each in (before, now))),
+            ("chains of", *(_listed(sorted(each.chains)) for each in (before, now))),
+            ("house rules", *(_listed(each.rules) for each in (before, now))),
         )
         if old != new
     ]
@@ -87,6 +92,10 @@ def _divergences(cell: Cell) -> dict[DivergenceKey, object]:
 
 def _region(broken: Divergence) -> object:
     return broken.digest, broken.wrong, broken.runs, broken.smallest, broken.answer
+
+
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values)) or "none"
 
 
 def _as_text(value: object) -> str:

@@ -19,6 +19,7 @@ from reports.findings.cells import Cell, StoredArrays
 from reports.findings.read_findings import found_again, read_cells, read_checks
 from reports.gate.baseline import EarlierRun
 from reports.gate.canonical_json import digest_of, read_canonical
+from reports.gate.left_out import left_out
 from reports.gate.policy import Policy, PolicyTier
 from reports.gate.policy_verdict import (
     EXAMPLES,
@@ -141,6 +142,7 @@ def certificate_body(evidence: Evidence, verdict: PolicyVerdict) -> dict[str, An
             for failure in verdict.failures
         ],
         **unjudged,
+        "left-out": [*left_out(policy, verdict)],
         "unused": [each.model_dump(mode="json") for each in verdict.unused],
         "result": "pass" if verdict.passes else "fail",
     }
@@ -154,6 +156,11 @@ def with_digest(body: dict[str, Any]) -> dict[str, Any]:
 def without_seals(certificate: dict[str, Any]) -> dict[str, Any]:
     """Return the body of a certificate, without digest and signature."""
     return {name: value for name, value in certificate.items() if name not in SEALS}
+
+
+def backend_words(store: RunStore) -> str:
+    """Return the names and versions of a run's backends."""
+    return ", ".join(f"{each.name} {each.version}" for each in store.record.backends)
 
 
 def only_backend(store: RunStore) -> str:

@@ -155,10 +155,13 @@ def _compared(value: Any) -> Any:
 def _are_same_inputs(source: Format, old: str, new: str) -> bool:
     """Return whether two texts name the same inputs, or ``new`` names inputs that a seed may draw.
 
-    Of a source of more than 16 bits, every input but zero may be drawn.
+    Of a source of more than 16 bits, every input but zero may be drawn. ``new`` names zero alone,
+    or as the first of a range.
     """
+    if old == new:
+        return True
     is_drawn = source.kind != "text" and not _is_exhaustive(source)
-    return old == new or (is_drawn and bool(old) and new != f"on {datum_text(source, 0)}")
+    return is_drawn and bool(old and new) and not new.startswith(f"on {datum_text(source, 0)}")
 
 
 def _is_exhaustive(source: Format) -> bool:

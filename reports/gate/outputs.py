@@ -30,6 +30,7 @@ REQUIREMENTS = {
     "not-run": "every case was run",
     "missing": "the run holds every case of the policy's documents",
     "hollow": "every good verdict rests on right answers",
+    "nothing-judged": "some answer was judged",
     "coverage": "the policy's minimum coverage is reached",
     "time-limit": "the run ends within the policy's time limit",
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -37,6 +37,7 @@ from specs.model.yaml_file import YamlFile, read_yaml
 SHIPPED = Path(__file__).with_name("policies")
 CLAIMED = "claimed"
 """In `documents`: all documents that the backend claims."""
+Word = TypeVar("Word", bound=str)
 HINTS = {
     "a document begins with `document:`": "a policy begins with `policy: NAME`",
     "or write a quoted hex pattern": "if it is text, or write a whole number",
@@ -53,10 +54,17 @@ def _date(text: str) -> str:
     raise ValueError(f"`{text}` is not a date; write it as '2027-01-31', in quotes")
 
 
+def _once(words: list[Word]) -> list[Word]:
+    for at, word in enumerate(words):
+        if word in words[:at]:
+            raise ValueError(f"`{word}` is listed twice; remove one of the two")
+    return words
+
+
 Date = Annotated[str, AfterValidator(_date), WithJsonSchema({"type": "string", "format": "date"})]
 PolicyTier = Literal["quick", "full"]
 JudgedLevel = Literal["required", "recommended"]
-Levels = Annotated[list[JudgedLevel], Field(min_length=1)]
+Levels = Annotated[list[JudgedLevel], Field(min_length=1), AfterValidator(_once)]
 PerCent = Annotated[int, Field(ge=0, le=100)]
 Seconds = Annotated[int, Field(ge=1)]
 Region = Annotated[str, Field(pattern=f"^[0-9a-f]{{{DIGITS}}}$")]
@@ -111,7 +119,9 @@ class PolicyEntry(StrictModel):
 
     policy: Identifier
     title: Text
-    documents: Literal["claimed"] | Annotated[list[Text], Field(min_length=1)]
+    documents: (
+        Literal["claimed"] | Annotated[list[Text], Field(min_length=1), AfterValidator(_once)]
+    )
     levels: Levels
     tier: PolicyTier
     cases: list[CaseEntry] = Field([])

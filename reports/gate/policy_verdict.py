@@ -189,6 +189,8 @@ def apply_policy(
         hollow = _hollow_verdict(cell)
         if hollow:
             failures.add("hollow", cell.name, hollow)
+    if any(each.verdict not in NOT_RUN for each in cells) and not any(map(_is_judged, cells)):
+        failures.add("nothing-judged", "", "every case is open, or has no answer to judge")
     for shortfall in _coverage_shortfalls(policy, cells):
         failures.add("coverage", "", shortfall)
     limit = policy.entry.time_limit
@@ -279,6 +281,11 @@ def _hollow_verdict(cell: Cell) -> str:
     if not cell.inputs and cell.must_have_inputs:
         return f"{cell.verdict}, with nothing asked"
     return ""
+
+
+def _is_judged(cell: Cell) -> bool:
+    """Whether some answer of a case was compared with what its document says."""
+    return cell.inputs > 0 and cell.verdict not in ("open", *NOT_RUN)
 
 
 def _coverage_shortfalls(policy: Policy, cells: Sequence[Cell]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from reports.gate.canonical_json import canonical_bytes
 from specs.errors import CastigateError
+from specs.regular_file import require_regular
 
 ALGORITHM = "ed25519"
 HEX = re.compile("(?:[0-9a-f]{2})+")
@@ -95,6 +96,7 @@ def _hex_of(public: Any) -> str:
 
 def _read(file: Path) -> bytes:
     try:
+        require_regular(file)
         return file.read_bytes()
     except OSError as error:
         raise CastigateError(f"{file} cannot be read: {error.strerror}") from None

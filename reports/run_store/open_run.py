@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from reports.judgement import DatumArray, InputsAndAnswers, decode_array
 from reports.run_store.storage import Folder, explain_read_errors, folder_at, reason_of
 from reports.run_store.store import RunStore, read_record
-from reports.run_store.tables import SCHEMAS
+from reports.run_store.tables import NEVER_NULL, SCHEMAS
 from specs import VERSION
 from specs.errors import CastigateError
 
@@ -64,6 +64,9 @@ def read_batches(
         try:
             for batch in file.iter_batches(rows, columns=columns):
                 missing -= batch.num_rows
+                for name in NEVER_NULL[table]:
+                    if name in batch.schema.names and batch[name].null_count:
+                        raise _damage_error(store.folder, table, f"a row has no `{name}`")
                 yield batch
         except (OSError, *UNPARSABLE) as error:
             raise _damage_error(store.folder, table, reason_of(error)) from None
@@ -188,4 +191,9 @@ class RunAnswers:
         except KeyError:
             where = self.store.folder.display_path("answers.parquet")
             raise CastigateError(f"{where} lacks an array that a case refers to") from None
-        return decode_array(dtype, zlib.decompress(data))
+        try:
+            return decode_array(dtype, zlib.decompress(data))
+        except (ValueError, CastigateError):
+            raise _damage_error(
+                self.store.folder, "answers.parquet", f"an array is none of {dtype}"
+            ) from None

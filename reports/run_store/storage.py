@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from specs.errors import CastigateError
+from specs.regular_file import require_regular
 
 if TYPE_CHECKING:
     from reports.run_store.object_store import ObjectStore
@@ -181,6 +182,11 @@ def file_to_write(file: str) -> tuple[Folder, str]:
     check_outlives(folder)
     if not isinstance(folder.system, LocalFiles):
         return folder, name
+    if not folder.system.is_folder(folder.path):
+        raise CastigateError(
+            f"cannot write {file}: there is no folder {folder.display_name}; make it,"
+            " or name another file"
+        )
     path = f"{folder.path.rstrip('/')}/{name}"
     with explain_write_errors(folder, name, OTHER_FILE):
         end = folder.system.end_of_links(path)
@@ -265,6 +271,7 @@ class LocalFiles:
 
     def read(self, path: str) -> bytes:
         """Return the content of a file."""
+        require_regular(path)
         with open(path, "rb") as stream:
             return stream.read()
 
@@ -272,6 +279,7 @@ class LocalFiles:
         """Open a file for reading at any position."""
         import pyarrow as pa  # Here, for most commands read no table.
 
+        require_regular(path)
         return pa.OSFile(path)
 
     @contextmanager

@@ -92,6 +92,14 @@ SCHEMAS = {
     "answers.parquet": ANSWERS,
     "problems.parquet": PROBLEMS,
 }
+NEVER_NULL = {
+    "cases.parquet": ("backend", "case", "verdict", "inputs"),
+    "pairs.parquet": ("backend", "check", "verdict"),
+    "divergences.parquet": ("backend", "case", "rule", "count"),
+    "answers.parquet": ANSWERS.names,
+    "problems.parquet": PROBLEMS.names,
+}
+"""The columns without which a row of a table says nothing."""
 ROWS_PER_GROUP = {
     "cases.parquet": 1 << 12,
     "pairs.parquet": 1 << 12,

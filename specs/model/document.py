@@ -81,6 +81,8 @@ STORAGE_OFFSET = "storage-offset"
 """The names under which verdicts report broken requirements that are not about values."""
 HEX = re.compile(r"0x[0-9a-f]+")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+LONGEST_ID, LONGEST_TEXT = 100, 4000
+"""The most characters of a part of a case id, and of a title, clause, reason or pattern."""
 
 
 def _one_of(known: tuple[str, ...], noun: str) -> AfterValidator:
@@ -118,6 +120,8 @@ def _check_operation(word: str) -> str:
 def _check_identifier(word: str) -> str:
     if not ID.fullmatch(word):
         raise ValueError(f"`{word}` cannot be part of a case id; use letters, digits and . _ -")
+    if len(word) > LONGEST_ID:
+        raise ValueError(f"`{word[:20]}…` has {len(word):,} characters; use at most {LONGEST_ID}")
     return word
 
 
@@ -186,7 +190,7 @@ WordList = Annotated[
     list[WordText],
     BeforeValidator(_as_list, json_schema_input_type=str | int | list[str | int]),
 ]
-Text = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
 
 
 class OutcomeEntry(PointedEntry):

@@ -21,6 +21,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from specs.errors import CastigateError, DocumentError
 from specs.model.strict_model import StrictModel
+from specs.regular_file import require_regular
 
 RANGE = re.compile(r"([1-9][0-9]{0,5})(?:-([1-9][0-9]{0,5}))?")
 NO_LINES = "none"
@@ -143,6 +144,7 @@ def page_beside(document: Path, seed: str) -> PageDigests | None:
 def read_page(path: Path) -> str:
     """Read the user's own copy of a page; raise CastigateError if it is not readable UTF-8 text."""
     try:
+        require_regular(path)
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise CastigateError(f"{path} cannot be read as UTF-8 text: {error}") from None

@@ -11,6 +11,7 @@ from typing import Any
 
 from specs.errors import DocumentError, Location, error_at
 from specs.model.cache import CacheEntry, cache_entry
+from specs.regular_file import require_regular
 
 PACKAGES = Path(__file__).parents[2]
 """The folder of Castigate's packages: a file in it is parsed once per machine, and then cached."""
@@ -43,6 +44,7 @@ def read_yaml(path: Path) -> YamlFile:
     A file of Castigate's own packages may come from the cache.
     """
     try:
+        require_regular(path)
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:

@@ -301,7 +301,6 @@ BAD_USAGE = [
         "the example works out only 0x00000024"),
     (["inputs", "nonsense"], "unknown case `nonsense`; castigate specs DOCUMENT:VERSION lists"),
     (["inputs", HALF, "nonsense"], "unknown case `nonsense`"),
-    (["explain", HALF, "0x3c00", "0x3c"], "has 2 digits"),
     (["specs", "onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`?"),
     (["specs", "onnx-cast:"], "unknown document `onnx-cast:`; did you mean `onnx-cast`?"),
     (["specs", "--coverage", "onnx-cast:"], "unknown document `onnx-cast:`; did you mean `onnx-"),
@@ -319,6 +318,18 @@ BAD_USAGE = [
     (["specs", "onnx-cast", "a.yaml"], "only `castigate specs lint` and"),
     (["specs", "lint", "/no/such.yaml"], "/no/such.yaml: cannot be read"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["--json", "--backend=reference"])
+@pytest.mark.parametrize("question", [HALF, "fp16 fp32"])
+def test_explain_answers_the_inputs_beside_one_that_the_source_lacks(
+    question: str, form: str
+) -> None:
+    code, out, err = castigate("explain", *question.split(), "0x3c00", "0x3c", "70000", form)
+    alone = castigate("explain", *question.split(), "0x3c00", form)
+    assert (code, out, err.count("\n")) == (2, alone[1], 1)
+    assert "has 2 digits" in err
+    assert "`70000` is outside the range of float16" in err
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD_USAGE)

@@ -352,7 +352,7 @@ def test_a_gate_that_ran_nothing_certifies_nothing(tmp_path: Path) -> None:
     policy = f"{POLICY}may-be-unsupported: ['**']\n"
     code, _, err = gate(tmp_path, f"{RUNNABLE}:Declines", policy=policy)
     assert code == 3
-    assert "nothing ran, so there is no certificate" in err
+    assert "the backend answered no case, so there is no certificate; " in err
     assert {path.name for path in (tmp_path / "gate").iterdir()} == FILES - {"certificate.json"}
 
 

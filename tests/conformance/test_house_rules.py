@@ -143,6 +143,12 @@ def test_rules_says_who_obeys_and_in_which_regions_not(ours: Path) -> None:
     assert any(each.startswith("    int8: obeys but for inf, -inf, above the") for each in lines)
 
 
+def test_rules_that_decide_nothing_say_so(ours: Path) -> None:
+    ours.write_text(RULES.replace("from: float, to: int8", "from: int8, to: int16"))
+    code, said, err = castigate("rules", str(ours), f"--backend={RIGHT}")
+    assert (code, said, err) == (0, "ours decides nothing in the newest version of onnx-cast\n", "")
+
+
 def test_rules_asks_from_the_first_source_if_not_from_float32(ours: Path) -> None:
     ours.write_text(RULES.replace("from: float,", "from: [float16, float64],"))
     code, said, _ = castigate("rules", str(ours), "--backend=ort")

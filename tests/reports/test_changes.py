@@ -9,7 +9,7 @@ import pytest
 
 from reports.findings.cells import Cell, Divergence
 from reports.findings.changes import cell_changes, setup_differences
-from reports.run_store.record import BackendRecord, Selection
+from reports.run_store.record import BackendRecord, Selection, TierOfCases
 from tests.reports.common import record
 
 CASE = ("onnx-cast:25/float32/int8", "onnx-cast", "25", "float32", "int8", "")
@@ -64,6 +64,10 @@ DIFFERENT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         "selected documents: all before, a b:1 now"),
     ({"selection": Selection(source=("int8",))}, {}, "selected sources: int8 before, all now"),
     ({}, {"selection": Selection(target=("int8",))}, "selected targets: all before, int8 now"),
+    ({}, {"selection": Selection(choices=(TierOfCases(match=("a/**",), tier="full"),))},
+        "tiers of cases: none before, a/** at full now"),
+    ({"chains": {"ort": ("a:1",)}}, {}, "chains of: ort before, none now"),
+    ({}, {"rules": {"java": "text"}}, "house rules: none before, java now"),
     ({"documents": {"a": "1"}}, {"documents": {"a": "2"}},
         "a: Castigate's encoding of this document has changed"),
     ({"backends": (BackendRecord(name="ort", version="1"),)},

@@ -11,6 +11,7 @@ from reports.gate.fault_comparison import broken_rules, shows_no_more
 from reports.judgement import Judgement
 from reports.problems import (
     BrokenPromise,
+    Died,
     Fault,
     WrongByAnyReading,
     WrongElement,
@@ -20,6 +21,7 @@ from reports.problems import (
 from specs.selection import case_named
 
 CASE = "onnx-cast:25/float16/int8"
+WIDE = "onnx-cast:25/float32/int8"
 RULE = ("rounding", "§ 1", "required")
 QUANTIZED = WrongTensor(*RULE, "y", "0x1", "0x2", ("0x3",), 3, 100_000)
 ELEMENT = WrongElement(*RULE, (2,), 1, "0x1", "0x2")
@@ -28,8 +30,8 @@ LAYER = BrokenPromise(*RULE, "layer's input", ("int8", "no kernel at 0x7ffe0123 
 FORM = WrongForm("the answer holds 0x1f", "", *RULE)
 
 
-def is_known(before: Fault, now: Fault) -> bool:
-    case = case_named(CASE)
+def is_known(before: Fault, now: Fault, name: str = CASE) -> bool:
+    case = case_named(name)
     old, new = (
         cell_of(case, Judgement(case.id, "b", "violates", (each,)), ()) for each in (before, now)
     )
@@ -63,3 +65,22 @@ def test_what_explains_a_fault_or_differs_anyway_is_not_compared(before: Fault, 
 def test_another_field_is_another_fault(before: Fault, now: Fault) -> None:
     assert is_known(before, before)
     assert not is_known(before, now)
+
+
+@pytest.mark.parametrize(
+    ("now", "is_known"),
+    [
+        ("on 0x3f800000 (1): SIGSEGV", True),
+        ("on 0x40000000 (2): SIGSEGV", True),
+        ("on 0x00000000 (0): SIGSEGV", False),
+        ("on 0x00000000 (0) to 0x40000000 (2) together: SIGSEGV", False),
+        ("SIGSEGV", False),
+    ],
+)
+def test_a_crash_is_known_on_inputs_that_a_seed_may_draw(now: str, is_known: bool) -> None:
+    case = case_named(WIDE)
+    before, after = (
+        cell_of(case, Judgement(case.id, "b", "crashed", (Died(how),)), ())
+        for how in ("on 0x3f800000 (1): SIGSEGV", now)
+    )
+    assert shows_no_more(before, after, None) == is_known

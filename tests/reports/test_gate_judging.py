@@ -14,6 +14,7 @@ from reports.findings.judged_cells import cell_of
 from reports.findings.report import read_report
 from reports.gate.certificate import certificate_body
 from reports.gate.fault_comparison import broken_rules
+from reports.gate.left_out import left_out, policy_words
 from reports.gate.outputs import (
     REQUIREMENTS,
     answered_line,
@@ -22,8 +23,9 @@ from reports.gate.outputs import (
     gate_junit,
     gate_summary,
 )
+from reports.gate.policy import policy_named
 from reports.gate.policy_verdict import GateFailure, PolicyVerdict
-from reports.judgement import DatumArray, InputsAndAnswers, Judgement
+from reports.judgement import DatumArray, InputsAndAnswers, Judgement, Verdict
 from reports.problems import ChangesWithShape, Died, Refused, Unoffered
 from specs.cases import Case
 from specs.selection import case_named
@@ -79,6 +81,39 @@ def test_each_bad_verdict_fails(kind: str, tmp_path: Path) -> None:
     [failure] = found.failures
     assert (failure.kind, failure.reason, failure.cases) == (kind, reason, [CASE])
     assert kind in REQUIREMENTS
+
+
+@pytest.mark.parametrize("verdict", ["open", "conforms"])
+def test_a_run_in_which_nothing_is_judged_fails(verdict: Verdict, tmp_path: Path) -> None:
+    inputs = 256 if verdict == "open" else 0
+
+    def plant(case: str) -> Judgement:
+        return Judgement(case, "vendor", verdict, inputs=inputs, open_inputs=inputs)
+
+    found = apply_to_run(tmp_path, plant)
+    assert "nothing-judged" in kinds(found)
+    assert "nothing-judged" in REQUIREMENTS
+
+
+def test_what_a_gate_leaves_out_is_said(tmp_path: Path) -> None:
+    run = gated_run(tmp_path / "run", only(violated(CASE)))
+    ours = policy(levels=["recommended"])
+    lines = [*left_out(ours, evidence(run, ours).judged())]
+    assert lines[0].startswith("not asked: chains of casts")
+    assert lines[1:] == [
+        "not judged: required rules",
+        f"not judged: 1 case with wrong answers by such rules, for instance {CASE}",
+    ]
+    chosen = policy(cases=[{"match": [CASE], "levels": ["recommended"]}, {"match": ["**"]}])
+    assert f"not judged: required rules of {CASE}" in left_out(
+        chosen, evidence(run, chosen).judged()
+    )
+    assert certificate_body(evidence(run, ours), evidence(run, ours).judged())["left-out"] == lines
+
+
+def test_a_policy_that_looks_like_a_shipped_one_is_shown_as_another() -> None:
+    assert policy_words(policy_named("strict")) == "strict (as castigate ships)"
+    assert policy_words(policy(policy="str1ct")) == "str1ct (not one that castigate ships)"
 
 
 def test_a_verdict_says_how_much_it_is_about(tmp_path: Path) -> None:

@@ -126,6 +126,9 @@ def test_digest_does_not_depend_on_comments_and_defaults(tmp_path: Path) -> None
 
 WRONG: list[tuple[str, str, int, str]] = [
     ("levels: [required]", "levels: []", 4, "at least 1 item"),
+    ("levels: [required]", "levels: [required, required]", 4, "`required` is listed twice"),
+    ("onnx-cast:25']\nlevels", "onnx-cast:25', 'onnx-cast:25']\nlevels", 3, "is listed twice"),
+    ("reason: known", f"reason: {'a' * 4001}", 14, "at most 4000 characters"),
     ("levels: [required]", "levels: [certain]", 4, "'required' or 'recommended'"),
     ("tier: quick", "tier: quick\nfoo: 1", 6, "unknown key `foo`"),
     ("tier: quick\n", "", 1, "`tier` is missing"),

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reports.run_store.open_run import open_run, open_shard, read_batches
+from reports.run_store.open_run import RunAnswers, open_run, open_shard, read_batches
 from reports.run_store.record import BackendRecord, Selection, serialize_record
 from reports.run_store.store import create, resume
+from reports.run_store.tables import ANSWERS
 from specs.errors import CastigateError
 from tests.reports.common import record, shard
 from tests.reports.run_folders import FOUND, ROWS, complete, refusal
@@ -240,6 +241,22 @@ def test_a_refusal_says_what_is_wrong_and_changes_no_file(what: str, out: str) -
     assert before == [(path, path.is_file() and path.read_bytes()) for path in Path(out).rglob("*")]
 
 
+@pytest.mark.parametrize("column", ["digest", "dtype", "data"])
+def test_a_row_that_lacks_what_every_row_has_is_one_line(out: str, column: str) -> None:
+    store = complete(out)
+    path = Path(out, "answers.parquet")
+    row = {"digest": "0", "dtype": "int8", "count": 1, "data": b"0"}
+    table = pa.Table.from_pylist([row], ANSWERS)
+    place = table.schema.get_field_index(column)
+    nulls = pa.nulls(table.num_rows, table.schema.field(column).type)
+    pq.write_table(table.set_column(place, table.schema.field(column), nulls), path)
+    with pytest.raises(CastigateError) as caught:
+        RunAnswers(store)
+    assert str(caught.value) == (
+        f"{path} is cut short or damaged: a row has no `{column}`; {REPAIR_ADVICE}"
+    )
+
+
 def test_damage_anywhere_in_a_table_never_changes_its_rows_silently(out: str) -> None:
     store = complete(out)
     path = Path(out, "divergences.parquet")
@@ -307,6 +324,7 @@ def test_a_full_disk_loses_only_the_file_that_was_being_written(
 WRITE_UNDER_SIZE_LIMIT = """
 import resource, signal, sys
 from reports.run_store.store import resume
+from specs.errors import CastigateError
 from tests.reports.common import HALF, divergence, judgement, record, steps
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

@@ -55,6 +55,17 @@ def test_an_invalid_file_is_one_line_on_stderr(
     assert err.count("\n") == 1
 
 
+def test_an_error_in_another_file_of_the_page_says_why_that_file_is_read(tmp_path: Path) -> None:
+    ours, other = tmp_path / "ours.yaml", tmp_path / "theirs.yaml"
+    text = SMALL.read_text(encoding="utf-8")
+    ours.write_text(text, encoding="utf-8")
+    other.write_text(text.replace("operation: cast", "operation: toast"), encoding="utf-8")
+    code, out, err = lint(ours)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"castigate: {other}:")
+    assert "(this file is read because it encodes the same page; correct or move it)" in err
+
+
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", None], ids=["empty", "bytes", "absent"])
 def test_an_unreadable_file_is_one_line_on_stderr(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "broken.yaml"

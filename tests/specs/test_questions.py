@@ -292,6 +292,8 @@ def test_a_pair_alone_is_asked_of_every_document_that_speaks_of_its_values() -> 
             "bitcast float32 int32 1",
             "`bitcast` may be cinn-bitcast-calls, cinn-bitcast-convert, onnx-bitcast, ",
         ),
+        ("onnx-cast: float32 float16 1", "unknown document `onnx-cast:`; did you mean `onnx-cast`"),
+        ("onnx-cast:/float32/float16 1", "unknown document `onnx-cast:`; did you mean `onnx-cast`"),
         ("tf32 float32 1", "`tf32` is no dtype of a tensor: "),
         ("onnx-cast/float32/tf32 1", "`tf32` is no dtype of a tensor: "),
         ("fp32 to bf16 to int9 1", "unknown dtype `int9`; did you mean "),

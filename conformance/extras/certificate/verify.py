@@ -24,7 +24,8 @@ from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import is_program
 from reports.findings.finding_text import counted
 from reports.gate.canonical_json import digest_of, read_canonical
-from reports.gate.certificate import FILE, Evidence, file_digests, only_backend
+from reports.gate.certificate import FILE, Evidence, backend_words, file_digests, only_backend
+from reports.gate.left_out import policy_words
 from reports.gate.outputs import answered_line
 from reports.gate.policy import CLAIMED, policy_named
 from reports.gate.signing import load_public_key
@@ -34,6 +35,7 @@ from specs.errors import CastigateError
 from specs.house_rules import HouseRules
 from specs.json_source import MAX_BYTES
 from specs.plain_text import plain_line
+from specs.regular_file import require_regular
 from specs.selection import house_rules_for
 
 
@@ -190,17 +192,19 @@ def _summary(
         count = len(program["files"])
         digests = f"{count} file digest{'' if count == 1 else 's'}"
         yield f"program   {hello['name']} {hello['version']}, {digests}"
-    yield f"policy    {policy.name} {policy.digest}"
+    yield f"policy    {policy_words(policy)} {policy.digest}"
     for name, text in evidence.store.record.rules.items():
         yield f"rules     {name} {sha256(text.encode()).hexdigest()}"
     if evidence.baseline is not None:
-        yield f"baseline  {digest_of(file_digests(evidence.baseline))}"
+        digest = digest_of(file_digests(evidence.baseline))
+        yield f"baseline  {backend_words(evidence.baseline)} {digest}"
     if replay:
         count = min(replay, answered["answered"])
         fresh = f"{fresh_count(replay, answered['answered']):,} of them fresh inputs by seed {seed}"
         yield f"replayed  {counted(count, 'answered case')}, {fresh}"
     yield f"signed    {f'by {signer}' if signer else 'by nobody: anyone could have written it'}"
     today = datetime.now(UTC).date().isoformat()
+    yield from content.get("left-out", ())
     expiries = {each["expires"] for each in content["divergences"] if "expires" in each}
     expired = sorted(day for day in expiries if day < today)
     if expired and content["result"] == "pass":
@@ -210,6 +214,7 @@ def _summary(
 
 def _read_bytes(certificate: Path) -> bytes:
     try:
+        require_regular(certificate)
         with certificate.open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except OSError as error:

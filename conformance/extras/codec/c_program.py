@@ -32,6 +32,8 @@ STRICT = """#pragma GCC diagnostic push
 """Pragmas before a call: the compiler rejects a signature that would convert the argument."""
 CONVERTED = (("double", "float32"), ("float", "bfloat16"))
 """Types in which a single number of a narrower format is passed, by its value."""
+CONVERTED_ANSWERS = CONVERTED[:1]
+"""Those in which it is returned: as bfloat16, a ``float`` would lose what is in its lower half."""
 LENIENT = "#pragma GCC diagnostic pop\n"
 LONGEST = 200
 UNKNOWN = re.compile("implicit declaration|undeclared|not declared|not a member")
@@ -175,11 +177,15 @@ def _result(answer: str) -> str:
 def check_widths(signature: Signature, source: Format, answer: Format) -> None:
     """Raise CastigateError if a floating type of a signature has another width than its format.
 
-    A function of single numbers may take bfloat16 as ``float``, and float32 as ``double``.
+    A function of single numbers may take bfloat16 as ``float``, and take and return float32 as
+    ``double``.
     """
-    for name, form in ((signature.given, source), (signature.answer, answer)):
+    for name, form, converted in (
+        (signature.given, source, CONVERTED),
+        (signature.answer, answer, CONVERTED_ANSWERS),
+    ):
         bits = FLOATING.get(name, form.bits)
-        is_converted = not signature.count and (name, form.name) in CONVERTED
+        is_converted = not signature.count and (name, form.name) in converted
         if bits != form.bits and not is_converted:
             raise CastigateError(
                 f"--signature `{signature.text}`: `{name}` has {bits} bits, and {form.name} has"

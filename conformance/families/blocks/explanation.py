@@ -39,8 +39,8 @@ def explain(case: Case, question: WrittenQuestion) -> Explained:
     """Explain one block of numbers; the scale of the question is the global one.
 
     Raise CastigateError for a zero point, for no numbers or more than a block has, for a number
-    that its dtype lacks, for a case that decodes, and for a global scale that is missing or not
-    used.
+    that its dtype lacks, for a case that decodes, and for a global scale that is missing, not used,
+    or no positive number.
     """
     words, whole, zero = question
     if zero is not None:
@@ -53,7 +53,13 @@ def explain(case: Case, question: WrittenQuestion) -> Explained:
     if whole is not None:
         code = _code(format_named(GLOBAL_DTYPE), whole, "global scale")
         tensors[GLOBAL] = np.array(code, np.uint32)
-        global_scale = Fraction(float(tensors[GLOBAL].view(np.float32)))
+        number = float(tensors[GLOBAL].view(np.float32))
+        if not (isfinite(number) and number > 0):
+            raise CastigateError(
+                f"the global scale is {number}; `{case.id}` says nothing of one that is not a"
+                " positive number, so give such a one"
+            )
+        global_scale = Fraction(number)
     block = tensors[X][0].tolist()
     scale = scale_of(ruling, block, global_scale)
     found = [CodeAnswer((), scale.question)] * len(numbers)

@@ -30,13 +30,13 @@ from conformance.families.quantization.wrongs import followed_ways
 from conformance.judging.asking import Ask
 from conformance.judging.space import drawn_memory, drawn_shape
 from conformance.judging.subject import Subject
-from conformance.judging.verdicts import script_of, without_answer
-from oracles.backend.replies import Answered
+from conformance.judging.verdicts import problem_of, script_of, without_answer
+from oracles.backend.replies import Answered, NoAnswer
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_with_value
 from reports.grading.divergences import index_of_simplest
 from reports.judgement import Judgement
-from reports.problems import WrongForm, WrongTensor
+from reports.problems import Problem, WrongForm, WrongTensor
 from specs.cases import Case
 from specs.formats import Format
 
@@ -64,9 +64,10 @@ class _Results:
 
 
 def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
-    """Judge a dynamic quantization by several tensors, up to the first missing answer.
+    """Judge a dynamic quantization by several tensors.
 
-    Problems of several tensors that one mechanism explains are one, which shows the first.
+    Problems of several tensors that one mechanism explains are one, which shows the first. A
+    missing answer decides only if nothing is wrong in the tensors that were answered.
     """
     rules, settings = formula(case), subject.settings
     given = list(dynamic_inputs())
@@ -78,9 +79,11 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
     judged = open_inputs = 0
     wrong: list[WrongTensor] = []
     shown: AboutTensors | None = None
+    missing: list[tuple[NoAnswer, int]] = []
     for x, request, reply in zip(given, requests, replies, strict=True):
         if not isinstance(reply, Answered):
-            return (yield from without_answer(subject, case, reply, x.size))
+            missing.append((reply, x.size))
+            continue
         y, scale, zero = (reply.value[name] for name in ("y", "scale", "zero"))
         if y.shape != x.shape or scale.size != 1 or zero.size != 1:
             form = WrongForm(
@@ -97,14 +100,17 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
         for each in _problems(rules, found, subject.expectations.independent):
             shown = shown or request
             _add(wrong, each)
+    if missing and shown is None:
+        return (yield from without_answer(subject, case, *missing[0]))
     verdict = subject.graded(case, {each.level for each in wrong}, is_open=False)
     if shown is None:
         return Judgement(case.id, subject.name, verdict, (), judged, open_inputs)
     script = yield from script_of(subject, shown)
     problem, *others = wrong
-    problems = (replace(problem, script=script), *others)
+    problems: list[Problem] = [replace(problem, script=script), *others]
+    problems += [problem_of(each) for each, _ in missing[:1]]
     return Judgement(
-        case.id, subject.name, verdict, problems, judged, open_inputs, reproduction=script
+        case.id, subject.name, verdict, tuple(problems), judged, open_inputs, reproduction=script
     )
 
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from conformance.commands.main import build_app
 from conformance.extras.codec.answers import CodecAnswers, ask_all
+from conformance.extras.codec.c_program import check_widths
 from conformance.extras.codec.judging import JudgedCodec, judge_codec, step_starts
 from conformance.extras.codec.kept_test import allowed_pieces
 from conformance.extras.codec.target import Signature, signature_named, target_named
@@ -22,6 +23,7 @@ from oracles.reference.staircase import staircase
 from reports.grading.allowed_answers import NOT_ALLOWED, grade_pattern
 from specs.cases import Case
 from specs.errors import CastigateError
+from specs.formats import format_named
 from specs.ruling import ruling
 from tests.conformance.extras.codec.planted_codecs import FOLDER, HEADER, PLANTED, Planted
 
@@ -342,6 +344,13 @@ def test_options_that_cannot_be_used(words: tuple[str, ...], says: str) -> None:
 def test_signatures_that_are_no_codecs(text: str) -> None:
     with pytest.raises(CastigateError, match="--signature"):
         signature_named(text)
+
+
+def test_a_float_is_taken_as_bfloat16_but_not_returned_as_one() -> None:
+    bfloat16, code = format_named("bfloat16"), format_named("float8e4m3fn")
+    check_widths(signature_named("uint8_t(float)"), bfloat16, code)
+    with pytest.raises(CastigateError, match="`float` has 32 bits, and bfloat16 has 16"):
+        check_widths(signature_named("float(uint8_t)"), code, bfloat16)
 
 
 def test_signatures_are_read_as_c_writes_them() -> None:

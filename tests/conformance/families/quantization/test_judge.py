@@ -585,6 +585,19 @@ def test_an_error_hides_no_wrong_answer_of_another_request() -> None:
     assert "no zero point" in found.message
 
 
+def test_an_error_hides_no_wrong_answer_of_another_tensor() -> None:
+    def odd(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        if tensors["x"].size == 1:
+            raise ValueError("one element only")
+        found = answer_rightly(case, tensors)
+        return {**found, "y": found["y"] ^ 1}
+
+    found = judge(DYNAMIC, odd)
+    assert found.verdict == "violates"
+    assert isinstance(found.problems[0], WrongTensor)
+    assert "one element only" in found.message
+
+
 @pytest.mark.parametrize("edition", ["21", "25"])
 def test_recommendations_are_weaker(edition: str) -> None:
     """A division in float32 gives one of the values beside the quotient in float16."""
