@@ -62,7 +62,7 @@ def shows_no_more(before: Cell, now: Cell, broken: Divergence | None) -> bool:
     """Return whether ``before`` has all problems of ``now``, apart from what a seed decides.
 
     Only problems under the rule ``broken`` are compared; if it is None, only those by which an
-    answer is missing.
+    answer is missing. Then the result is False if only ``before`` was answered in one row.
     """
     if broken is None and before.asked is not None and now.asked is None:
         return False  # Before, the case was answered in one row.
@@ -153,9 +153,10 @@ def _compared(value: Any) -> Any:
 
 
 def _are_same_inputs(source: Format, old: str, new: str) -> bool:
-    """Return whether two texts name the same inputs, or ``new`` names inputs that a seed may draw.
+    """Return whether two texts name the same inputs, or ``old`` names some and ``new`` not zero.
 
-    Of a source of more than 16 bits, every input but zero may be drawn.
+    The second counts only for a source of more than 16 bits that is not text: a seed may draw every
+    input but zero. There ``new`` may also be empty.
     """
     is_drawn = source.kind != "text" and not _is_exhaustive(source)
     return old == new or (is_drawn and bool(old) and new != f"on {datum_text(source, 0)}")

@@ -175,7 +175,8 @@ def _result(answer: str) -> str:
 def check_widths(signature: Signature, source: Format, answer: Format) -> None:
     """Raise CastigateError if a floating type of a signature has another width than its format.
 
-    A function of single numbers may take bfloat16 as ``float``, and float32 as ``double``.
+    A function of single numbers may take or return bfloat16 as ``float``, and float32 as
+    ``double``.
     """
     for name, form in ((signature.given, source), (signature.answer, answer)):
         bits = FLOATING.get(name, form.bits)

@@ -64,9 +64,11 @@ class _Results:
 
 
 def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
-    """Judge a dynamic quantization by several tensors, up to the first missing answer.
+    """Judge a dynamic quantization by several tensors.
 
-    Problems of several tensors that one mechanism explains are one, which shows the first.
+    The first missing answer, or answer of a wrong form, decides the verdict alone. Problems of
+    several tensors are one, which shows the first, if they break the same rule and one mechanism,
+    or none, explains them.
     """
     rules, settings = formula(case), subject.settings
     given = list(dynamic_inputs())
@@ -143,8 +145,8 @@ def _drawn_input(chance: Random) -> Bits:
 def _problems(rules: Formula, found: _Results, independent: bool) -> Iterator[WrongTensor]:
     """Yield a problem for each wrong result of one input tensor: scale, zero point, codes.
 
-    Zero point and codes are judged only if the scale is a positive finite number. If
-    ``independent``, the exact definition judges a sample of the codes, not the kernels all of them.
+    Zero point and codes are judged only if the scale is a positive finite number. The kernels judge
+    all codes; if ``independent``, the exact definition judges a sample instead.
     """
     values, ends = found.x.view(np.float32), _ends(found.x)
     about = f"a tensor of {values.size} from {float(values.min())!r} to {float(values.max())!r}"
