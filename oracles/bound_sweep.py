@@ -118,8 +118,9 @@ class BoundSweep:
     def to_advance(self) -> tuple[Bits | None, int]:
         """Return the inputs, and the number that the caller must add to each to get the next ones.
 
-        The caller adds it in the same pass in which it reads the call's answers. If the next inputs
-        are not made by adding, or this was called before for the same call, return None and 0.
+        The caller adds it in the same pass in which it reads the call's answers. If there are no
+        next inputs, or they are not made by adding, or this was called before for the same call,
+        return None and 0.
         """
         is_next = self._first == self._asked and self._asked + self._size < self._hi
         if not (is_next and self._is_dense):

@@ -37,7 +37,7 @@ class Layout:
 
 
 def with_layout(values: NDArray[Any], layout: Layout) -> NDArray[Any]:
-    """Copy the values into fresh memory of this layout; texts get no layout.
+    """Copy the values into fresh memory of this layout; texts and empty arrays get no layout.
 
     Elements that share a place in memory, as along a stride of 0, must be equal.
     """
@@ -56,7 +56,7 @@ def with_layout(values: NDArray[Any], layout: Layout) -> NDArray[Any]:
 
 
 def copied(array: NDArray[Any]) -> NDArray[Any]:
-    """Copy an array into fresh memory of the same layout."""
+    """Copy an array into fresh memory, in the layout that ``layout_of`` finds."""
     layout = layout_of(array)
     return array.copy() if layout is None else with_layout(array, layout)
 
@@ -82,7 +82,7 @@ def layout_of(array: NDArray[Any]) -> Layout | None:
 
 
 def storage_offset(array: NDArray[Any]) -> int:
-    """Return how many elements after a ``BOUNDARY`` the array's memory begins."""
+    """Return the offset in the array's layout; 0 where ``layout_of`` returns None."""
     layout = layout_of(array)
     return 0 if layout is None else layout.offset
 

@@ -183,7 +183,7 @@ def load_backend(name: str) -> Backend:
 
 
 def load_oracle(name: str) -> Oracle:
-    """Load an oracle as ``load_backend`` does, but leave its claims to be compared with documents.
+    """Load an oracle as ``load_backend`` does, but do not compare its claims with the documents.
 
     Types are checked here, because a message to another process would change them.
     """

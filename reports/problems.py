@@ -359,7 +359,7 @@ def decode_problem(encoded: Mapping[str, Any]) -> Any:
 
 
 def wrong_inputs(problem: Problem) -> int:
-    """Return the number of inputs of ``WrongValues`` or ``WrongTensor``; 0 for other problems."""
+    """Return the number of wrong inputs of ``WrongValues`` or ``WrongTensor``; else 0."""
     match problem:
         case WrongValues(count=count) | WrongTensor(wrong=count):
             return count

@@ -17,7 +17,10 @@ LEDGERS = "reports/ledger/"
 
 @cache
 def suite_digest() -> str:
-    """Return the sha256 of Castigate's own files, equal for a checkout and an installed wheel."""
+    """Return a sha256 of all Python and YAML files in ``LAYERS`` except ledgers.
+
+    It is equal for a checkout and an installed wheel.
+    """
     digest = sha256()
     for layer in LAYERS:
         folder = _package_folder(layer)

@@ -61,7 +61,7 @@ def call_of(case: Case) -> Call:
 def case_of_member(case: Case, name: str, dtype: str) -> Case:
     """Return the case of the same call about the member ``name``, which has ``dtype`` before it.
 
-    The document's rules are for such a case even if it does not list it.
+    The document's rules decide this case even if the document does not list it.
     """
     modes = tuple((key, name if key == MEMBER else value) for key, value in case.modes)
     return replace(case, source=dtype, modes=modes)

@@ -20,7 +20,8 @@ class CaseRule(NamedTuple):
     """A rule, the inputs of a case that it covers, and whether it leaves their results open.
 
     If no single input has a result of its own, ``inputs`` says in the words of the document what
-    the rule is about. ``is_rejection`` says that the rule requires an error for the whole case.
+    the rule is about. ``is_rejection`` says that a rule of bitcasts requires an error for the whole
+    case; it is false for all other rules.
     """
 
     rule: str
@@ -45,7 +46,8 @@ class MatchingRules:
 def case_rules(document: Document, case: Case) -> Iterator[CaseRule]:
     """Yield each rule of a case, once for each class of inputs that it takes.
 
-    Raise DocumentError if the rules leave a gap or overlap.
+    A rule that only requires some answer takes none. Raise DocumentError if the rules leave a gap
+    or overlap.
     """
     rules_of = of_family(document.entry.operation, "rules")
     yield from _of_inputs(rule_case(document, case)) if not rules_of else rules_of(document, case)

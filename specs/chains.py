@@ -78,9 +78,9 @@ class Chain:
 
     @cached_property
     def direct(self) -> Case:
-        """The cast from the first dtype to the last, with those modes of the last step that it has.
+        """The cast from the first dtype to the last that shares the most modes with the last step.
 
-        It may lack some of them.
+        Access raises ValueError if the version has no such cast.
         """
         listed = cases_of_pair(
             self.steps[0].document, self.steps[0].version, self.source, self.target
@@ -185,7 +185,7 @@ def _step(
 
 
 def _may_stand(case: Case) -> bool:
-    """Return whether a case can be a step of a chain: a cast of numbers that is never refused."""
+    """Return whether a case can be a step of a chain: a listed cast of numbers, never refused."""
     numbers = format_named(case.source).is_numeric and format_named(case.target).is_numeric
     return numbers and case.example is None and has_chains(case.document) and is_listed(case)
 

@@ -306,7 +306,7 @@ def coverage(document: Document) -> Coverage | None:
 def _add_repeated(
     found: Coverage, encoder: Encoder, line: int, section: LineSpan, other: LineSpan
 ) -> None:
-    """Add an encoder of a line to the line that repeats it in the section ``other``, if any does.
+    """Record in ``found`` that an encoder also encodes the line of ``other`` that repeats ``line``.
 
     ``line`` lies in ``section``. If a line of ``other`` replaces it instead, record the
     replacement.

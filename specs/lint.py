@@ -41,8 +41,8 @@ class Proof:
 def prove(document: Document) -> Proof:
     """Prove a document total and unambiguous, and count what it has.
 
-    Raise DocumentError with file, line and rule if it is not, or if a line of its page is not
-    covered.
+    Raise DocumentError with file, line and rule if it is not, if a rule, call form or example
+    belongs to no case, or if a line of its page is not covered.
     """
     used: set[str] = set()
     modes: set[tuple[str, str]] = set()
@@ -85,8 +85,8 @@ def prove(document: Document) -> Proof:
 def _require_cases(document: Document, modes: set[tuple[str, str]]) -> None:
     """Raise DocumentError if a call form or a member has no case, or a pair is not listed.
 
-    The pairs are those to which a section of the document adds shapes. ``modes`` are the name and
-    value of every mode that some case has.
+    The pairs are those of `bitcast.more`. ``modes`` are the name and value of every mode that some
+    case has.
     """
     entry = document.entry
     members = entry.receiver.members if entry.receiver is not None else {}

@@ -107,7 +107,7 @@ class Documents(Mapping[str, Document]):
 
 
 def with_house_rules(page: Document, rules: HouseRules) -> Document:
-    """Return a copy of a document, named ``PAGE+RULES``, whose open answers house rules decide."""
+    """Return the document ``PAGE+RULES``: ``page`` with house rules and without worked examples."""
     changed = {
         "document": f"{page.name}{JOINT}{rules.name}",
         "title": f"{page.entry.title}, with the house rules {rules.name}",

@@ -132,7 +132,10 @@ FIXED_OUTCOMES: dict[str, Outcome] = {
 
 @cache
 def outcome_of(word: str, target: Format) -> Outcome:
-    """Return the outcome that a word means for a target; raise DocumentError if it has none."""
+    """Return the outcome that a word means for a target.
+
+    Raise DocumentError if the target cannot have it, and ValueError if the word is unknown.
+    """
     if word in ROUNDINGS:
         return Round(ROUNDINGS[word])
     if word in NAN_SIGNS:

@@ -140,8 +140,8 @@ def parts_of(words: Sequence[str]) -> Parts:
 def _dtypes_first(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split words into the dtypes at their beginning, with or without `to` between, and the rest.
 
-    The second word is always a dtype. A later one is a dtype if it spells one or follows a `to`.
-    After `string`, no later one is: inputs that are texts may spell dtypes.
+    The second word is always a dtype. A later one is a dtype if it spells one or follows a `to`,
+    unless the first is `string`: inputs that are texts may spell dtypes.
     """
     path, rest = list(words[:1]), list(words[1:])
     is_text = dtypes_spelled("".join(path)) == ["string"]
@@ -159,7 +159,8 @@ def _dtypes_first(words: Sequence[str]) -> tuple[list[str], list[str]]:
 def case_of_any_shape(case_id: str) -> Case:
     """Return the case of an id, whose shape may be another than those of the document's cases.
 
-    Raise CastigateError with the nearest id if there is none.
+    The shape has at most ``MOST_ELEMENTS`` elements. Raise CastigateError with the nearest id if
+    there is no such case, or no rule for it.
     """
     head, _, shape = case_id.rpartition(f"/{SHAPE}:")
     name, _, version = head.partition("/")[0].partition(":")
@@ -190,10 +191,10 @@ def is_document(word: str) -> bool:
 
 
 def case_meant(document: str, parts: Sequence[str]) -> Case:
-    """Return the case of a document with the dtypes and modes in ``parts``.
+    """Return the first case of a document that has the dtypes and all modes in ``parts``.
 
-    If ``document`` has no version, it is the newest that lists the pair. Raise CastigateError if
-    there is no case.
+    If ``document`` names no version, only the newest that lists the pair is searched. Raise
+    CastigateError if there is no case.
     """
     asked = "/".join([document, *parts])
     name, _, version = document.partition(":")
@@ -228,7 +229,8 @@ def case_meant(document: str, parts: Sequence[str]) -> Case:
 def _of_documents_called(word: str, path: Sequence[str]) -> list[Case]:
     """Return the casts of a pair in the documents that a word means, or else their only case of it.
 
-    Raise CastigateError if they list no case of the pair, or several that are not all casts.
+    Where these documents list other cases too, casts count only if one decides a value. Raise
+    CastigateError if no casts count and the documents do not list exactly one case.
     """
     names, version = documents_called(word), word.partition(":")[2]
     casts = _casts(path, names, version)
@@ -255,7 +257,7 @@ def _case_if_any(document: str, version: str, path: Sequence[str]) -> Case | Non
 
 
 def _of_all_documents(path: Sequence[str], names: Iterable[str]) -> list[Case]:
-    """Return the case of a pair in each document of casts; raise CastigateError if none has one."""
+    """Return what ``_casts`` finds for a pair in documents; raise CastigateError if nothing."""
     found = _casts(path, names)
     if not found:
         source, target = map(dtype_spelled, path[:2])
@@ -268,10 +270,11 @@ def _of_all_documents(path: Sequence[str], names: Iterable[str]) -> list[Case]:
 
 
 def _casts(path: Sequence[str], names: Iterable[str], only_version: str = "") -> list[Case]:
-    """Return the case of a pair in each document of casts that decides some of its values.
+    """Return a case of a pair for each document of casts in ``names`` that decides a value of it.
 
-    If these documents only refuse the pair, those that leave its values open have their cases too.
-    Versions that follow another document have none. ``path`` has two dtypes, then modes.
+    If none decides more than an error, documents that leave the values open have their cases too.
+    The case is of the newest version that decides a value, if any. Versions that follow another
+    document, or are not ``only_version`` if given, have none. ``path`` has two dtypes, then modes.
     """
     source, target = map(dtype_spelled, path[:2])
     found = []

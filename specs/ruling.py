@@ -100,8 +100,8 @@ def rule_case(document: Document, case: Case) -> Ruling:
 def _followed(document: Document, case: Case, rules: list[tuple[str, RuleEntry]]) -> Ruling:
     """Return the ruling of the same cast in the document that this version follows.
 
-    ``rules`` are those of this version that apply to the case. The branches have the name of the
-    only one; raise DocumentError if there are several.
+    ``rules`` are those of this version that apply to the case. It must be a single one, whose name
+    the branches get; raise DocumentError if there are several.
     """
     if len(rules) > 1:
         names = " and ".join(name for name, _ in rules)

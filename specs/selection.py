@@ -48,7 +48,7 @@ def _editions(names: Sequence[str]) -> Iterator[Edition]:
 
 
 def with_house_rules(named: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
-    """Return the documents ``named``, and each again with the house rules that ``words`` name.
+    """Return the documents ``named``, and each again with the house rules in ``words`` for it.
 
     If none is named, return only documents with house rules: all that the rules are for. Raise
     CastigateError if house rules are invalid, or for none of the documents named.
@@ -70,7 +70,7 @@ def with_house_rules(named: Sequence[str], words: Sequence[str]) -> tuple[str, .
 
 
 def house_rules_for(word: str) -> HouseRules:
-    """Return the house rules of a name or path.
+    """Return the house rules of a name or path; those of a file are registered.
 
     Raise CastigateError if there are none, or if they are for a document that does not exist or is
     not of casts.

@@ -136,7 +136,7 @@ def can_have(outcome: Outcome, atom: Atom, source: Format, target: Format) -> bo
 
 
 def _gives_pattern(behavior: Behavior, atom: Atom, source: Format, target: Format) -> bool:
-    """Return whether a behavior gives one pattern for inputs of an atom, instead of any NaN."""
+    """Return whether a behavior is for a pair and gives an atom's inputs one pattern, no NaN."""
     is_nan = atom.kind == "nan" and target.kind == "float"
     return (
         source.kind in behavior.from_

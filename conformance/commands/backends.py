@@ -27,7 +27,8 @@ WIDTH = 96
 class BackendDescription:
     """What a loaded backend supports, or in ``reason`` why it could not be loaded.
 
-    Its version is None then. The fields are the keys of ``castigate backends --json``.
+    Its version is None then. ``smoke`` pairs each dtype that fails the smoke check with what is
+    wrong. The fields are the keys of ``castigate backends --json``.
     """
 
     name: str
@@ -73,7 +74,8 @@ def backends_command(
 ) -> None:
     """List installed backends, or describe those named; explain how to install the others.
 
-    Only a backend that is named is loaded: it shows what it claims, answers and changes.
+    Only backends that are named are loaded, to show their claims, operations, dtypes and smoke
+    check.
     """
     if not names:
         for line in known_as_json() if as_json else known_backends():

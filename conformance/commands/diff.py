@@ -57,8 +57,8 @@ class Comparison:
     """Two sides, and where they differ.
 
     ``shared`` counts the cases of both sides, ``answered`` those of which both sides' answers are
-    stored. ``changed`` has the cases whose verdicts differ, by the pair of verdicts; ``findings``
-    how those of one backend changed from run to run.
+    stored. ``changed`` has the ids of cases whose verdicts differ, by the pair of verdicts.
+    ``findings`` has those new, changed or mended if both sides are one backend, else none.
     """
 
     one: Side
@@ -216,7 +216,7 @@ def _compare_case(
 
 
 def _json_lines(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Yield what ``--json`` prints, line by line."""
+    """Yield an object for each difference, pair of unequal verdicts, and changed finding."""
     names = {"one": comparison.one.name, "other": comparison.other.name}
     for difference in comparison.differences:
         yield names | _fields(difference, _full_text)

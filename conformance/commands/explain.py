@@ -37,7 +37,7 @@ class ExplainCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments; raise CastigateError at an unknown option that begins with two hyphens.
 
-        Every other unknown option is an input.
+        Every other unknown option is an input: ``ctx`` is set to ignore such options.
         """
         known = {"--help", *(name for each in self.params for name in each.opts)}
         for argument in takewhile(lambda each: each != "--", args):
@@ -165,7 +165,7 @@ def _loaded(stack: ExitStack, configs: Mapping[str, LaunchConfig]) -> list[Backe
 def _explained(
     case: Case, question: WrittenQuestion, backends: Sequence[Backend]
 ) -> tuple[dict[str, Any], ShowLines]:
-    """Return what a case allows and backends answer, and the function that shows it as lines."""
+    """Return a case's explanation with ``answers`` by backend, and the function that draws it."""
     explained = explain_of(case)(case, question)
     answers = {each.name: _answer(explained.ask(), each) for each in backends}
     return {**explained.told, "answers": answers}, explained.lines

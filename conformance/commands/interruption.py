@@ -64,7 +64,8 @@ class StoppableGroup(TyperGroup):
 def signals_raise() -> Iterator[None]:
     """Raise KeyboardInterrupt on Ctrl-C and Terminated on SIGTERM within the block.
 
-    An ignored signal stays ignored. The earlier handlers are restored at the end of the block.
+    An ignored signal stays ignored; outside the main thread nothing changes. The earlier handlers
+    are restored at the end of the block.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -151,7 +152,8 @@ def stderr_is_open() -> bool:
 def plain_stdout() -> Iterator[None]:
     """Print through a PlainStream within the block, and write all at its end.
 
-    Raises OutputClosedError if the reader has closed the output.
+    A ``sys.stdout`` that is no TextIOWrapper stays. Raises OutputClosedError if the reader has
+    closed the output.
     """
     real = sys.stdout
     if not isinstance(real, TextIOWrapper):

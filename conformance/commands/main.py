@@ -97,7 +97,7 @@ COMMANDS = {
 } | {name: command for each in ADDONS for name, command in each.commands.items()}
 """All commands, in the order of ``--help``."""
 COMPLETED = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
-"""Where shells put the line that they complete."""
+"""The environment variables in which shells put the line that they complete."""
 CLASSES = {"explain": "conformance.commands.explain:ExplainCommand"}
 """The commands that read their arguments in a way of their own."""
 

@@ -51,7 +51,7 @@ def report_command(
 
 
 def describe_report(report: Report) -> str:
-    """Return the numbers of cases, backends and changes of a report in one line."""
+    """Return a line with a report's numbers of cases, backends and changes since earlier runs."""
     cases = sum(map(len, report.cases.values()))
     counts = [counted(cases, "case"), counted(len(report.backends), "backend")]
     if len(report.records) > 1:

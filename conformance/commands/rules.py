@@ -38,11 +38,13 @@ def rules_command(
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
-    """List the shipped house rules, or prove some: of your own, give the file.
+    """List the shipped house rules, or prove those named: shipped ones, or those in a file.
 
     `castigate run`, `explain`, `gate` and `pytest conformance` take them by --rules. They judge
-    what a document leaves open, as a document of their own: onnx-cast+java. With --backend, say
-    instead on which casts from float32 each backend obeys them.
+    what a document leaves open, as a document of their own: onnx-cast+java. With --backend nothing
+    is proved. Instead, say on which casts each backend obeys the rules, in the newest version of
+    their first document. The casts are from float32, or from the first source that the rules decide
+    if they decide nothing from float32.
     """
     chosen = [house_rules_for(each) for each in named or shipped_rules()]
     if backend:

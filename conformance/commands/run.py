@@ -169,7 +169,10 @@ def _finished(store: RunStore) -> tuple[Totals, Findings]:
 def _print_and_exit(
     record: RunRecord, folder: str, totals: Totals, findings: Findings, verbose: bool
 ) -> NoReturn:
-    """Print the findings, where the run is and what to do with it; exit with the run's code."""
+    """Print the findings, where the run is and how to see more; exit with the run's code.
+
+    Of a shard, print only where it is.
+    """
     if record.shard is None:
         versions = {each.name: each.version for each in record.backends}
         found = {name: findings.get(name, ()) for name in versions}
@@ -183,7 +186,10 @@ def _print_and_exit(
 
 
 def print_screens(screens: Sequence[BackendScreen], totals: Totals, verbose: bool) -> None:
-    """Print as many findings as fit a screen, or with ``verbose`` all, and tables of verdicts."""
+    """Print a screen of findings, and a line of verdicts per backend.
+
+    With ``verbose`` print all findings, and tables of verdicts.
+    """
     for line in last_screen(screens, None if verbose else ROWS):
         typer.echo(line)
     if not verbose:

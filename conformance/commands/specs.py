@@ -99,10 +99,11 @@ def specs_command(
 
 
 def _show_coverage(what: str | None, copy: Path | None) -> None:
-    """Show a document's page line by line; exit with 1 if a line is not covered or has changed.
+    """Show a document's page line by line; exit with 1 if a line is not covered.
 
-    ``what`` names the document or is the path of a YAML file, and ``copy`` is the user's copy of
-    the page. Raises CastigateError if ``what`` is None.
+    ``what`` names the document or is the path of a YAML file. If ``copy``, the user's copy of the
+    page, differs from the page, the differences are shown instead, and the exit code is 1. Raises
+    CastigateError if ``what`` is None.
     """
     if what is None:
         raise CastigateError(
@@ -132,7 +133,7 @@ def list_documents(as_json: bool = False) -> Iterator[str]:
 
 
 def list_document(document: Document) -> Iterator[str]:
-    """Yield a document's versions, then its rules and promises with level, clause and conflicts."""
+    """Yield a document's versions, then its ``clauses_of`` with level, clause and conflicts."""
     entry = document.entry
     yield f"{entry.title} ({document.name}), sha256 {document.digest}"
     yield ""

@@ -33,10 +33,10 @@ class Addon:
     """An extra, by the name of its folder under ``conformance/extras``.
 
     Its functions are named as ``module:function``, so that none is imported before it is used.
-    ``page`` makes a page of a run's report, which is included if a user names the extra or
+    ``page`` makes a page of a run's report, or None; it is called if a user names the extra or
     ``shows`` returns true for the run. ``survey`` adds data to a night's run; its arguments are the
     run's folder and the time limit of an answer. ``executor`` opens the pools of a run whose tasks
-    are done on other machines; its first argument is their address.
+    are done on other machines; its first argument is the address of their scheduler.
     """
 
     name: str
@@ -139,7 +139,10 @@ def addon_with_page(name: str) -> Addon:
 
 
 def pages_of(run: RunStore, asked: Collection[Addon]) -> list[Page]:
-    """Return the pages of the extras in ``asked``, and of those that the run has content for."""
+    """Return the pages of the extras in ``asked``, and of those whose ``shows`` is true for a run.
+
+    An extra that has nothing to show for the run gives no page.
+    """
     wanted = [each for each in WITH_PAGE.values() if each in asked or each.shows(run)]
     pages = (resolve_name(each.page)(run) for each in wanted)
     return [page for page in pages if page is not None]

@@ -223,7 +223,8 @@ def judge_tensors(
     """Return as data the verdict on an answer, its rule, and what is allowed.
 
     ``tensors`` are the inputs by name. ``answer`` has the results by name; it is None if an error
-    came instead. The data also count the wrong elements and describe the simplest one.
+    came instead. The data also have the count of ``wrong`` elements, and the simplest ``element``
+    of these. If ``y`` has another shape than ``x``, they have neither.
     """
     if answer is not None and answer[Y].shape != tensors[X].shape:
         return _wrong_shape(case, tensors[X].shape)

@@ -380,7 +380,7 @@ def tensor(
 
 
 def tensor_words(form: Format, bits: Bits) -> dict[str, Any]:
-    """Return a tensor as JSON data: its shape, and its elements in hex in row-major order."""
+    """Return a tensor as JSON: its ``shape``, and as ``bits`` its elements in hex, row-major."""
     return {"shape": list(bits.shape), "bits": [form.hexadecimal(code) for code in codes_of(bits)]}
 
 
@@ -467,7 +467,7 @@ def signed_value(number: Number) -> Fraction:
 def patterns_of_line(
     given: tuple[Format, InputDatum], output: tuple[Format, OutputDatum], shape: Shape | None = None
 ) -> dict[str, Any]:
-    """Return the ``input_pattern`` and ``output_pattern`` of a line that spells them otherwise.
+    """Return the full patterns that a line lacks, as ``input_pattern`` and ``output_pattern``.
 
     ``given`` and ``output`` each have the format and the spelling of the line's input or output; an
     error has no pattern. ``shape`` is that of the input, or None if any will do. Raise

@@ -78,7 +78,8 @@ def _contradict_nothing(
 ) -> None:
     """Raise DocumentError if a choice gives an input another answer than the page requires.
 
-    ``name`` is that of the choice, and ``page`` the ruling without house rules.
+    ``name`` is that of the choice, and ``page`` the ruling without house rules. Of a source of more
+    than 8 bits, about ``INPUTS`` inputs are compared.
     """
     if page.partition is None or page.is_open or page.is_rejection:
         return

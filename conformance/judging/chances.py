@@ -94,7 +94,7 @@ def chance_to_meet(words: str, draws: int) -> float:
 
 
 def rows(*draws: int) -> Iterator[tuple[str, ...]]:
-    """Yield each condition with the share that meets it and the chance of each number of draws."""
+    """Yield the words of each condition, its share, and its chance in each number of ``draws``."""
     for words in CONDITIONS:
         met = [f"{chance_to_meet(words, each):.0%}" for each in draws]
         yield words, f"{share(words):.2%}", *met

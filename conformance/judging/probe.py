@@ -99,7 +99,10 @@ class Probe:
         return values
 
     def laid(self, values: Bits) -> Bits:
-        """Copy values, equal along each step of 0, to fresh memory in the probe's layout."""
+        """Return values in the probe's layout: a copy, or the values themselves if it has none.
+
+        They must be equal along each step of 0.
+        """
         return with_layout(values, self.layout) if self.layout is not None else values
 
     @cached_property

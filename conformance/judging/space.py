@@ -114,7 +114,11 @@ def drawn_shape(
 
 
 def _telling_length(chance: Random, lengths: Sequence[int], left: int, length: int) -> int:
-    """Return a length near ``length``, if the elements that are ``left`` suffice, or nearly."""
+    """Return ``length``, changed as a drawn word of ``LENGTHS`` says if that is possible.
+
+    ``lengths`` are the dimensions drawn before. One that is made small or equal to one of these has
+    at most twice the elements that are ``left``.
+    """
     match chosen(chance, LENGTHS):
         case "blocks" if length >= BLOCKS[0] // 2:
             block = chance.choice([each for each in BLOCKS if each <= 2 * length])
@@ -164,7 +168,7 @@ def drawn_memory(chance: Random, shape: Shape) -> Probe:
 def drawn_probe(chance: Random, count: int, before: Probe | None = None) -> Probe:
     """Draw a probe of a pair with ``count`` inputs, which now and then has the shape of ``before``.
 
-    What a backend keeps under a shape alone shows when it is asked the shape in another layout.
+    What a backend keeps under a shape alone shows when the shape is requested in another layout.
     """
     has_shape = before is not None and chance.random() < AGAIN
     return replace(
@@ -201,7 +205,7 @@ def _simplicity(probe: Probe) -> tuple[object, ...]:
 
 
 def simpler(probe: Probe) -> Iterator[Probe]:
-    """Yield probes that are simpler than one along a single axis."""
+    """Yield variants of a probe, each plainer along a single axis; some may not be simpler."""
     yield replace(probe, contents="in order", shuffling=0)
     yield replace(probe, contents="one", shuffling=0)
     yield replace(probe, offset=0)
@@ -233,7 +237,7 @@ def _with_length_or_step(
 
 
 def _without(probe: Probe, place: int) -> Probe:
-    """Return a probe that has one dimension less."""
+    """Return a probe without the dimension at ``place``."""
     kept = [at for at in range(len(probe.shape)) if at != place]
     return replace(
         probe,

@@ -40,7 +40,7 @@ class Settings:
         return (self.tier if choice is None else choice.tier) == "full"
 
     def asks_all(self, case: Case) -> bool:
-        """Whether a case is asked in all that is listed: at the tier ``full``, and by a gate."""
+        """Whether a case is requested in all listed tensors: at the tier ``full``, and in gates."""
         return self.is_full(case) or self.isolates_sweeps
 
     def draws(self, case: Case, few: int) -> int:

@@ -120,7 +120,7 @@ def range_of(source: Format, part: Bits) -> str:
 
 
 def script(subject: Subject, case: Case, bits: Bits, answer: ShownDatum | None = None) -> Ask[str]:
-    """Return a script that shows a failure on a tensor; empty if the run hides such scripts.
+    """Return a script that shows a failure on a tensor; empty if there is none or the run hides it.
 
     With a wrong ``answer`` to one input, the script's tensor makes the backend repeat it. If the
     adapter has no script, it is a command of castigate, but only for a row of one element.

@@ -23,7 +23,7 @@ from specs.cases import JOINT
 class FindingsSummary:
     """A pytest plugin that shows the root causes of a run's failures, once all are judged.
 
-    If every failure is as the ledgers list it, the words of the ledgers are shown. Otherwise the
+    If every failure is as the ledgers list it, ``-v`` shows the words of the ledgers. Otherwise the
     causes are searched for, from the first other failure on.
     """
 

@@ -157,8 +157,8 @@ class PooledJudging:
     def judgement(self, key: CaseKey) -> JudgedPair:
         """Return the case and the judgement of an item; wait until its pair is done.
 
-        Of a check, it is the case by which the check is named. Raises CastigateError if no worker
-        can go on.
+        A check comes with the case by which it is named. Raises CastigateError if no worker can go
+        on.
         """
         self._items += 1
         if self._items % ITEMS_BETWEEN_POLLS == 0:

@@ -137,7 +137,7 @@ class Ledgers:
 def compared_with_ledger(
     item: pytest.Item, backend: JudgedBackend, case: Case, judgement: Judgement
 ) -> LedgerComparison | None:
-    """Compare how an item fails with its ledger, and record that for the controller.
+    """Compare an item's failures with its ledger, and record the result in its ``user_properties``.
 
     Returns None if the item has no ledger in use, or if there is nothing to compare.
     """

@@ -204,8 +204,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def _check_junit_file(config: pytest.Config) -> None:
     """Raise ``pytest.UsageError`` if the file for `--junitxml` cannot be written.
 
-    pytest itself tries to write it only at its end. Devices and FIFOs are not opened, because that
-    may wait for a reader.
+    pytest itself tries to write it only at its end. The file's folder is created. Devices and FIFOs
+    are not opened, because that may wait for a reader.
     """
     if is_worker(config) or not (named := config.getoption("--junitxml")):
         return
@@ -227,8 +227,8 @@ def _check_junit_file(config: pytest.Config) -> None:
 def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     """Load the backends and their ledgers, fill in the versions, and register the plugins.
 
-    Raises CastigateError for an unknown document or backend, and for options that exclude each
-    other.
+    A controller of xdist loads only ledgers. Raises CastigateError for an unknown document or
+    backend, and for options that exclude each other.
     """
     names = list(versions)
     cases = select(documents_asked_for(config))  # raises if a document is unknown
@@ -325,7 +325,7 @@ def _count_pytest_processes() -> int:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Return lines with the backends, documents and options: enough to repeat the run."""
+    """Return lines with backends, digests of documents, tier, seed, max-examples and level."""
     digests = ", ".join(f"{name} {digest[:12]}" for name, digest in documents().digests.items())
     return [
         f"castigate: backends {names_and_versions(config.stash[VERSIONS])}",
@@ -347,7 +347,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | No
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Have the pool judge the items that pytest has selected, and then run the items."""
+    """Have the pool judge the selected items, but not with --collect-only; then run the items."""
     items = [item for item in session.items if isinstance(item, JudgedItem)]
     if items and not session.config.getoption("collectonly"):
         names = ((item.backend.name, item.name) for item in items)

@@ -39,7 +39,7 @@ class SuiteProgress:
         self._total = len(list(ids))
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Return an outcome without a letter for an item of the suite; None for others.
+        """Return an item's outcome, no letter and no word; None for items not of the suite.
 
         Once the run is over it is None for all, so that pytest uses its usual words in the summary.
         """
@@ -101,7 +101,10 @@ class VerdictSummary:
                     self.totals.add(record)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Give a run in which nothing was judged the exit status of one without tests."""
+        """Give a run without errors that judged nothing the exit status of one without tests.
+
+        With --collect-only the status stays.
+        """
         only_listed = session.config.getoption("collectonly")
         judged = self.totals.judged + self.totals.pairs.judged
         if not judged and not only_listed and session.exitstatus == pytest.ExitCode.OK:

@@ -33,7 +33,7 @@ def report_versions(config: pytest.Config, versions: dict[str, str]) -> None:
 
 
 def report_error(config: pytest.Config, error: str) -> None:
-    """In a worker: send the controller the reason why a backend cannot be judged."""
+    """In a worker, after ``report_versions``: send the controller why a backend is not judged."""
     config.workeroutput[OUTPUT_KEY]["failed"] = error  # type: ignore[attr-defined]
 
 

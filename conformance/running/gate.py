@@ -119,7 +119,7 @@ class Gate:
         return found, certificate
 
     def _check_unchanged(self, program: dict[str, Any], store: RunStore) -> None:
-        """Raise CastigateError if the backend is no longer the one that ``program`` identifies."""
+        """Raise CastigateError if the backend's version or files are not those in ``program``."""
         now = {
             "hello": {**program["hello"], "version": store.record.backends[0].version},
             "files": file_digests(self.backend) if program["files"] else {},

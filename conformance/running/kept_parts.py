@@ -33,7 +33,7 @@ class KeptParts:
     folder: Folder
 
     def restore(self, store: RunStore) -> None:
-        """Write the kept parts into a run's folder, if the run that left them had equal options.
+        """Write the kept parts into a run's folder, if they were kept under its ``key_of``.
 
         A run without the reference gets none.
         """

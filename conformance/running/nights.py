@@ -46,7 +46,7 @@ class Nights:
     def next_run(self, now: datetime) -> str:
         """Return the folder for a run that starts ``now``, named by the time.
 
-        If that name is taken, it has a number too.
+        If that name is taken, a number follows the time.
         """
         name = f"{now:%Y%m%d-%H%M%S}"
         taken = set(self.folder.names("runs"))

@@ -80,9 +80,9 @@ class ProcessPool:
     """The workers of one backend, at most ``jobs``; entering the context starts the first one.
 
     Entering raises CastigateError if the backend cannot be loaded. ``server`` forks the workers;
-    without one they are spawned. If ``sweeps`` says that there may be sweeps, a second server
-    imports the backend's framework while the first worker loads the backend, and forks the workers
-    that sweep.
+    without one they are spawned. With ``sweeps``, ``server`` forks a second server, which imports
+    the backend's framework and forks the workers that sweep. It does so only for a framework that
+    can be forked and may be loaded in workers.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class ProcessPool:
 
     @property
     def is_busy(self) -> bool:
-        """Whether some tasks are not done yet."""
+        """Whether some tasks are not done yet, or ``poll`` has a failure to raise."""
         is_waiting = bool(self._waiting) or self._failure is not None
         return is_waiting or any(each.tasks for each in self._workers)
 
@@ -343,8 +343,8 @@ class ProcessPool:
     def _replace(self, worker: BackendWorker, death: Death) -> BackendWorker:
         """Start a new worker in a dead one's place, wait until it is ready, and return it.
 
-        ``death`` is counted. Raises CastigateError if the dead one ended by itself before any task,
-        or if ``MAX_KILLS`` were killed before any.
+        ``death`` is counted. Raises CastigateError if the dead one had no task and ended by itself,
+        or if ``MAX_KILLS`` without a task were killed.
         """
         worker.end()
         self._deaths[death] += 1

@@ -45,15 +45,18 @@ def program_identity(name: str, pythons: tuple[str, ...], seconds: float) -> dic
 def file_digests(name: str) -> dict[str, str]:
     """Return the sha256 of each file that a backend's name stands for, by a label without folders.
 
-    For a command these are the executable and the arguments that are files. For a Python adapter it
-    is the module's file and, for each package that the adapter is known to drive, the package's
-    list of installed files (`RECORD`).
+    For a command these are the executable and the arguments that are files, for a ``.py`` path that
+    file. For other adapters they are the module's file and the package's list of installed files
+    (`RECORD`). The package is the framework of a built-in adapter, or else the adapter's own.
     """
     return {label: _digest(path) for label, path in _files(name) if path.is_file()}
 
 
 def identity_differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each statement and file that differs between two program identities."""
+    """Yield a line for each difference between two results of ``program_identity``.
+
+    A statement that only ``now`` has is left out; a file that only one has is not.
+    """
     for part in ("hello", "files"):
         one, other = before[part], now[part]
         # Earlier versions did not record all of a hello.

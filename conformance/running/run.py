@@ -133,7 +133,7 @@ def selected_cases(selection: Selection) -> list[Case]:
 
 
 def asked_names(record: RunRecord) -> Iterator[str]:
-    """Yield the ids of all cases of a run, and the names of the checks on their pairs."""
+    """Yield the ids of a run's cases, and the names of the pair checks of its first backend."""
     names = [backend.name for backend in record.backends]
     for task in quick_tasks(names[0], names, selected_cases(record.selection)):
         yield from (case.id for case in task.cases)
@@ -155,8 +155,8 @@ def run(
 
     With ``resumes`` the run in ``out`` is continued. ``only`` are cases to judge in place of all
     selected ones. With ``checks_pairs`` the checks of their pairs are made too. Tasks of the
-    reference that an earlier run has done are taken from the ``kept`` parts. ``argv`` is recorded.
-    Raises CastigateError for unusable options or backends.
+    reference that an earlier run has done are taken from ``kept``, which then keeps those of this
+    run. ``argv`` is recorded. Raises CastigateError for unusable options or backends.
     """
     cases = only or selected_cases(request.selection)
     with _pools(request, cases, jobs, reporter) as pools:
@@ -219,7 +219,7 @@ def finish_run(
     """Complete a run or shard whose tasks are all done, and return the counts of its verdicts.
 
     For a whole run, write the tables and, with ``finds_causes``, the causes of what fails. Its
-    judgements are added to ``ledgers``, if there are any.
+    judgements are added to ``ledgers``, if there are any. ``only`` is as in ``run``.
     """
     record, totals = store.record, Totals()
     cases = only or selected_cases(record.selection)

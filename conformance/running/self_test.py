@@ -56,7 +56,7 @@ SECONDS_OF_A_ROW = 2.0
 SHAPES = ((), (0,), (2, 3), (2, 0, 3), (1, 2, 3, 1), (2, 1, 2, 1, 2))
 """Ranks 0 to 5, and tensors without elements: a run sends all of them."""
 MOST_TRIES = 100
-"""The most cases that are tried to find one that is answered, if none comes back as itself."""
+"""The most cases tried to find one that is answered, if no cast of a dtype to itself is."""
 MOST_SAMPLES = 8
 """The most cases of the same dtypes that are tried to find one that is not declined."""
 SECONDS_OF_A_FIGURE = 0.5
@@ -111,8 +111,8 @@ class SelfTest:
     def probe(self) -> SampleCast | None:
         """The answered cast with which limits and speeds are tested; None if no cast is answered.
 
-        Its source is the widest of up to 32 bits, which can be swept, or a wider one if no such
-        cast is answered.
+        Of the casts that ``identities`` found answered, it has the widest source of up to 32 bits,
+        or else a wider one. If there is none, it is the first claimed cast that is answered.
         """
         known = self._answered
         if not known and not self._is_silent:
@@ -125,7 +125,10 @@ class SelfTest:
         return self.probe is not None or self._has_results
 
     def identities(self) -> Iterator[CheckResult]:
-        """Yield for each offered operation and each dtype whether bits come back unchanged."""
+        """Yield for each offered operation and each dtype whether bits come back unchanged.
+
+        The operations are casts, those on tensors of any shape, and sweeps of up to 32-bit numbers.
+        """
         asks: dict[str, Callable[[Case, Bits], Bits]] = {"cast": self._cast}
         for operation in SHAPED_TENSORS:
             if offers(self._oracle, operation):
@@ -166,7 +169,10 @@ class SelfTest:
             yield CheckResult("values", "", text)
 
     def limits(self) -> Iterator[CheckResult]:
-        """Yield the longest row that is answered, and whether each of ``SHAPES`` is answered."""
+        """Yield the longest row that is answered, and whether each of ``SHAPES`` is answered.
+
+        Yields nothing without a ``probe``, or once a request has timed out.
+        """
         if self.probe is None or self._is_silent:
             return
         yield self._longest_row(self.probe)

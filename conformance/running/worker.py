@@ -88,8 +88,8 @@ class TaskOrder:
     """A message that requests a task.
 
     If the task is known to end a process, ``crash`` says how, and its cases get the verdict
-    `crashed`. With ``is_asked_again`` a sweep is first repeated in the isolated process, where a
-    crash harms nothing else, to find the input.
+    `crashed`. With ``is_asked_again`` such a sweep is first repeated in the isolated process, where
+    a crash harms nothing else, to find the input.
     """
 
     task: Task

@@ -378,10 +378,11 @@ def sweep(
     comparison: ChunkComparison,
     progress: CountAdvance,
 ) -> list[Judgement]:
-    """Request the inputs numbered ``lo`` to before ``hi`` once; return a judgement for each case.
+    """Request inputs ``lo`` to before ``hi`` for all cases together; return a judgement for each.
 
     The ``cases`` have different rulings, and share the road that answers. A missing answer that no
-    check can handle, such as a crash, becomes the judgement on every case.
+    check can handle, such as a crash, becomes the judgement on every case whose check has not
+    ended.
     """
     is_dense = isinstance(visit, Dense)
     is_alone = len(cases) == 1
@@ -406,7 +407,7 @@ def _sweep(
 ) -> None:
     """Judge the answers block by block on the backend's device, or all on the host.
 
-    The host judges all if the backend has no device sweep. It judges a block again if an answer on
+    The host judges all if ``device_blocks`` returns None. It judges a block again if an answer on
     the device may be wrong or is missing.
     """
     answers_of_road = partial(RoadAnswers, checks[0].rules, checks[0].comparison, visit)
@@ -445,7 +446,8 @@ def _sweep_on_host(
     """Judge the answers of a road chunk by chunk, and report counts to ``progress``.
 
     Raises ``Unanswered`` if the backend declines, crashes or returns a malformed answer. An error
-    is left to the checks, which request other inputs than the open ones again.
+    is left to the checks, which request again the inputs that need an answer. It returns early,
+    without a last report, if that ends all checks.
     """
     at, visited, wrong = lo, 0, 0
     while at < hi:

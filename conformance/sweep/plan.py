@@ -104,8 +104,8 @@ def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Ju
 def completed(quick: Judgement, swept: Judgement) -> Judgement:
     """Join a case's judgement at the quick tier with the judgement of its sweep.
 
-    If the sweep has any inputs, its counts and wrong values replace those of the quick tier. Wrong
-    answers to inputs that must be refused are kept from both.
+    If the sweep has any inputs, its counts and wrong values replace those of the quick tier, but
+    for the wrong values that ``_not_refused`` yields.
     """
     verdict = worst(quick.verdict, swept.verdict)
     not_refused = tuple(_not_refused(quick, swept))
@@ -126,8 +126,8 @@ def completed(quick: Judgement, swept: Judgement) -> Judgement:
 def _not_refused(quick: Judgement, swept: Judgement) -> Iterator[WrongValues]:
     """Yield wrong answers of the quick tier to inputs that must be refused.
 
-    Those to a rule that is broken in the sweep too are left out. After an error, a sweep requests
-    only the other inputs of the call again, and so may miss these.
+    Left out are those that break a rule which answers of the sweep break too. After an error, a
+    sweep requests only the other inputs of the call again, and so may miss these.
     """
     known = set(map(_key, swept.divergences))
     for each in quick.divergences:

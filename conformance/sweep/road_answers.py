@@ -63,7 +63,7 @@ class Chunk:
 
     @cached_property
     def uniform_answer(self) -> int | None:
-        """The answer that all inputs share; None if their answers differ."""
+        """The answer that all inputs share, or None; comparing adds what ``to_advance`` returns."""
         is_uniform = self._comparison.is_uniform(self.answers, *self.to_advance())
         return int(self.answers[0]) if is_uniform else None
 

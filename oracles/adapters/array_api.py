@@ -63,7 +63,8 @@ class Namespace:
 
         The library's expressions use the variables ``names``. ``bits`` has the array's patterns
         under its member's name. ``require_dtype`` raises Unsupported for a dtype that the library
-        lacks, as this method does for any other call.
+        lacks. So does this method for an argument that it lacks, and for any call but an ``astype``
+        of a tensor on the CPU.
         """
         self._require_astype(self.framework, call)
         [member] = call.members

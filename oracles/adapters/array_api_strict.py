@@ -35,7 +35,7 @@ NAMESPACE = Namespace(
 
 
 class ArrayApiStrict(Scripted):
-    """Casts by array-api-strict's ``astype``, and calls it in the version that a case names."""
+    """Casts by array-api-strict's ``astype``, and makes calls of this function."""
 
     name = "array_api_strict"
     header = HEADER
@@ -79,9 +79,9 @@ class ArrayApiStrict(Scripted):
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make an ``astype`` of the standard, and return its result and the array after it.
 
-        The case of a document about calls names the version of the standard. A lock protects the
-        flags that set it, because these are the whole process's. Raises Unsupported for any other
-        call.
+        A case of ``CALLS`` names the version of the standard that applies. A lock protects the
+        flags that set this version, because they are the whole process's. Raises Unsupported for
+        any other call.
         """
         context: AbstractContextManager[Any]
         context = self._flags_of(case.version) if case.document == CALLS else nullcontext()

@@ -38,7 +38,7 @@ class Gguf(BlockLibrary):
     def lines(self, asked: BlockCase) -> list[str]:
         """Return the lines that quantize to MXFP4 by the rule ``floor``, or that decode to float32.
 
-        Raises Unsupported for every other case.
+        Raises Unsupported for every other case, for bfloat16 numbers, and for a global scale.
         """
         if asked.element != "float4e2m1" or asked.number == "bfloat16" or asked.has_global:
             raise self.declined(asked)

@@ -145,7 +145,7 @@ class Jax(Chained):
     def tensor_text(self, dtype: str) -> str:
         """Return the Python expression of a device array of this dtype, made from ``bits``.
 
-        The array is in their memory if that is aligned.
+        On the CPU the array is in the memory of ``bits`` if that is aligned.
         """
         there = f', jax.devices("{self._backend}")[0]' if self._backend else ""
         return f"jax.device_put(bits.view(jnp.{DTYPES[dtype]}){there})"

@@ -161,8 +161,9 @@ class Node:
     def sweep(self, case: Case, lo: int, hi: int) -> Swept:
         """Return a call that converts consecutive patterns, which the module generates itself.
 
-        So only answers are sent between the processes; the limits ``lo`` and ``hi`` are not needed.
-        Raises Unsupported for a source of other than 32 bits, and without an instruction.
+        So only answers are sent between the processes, into memory that calls of the same count
+        reuse; ``lo`` and ``hi`` are not needed. Raises Unsupported for a source of other than 32
+        bits, and without an instruction.
         """
         operation = cast_operation(case, PROFILES)
         if operation.source_size != SWEPT_SIZE:

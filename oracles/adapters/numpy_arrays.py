@@ -123,7 +123,8 @@ class NumpyArrays(Scripted):
         """Return a call that casts ``bits`` into an array that calls reuse.
 
         For texts, complex sources and casting modes other than ``unsafe`` it is a call of ``cast``.
-        Raises Unsupported for a dtype or a parameter that the subclass lacks.
+        Raises Unsupported for a parameter and, in the mode ``unsafe``, for a dtype that the
+        subclass lacks.
         """
         casting = self.casting(case)
         if casting == UNSAFE:

@@ -79,8 +79,8 @@ def evaluator_run(
 ) -> str:
     """Return the statements that run a script's ``model`` on ``bits`` and print the answers.
 
-    ``models`` finds the numbers of dtypes that numpy lacks. With ``is_bitcast`` the script prints
-    shapes, too.
+    ``models`` finds the numbers of dtypes that numpy lacks. The script also prints shapes with
+    ``is_bitcast``, and for ``bits`` that are no row.
     """
     source, target = format_named(case.source), format_named(case.target)
     x, y, binding = "bits", f'y.view("{target.storage}"){mask_expression(case.target)}', ""
@@ -158,7 +158,7 @@ class Onnx:
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Return the result of each chain of a company, all computed by one model.
 
-        Each chain has its own input, in ``bits``, and its own output. Raises Unsupported for a
+        ``bits`` has the input of each chain under its index, as text. Raises Unsupported for a
         parameter that Cast lacks or an opset before 6, and the checker's error for a model that it
         refuses.
         """

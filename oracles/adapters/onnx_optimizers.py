@@ -97,7 +97,7 @@ class GraphCasts:
     def _case(self, node: Any, version: str, source: str) -> Case:
         """Return the case of a Cast node, whose input has the dtype ``source``.
 
-        An attribute that the node lacks has its value in the default modes of the pair.
+        An attribute that the node lacks has its value in the first of the pair's cases.
         """
         read = self._onnx.helper.get_attribute_value
         attributes = {each.name: read(each) for each in node.attribute}
@@ -251,7 +251,7 @@ class OnnxOptimizer:
         """Return ``bits`` after the casts that the optimizer leaves of a model of one Cast.
 
         Raises Unsupported for a parameter that Cast lacks, an opset before 6, or a model whose
-        casts cannot be found.
+        casts cannot be found, and TypeError if these give another dtype than the target.
         """
         require_plain(case, "ONNX's Cast")
         return self._casts.run(self._optimized(cast_graph(case), bits.ndim), {"x": bits})["y"]
@@ -269,10 +269,10 @@ class OnnxOptimizer:
         return self._reference.identity(dtype, bits)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Return the result of each chain of a company, after one model of all is optimized.
+        """Return the result of each chain of a company, whose common model is optimized first.
 
-        ``bits`` has the input of each chain under the chain's number, as text. The reference
-        executes the casts that are left. Raises Unsupported if these cannot be found.
+        ``bits`` has the input of each chain under its index, as text. The reference executes the
+        casts that are left. Raises the errors of ``GraphCasts.paths``.
         """
         axes = axes_of(company)
         inputs = company.inputs(bits)

@@ -72,8 +72,9 @@ class OpsetNode:
 def quantize_node(case: Case, tensors: Mapping[str, Bits]) -> tuple[OpsetNode, Mapping[str, Bits]]:
     """Return the node of a case, and its tensors by name, in the shapes that ONNX expects.
 
-    A zero point of zeros is added where only that sets the dtype of codes. Raises Unsupported if
-    ONNX has no operator for the case, or its opset cannot give floats of the target's dtype.
+    ``tensors`` has ``x`` and, unless the operator computes them, ``scale`` and perhaps ``zero``. A
+    zero point of zeros is added where only that sets the dtype of codes. Raises Unsupported if ONNX
+    has no operator for the case, or its opset cannot give floats of the target's dtype.
     """
     operator = OPERATORS.get(operation_of(case))
     if operator is None:

@@ -92,7 +92,7 @@ class OpenVino:
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Return the result of each chain of a company, all computed by one model.
 
-        Each chain is one Convert after another of its own input in ``bits``. On the road with
+        ``bits`` has the input of each chain under its index, as text. On the road with
         ``middle:output`` the values between casts are outputs of the model, too. Raises Unsupported
         for what openvino lacks.
         """
@@ -136,7 +136,7 @@ class OpenVino:
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Return a call that reads the memory of ``bits`` and writes into memory that calls reuse.
 
-        For packed dtypes, strided or unaligned ``bits``, and in `cpu-folded`, it is a call of
+        For a packed source, strided or unaligned ``bits``, and in `cpu-folded`, it is a call of
         ``cast`` instead. Raises Unsupported as ``cast`` does.
         """
         self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason

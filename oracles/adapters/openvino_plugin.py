@@ -31,7 +31,8 @@ class Plugin:
     def request_to_folded(self, model: Any) -> Any:
         """Return an inference request to a model of constants that the plugin has folded.
 
-        Raises Unsupported if operations are left, or the plugin lacks a kernel.
+        Raises Unsupported if operations are left, other than a Convert of the folded 32-bit
+        integers to 64 bits, or if the plugin lacks a kernel.
         """
         compiled = self.compile(model)
         layers = [

@@ -139,8 +139,8 @@ class Ort:
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by a model of one BitCast, which keeps the shape.
 
-        Raises Unsupported for a missing kernel, for a dtype of which onnxruntime has no tensors
-        and, in `folded`, for a node that is not folded.
+        Raises Unsupported for a parameter, a kernel or a tensor's dtype that onnxruntime lacks and,
+        in `folded`, for a node that is not folded.
         """
         require_plain(case, "onnxruntime's BitCast")
         with self._refusals(*MISSING_KERNELS, MISSING_TENSORS):
@@ -183,9 +183,9 @@ class Ort:
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Return the result of each chain of a company, all computed by one model.
 
-        ``bits`` has the input of each chain under the chain's number, as text. The road is the
-        level of optimization and other properties of the model. Raises Unsupported if onnxruntime
-        lacks a kernel.
+        ``bits`` has the input of each chain under its index, as text. The road is the level of
+        optimization and other properties of the model. Raises Unsupported if onnxruntime lacks a
+        kernel.
         """
         axes = axes_of(company)
         inputs = company.inputs(bits)

@@ -108,8 +108,8 @@ def run(
     """Return the statements that run a script's session and print its answers.
 
     ``number`` is that of the source in ``TensorProto.DataType``, and ``outputs`` the expression of
-    the names of outputs. If the input ``is_constant``, the session is given none. With
-    ``is_bitcast`` the script prints shapes, too.
+    the names of outputs. If the input ``is_constant``, the session is given none. The script also
+    prints shapes with ``is_bitcast``, and for ``bits`` that are no row.
     """
     in_memory = is_raw(case.target)
     if is_constant:
@@ -185,5 +185,5 @@ def is_raw(dtype: str) -> bool:
 
 
 def _needs_packing(dtype: str, bits: Bits) -> bool:
-    """Return whether ONNX packs codes of this dtype, unless ``bits`` holds a single one."""
+    """Return whether ``bits`` are packed: codes of less than a byte, but not a single one."""
     return is_packed(format_named(dtype)) and bits.size != 1

@@ -122,7 +122,7 @@ class PaddleCalls:
                     raise Unsupported(reason) from None
 
     def _device_name(self, device: str) -> str:
-        """Return ``device`` unchanged; raise Unsupported for a GPU that this machine lacks."""
+        """Return ``device`` unchanged; raise Unsupported for a GPU if paddle finds none here."""
         cuda = self._paddle.is_compiled_with_cuda
         if device.startswith("gpu") and not (cuda() and self._paddle.device.cuda.device_count()):
             raise Unsupported(f"there is no device {device} here")

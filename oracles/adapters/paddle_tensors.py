@@ -54,7 +54,8 @@ def tensor_text(dtype: str) -> str:
 def patterns_text(dtype: str) -> str:
     """Return the Python expression of the patterns in ``y``, a tensor of this dtype.
 
-    The expression views y as signed integers where the storage is unsigned and wider than a byte.
+    The expression views y as signed integers where the storage is unsigned, wider than a byte, and
+    not y's own dtype.
     """
     storage = format_named(dtype).storage
     carrier = dtype if dtype == storage else carrier_in("paddle", dtype)

@@ -73,7 +73,7 @@ def function_of(names: dict[str, Any], takes: str, statements: str, gives: str) 
     """Return a function with the parameters ``takes`` that runs statements and returns ``gives``.
 
     These are Python text, ``gives`` an expression. The statements find all other names in
-    ``names``.
+    ``names``, to which ``__builtins__`` is added.
     """
     tree = ast.parse(f"def function({takes}):\n    return {gives}")
     [definition] = tree.body
@@ -279,7 +279,7 @@ class Chained(Scripted):
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Return the result of each chain of a company, all computed by one function.
 
-        Each chain is one cast after another of its own input in ``bits``. Raises Unsupported as
+        ``bits`` has the input of each chain under its index, as text. Raises Unsupported as
         ``require`` does for a step.
         """
         pairs = zip(company.chains, company.inputs(bits), strict=True)

@@ -12,7 +12,7 @@ from specs.cases import Case, Shape
 from specs.formats import format_named
 
 COMPUTED = re.compile(r" (convert|bitcast-convert|reduce-precision|compare|real|complex|iota)\(")
-"""An operation left in a program that XLA did not fold; a cast to bool becomes a compare."""
+"""Matches an operation that XLA did not fold in a program; a cast to bool becomes a compare."""
 
 REDUCTION = "stablehlo-reduce-precision"
 """The document of the operation that reduces the precision, and returns the type that it takes."""

@@ -194,7 +194,7 @@ def _codes(dtype: str) -> Function:
 
 
 class HloProgram(NamedTuple):
-    """A program of one operation on a tensor, and of those after which numpy reads its result.
+    """A program of one operation on a tensor, and of those that make its result readable for numpy.
 
     If ``operation`` is None, the argument itself is the result. ``shape`` is that of the argument,
     and ``precision`` that of a ``reduce_precision``.

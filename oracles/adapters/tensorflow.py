@@ -48,7 +48,7 @@ ENVIRONMENT: Mapping[str, str] = {
 MISSING_KERNEL = re.compile(
     r"Cast \w+ to \w+ is not supported|No registered '\w+' OpKernel for \w+ devices"
 )
-"""The sign of a missing kernel; the rest of the text varies, it counts earlier functions."""
+"""Matches the sign of a missing kernel; the rest of the message numbers functions, so it varies."""
 
 # Autograph has nothing to rewrite, and would wrap errors in the text of this file.
 TRACED = "autograph=False"
@@ -235,10 +235,10 @@ class TensorFlow(Chained):
         return self.patterns(case.target, np.asarray(tensor.numpy()))
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
-        """Return the result of each chain of a company, each one ``tf.cast`` after another.
+        """Return the result of each chain of a company, computed eagerly or in one ``tf.function``.
 
-        All are computed eagerly or in one ``tf.function``, from their own inputs in ``bits``.
-        Raises Unsupported for what TensorFlow lacks.
+        ``bits`` has the input of each chain under its index, as text. Raises Unsupported for what
+        TensorFlow lacks.
         """
         with self._refusals():
             return super().chains(case, company, bits)
@@ -295,10 +295,11 @@ class Folding:
         self._is_xla = is_xla  # without XLA, grappler folds
 
     def rows(self, bits: Bits, answer_bytes: int) -> list[Bits]:
-        """Return ``bits`` flattened, and split into constants that are small enough to be folded.
+        """Return ``bits`` as one constant, or split into constants that grappler folds.
 
-        ``answer_bytes`` is the size of an element of the answer. The constants have two dimensions:
-        XLA turns a row that counts from 0 into an iota and computes it.
+        They are split, without XLA, if ``answer_bytes``, the size of an element of the answer,
+        exceeds that of an input. The constants have two dimensions: XLA turns a row that counts
+        from 0 into an iota and computes it.
         """
         row = bits.reshape(1, -1)
         if self._is_xla or answer_bytes <= row.itemsize:

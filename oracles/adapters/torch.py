@@ -207,7 +207,8 @@ class Torch(Chained):
         """Mark the lengths of ``x``, so that torch compiles one kernel for all of them.
 
         A cast's lengths are marked as unbacked. If they were only dynamic, 0 and 1 would get other
-        kernels, and the first length would decide whether the kernel for all others uses vectors.
+        kernels, and the first length would decide whether the kernel for all others uses vectors. A
+        view's lengths are marked as dynamic, but for 0 and 1.
         """
         for dimension, length in enumerate(x.shape):
             if operation == "cast":
@@ -218,7 +219,7 @@ class Torch(Chained):
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Return the result of each chain of a company, all computed by one function.
 
-        Each chain is one ``to`` after another of its own input in ``bits``. Raises Unsupported as
+        ``bits`` has the input of each chain under its index, as text. Raises Unsupported as
         ``require`` does, and if torch lacks a kernel.
         """
         with warnings.catch_warnings():
@@ -323,7 +324,10 @@ class Torch(Chained):
         return DeviceSweep(self._torch, self._device, source, target, most)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Return the bits of a clone of a tensor of the dtype that holds ``bits``."""
+        """Return the bits of a clone of a tensor of the dtype that holds ``bits``.
+
+        Raises Unsupported if torch does not view the dtype.
+        """
         # Two codes share an element: pad an odd number of them with another one.
         padded = np.resize(bits, bits.size + bits.size % 2) if dtype in PAIRED else bits
         back = self.patterns(dtype, self.tensor(dtype, padded).clone())
@@ -389,7 +393,7 @@ class DeviceSweep:
     """Casts consecutive patterns of a 32-bit source on a device, at most ``most`` in one call.
 
     The tensors are reused: the answers of a call last until the next one. The constructor raises
-    Unsupported for a source or target of another size.
+    Unsupported for another source, and for a target of more than 64 bits.
     """
 
     def __init__(self, torch: Any, device: str, source: Any, target: Any, most: int) -> None:

@@ -58,8 +58,8 @@ class TorchCalls:
     def make(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make the call, and return its result and the receiver's state after it.
 
-        ``bits`` has the patterns of the receiver's members by name. Raises Unsupported if torch
-        lacks the receiver, the method or an argument.
+        ``bits`` has the patterns of the receiver's members by name. Raises Unsupported for a
+        receiver that is not on the CPU, and if torch lacks the receiver, the method or an argument.
         """
         if call.device != "cpu":
             raise Unsupported(f"torch's receivers are made on the CPU, not on the {call.device}")

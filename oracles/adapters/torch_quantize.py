@@ -67,8 +67,8 @@ class Quantizer:
     def quantize(self, case: Case, given: Mapping[str, Bits]) -> dict[str, Bits]:
         """Return, as ``y``, the codes of ``x`` or, if the case dequantizes, the numbers.
 
-        ``given`` has the tensors by name. Raises Unsupported for a dtype, a form or a parameter
-        that torch's quantization lacks.
+        ``given`` has the tensors ``x``, ``scale`` and perhaps ``zero``. Raises Unsupported for a
+        dtype, a form or a parameter that torch's quantization lacks.
         """
         parameters = self._parameters(case)
         with warnings.catch_warnings():

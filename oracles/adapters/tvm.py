@@ -91,8 +91,8 @@ class Tvm:
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Return the result of each chain of a company, each computed by a loop of its own.
 
-        The loop applies one ``astype`` after another to the chain's input in ``bits``. Raises
-        Unsupported for what TVM lacks.
+        ``bits`` has the input of each chain under its index, as text. Raises Unsupported for what
+        TVM lacks.
         """
         pairs = zip(company.chains, company.inputs(bits), strict=True)
         return [self._answer("cast", self._path(chain), own) for chain, own in pairs]
@@ -115,7 +115,8 @@ class Tvm:
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Return a call that copies ``bits`` into one tensor and casts it into another.
 
-        In the variant `folded` it is a call of ``cast``. Raises Unsupported as ``cast`` does.
+        All calls use the same two tensors. In the variant `folded` it is a call of ``cast``. Raises
+        Unsupported as ``cast`` does.
         """
         require_plain(case, "astype")
         if self._variant == "folded":
@@ -248,8 +249,9 @@ class Tvm:
 def _loop(operation: ScriptedOperation, path: tuple[str, ...], shape: Shape | None) -> Statements:
     """Return the statements that compile a loop, and run it from the tensor x to y.
 
-    ``path`` has the dtypes, from the source to the target. If ``shape`` is None, the loop takes its
-    length as a further argument, because TVM reads none from a tensor of int4.
+    The latter have places for `target` and `storage`. ``path`` has the dtypes, from the source to
+    the target. If ``shape`` is None, the loop takes its length as a further argument, because TVM
+    reads none from a tensor of int4.
     """
     names, source = [*map(_name, path[1:])], _name(path[0])
     element = "a(*i)" + "".join(f'.astype("{name}")' for name in names)

@@ -88,7 +88,7 @@ class BackendSupervisor(Generic[Info]):
 
     The constructor starts the first process, and raises CastigateError if the backend cannot be
     loaded. Given the ``info`` of another process of the backend, it starts none: the first request
-    does. ``on_reply`` is called after every exchange.
+    does. ``on_reply`` is called after every start and every exchange.
     """
 
     def __init__(

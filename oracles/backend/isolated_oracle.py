@@ -143,7 +143,8 @@ class IsolatedOracle:
         """Return for each request its answer, its exception or None; send as few messages as fit.
 
         None means that the request has to be sent alone. Either no message can include it, or its
-        message failed, or it failed while the process had hardly any memory left.
+        message or ``MAX_LOST_MESSAGES`` before it failed, or it failed while the process had hardly
+        any memory left.
         """
         answers: list[Any] = [None] * len(requests)
         for message in round_messages(requests, self.description.offers):

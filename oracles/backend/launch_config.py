@@ -26,8 +26,8 @@ class LaunchConfig:
     """How to launch a backend's process; without ``python`` it runs under our own interpreter.
 
     ``seconds`` is the timeout of one call, ``startup_seconds`` that of each step of a start, and
-    ``memory`` the limit of the process in bytes. If it ``shares_answers``, cases for which the
-    adapter names one road share the answers.
+    ``memory`` the limit of the process in bytes. If it ``shares_answers``, cases that the adapter
+    puts on one road of bitcasts share the answers.
     """
 
     python: str | None = None

@@ -15,6 +15,7 @@ from oracles.registry import Backend, is_program, load_backend
 class InOtherProcess(Protocol):
     """An oracle whose answers come from another process, in Python or not.
 
+    ``description`` is the ``OracleDescription``, or a program's ``Hello``, that the process sent.
     ``waited`` is the seconds spent on waiting for the process, and ``deaths`` has texts on how its
     processes ended that failed in an exchange.
     """

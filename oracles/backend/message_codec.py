@@ -72,7 +72,7 @@ class OracleDescription:
 
 
 def encode_description(oracle: Oracle) -> dict[str, Any]:
-    """Encode an oracle's description as a JSON object."""
+    """Encode an oracle's description as an object with the fields of ``OracleDescription``."""
     claims = claims_of(oracle)
     return {
         "name": str(oracle.name),
@@ -106,7 +106,7 @@ def decode_description(encoded: Any) -> OracleDescription:
 
 
 def encode_case(case: Case) -> list[Any]:
-    """Encode a case as a JSON list."""
+    """Encode a case as the list of its fields."""
     return [case.document, case.version, case.source, case.target, case.modes, case.example]
 
 

@@ -53,7 +53,7 @@ class RemoteBaseException(BaseException):
 
 
 def encode_error(error: BaseException) -> dict[str, Any]:
-    """Encode an exception as members of a reply's header."""
+    """Encode an exception as a header member: ``unsupported``, ``inputs_changed`` or ``raised``."""
     try:
         text = str(error)
     except Exception as worse:

@@ -113,7 +113,7 @@ class Server:
     """Answers request frames by calling an oracle.
 
     With ``shares_answers``, a method in ``ROADS`` is called once for all cases of a request that
-    are on one road.
+    the oracle puts on one road.
     """
 
     def __init__(self, oracle: Any, shares_answers: bool) -> None:

@@ -86,7 +86,10 @@ class State:
         return self.converted[key]
 
     def code(self, target: Format) -> Any:
-        """Return the target's patterns of finite values; out of range, they count on or wrap."""
+        """Return the target's patterns of finite values.
+
+        Out of range, those of floats count on past the largest, and those of integers wrap.
+        """
         return rounded(target, self.parts, self.rounding, self.select, self.to(target))
 
     def rounding_by(self, rounding: Rounding) -> State:
@@ -103,7 +106,10 @@ class State:
 def pattern_of_behavior(
     name: str, source: Format, target: Format, pattern: Any, select: Select
 ) -> Any:
-    """Return what a behavior answers; the patterns mean nothing where it is not defined."""
+    """Return the target's patterns that the behavior of this name answers for source patterns.
+
+    They mean nothing where the behavior is not defined.
+    """
     return Evaluation(source, target, pattern, select).answer(behavior_named(name))[0]
 
 
@@ -174,7 +180,7 @@ def _magnitude(state: State) -> State:
 
 
 def constant(target: Format, word: Constant) -> int:
-    """Return the target's pattern of a constant."""
+    """Return the target's pattern of a constant; for ``nan``, that of one of its NaNs."""
     return target.nan_codes[0][-1] if word == "nan" else CODE_WORDS[CONSTANTS[word]](target)
 
 
@@ -199,9 +205,9 @@ def _into(state: State, step: Into) -> State:
 def _without_tiny(state: State, rounded: State) -> State:
     """Return ``rounded`` with zeros for values below the smallest normal one of its format.
 
-    A value of ``state`` counts as it is rounded with unlimited exponents. So in the binade below,
-    only a significand that begins with ``precision + 1`` ones rounds up to the smallest normal
-    value.
+    ``state`` has the values before rounding. They are compared after rounding with unlimited
+    exponents: in the binade below, only a significand that begins with ``precision + 1`` ones
+    rounds up to the smallest normal value.
     """
     format, parts, select = rounded.format, state.parts, state.select
     lowest = format.lowest_exponent + OFFSET

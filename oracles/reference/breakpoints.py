@@ -22,10 +22,11 @@ LEADING_ONE = np.uint64(1 << TOP)
 
 
 def breakpoints(source: Format, target: Format, target_codes: Any) -> Words:
-    """Return the source patterns at, below and above target values and the midpoints after them.
+    """Return the source patterns around target values, and around the midpoints after them.
 
-    ``target_codes`` are patterns of non-negative finite values. If source and target both have
-    negative values, the negated source patterns are included. The patterns are in rising order.
+    For each of these, they are the largest pattern not above it and its two neighbors. 0 and 1 are
+    always included and, if source and target are signed, the negated patterns. ``target_codes`` are
+    patterns of non-negative finite values. The patterns are in rising order.
     """
     codes = np.asarray(target_codes, np.uint64)
     parts = unpack(target, codes, select_arrays)

@@ -155,8 +155,8 @@ def _module_type(args: Arguments, kwargs: Keywords) -> Decision:
 def _sharded_to(args: Arguments, kwargs: Keywords) -> Decision:
     """Decide a call of ``ShardedTensor.to`` as its document quotes the code.
 
-    If there are positional arguments, every keyword but ``copy`` is ignored. Raises RefusedError if
-    no signature matches.
+    With one or two positional arguments, every keyword but ``copy`` is ignored; more than two are
+    ignored themselves. Raises RefusedError if no signature matches.
     """
     copies = kwargs.get("copy") == TRUE
     match args:

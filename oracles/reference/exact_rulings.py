@@ -86,8 +86,7 @@ def _pattern(ruling: Ruling, outcome: Outcome, datum: Datum, code: int) -> int:
 def answer_of_behavior(behavior: Behavior, source: Format, target: Format, code: int) -> int | None:
     """Return the pattern that a behavior gives for a source pattern; None where it is not defined.
 
-    Of the steps that make an answer in a float, only ``to-infinity`` is evaluated here: no rule
-    names another.
+    Raises AssertionError for ``to-nan``: no rule names a behavior with this step.
     """
     given = decode(source, code)
     datum: Datum = given

@@ -150,7 +150,8 @@ def is_near(source: Format, code: int, answer: str) -> bool:
 def reads_back(source: Format, code: int, answer: str) -> bool:
     """Return whether a text, rounded to the nearest value of the source, is a pattern's value.
 
-    The sign of a zero is ignored, and so are upper and lower case in NaN and infinities.
+    For an integer source the text must be an integer. The sign of a zero is ignored, and so are
+    upper and lower case in NaN and infinities.
     """
     datum = exact.decode(source, code)
     match datum:

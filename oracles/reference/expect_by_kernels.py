@@ -186,8 +186,8 @@ def expect_texts(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
 class KernelExpectations:
     """Computes what rulings allow for arrays.
 
-    Consecutive calls with the same array object and source decode it once; those that also have the
-    same target and rounding cast it once.
+    Consecutive calls with the same source and array object, which must not change, decode it once;
+    those that also have the same target and rounding cast it once.
     """
 
     def __init__(self) -> None:

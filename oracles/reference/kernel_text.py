@@ -45,7 +45,7 @@ class Scanned:
 
 @lru_cache(maxsize=TEXTS_KEPT)
 def scan(text: str) -> Scanned | None:
-    """Read a number from left to right; return None unless the whole text is a number."""
+    """Read a number with digits on both sides of its point, if any; return None for other texts."""
     rest = text
     negative = rest.startswith("-")
     rest = rest[1:] if rest[:1] in ("+", "-") else rest
@@ -95,7 +95,7 @@ def _integer(digits: str) -> int:
 def unpack_number(number: Scanned) -> Unpacked:
     """Convert a number to the kernels' input: 64 significant bits, the lowest of them sticky.
 
-    An exponent outside of every format's range is replaced by one that is just as far out.
+    An exponent outside of every format's range may be replaced by another one outside.
     """
     size = number.digits.bit_length() * 3 // 10
     power = number.power if number.digits else 0

@@ -233,7 +233,7 @@ def rounded(
     select: Select,
     converted: Converted | None = None,
 ) -> Any:
-    """Return the target's pattern of a finite value; beyond the range, codes count on or wrap.
+    """Return the target's pattern of a finite value; out of range, floats count on, integers wrap.
 
     ``converted`` is the conversion of this value in this rounding, if the caller has it already.
     """

@@ -215,10 +215,11 @@ class Casts:
         return f"{rules.source.name}->{rules.target.name}, {rules.rounding}, {outcomes}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Return a function that casts what ``bits`` holds at each call, by compiled kernels.
+        """Return a function that casts what ``bits`` holds at each call, into memory it reuses.
 
-        Without numba, the function calls ``cast``. It raises RejectedError if the document requires
-        an error.
+        It runs compiled kernels or, without numba, ``cast``, which returns new arrays. It raises
+        RejectedError for an input that the document refuses; compiled kernels do not if that
+        refuses all.
         """
         rules = ruling(case)
         if find_spec("numba") is None:

@@ -152,7 +152,8 @@ def _range_ends(target: Format) -> Iterator[Number]:
 def _ends_of_tiny(way: Format) -> Iterator[Number]:
     """Yield, of both signs, the least magnitude that rounds to a float's smallest normal value.
 
-    It rounds to nearest, ties to even, as if exponents had no lower end.
+    It rounds to nearest, ties to even, as if exponents had no lower end. An integer format has
+    none.
     """
     if way.kind == "float":
         below = way.precision + 1

@@ -81,8 +81,8 @@ class Block:
 class StepPatterns:
     """The first two patterns and the last of every step in the staircases of some rulings.
 
-    Of a stretch with very many periods, only the steps of the periods at both ends are taken. The
-    rulings have one pair.
+    All rulings must have the same pair. Of a stretch with very many periods, only the steps of the
+    periods at both ends are taken.
     """
 
     def __init__(self, rulings: Iterable[Ruling]) -> None:

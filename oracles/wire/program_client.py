@@ -131,7 +131,10 @@ class ProgramClient:
     def encode(
         self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]
     ) -> EncodedRequest:
-        """Return a request as a frame, with the decoder and the largest payload of its reply."""
+        """Return a request as a frame, with the decoder and the largest payload of its reply.
+
+        ``request`` has ``ask`` and ``case``; that of a sweep also has ``first`` and ``count``.
+        """
         if request["ask"] in TENSOR_REQUESTS:
             return _encode_tensors(number, request, arrays)
         case = wire_case(request["case"])

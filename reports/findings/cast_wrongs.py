@@ -281,7 +281,7 @@ def _few_sticky_bits(asked: CaseFormats) -> Iterator[Wrong]:
 
 
 def _lost_digits(asked: CaseFormats) -> int:
-    """Return how many fraction bits fewer the target has than the source; 0 if it has none."""
+    """Return the source's fraction bits minus the target's; 0 if the target has none."""
     source, target = asked.source.entry, asked.target.entry
     return source.mantissa - target.mantissa if target.mantissa else 0
 

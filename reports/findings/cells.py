@@ -25,7 +25,8 @@ CellKey = tuple[str, str]
 class ShownRun(NamedTuple):
     """A run of consecutive failing inputs as text: bit patterns in hex, or the texts themselves.
 
-    ``inputs`` counts them. ``slope`` and ``straight`` are those of ``failure_runs.Runs``.
+    ``inputs`` counts them. ``slope`` and ``straight`` are those of ``failure_runs.Runs``, but
+    answers stored as texts are straight only if all are equal.
     """
 
     first: str

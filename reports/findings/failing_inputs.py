@@ -120,9 +120,10 @@ def _stored(column: NDArray[Any], form: Format) -> NDArray[Any]:
 
 
 def failing_inputs(rows: Any, total: int, runs: int) -> FailingInputs:
-    """Read the failing inputs of a broken rule from its rows of ``divergences.parquet``.
+    """Read the failing inputs of a broken rule from an Arrow table of its divergence rows.
 
-    ``total`` counts the failing inputs, and ``runs`` their runs, also those without a row.
+    ``rows`` has the columns of ``divergences.parquet``. ``total`` counts the failing inputs, and
+    ``runs`` their runs, also those without a row.
     """
 
     def column(name: str) -> NDArray[Any]:

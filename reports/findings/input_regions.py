@@ -154,7 +154,10 @@ def classify(source: Format, target: Format, inputs: NDArray[Any]) -> Classes:
 
 
 def _are_large(source: Format, patterns: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Mark floats that are infinite in float32, and unsigned integers with the highest bit set."""
+    """Mark floats beyond the range of float32, and unsigned integers with the highest bit set.
+
+    Floats with no more exponent bits than float32 are never marked.
+    """
     if source.kind == "float" and source.entry.exponent > format_named("float32").entry.exponent:
         single = nearest(source, format_named("float32"), patterns)
         large: NDArray[np.bool_] = single << np.uint32(1) == INFINITE

@@ -123,8 +123,8 @@ class Regions(NamedTuple):
 def count_regions(source: Format, failing: FailingInputs, asked: NDArray[Any]) -> Regions:
     """Count the regions that describe failing inputs; ``asked`` has all inputs asked, rising.
 
-    Every run of inputs counts as a single value if more than ``MANY_RUNS`` are separate, or if the
-    inputs are not numbers of at most 64 bits.
+    More than ``MANY_RUNS`` separate groups of runs count as a single value each. So does every run
+    of inputs that are not numbers of at most 64 bits.
     """
     runs = failing.runs
     if source.kind == "text" or not (source.is_numeric and failing.are_words):

@@ -123,7 +123,10 @@ def _example(shown: ExplainedCase) -> Iterator[str]:
 
 
 def _extent(finding: Finding) -> Iterator[str]:
-    """Yield the lines of a table of the pairs and modes, each with its wrong inputs."""
+    """Yield the lines of a table of pairs and modes, each with the most wrong inputs of its cases.
+
+    Rows beyond ``MOST_ROWS`` are only counted.
+    """
     rows: dict[tuple[str, str, str], list[ExplainedCase]] = {}
     for each in finding.explained:
         key = each.cell.source, each.cell.target, mode_or_path(each.cell)

@@ -300,7 +300,8 @@ def forecast(mechanism: Wrong, wrong: WrongAnswers, asked: AskedInputs) -> Forec
     """Return where a mechanism is right about which of the inputs asked fail; None if nowhere.
 
     It is right in a region if all inputs fail that it predicts there, and if it gives nearly all of
-    their answers. An input that fails with another answer has another fault as well.
+    their answers. An input that fails with another answer has another fault as well. Return None
+    too if no phrases name the region.
     """
     case, level, target = wrong.case, wrong.broken.level, asked.rules.target
     predicted = predicted_failures(mechanism, case, asked)

@@ -331,7 +331,11 @@ def _segments(source: Format, listed: Any) -> tuple[int, ...]:
 
 
 def _shown_runs(source: Format, target: Format, listed: Any) -> Iterator[ShownRun]:
-    """Yield the first ``SHOWN_RUNS`` of the listed runs, and the last one if there are more."""
+    """Yield the first ``SHOWN_RUNS`` of the listed runs, and the last one if there are more.
+
+    ``listed`` is an Arrow table with a row for each stored run of inputs of one divergence, without
+    the columns ``OWNER``.
+    """
     rows = listed.slice(0, SHOWN_RUNS).to_pylist()
     if listed.num_rows > SHOWN_RUNS:
         rows += listed.slice(listed.num_rows - 1).to_pylist()

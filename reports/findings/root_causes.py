@@ -143,6 +143,7 @@ def explain_wrong_answers(
 ) -> list[RuleExplanation]:
     """Choose the mechanisms that explain most; return an explanation of each item of ``wrong``.
 
+    The ``left`` of each item is changed: it then marks the runs that no chosen mechanism explains.
     Mechanisms that hold everywhere in a case are chosen first, and then explain what they can in
     other cases. If cases fail in more than ``MOST_KINDS`` ways, mechanisms are chosen by a sample
     of these.

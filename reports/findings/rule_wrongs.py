@@ -187,7 +187,7 @@ def taken_for_others(asked: CaseFormats) -> Iterator[Wrong]:
 
 
 def case_between(case: Case, source: str, target: str) -> Case | None:
-    """Return the case of another pair with this case's values of all shared parameters; or None.
+    """Return the first case of another pair with this case's values of shared parameters; or None.
 
     A parameter that only one of the two cases has may have any value.
     """

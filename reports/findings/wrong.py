@@ -158,7 +158,7 @@ def computing(
 
 
 def if_answered(answers: AnswersOfRow) -> AnswersOfRow:
-    """Wrap a function: it returns None for cases that are rejected or left open as a whole."""
+    """Wrap ``answers``: return None for a case without a ruling, or rejected or open as a whole."""
     return lambda given: None if answered_ruling(given.case) is None else answers(given)
 
 
@@ -207,7 +207,10 @@ def reading(name: str, says: str, reads: Reads, **fields: Any) -> Wrong:
 
 
 def predicted_failures(wrong: Wrong, case: Case, asked: AskedInputs) -> Mask | None:
-    """Mark the inputs asked for which a row's answers break a rule; None if it has no answers."""
+    """Mark the inputs asked for which a row's answers break a rule; None if it has no answers.
+
+    A NaN for a NaN breaks none, unless the row ``changes_nans``.
+    """
     rules, inputs = asked.rules, asked.inputs
     given = GivenAnswers(case, inputs, asked.answers)
     found = wrong.answers(given)

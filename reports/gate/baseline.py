@@ -44,9 +44,9 @@ class EarlierRun:
     def has(self, cell: Cell, broken: Divergence | None) -> bool:
         """Return whether the earlier run already has a failure of ``cell``, a cell of the new run.
 
-        ``broken`` is a rule that the cell breaks; the earlier run must break it by the same wrong
-        answers, or by some that the new ones continue. If it is None, an answer is missing from the
-        cell, and must be missing from the earlier one for the same reason.
+        ``broken`` is a rule that the cell breaks; the earlier run must break it by the same faults
+        or wrong answers, or by wrong answers that the new ones continue. If it is None, an answer
+        is missing from the cell, and must be missing from the earlier one for the same reason.
         """
         before = self.cells.get(cell.name)
         if before is None:
@@ -94,8 +94,10 @@ class EarlierRun:
         """Return whether the wrong answers in ``further`` continue those of an earlier cell.
 
         Each must equal the wrong answer to an input next to it, or come from a mechanism that
-        explains wrong answers of the earlier run. ``old`` is the broken rule of the cell
-        ``before``, ``failing`` its failing inputs, and ``wrong_before`` its wrong answers.
+        explains wrong answers of the earlier run. For an input that is next to none that failed
+        there, the mechanism must hold everywhere, or, for texts, tell ``where``. ``old`` is the
+        broken rule of the cell ``before``, ``failing`` its failing inputs, and ``wrong_before`` its
+        wrong answers.
         """
         source = format_named(before.source)
         is_text = "text" in (source.kind, format_named(before.target).kind)

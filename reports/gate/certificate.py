@@ -295,7 +295,7 @@ def _asked(record: RunRecord) -> dict[str, Any]:
 
 
 def _cases(cells: Sequence[Cell]) -> dict[str, Any]:
-    """Return the number of cells, a table of them by version, and the table's digest.
+    """Return the `count` of cells, a `table` of them by version, and the table's `digest`.
 
     A cell's row has its verdict, its numbers of all, of open and of wrong inputs, and the digest of
     its inputs.

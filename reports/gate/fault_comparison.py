@@ -62,7 +62,7 @@ def shows_no_more(before: Cell, now: Cell, broken: Divergence | None) -> bool:
     """Return whether ``before`` has all problems of ``now``, apart from what a seed decides.
 
     Only problems under the rule ``broken`` are compared; if it is None, only those by which an
-    answer is missing.
+    answer is missing. Then the result is False if only ``before`` was answered in one row.
     """
     if broken is None and before.asked is not None and now.asked is None:
         return False  # Before, the case was answered in one row.

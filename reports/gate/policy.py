@@ -325,7 +325,7 @@ def _check_document(source: YamlFile, location: Location, word: str) -> None:
 
 
 def _case_ids(entry: PolicyEntry) -> Iterator[str]:
-    """Yield the ids of all cases of a policy's documents, and the names of invariance checks."""
+    """Yield the ids of all cases of a policy's documents, and all names of invariance checks."""
     named = list(documents()) if entry.documents == CLAIMED else entry.documents
     for document in named:
         name, _, version = document.partition(":")

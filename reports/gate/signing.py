@@ -51,7 +51,11 @@ def load_public_key(file: Path) -> str:
 
 
 def sign_certificate(certificate: dict[str, Any], key: Any) -> dict[str, Any]:
-    """Return a certificate with a ``signature`` of all its other keys by a private key."""
+    """Return a copy of a certificate with the ``signature`` of its other keys.
+
+    ``key`` is a private key from ``load_private_key``. The signature has the `algorithm`, the
+    public `key` and the `value`.
+    """
     signature = {
         "algorithm": ALGORITHM,
         "key": _hex_of(key.public_key()),

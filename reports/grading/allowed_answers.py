@@ -197,7 +197,7 @@ def _accepted(
 
 @lru_cache(CACHED_RULINGS)
 def _texts_known(source: Format, outcome: Outcome) -> dict[tuple[int | str, str], bool]:
-    """Return the cache of what an outcome allows: by input and text, whether it allows that text.
+    """Return the cache, which callers fill, of whether an outcome allows a text, by input and text.
 
     Versions of a document share most outcomes, and so their caches.
     """

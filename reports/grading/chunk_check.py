@@ -30,7 +30,11 @@ def check_of(table: Table) -> ChunkCheck:
 
 
 def is_uniform(answers: NDArray[Any], inputs: Moving, step: int) -> bool:
-    """Return whether all answers are the same; add ``step`` to each of the inputs, if any."""
+    """Return whether all answers (at least one) are equal, and add ``step`` to ``inputs`` in place.
+
+    ``inputs`` are a buffer that the sweep reuses, and are not compared; None if nothing is to be
+    advanced.
+    """
     advance(inputs, step)
     return not (answers != answers[0]).any()
 

@@ -24,7 +24,11 @@ def check_of(table: Table) -> ChunkCheck:
 
 
 def is_uniform(answers: NDArray[Any], inputs: Moving, step: int) -> bool:
-    """Return whether all answers are the same; add ``step`` to each of the inputs, if any."""
+    """Return whether all answers (at least one) are equal, and add ``step`` to ``inputs`` in place.
+
+    ``inputs`` are a buffer that the sweep reuses, and are not compared; None if nothing is to be
+    advanced.
+    """
     return bool(_is_uniform(answers, inputs, step))
 
 
@@ -82,7 +86,7 @@ def _all_right(
 
 @numba.njit(cache=True, nogil=True)
 def _advance(inputs: Any, step: Any) -> None:
-    """Add ``step`` to each of the inputs; None stands for no inputs."""
+    """Add ``step`` to each of the inputs in place; None stands for no inputs."""
     if inputs is not None:
         step = inputs.dtype.type(step)
         for at in range(inputs.size):
@@ -106,7 +110,7 @@ def _is_uniform(answers: Any, inputs: Any, step: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def _differs_from_code(answers: Any, code: Any, inputs: Any, step: Any) -> Any:
-    """Return whether any answer is not ``code``; add ``step`` to each of the inputs, if any."""
+    """Return whether any answer is not ``code``; add ``step`` to ``inputs``, if any, in place."""
     width = answers.dtype.type
     wrong_bits = width(0)
     if inputs is not None:
@@ -120,9 +124,9 @@ def _differs_from_code(answers: Any, code: Any, inputs: Any, step: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def _outside_ranges(answers: Any, bounds: Any, inputs: Any, step: Any) -> Any:
-    """Return whether any answer lies in neither of two ranges; add ``step`` to each input.
+    """Return whether any answer lies in neither of two ranges; add ``step`` to ``inputs`` in place.
 
-    ``inputs`` may be None.
+    ``bounds`` has the low and the high end of each range. ``inputs`` may be None.
     """
     low, other_low = bounds[0], bounds[2]
     width = answers.dtype.type
@@ -144,7 +148,7 @@ def _differs_from_line(
 ) -> Any:
     """Return whether any answer is not the one before plus ``slope``, from ``code`` on.
 
-    Sums are cut by ``mask``. ``step`` is added to each of the inputs, if any.
+    Sums are cut by ``mask``. ``step`` is added to ``inputs`` in place, unless they are None.
     """
     width = answers.dtype.type
     wrong_bits = width(0)
@@ -164,7 +168,8 @@ def _differs_from_row(
 ) -> Any:
     """Return whether answers, beginning ``inside`` inputs into a segment, do not repeat its row.
 
-    ``row`` has its codes, its cares and its rise. ``step`` is added to each of the inputs, if any.
+    ``row`` has its codes, its cares and its rise. ``step`` is added to ``inputs`` in place, unless
+    they are None.
     """
     width = answers.dtype.type
     codes, cares, rise = row

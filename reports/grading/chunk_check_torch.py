@@ -99,7 +99,7 @@ class DeviceCheck:
         return outside.any()
 
     def _above(self, answers: Any, low: Any, high: Any) -> Any:
-        """Return whether each answer is over ``high - low`` above ``low``, as unsigned integers."""
+        """Return whether each answer minus ``low`` exceeds ``high - low``, as unsigned integers."""
         # Unsigned integers have the order of the signed ones that differ in the sign bit.
         sign = int(np.iinfo(self._signed).min)
         span = int((high - low).view(self._signed)) ^ sign

@@ -19,7 +19,7 @@ from reports.grading.staircase_grades import CompareWithSteps
 
 @dataclass(frozen=True)
 class ChunkComparison:
-    """The functions that check a chunk as a whole, compare its inputs, and gather runs.
+    """The functions that check a chunk as a whole, compare its answers, and gather runs.
 
     ``name`` is `numpy` or `numba`. ``check_of`` returns the check against a table.
     ``checksum_of_row`` is a ``ChecksumOfRow``.
@@ -28,7 +28,7 @@ class ChunkComparison:
     name: str
     check_of: Callable[[Table], ChunkCheck]
     is_uniform: Callable[[NDArray[Any], Moving, int], bool]
-    """Whether all answers of an array are the same; like a ``ChunkCheck`` it advances inputs."""
+    """Whether all answers are equal; adds a step to inputs in place, as a ``ChunkCheck`` does."""
     exceed: Callable[[NDArray[Any], int], bool]
     """Whether any answer of an array has a bit beyond a format's mask."""
     compare_with_steps: CompareWithSteps

@@ -62,7 +62,7 @@ class Table:
 
     @cached_property
     def code_changes(self) -> NDArray[np.intp]:
-        """For each segment, how many up to it begin with another code than the one before."""
+        """For each segment, how many up to it have another low end than the segment before."""
         codes = self.bounds[0]
         changes = np.concatenate([[0], codes[1:] != codes[:-1]])
         return np.cumsum(changes)
@@ -174,7 +174,7 @@ class Rows:
 def _segments(stretch: np.void, steps: NDArray[np.void], rows: Rows) -> _Segments:
     """Return one segment for a stretch of several short periods, else one per step and period.
 
-    A single period, or periods of one step that does not rise, need no row.
+    A single period needs no row. One step that does not rise makes one segment of all periods.
     """
     first, last, shift = (int(stretch[name]) for name in ("first", "last", "shift"))
     periods = (last - first >> shift) + 1

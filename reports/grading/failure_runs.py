@@ -135,7 +135,10 @@ def gather(
 
 
 def capped(runs: Runs, where: NDArray[np.intp], checksum: int) -> Runs:
-    """Return the runs at the rows ``where``, at most as many as are kept; ``total`` counts all."""
+    """Return the runs at the rows ``where``, at most as many as are kept.
+
+    ``checksum`` becomes theirs, and their ``total`` counts also the rows that are not kept.
+    """
     shown = runs.at(where[_within_cap(where.size)])
     return replace(shown, total=where.size, checksum=checksum)
 

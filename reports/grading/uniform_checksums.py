@@ -91,7 +91,10 @@ class UniformChecksums:
 
 @lru_cache(maxsize=4)
 def uniform_checksums(checksum_of_row: ChecksumOfRow, is_stored: bool) -> UniformChecksums:
-    """Return this process's ``UniformChecksums``; if ``is_stored``, in the user's cache."""
+    """Return the ``UniformChecksums`` for a function, cached for later calls.
+
+    If ``is_stored``, the checksums of blocks are also stored in the user's cache.
+    """
     constants = "-".join(f"{each:x}" for each in (BLOCK, *SHIFTS, *FACTORS))
     folder = cache_folder("checksums") / constants if is_stored else None
     return UniformChecksums(checksum_of_row, folder)

@@ -79,7 +79,7 @@ def version_link(version: Version, **filters: str) -> str:
 
 
 def rule_row_file(document: str, rule: str) -> str:
-    """Return the name of the page with a rule's row; empty if the document lacks the rule."""
+    """Return the name of the page with a rule's row; empty if document or rule is unknown."""
     known = documents().get(document)
     has_row = known is not None and rule in lines_of_rules(known)
     return document_page_file(document) if has_row else ""

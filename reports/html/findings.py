@@ -110,7 +110,7 @@ class PairRow:
 
 
 def finding_pages(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the file name and the template's variables of each finding's page."""
+    """Yield each finding's page: its file name, and the variables of ``finding.html`` by name."""
     for findings in report.findings.values():
         for each in findings:
             yield finding_page(each), _variables(report, each)

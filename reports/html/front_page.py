@@ -29,7 +29,7 @@ class RuleSummary:
 
 
 def front_page(report: Report) -> dict[str, Any]:
-    """Return the variables of the front page's template."""
+    """Return the variables of the template ``index.html``, by name."""
     previous = report.records[-2] if len(report.records) > 1 else None
     changes = [change for each in report.changes.values() for change in each]
     return {

@@ -93,10 +93,10 @@ def _newest_version(report: Report, document: str) -> Version:
 
 
 def open_answers_data(report: Report) -> dict[str, Any]:
-    """Return, by dtype pair and backend, the behaviors on open inputs of casts.
+    """Return the content of ``data/open.js``: `texts` for open inputs of casts, and `pairs`.
 
-    Only the last version of each document counts. Sentences are stored once, and referred to by
-    their index.
+    `texts` has sentences about behaviors, each once; `pairs` has, by dtype pair and backend, their
+    indices. Only the last version of each document counts.
     """
     texts: dict[str, int] = {}
     pairs: dict[str, dict[str, list[int]]] = {}

@@ -79,7 +79,7 @@ class FindingNews:
 class BackendNews:
     """How all judged cases of one backend compare with its ledger.
 
-    ``applied`` is None if it has no ledger. ``cases`` has the cases that do not fail as listed.
+    ``applied`` is None if no ledger is used. ``cases`` has the cases that do not fail as listed.
     """
 
     backend: str

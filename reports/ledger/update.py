@@ -40,8 +40,8 @@ def update_ledger(
 ) -> Ledger:
     """Return the ledger after a run on one version; what is listed for other versions is kept.
 
-    ``found`` has the failures of each case, and ``findings`` explain them. ``before`` is None for a
-    new ledger.
+    ``found`` has the failures of each case; a case that it lacks does not fail. ``findings``
+    explain them. ``before`` is None for a new ledger.
     """
     old = before if before is not None else Ledger(backend)
     own = public_version(version)

@@ -83,10 +83,7 @@ def failure_text(cell: Cell) -> str:
 
 
 def _broken_line(broken: Divergence) -> str:
-    """Describe a broken rule in one line, with the number of wrong answers and an example.
-
-    Both are left out if the rule has none.
-    """
+    """Describe a broken rule in a line, with the number of wrong answers and an example if any."""
     line = f"{broken.rule} ({broken.clause}, {broken.level})"
     if broken.wrong:
         line += f": {broken.wrong:,} wrong {'answer' if broken.wrong == 1 else 'answers'}"

@@ -115,7 +115,8 @@ def _message(finding: Finding, version: str) -> Iterator[str]:
 def _place(backend: str) -> str:
     """Return the path of a backend's file as a URI relative to the working directory.
 
-    For a backend that was not given by a path, return its name with slashes for colons.
+    For a file outside that directory it is the given path, without its first slash. For a backend
+    that was not given by a path, return its name with slashes for colons.
     """
     path, colon, _ = backend.rpartition(":")
     if backend.startswith("exec:"):

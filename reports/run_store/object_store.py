@@ -98,7 +98,7 @@ class ObjectStore:
             return bytes(self.system.cat_file(path))
 
     def open_file(self, path: str) -> Any:
-        """Open an object for reading at any position; only what is read is downloaded."""
+        """Open an object as an Arrow file; only what is read, at any position, is downloaded."""
         import pyarrow as pa  # Here, for most commands read no table.
 
         with _explained(self.protocol):

@@ -93,7 +93,10 @@ def _open_complete(out: str) -> RunStore:
 
 
 def _open_table(folder: Folder, table: str) -> Any:
-    """Open a table; raise CastigateError if it is missing, damaged, or has other columns."""
+    """Open a table as a ParquetFile.
+
+    Raise CastigateError if it is missing, damaged, or has other columns.
+    """
     named = folder.display_path(table)
     try:
         with explain_read_errors(folder, table):
@@ -110,7 +113,7 @@ def _open_table(folder: Folder, table: str) -> Any:
 
 
 def _parsed_table(folder: Folder, table: str) -> Any:
-    """Open a table and parse its footer.
+    """Open a table as a ParquetFile, whose footer is parsed.
 
     Raise CastigateError if its bytes are damaged, and OSError if they cannot be read.
     """

@@ -228,9 +228,9 @@ def _without_checksum(content: dict[str, Any]) -> dict[str, Any]:
 def parse_record(data: bytes, path: str) -> RunRecord:
     """Decode the bytes of ``run.json``; raise CastigateError if they are damaged.
 
-    Raise it too for another format, and if other house rules have the name of the run's. These are
-    registered in this process, because readers of its verdicts need them. ``path`` is the file that
-    an error names. A file without a checksum was written before there was one.
+    Raise it too for another format, and if other house rules have the name of the run's. The run's
+    house rules are registered in this process, because readers of its verdicts need them. ``path``
+    is the file that an error names. A file without a checksum was written before there was one.
     """
     try:
         content = parse_json(data)

@@ -82,7 +82,7 @@ class Folder:
             return None
 
     def open_file(self, name: str) -> Any:
-        """Open a file for reading at any position; raise OSError as the file system does."""
+        """Open a file as an Arrow file for reading at any position; raise OSError if that fails."""
         return self.system.open_file(self._at(name))
 
     @contextmanager
@@ -276,7 +276,7 @@ class LocalFiles:
             return stream.read()
 
     def open_file(self, path: str) -> Any:
-        """Open a file for reading at any position."""
+        """Open a file as an Arrow file, to be read at any position."""
         import pyarrow as pa  # Here, for most commands read no table.
 
         require_regular(path)

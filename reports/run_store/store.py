@@ -102,9 +102,9 @@ class RunStore:
         """Write the tables, mark the run complete, and remove its parts; a shard keeps only parts.
 
         Return the store with the new record. ``find_causes`` returns the content of
-        ``causes.json``. It and ``exit_code`` are called after all ``rows`` are written. If this is
-        interrupted, the run can be resumed: the parts stay until the mark is written, and are not
-        needed afterwards.
+        ``causes.json``. It and ``exit_code`` are called after all ``rows`` are written; of a shard,
+        ``rows`` are not read and ``find_causes`` is not called. If this is interrupted, the run can
+        be resumed: the parts stay until the mark is written, and are not needed afterwards.
         """
         if self.record.shard is None:
             write_tables(self.folder, rows)
@@ -166,8 +166,8 @@ def resume(out: str, record: RunRecord) -> RunStore:
     """Open the run in a folder to continue it.
 
     Raise CastigateError if it was begun with other options or versions than ``record`` has. Files
-    that killed writers left are removed. A new machine is added to the run's record. The run may
-    already be complete, which its record says.
+    that killed writers left are removed. A new machine is added to the run's record, unless that
+    says that the run is already complete.
     """
     folder = folder_at(out)
     begun = read_record(folder)

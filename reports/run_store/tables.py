@@ -207,7 +207,7 @@ def write_tables(folder: Folder, rows: Iterable[JudgedCase]) -> None:
 
 
 def case_row(backend: str, case: Case, judgement: Judgement) -> dict[str, Any]:
-    """Return the row of a judgement in ``cases.parquet``, by column."""
+    """Return a judgement's row of ``cases.parquet`` by column; no digests if it holds no arrays."""
     segments = case.id.split("/")
     row = {
         "backend": backend,

@@ -189,7 +189,10 @@ def _decode_problem(content: dict[str, Any], decode: DecodeColumns) -> Problem:
 
 
 def _runs_json(runs: Runs) -> dict[str, Any]:
-    """Encode what is not in the batch of runs: total, checksum, and the kinds of four columns."""
+    """Encode what is not in the batch of runs: total, checksum, and the kinds of ``DATUM_COLUMNS``.
+
+    A kind is `patterns` of at most 64 bits, wider `numbers`, or `texts`.
+    """
     whole = {"total": runs.total, "checksum": runs.checksum}
     return whole | {name: _kind(getattr(runs, name)) for name in DATUM_COLUMNS}
 

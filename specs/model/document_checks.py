@@ -356,7 +356,7 @@ def _version_errors(
 
 
 def _inherited(entry: DocumentEntry, version: str | None) -> set[str] | None:
-    """Return the rules of a version; None if it is None or if it or a base of it is unknown."""
+    """Return the rules of a version; None if ``version`` is None, or it or a base is unknown."""
     if version is None or version not in entry.versions:
         return None
     changes = entry.versions[version]

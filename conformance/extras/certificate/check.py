@@ -67,11 +67,12 @@ def check_seals(certificate: dict[str, Any], named: str, key: str | None) -> str
 def load_evidence(
     certificate: dict[str, Any], folder: Path, asked_names: AskedNames, named: str
 ) -> Evidence:
-    """Return the evidence of a certificate: its policy, and its run and baseline in ``folder``.
+    """Return the evidence of a certificate: its policy, and its run in ``folder``.
 
-    ``asked_names`` returns the names that the run must have. Raise CastigateError if another
-    Castigate wrote the certificate, if files are missing or altered, or if the run does not have
-    the policy's settings.
+    If the policy is ``only_new``, the baseline in ``folder`` belongs to it too. ``asked_names``
+    returns the names that the run must have. Raise CastigateError if a Castigate other than this
+    one and those of ``SAME_RESULTS`` wrote the certificate, if files are missing or altered, or if
+    the run has several backends or other settings than the policy.
     """
     _check_suite(certificate, named)
     match certificate.get("policy"):
@@ -99,7 +100,8 @@ def load_evidence(
 def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
     """Return a line for each difference between a certificate and one recomputed from evidence.
 
-    Of many differences the first are listed, and the others counted.
+    After ``SHOWN_DIFFERENCES`` lines, the others are counted. Of a certificate by an earlier suite
+    of ``SAME_RESULTS``, suite and findings are not compared.
     """
     recomputed = certificate_body(evidence, evidence.judged())
     if _gives_same_results(certificate["suite"]):
@@ -118,8 +120,8 @@ def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
 def _check_folder(certificate: dict[str, Any], folder: Path) -> dict[str, str]:
     """Return the sealed digests by file; raise CastigateError if a file differs or is missing.
 
-    A file that is not sealed is an error in a folder of sealed files, but not beside the
-    certificate.
+    A link, an empty folder and a file that is not sealed are errors in a folder of sealed files,
+    but not beside the certificate.
     """
     match certificate.get("folder"), certificate.get("run"), certificate.get("baseline"):
         case dict() as sealed, dict() as run, (None | dict()) as baseline:
@@ -168,7 +170,7 @@ def _damage(path: Path, what: str) -> str:
 
 
 def _check_suite(certificate: dict[str, Any], named: str) -> None:
-    """Raise CastigateError unless this Castigate or one of ``SAME_RESULTS`` made it."""
+    """Raise CastigateError unless this suite or one of ``SAME_RESULTS`` made the certificate."""
     here = {"name": "castigate", "version": VERSION, "digest": suite_digest()}
     suite = certificate.get("suite")
     if suite == here or _gives_same_results(suite):

@@ -164,7 +164,8 @@ def _other_identity(
 ) -> Iterator[str]:
     """Yield a line for each difference of the backend from the certified ``program``.
 
-    If the policy asks for claimed documents, other claims are a difference too.
+    If ``program`` is None, the only line says that it is missing. If the policy asks for claimed
+    documents, other claims are a difference too.
     """
     record = evidence.store.record
     now = program_identity(record.backends[0].name, pythons, seconds)

@@ -107,7 +107,8 @@ class Cluster:
     def start(self, job: Job, worker: str, *more: Any) -> None:
         """Start a call of a job on a worker, with ``more`` after the job's own arguments.
 
-        ``answer`` returns its result later. Raise CastigateError if the scheduler does not answer.
+        The call is added to ``job.calls``, and ``answer`` returns its result later. Raise
+        CastigateError if the scheduler does not answer.
         """
         payload = payload_of(job.function, *job.arguments, *more)
         where = {"workers": [worker], "allow_other_workers": False, "pure": False}
@@ -137,9 +138,9 @@ class Cluster:
     def answer(self) -> tuple[Job, str, Any] | None:
         """Wait up to ``SECONDS_BETWEEN_LOOKS`` for a call to finish; return None if none does.
 
-        Otherwise return the job, the worker's address, and the result or the Exception in its
-        place. Return None for a call that was canceled by ``drop`` too. Raise CastigateError if the
-        scheduler cannot import castigate.
+        Otherwise remove the call from ``job.calls``, and return the job, the worker's address, and
+        the result or the Exception in its place. Return None for a call that was canceled by
+        ``drop`` too. Raise CastigateError if the scheduler cannot import castigate.
         """
         try:
             job, worker, future, answer = self._answers.get(timeout=SECONDS_BETWEEN_LOOKS)
@@ -155,7 +156,7 @@ class Cluster:
         return job, worker, answer
 
     def drop(self, job: Job, worker: str | None = None) -> None:
-        """Cancel all calls of a job, or only that on ``worker``."""
+        """Cancel all calls of a job, or only that on ``worker``; remove them from ``job.calls``."""
         for each in [worker] if worker else list(job.calls):
             future = job.calls.pop(each, None)
             with suppress(Exception):

@@ -87,7 +87,7 @@ class DaskPool:
         return tuple(each.environment for _, each in sorted(self._admitted.items()))
 
     def open(self) -> None:
-        """Check all workers, and admit those with the backend version that most of them have.
+        """Check all workers, and admit those with our versions and the backend version of most.
 
         Raise CastigateError if none can be admitted.
         """
@@ -233,7 +233,7 @@ class DaskPool:
             waiting.append(job)
 
     def _retry(self, job: Job, worker: str, error: BaseException, waiting: deque[Job]) -> None:
-        """Queue a job again whose call on a worker raised ``error``.
+        """Queue a job whose call on a worker raised ``error``, unless another call of it runs.
 
         Raise CastigateError with this error if the job has failed ``MAX_FAILURES`` times.
         """
@@ -318,8 +318,9 @@ class DaskPool:
         return min((job for job in slow if len(job.calls) == 1), key=_begun, default=None)
 
     def _judge(self, worker: str, found: Any) -> None:
-        """Admit a worker if it has the versions of this process, otherwise note why it is refused.
+        """Admit a worker if its versions are those of this process and of any admitted workers.
 
+        Otherwise note why it is refused, and tell the user unless no worker is admitted yet.
         ``found`` is its report, an ``Installed``, or the exception in place of one.
         """
         if isinstance(found, ModuleNotFoundError) or "No module named" in str(found):
@@ -350,7 +351,7 @@ class DaskPool:
 
 
 def _calls(tasks: Iterable[Task]) -> Iterator[tuple[Task, ...]]:
-    """Group tasks by call: each call does one task, or neighboring parts of a sweep."""
+    """Group tasks by call: one task, or neighboring parts of a sweep up to ``INPUTS_OF_CALL``."""
     together: list[Task] = []
     for task in tasks:
         weights = [each.weight for each in [*together, task]]

@@ -66,9 +66,9 @@ class CodecAnswers:
     """The answers of a codec to all inputs, or to a sample.
 
     If ``is_whole``, all inputs were asked: each has the code that belongs to the greatest of
-    ``inputs`` up to it. Otherwise ``inputs`` are all that were asked, ``drawn`` of them at random,
-    and ``reason`` tells why. ``called`` is the type of a C function, or the form of a Python one.
-    ``asked`` counts inputs; the two times are those of asking, in seconds.
+    ``inputs`` up to it. Otherwise ``inputs`` are all that were asked: selected ones and those of
+    ``drawn`` random draws; ``reason`` tells why. ``called`` is the type of a C function, or the
+    form of a Python one. ``asked`` counts inputs; the two times are those of asking, in seconds.
     """
 
     called: Signature | str
@@ -116,13 +116,15 @@ def ask_all(
     folder: Path,
     progress: Callable[[int], Advance],
 ) -> CodecAnswers:
-    """Ask a codec all inputs, or a sample if all would take too long; return its answers.
+    """Ask a codec all inputs, or a sample of them; return its answers.
 
-    ``signature`` is the C type that the user names, or None to try some. ``seconds`` limits one
-    call, and ``jobs`` the processes at a time. Before a sweep, ``progress`` is called with its
-    number of inputs; it returns a function that is called with the number of inputs done since. C
-    programs are compiled in ``folder``. Raise CastigateError if the codec cannot be called, fails
-    for an input, or gives two answers to the same input.
+    A sample is asked if all inputs would take too long, or if a sweep has too many runs of equal
+    answers. ``signature`` is the C type that the user names, or None to try some. ``seconds``
+    limits one block of inputs, and ``jobs`` the processes at a time. Before a sweep, ``progress``
+    is called with its number of inputs; it returns a function that is called with the number of
+    inputs done since its last call. C programs are compiled in ``folder``. Raise CastigateError if
+    the codec cannot be called, fails for an input, gives two answers to the same input, or an
+    answer with too many bits.
     """
     try:
         return _ask_all(target, rules, signature, seconds, jobs, folder, progress)
@@ -186,7 +188,8 @@ def _ready(
     """Return the codec with the way to call it that the user names or that fits best.
 
     Of a C header, the first way that compiles is taken, otherwise the one that gives the most right
-    answers to some inputs. Raise CastigateError if none can be used.
+    answers to some inputs. Raise CastigateError if none can be used, or if one that seems right
+    fails for an input and no other gives mostly right answers.
     """
     ways = [*_ways(target, rules, signature, seconds, folder)]
     if signature is not None or target.kind == "header":
@@ -266,8 +269,8 @@ def _probes(rules: Ruling) -> Words32:
 def _most_telling(target: CodecTarget, failures: list[CastigateError]) -> CastigateError:
     """Return which of ``failures`` to report for a codec that cannot be called in any way.
 
-    Of a Python function, ``failures`` has one for each of ``FORMS``; that of the likeliest form is
-    returned.
+    Of C, it is the first. Of a Python function, ``failures`` has one for each of ``FORMS``; that of
+    the form ``torch`` is returned if the module uses torch, otherwise that of ``number``.
     """
     if target.kind != "python":
         return failures[0]

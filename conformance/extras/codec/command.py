@@ -178,7 +178,7 @@ def sample_words(answers: CodecAnswers) -> str:
 def record(
     codec: CodecTarget, case: Case, answers: CodecAnswers, judged: JudgedCodec
 ) -> dict[str, Any]:
-    """Return the result as data for JSON."""
+    """Return the object of ``--json``: target, case, verdict, counts, times, and the findings."""
     return {
         "target": codec.text,
         "called": answers.form,

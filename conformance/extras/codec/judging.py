@@ -86,8 +86,9 @@ def open_classes(rules: Ruling) -> tuple[str, ...]:
 def _asked(rules: Ruling, answers: CodecAnswers, problems: list[WrongValues]) -> NDArray[Any]:
     """Return the inputs on which causes are searched for.
 
-    Of a sample these are all that were asked. Otherwise they are those of the quick tier, and the
-    ends and the simplest input of each run of wrong answers.
+    Of a sample these are all that were asked. Otherwise they are those of the quick tier, the
+    smallest input of each problem, and the ends and the simplest input of each listed run of wrong
+    answers.
     """
     source = rules.source
     if not answers.is_whole:
@@ -115,7 +116,7 @@ def step_starts(stairs: Staircase) -> NDArray[np.uint64]:
 
 
 def _wrong_runs(stairs: Staircase, answers: CodecAnswers) -> Iterator[WrongValues]:
-    """Yield the wrong values of each broken rule, if all inputs were asked."""
+    """Yield the wrong values of each broken rule; ``answers`` must be those to all inputs."""
     rules = stairs.ruling
     firsts = distinct(np.concatenate([step_starts(stairs), answers.inputs.astype(np.uint64)]))
     codes = answers.of(firsts)
@@ -195,7 +196,7 @@ def _keys(rules: Ruling, codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _wrong_samples(stairs: Staircase, answers: CodecAnswers) -> Iterator[WrongValues]:
-    """Yield the wrong values of each broken rule, if a sample was asked."""
+    """Yield the wrong values of each broken rule among the answers to a sample."""
     grades, branches = grade_by_staircase(stairs, answers.inputs, answers.codes)
     for each, _ in find_failures(stairs.ruling, answers.inputs, branches, answers.codes, grades):
         yield wrong_values(stairs.ruling, each)

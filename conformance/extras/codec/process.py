@@ -40,8 +40,8 @@ class CodecFailedError(CastigateError):
     """A codec ended its process, raised an error, or exceeded its time limit.
 
     ``says`` describes the failure. If ``has_input``, ``place`` is the input at fault, or -1 if that
-    is unknown. Otherwise it is the first input of the failed block of a sweep, or the index of the
-    block in a list of inputs.
+    is unknown. Otherwise it belongs to the first input of the failed block: in a sweep it is that
+    input, in a list of inputs its index.
     """
 
     def __init__(self, says: str, place: int, *, has_input: bool = False) -> None:
@@ -69,9 +69,10 @@ class CodecProcess:
     def answers(self, inputs: Words32, step: int = WHOLE) -> tuple[Words32, float]:
         """Return the answers to ``inputs``, and the processor seconds that the codec took.
 
-        A call gets at most ``step`` inputs. If one fails, its inputs are asked again one at a time,
-        and CodecFailedError names the first at fault. Raise NotOpenedError if the codec cannot be
-        loaded, and CastigateError if answers are missing.
+        A call gets at most ``step`` inputs. If a call fails, its inputs are asked again one at a
+        time. CodecFailedError then names the first at fault, or all of them if none fails alone.
+        Raise NotOpenedError if the codec cannot be loaded, and CastigateError if answers are
+        missing.
         """
         try:
             return self._list(inputs, min(step, self.block))
@@ -91,9 +92,9 @@ class CodecProcess:
         """Return the first input of each run of equal answers, and the answer of each run.
 
         The inputs from 0 to before ``count`` are asked in ``parts``, at most ``jobs`` at a time.
-        ``progress`` is called with the number of inputs done since. Raise ManyRunsError if a part
-        has more than ``most`` runs, CodecFailedError if the codec fails, and NotOpenedError if it
-        cannot be loaded.
+        ``progress`` is called with the number of inputs done since its last call. Raise
+        ManyRunsError if a part has more than ``most`` runs, CodecFailedError if the codec fails,
+        and NotOpenedError if it cannot be loaded.
         """
         size, stop = -(-count // parts), Event()
         ranges = [(first, min(size, count - first)) for first in range(0, count, size)]
@@ -171,9 +172,10 @@ class CodecProcess:
     ) -> float:
         """Run the program until it ends; return the processor seconds that the codec took.
 
-        Raise CodecFailedError if it fails or exceeds a time limit, NotOpenedError if it cannot load
-        the codec, ManyRunsError if a sweep has too many runs, and SweepStoppedError if ``stop`` is
-        set.
+        ``how`` is ``sweep`` or ``list``, and ``words`` the arguments after ``out``. ``swept`` has
+        the first and the number of a sweep's inputs. Raise CodecFailedError if the program fails or
+        exceeds a time limit, NotOpenedError if it cannot load the codec, ManyRunsError if a sweep
+        has too many runs, and SweepStoppedError if ``stop`` is set.
         """
         file = folder / "progress"
         np.array([STARTING, 0], np.uint64).tofile(file)

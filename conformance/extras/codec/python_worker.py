@@ -92,7 +92,10 @@ def _asked(
 
 
 def _guilty(ask: Answers32, block: NDArray[Any]) -> int:
-    """Return an input of a failed block for which the codec raises an error, found by bisection."""
+    """Return the input of a failed block to which bisection narrows the codec's error.
+
+    If inputs fail only together, this one alone does not fail.
+    """
     while block.size > 1:
         half = block[: block.size // 2]
         try:

@@ -40,7 +40,10 @@ WIDE = ("float32", "float16", "bfloat16")
 
 @dataclass(frozen=True)
 class CodecTarget:
-    """A codec's function, and where it is: a C header or library, or a Python module or file."""
+    """A codec's function, and where it is: a C file or library, or a Python module or file.
+
+    The kind ``header`` stands for headers and source files of C and C++.
+    """
 
     kind: Literal["header", "library", "python"]
     where: str
@@ -48,7 +51,11 @@ class CodecTarget:
 
     @property
     def text(self) -> str:
-        """The target as the user writes it: ``c:HEADER:FUNCTION`` or ``py:MODULE:FUNCTION``."""
+        """The target as error messages show it: ``c:PATH:FUNCTION`` or ``py:WHERE:FUNCTION``.
+
+        PATH is a header, a source file or a library, WHERE a Python module or file. The prefix is
+        there even if the user left it out.
+        """
         prefix = "py" if self.kind == "python" else "c"
         return f"{prefix}:{self.where}:{self.function}"
 
@@ -161,7 +168,7 @@ def _type(words: str, text: str) -> str:
 def _types(form: Format, *, is_exact: bool) -> list[str]:
     """Return the C types that can pass a format: floating types, then that of its bit patterns.
 
-    If ``is_exact``, only floating types of the format's own width are returned.
+    If ``is_exact``, a floating type must have the format's own width.
     """
     numbers = NUMBERS.get(form.name, ())
     fitting = [each for each in numbers if not is_exact or FLOATING[each] == form.bits]
@@ -180,8 +187,8 @@ def codec_case(
     """Return the case of ``small-floats`` by which a codec of the format ``name`` is judged.
 
     ``wide`` is the format that is encoded, or decoded to. Where ``rounding`` or ``overflow`` is
-    None, the default applies. Raise CastigateError for an unknown format or option value, and for
-    an option that has no effect on the pair.
+    None, the default applies. Raise CastigateError for an unknown format or option value, for an
+    option that has no effect on the pair, and for an overflow to a value that the target lacks.
     """
     if name not in small_formats():
         raise CastigateError(

@@ -98,7 +98,10 @@ class PartyFault(StrictModel):
 
 
 def findings_of(backends: Sequence[Backend], ways: Sequence[Way]) -> list[PartyFault]:
-    """Return the faults in a container's ways, each fault of a party once."""
+    """Return the faults in the ways of one container, each fault of a party once.
+
+    The parties, ``backends``, are asked again for the smallest tensor and the script of each fault.
+    """
     named = {each.name: each for each in backends}
     blamed: dict[tuple[str, str, str], list[tuple[Way, ChangedProbe]]] = defaultdict(list)
     changed = {
@@ -119,7 +122,8 @@ def findings_of(backends: Sequence[Backend], ways: Sequence[Way]) -> list[PartyF
 def _by_fault(differences: Sequence[ChangedProbe]) -> Iterator[tuple[str, list[ChangedProbe]]]:
     """Yield faults that together explain all differences, each with those that it explains.
 
-    The fault that explains most comes first. Each part of a mixed difference is a fault too.
+    Of differences that are not mixed, each counts for one fault, and the one that explains most
+    comes first. Each part of a mixed difference is a fault too.
     """
     whole = [each for each in differences if not each.explanation.is_mixed]
     faults: dict[str, list[ChangedProbe]] = defaultdict(list)

@@ -200,9 +200,9 @@ class ChangedProbe:
 
 @dataclass
 class Way:
-    """The results of all probes of a dtype that one party writes to a container and another reads.
+    """The results of all probes of a dtype in a container, from a writer to a reader.
 
-    ``identical`` names the probes that came back unchanged.
+    Both may be the same party. ``identical`` names the probes that came back unchanged.
     """
 
     container: str
@@ -362,8 +362,9 @@ def smallest_difference(
 ) -> ChangedProbe:
     """Return a smaller tensor than ``found`` that the same fault changes, else ``found``.
 
-    The candidates are the smallest pattern that changes by itself and, if elements are packed, rows
-    of two.
+    The parties are asked the smallest pattern that changes by itself and, if elements are packed,
+    rows of two. They are asked nothing if the probe has a layout or elements above 64 bits, or if
+    no tensor of its dtype and shape came back.
     """
     entry, read = format_named(way.dtype), found.read
     if read is None or read.bits.shape != found.probe.bits.shape or entry.bits > 64:

@@ -50,7 +50,7 @@ def threads_about(backend: str, threads: Iterable[DecidedThread]) -> list[Decide
 def ask_backends(
     threads: Sequence[DecidedThread], backends: Sequence[Backend]
 ) -> list[DecidedThread]:
-    """Ask each backend the questions of its threads; return the threads with its judged answers."""
+    """Ask each backend the questions of its threads; return all threads with the judged answers."""
     found: dict[str, dict[str, list[Today]]] = {each.thread.link: {} for each in threads}
     for backend in backends:
         judges = {

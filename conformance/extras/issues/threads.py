@@ -342,7 +342,7 @@ def _allows(allowed: Ends, chain: Chain, code: int | None) -> bool:
 
 
 def _clauses(chain: Chain, given: int) -> Iterator[str]:
-    """Yield the clauses of a chain's steps, up to the first step that allows several results."""
+    """Yield the clauses of a chain's steps, up to the first without exactly one allowed result."""
     codes: Sequence[int] = [given]
     for rules in chain.rulings:
         allowed = expect_by_exact.allow(rules, codes[0])

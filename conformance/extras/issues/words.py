@@ -117,7 +117,7 @@ def standing(decided: DecidedThread) -> str:
 
 
 def thread_data(decided: DecidedThread) -> dict[str, Any]:
-    """Return a thread as data for JSON."""
+    """Return the object of a JSON line: a thread's entry, its verdicts, and its questions."""
     thread = decided.thread
     return {
         "link": thread.link,

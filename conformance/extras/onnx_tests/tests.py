@@ -207,8 +207,9 @@ INDEX = "index.json"
 class ExportIndex:
     """The content of ``index.json``: the tests that are written, and what is left out.
 
-    ``cases_left_out`` has the reason by case; ``inputs_left_out`` has by case the number of inputs
-    by reason.
+    ``tests`` has a record of each test: its folder, case, dtypes, group, and counts, as ``add``
+    makes it. ``cases_left_out`` has the reason by case; ``inputs_left_out`` has by case the number
+    of inputs by reason.
     """
 
     tests: list[dict[str, Any]] = field(default_factory=list)

@@ -175,7 +175,11 @@ class KnownAgreement:
             yield PairDifference(where=tuple(_named(where)), does=does, documents=allowed)
 
     def _outside(self, shown: Sequence[ValueRange]) -> Iterator[tuple[str, NDArray[np.intp]]]:
-        """Yield each region outside of ``shown`` in words, with indices of its sampled inputs."""
+        """Yield each region outside of ``shown`` in words, with indices of its sampled inputs.
+
+        Cells other than the finite values are left out if all asked inputs agree or none was asked.
+        If some agree, the indices are those of the others.
+        """
         found, source = self.found, self.found.source
         ranks = found.sample.ranks
         finite = cells_of(source)[FINITE]
@@ -292,7 +296,7 @@ def _only_answer(target: Format, answers: Bits) -> str | None:
 def _explained(line: Explanation, is_alone: bool) -> str:
     """Return the behavior that an explanation names, and how many inputs are exceptions to it.
 
-    If it is not the only line (``is_alone``), its regions come first.
+    Unless it is the only line (``is_alone``), its regions come first.
     """
     name = line.behavior or line.nearest
     assert name is not None

@@ -92,8 +92,9 @@ def of_backends(
 ) -> Surveyed:
     """Ask backends the same inputs of a pair, and return where they agree.
 
-    Raise LostBackendError if a backend fails during the survey. ``on_asked`` is called with the
-    number of inputs of each row.
+    Backends and documents without a case of the pair are left out. If no backend is left, or fewer
+    than two in all, there is no survey. ``on_asked`` is called with the number of inputs of each
+    row. Raise LostBackendError if a backend fails during the survey.
     """
     found = {each.name: asked_of(each, question.source, question.target) for each in backends}
     asked = [each for each in found.values() if isinstance(each, BackendCase)]
@@ -263,7 +264,8 @@ class BackendCase:
     def answers(self, inputs: Bits) -> Bits:
         """Return the answers to a row of inputs; raise LostBackendError if there are none.
 
-        The backend gets the row padded to a power of two by copies of the last input.
+        The backend gets the row padded by copies of the last input, to a power of two from
+        ``VECTOR`` on.
         """
         size = max(VECTOR, 1 << (inputs.size - 1).bit_length())
         row = np.concatenate([inputs, np.resize(inputs[-1:], size - inputs.size)])

@@ -38,7 +38,7 @@ from specs.formats import Format
 CHUNK = 1 << 20
 """Inputs in a row when every input is asked."""
 MOST_RANGES = 1 << 16
-"""The most agreeing ranges that are kept of a cell; the widest are, and all are counted."""
+"""The most agreeing ranges of a cell that are kept, which are its widest; all are counted."""
 PROBES = 1 << 10
 """Further inputs that are drawn at random from each wide range in one round."""
 PROBES_OF_POWER = 16
@@ -151,8 +151,8 @@ class Agreement:
     """The result of a survey: the agreement in each cell by name, and the inputs of the sample.
 
     ``is_whole`` tells whether every input was asked; those beyond the ``sample`` are not kept. For
-    each required range, ``breaches`` has a disagreement in it, or None if there is none, and
-    ``checked`` the number of inputs asked in it.
+    each required range, ``breaches`` has the simplest disagreement in it, or None if there is none,
+    and ``checked`` the number of inputs asked in it.
     """
 
     source: Format
@@ -188,8 +188,8 @@ def survey(
 
     The survey asks ``inputs`` first, then further ones that refine the ends of ranges. If
     ``whole``, it finally asks every input. Without ``refines`` it asks only ``inputs``, which must
-    be distinct, in one row; this is for stored answers. ``required`` has ranges of ranks in which
-    any disagreement is recorded.
+    be distinct, in one row; this is for stored answers. ``required`` has ranges of ranks, in each
+    of which the simplest disagreement is recorded.
     """
     source = parties.source
     ranks = ranks_of(source, inputs)
@@ -219,7 +219,7 @@ def survey(
 def _refined(
     parties: Parties, sample: SurveyedInputs
 ) -> Generator[Bits, AnswerRows, SurveyedInputs]:
-    """Return a sample with more inputs, so that the ends of ranges are exact and ranges are likely.
+    """Return a sample with more inputs: ends of ranges become exact, and ranges by chance unlikely.
 
     Inputs are drawn from wide ranges until all of one round agree, for at most ``MOST_ROUNDS``.
     """
@@ -290,7 +290,7 @@ def _nan_rank(source: Format) -> np.uint64:
 
 
 class _Found:
-    """Collects the agreeing ranges of each cell, and the disagreements in required ranges."""
+    """Collects each cell's agreeing ranges, and the simplest disagreement by required range."""
 
     def __init__(self, parties: Parties, required: Sequence[range]) -> None:
         self._source = parties.source
@@ -302,7 +302,7 @@ class _Found:
     def add(self, cell: RankRange, sample: SurveyedInputs) -> None:
         """Add the next inputs of a cell, and record disagreements in required ranges.
 
-        The ranks must be above those added to this cell before.
+        Ones on NaNs are not recorded. The ranks must be above those added to this cell before.
         """
         if not sample.ranks.size:
             return

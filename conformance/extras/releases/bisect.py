@@ -151,8 +151,8 @@ def first_change(
     """Return two neighboring releases whose answers differ; None if the first and last agree.
 
     ``releases`` are in rising order, and ``answer_of`` returns the answer of one; that of the last
-    is ``newest``. Bisection calls it about log2 times. If answers change several times, any of the
-    changes may be found.
+    is ``newest``. ``answer_of`` is called about log2(n) times for n releases. If answers change
+    several times, any of the changes may be found.
     """
     low, high = 0, len(releases) - 1
     oldest = answer_of(releases[low])
@@ -181,9 +181,9 @@ def answer_of_release(
 ) -> ReleaseAnswer:
     """Ask one release, and return its answers to ``inputs``.
 
-    Without inputs, the answers are its result of the quick tier, unless the case takes a whole
-    tensor. ``python`` is the Python in which the release is installed, or None for this one.
-    ``seconds`` limits one answer.
+    Without inputs, the answers are its result of the quick tier; but if the case takes a whole
+    tensor, ``inputs`` are its elements, even if there are none. ``python`` is the Python in which
+    the release is installed, or None for this one. ``seconds`` limits one answer.
     """
     pythons = [f"{backend}={python}"] if python is not None else []
     loaded = load_isolated(backend, launch_configs([backend], pythons, seconds)[backend])

@@ -46,8 +46,8 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
 
     The first fault or missing answer decides the verdict. Tensors of the case that the backend
     declines are left out; if it declines all, the verdict is ``unsupported``. Further tensors are
-    used only if the backend claims the document and declines none. A result that is copied is a
-    problem if the document says that it shares memory.
+    used only if the backend claims the document and declines none, and not where few shapes are
+    used. A result that is copied is a problem if the document says that it shares memory.
     """
     rules, seed = bitcast_ruling(case), subject.settings.seed
     tensors = list(contents(rules, seed))

@@ -82,7 +82,7 @@ class FurtherTensor:
 
 
 def contents(ruling: BitcastRuling, seed: int) -> Iterator[Bits]:
-    """Yield the tensors to put to a case; a single one if its shape has no elements."""
+    """Yield the tensors with which to request a case; a single one if its shape has no elements."""
     yield from _contents(ruling.source, ruling.target, ruling.shape, seed)
 
 
@@ -174,10 +174,10 @@ def promised_memory(case: Case, ruling: BitcastRuling) -> PromiseEntry | None:
 def further_tensors(
     case: Case, rules: BitcastRuling, settings: Settings
 ) -> Iterator[FurtherTensor]:
-    """Yield the tensors besides its own that a case is asked.
+    """Yield tensors with which to request a case besides its ``contents``.
 
-    Those with storage offsets go with a pair's first row and matrix, others with the case most like
-    them.
+    A worked example and an open case have none. Tensors with storage offsets go with a pair's first
+    row and matrix, each other tensor with the listed case that is most like it.
     """
     if case.example is not None or rules.is_open:
         return
@@ -191,9 +191,10 @@ def further_tensors(
 
 
 def _in_storage(pair: BitcastPair, rules: BitcastRuling) -> Iterator[FurtherTensor]:
-    """Yield tensors with storage offsets that the ratio divides and does not, by the document.
+    """Yield tensors with storage offsets; one that ``pair.parts`` does not divide must be refused.
 
-    An offset of whole vectors is left out, since such a tensor lies as one without an offset.
+    There are none if the document does not limit storage offsets. An offset of whole vectors is
+    left out, since such a tensor lies as one without an offset.
     """
     case = pair.case(rules.shape)
     promise = document_named(case.document).entry.promises().get(STORAGE_OFFSET)
@@ -313,9 +314,9 @@ def _valued(pair: BitcastPair) -> Iterator[LaidBits]:
 
 
 def _past_boundaries(pair: BitcastPair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
-    """Yield a matrix that begins elsewhere than at a boundary of memory.
+    """Yield a matrix that begins past a boundary of memory, at two offsets.
 
-    A view needs its elements where those of its result can lie.
+    If ``promise`` makes the result a view, the first offset is one at which its elements can lie.
     """
     shape = pair.widened(MATRIX)
     bits = _mixed(pair, shape)
@@ -328,7 +329,10 @@ def _past_boundaries(pair: BitcastPair, promise: PromiseEntry | None) -> Iterato
 def _drawn(
     pair: BitcastPair, promise: PromiseEntry | None, seed: int, number: int
 ) -> Iterator[LaidBits]:
-    """Draw tensors of any shape and layout; of a view only the shape, for it may refuse layouts."""
+    """Draw tensors of any shape, and of any layout unless ``promise`` makes the result a view.
+
+    A backend may refuse to view some layouts.
+    """
     chance = Random(f"{pair.document}:{pair.version}/{pair.source}/{pair.target}/{seed}")
     for _ in range(number):
         shape = pair.widened(drawn_shape(chance, may_be_empty=False))

@@ -255,7 +255,8 @@ def says(name: str) -> str:
 def followed(case: Case, problem: Problem) -> Sequence[str]:
     """Return the names of the mechanisms, or of the shape rules, that explain a problem.
 
-    There are none for problems other than a wrong element, a wrong shape and a missing refusal.
+    A wrong element without a mechanism has ``changes-bits``. Shape rules explain a wrong shape or a
+    missing refusal between dtypes of different widths. Other problems have no names.
     """
     is_between_widths = format_named(case.source).bits != format_named(case.target).bits
     match problem:

@@ -61,7 +61,10 @@ class BlockElements:
 
     @cached_property
     def nearest(self) -> BlockCodes:
-        """The index of the value that is nearest to each quotient without sign, ties to even."""
+        """The index of the value nearest to each magnitude of ``quotients``, ties to even indices.
+
+        Quotients nearer to a value beyond the last have the index after it.
+        """
         return nearest_codes(self.values, np.abs(self.quotients))
 
     def signed(
@@ -212,8 +215,9 @@ def _without_subnormals(each: BlockElements) -> BlockCodes:
 def _beyond(code: Callable[[Format, BlockCodes], Any]) -> CodeMechanism:
     """Return the mechanism that gives elements beyond the largest value what ``code`` returns.
 
-    ``code`` takes the codes' format and the indices of the nearest values. Elements whose scale is
-    wrong by more than one step get the largest code, because the scale explains them.
+    ``code`` takes the codes' format and the indices of the nearest values; each element keeps its
+    sign. Elements whose scale is wrong by more than one step get the largest code, because the
+    scale explains them.
     """
 
     def codes(each: BlockElements) -> BlockCodes:

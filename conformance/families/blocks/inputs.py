@@ -75,7 +75,10 @@ def block_inputs(ruling: BlockRuling, seed: int) -> list[BlockInput]:
 def drawn_inputs(
     case: Case, ruling: BlockRuling, listed: Sequence[BlockInput], seed: int, number: int
 ) -> Iterator[BlockInput]:
-    """Draw tensors of any shape and layout, filled with blocks of those ``listed``."""
+    """Draw a ``number`` of tensors of any shape and layout, filled with blocks of those ``listed``.
+
+    Only listed tensors with one block in each row are used.
+    """
     chance = Random(f"{case.id}/{seed}")
     single = [each.tensors for each in listed if not each.where]
     for _ in range(number):
@@ -108,7 +111,10 @@ def _drawn(ruling: BlockRuling, given: Mapping[str, Bits], chance: Random) -> Bl
 
 
 def _end_with_largest(ruling: BlockRuling, x: Bits, length: int) -> None:
-    """In every other row exchange the last kept element of the last block with its largest."""
+    """In every other row of ``x`` exchange the last block's largest with its last kept element.
+
+    The last block keeps its first ``length`` elements.
+    """
     last = x[..., -1, :].reshape(-1, ruling.size)
     source = ruling.element if ruling.is_decoding else ruling.number
     at = (last[:, :length] & source.max_code).argmax(axis=-1)

@@ -183,9 +183,10 @@ def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[Wr
 
 
 def _smallest(case: Case, wrong: WrongResult) -> Ask[Shown]:
-    """Return the simplest wrong block: alone if it is wrong alone too, else within its tensor.
+    """Return the simplest wrong block of the first tensor: alone if wrong alone too, else in it.
 
-    It counts as wrong only beside others if it is right alone, but not if it has no answer alone.
+    It counts as wrong only beside others if it is right alone, or its results alone have a wrong
+    shape, but not if it has no answer alone.
     """
     blocks, mask = wrong.at[0]
     ruling = blocks.ruling
@@ -253,7 +254,7 @@ def _explained(
     """Return the faults of a broken rule, each with its smallest block and its mechanisms.
 
     There is one fault if mechanisms give all answers, or if the smallest block is right alone. Else
-    the extreme blocks are explained apart from the others.
+    extreme blocks, and zeros among codes, are explained apart from the others.
     """
     search = followed_in_products if answered[0].ruling.is_decoding else followed_in_codes
     if wrong.result == SCALE:
@@ -379,7 +380,7 @@ def _script(subject: Subject, case: Case, shown: Shown) -> Ask[str]:
     """Return the adapter's script for the block that shows a fault.
 
     It is empty if the adapter writes none, if the run hides scripts of documents that the backend
-    does not claim, or if the block is wrong only beside others.
+    does not claim, or if the block is shown within a larger tensor.
     """
     ruling = shown.blocks.ruling
     hidden = subject.settings.hides_unclaimed and not subject.claims(case)
@@ -404,7 +405,7 @@ MOST_NAMED = 3
 def notes_on_open(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[str]:
     """Yield a note on each kind of block whose scale is open: which scales such blocks got.
 
-    Kinds that no tensor has are left out.
+    Kinds that no tensor has are left out, and all of them if the case decodes.
     """
     if ruling.is_decoding:
         return

@@ -122,7 +122,7 @@ def scales(ruling: BlockRuling, x: Bits, global_scale: float = 1.0) -> Blocks:
 
 
 def scales_of(ruling: BlockRuling, largest: Floats, global_scale: float = 1.0) -> Blocks:
-    """Return the expected scales of blocks by largest magnitudes, NaN for a block with a NaN."""
+    """Return the expected scales of blocks; ``largest`` is NaN for a block that has a NaN."""
     ordinary = np.where(np.isfinite(largest) & (largest > 0), largest, 1.0)
     word = ruling.word("scale")
     if ruling.scale.entry.mantissa == 0:

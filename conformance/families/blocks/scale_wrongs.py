@@ -69,7 +69,7 @@ def graded_scales(each: GradedBlocks) -> Mask:
 def followed_in_scales(
     answered: Sequence[GradedBlocks], among: Among = graded_scales
 ) -> tuple[str, ...]:
-    """Return the names of the mechanisms that give all scales of the blocks in ``among``.
+    """Return the names of the mechanisms that explain the scales of the blocks ``among`` selects.
 
     Other rules are tried first, then detours, then a least scale, then a threshold. Only those of
     the first kind that has any are returned.
@@ -369,7 +369,8 @@ def _step(answered: Sequence[GradedBlocks], among: Among) -> str:
     """Return the name of the mechanism that doubles scales from a magnitude on; empty without one.
 
     A block whose scale is ``2**k`` has its largest magnitude between ``step * 2**k`` and twice
-    that. The name states the simplest step that all answers leave possible.
+    that. The name states the simplest step that all answers leave possible. There is none if these
+    leave the step of the case's own rule possible, or if scales have a mantissa.
     """
     scale = answered[0].ruling.scale
     if scale.entry.mantissa:

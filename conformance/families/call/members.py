@@ -66,7 +66,8 @@ def wrong_conversion(
 
     ``bits`` are what the member held before the call, ``found`` the members after it. ``where``
     describes the tensor. If ``is_other``, a case about another member is judged, and a wrong dtype
-    is a broken promise about other members.
+    is a broken promise about other members. Nothing is checked if the document leaves the dtype
+    open.
     """
     rules = ruling(case)
     if rules.is_open_dtype:

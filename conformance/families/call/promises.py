@@ -178,7 +178,8 @@ def _faults(
 ) -> Iterator[Fault]:
     """Yield what is wrong about the result of one call: its form, the receiver, or a member.
 
-    Raises DepartedError if the member that the case judges is missing.
+    Raises DepartedError if the member that the case judges is missing, and ``Unanswered`` if the
+    receiver lacks one.
     """
     yield from form_faults(case, trial.shape, returned)
     if receiver.unchanged is not None:
@@ -202,7 +203,8 @@ def _faults(
 def broken_promises(case: Case, bits: Bits, returned: Returned) -> Iterator[BrokenPromise]:
     """Yield the promises that a call on these bits breaks, besides values, dtype and shape.
 
-    Raises DepartedError if the member that the case judges is missing.
+    Raises DepartedError if the member that the case judges is missing, and ``Unanswered`` if the
+    receiver lacks one.
     """
     receiver = receiver_of(case.document)
     assert receiver is not None

@@ -184,7 +184,10 @@ def simplest_open(changes: list[Change]) -> Change:
 
 
 def first_switch(change: Change, answers: Iterable[tuple[Probe, Bits]]) -> str:
-    """Describe where an input, in growing rows of itself, first changes its answer; else empty."""
+    """Describe where ``answers``, to growing rows of one input, first differ; empty if nowhere.
+
+    ``change`` gives only the target's format. Raises what the iterator ``answers`` raises.
+    """
     target, alone = change.row.rules.target, None
     for probe, answer in answers:
         alone = answer[:1] if alone is None else alone
@@ -294,7 +297,10 @@ def _answered_parts(
 
 
 def _call_answer(row: Baseline, tensor: Bits, reply: Reply) -> ValueAnswer:
-    """Return the values that a call gives, or the promise besides them that it breaks."""
+    """Return a call's values, a promise besides them that it breaks, or the failure to answer.
+
+    Other promises are not checked if the document leaves the dtype open.
+    """
     answer = value_answer(row.case, tensor, reply)
     if row.rules.is_open_dtype or not (
         isinstance(answer, Answered) and isinstance(reply, Answered)

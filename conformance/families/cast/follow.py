@@ -54,7 +54,7 @@ class Ranges:
     sizes: NDArray[np.int64]
 
     def inputs(self, storage: Any) -> Bits:
-        """Return the inputs of all ranges, one range after the other."""
+        """Return the inputs of all ranges, one range after the other, in the dtype ``storage``."""
         if (self.sizes == 1).all():
             return self.firsts.astype(storage)
         inputs = np.empty(self.sizes.sum(), storage)

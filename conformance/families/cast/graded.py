@@ -101,8 +101,8 @@ class RefusedInputs:
         """Choose both ends of each branch, sign and wide stretch, powers of two, and some between.
 
         The widest stretches are those beyond the range: their ends are where a check of the range
-        may be off by one. A check of an integer that looks at some of its bits only fails at a
-        power of two.
+        may be off by one. Powers of two are chosen of integers: a check that misses some bits fails
+        there.
         """
         last = self.inputs.size - 1
         sign = self.inputs >> (8 * self.inputs.dtype.itemsize - 1)

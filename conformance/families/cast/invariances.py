@@ -80,9 +80,9 @@ OTHER_TENSORS = "other tensors"
 
 @dataclass(frozen=True)
 class Invariances:
-    """Checks that answers to a pair's inputs do not change with length, shape and layout.
+    """Checks that answers to a pair's inputs do not change with tensors, threads or other requests.
 
-    ``known`` has the answers in one row to cases that were judged before.
+    ``known`` has the row answers to cases that were judged before, or why there are none.
     """
 
     subject: Subject
@@ -132,7 +132,12 @@ class Invariances:
         return self.known.get(case) or (yield from baseline_of(self.subject, case))
 
     def _ask_all(self, whole: Baseline, row: Baseline, found: Changes) -> Ask[None]:
-        """Request telling inputs, calls, and all inputs shuffled; add changes to ``found``."""
+        """Request a case's inputs again in other tensors; add changed answers to ``found``.
+
+        ``row`` has the telling inputs of ``whole``. Unless few shapes are used, calls of the pair
+        follow, and after a cast its other roads. Raises ``Unanswered`` or ProbeFailedError for a
+        missing answer.
+        """
         subject, pair, count = self.subject, self.pair, row.inputs.size
         is_call = receiver_of(row.case.document) is not None
         chance = Random(f"{row.case.document}:{row.case.version}/{pair}/{subject.settings.seed}")
@@ -215,7 +220,7 @@ class Invariances:
     def _further(
         self, whole: Baseline, first: Change, forbidden: Sequence[Change]
     ) -> Ask[list[Problem]]:
-        """Return the smallest change of each other rule, then changes that every seed can find.
+        """Return problems: a change of each rule but ``first``'s, then changes that all seeds find.
 
         So an acceptance of one rule excuses no other, and two runs can be compared although each
         has drawn inputs and tensors of its own.
@@ -240,7 +245,8 @@ class Invariances:
     def _turned(self, change: Change, row: Baseline) -> Ask[list[Change]]:
         """Return the forbidden changes if a row's inputs take turns at each position of a tensor.
 
-        The tensors are a short row and, if it is small, that of ``change``.
+        The tensors are that of ``change``, if it is small, and a short row unless few shapes are
+        used. A missing answer ends the search.
         """
         found, size = Changes(), prod(change.probe.shape)
         shapes = [] if self.subject.few_shapes else [Probe((TURNED,))]
@@ -260,7 +266,8 @@ class Invariances:
     def _shrink(self, found: Changes) -> Ask[None]:
         """Ask simpler tensors than those with forbidden changes; add their changes to ``found``.
 
-        If a tensor is answered rightly when it is asked again, the fault lies in what came before.
+        Does nothing if few shapes are used. If a tensor is answered right when it is requested
+        again, its changes in ``found`` get ``OTHER_TENSORS`` as what came before.
         """
         if self.subject.few_shapes:
             return
@@ -292,10 +299,10 @@ class Invariances:
                 ]
 
     def _other_roads(self, first: Case) -> Ask[list[Baseline]]:
-        """Return the baseline of one case for each other road: another mode, or an older version.
+        """Return the baseline of one cast of the pair for each road other than that of ``first``.
 
-        Open cases are left out. If the adapter is not believed, each case counts as a road of its
-        own.
+        Open casts and those without answers are left out. A cast is a road of its own if the
+        adapter names no road for it, or is not believed.
         """
         cases = candidates(self.subject, self.cases, calls=False)
         roads: dict[str, Case] = {}
@@ -313,9 +320,9 @@ class Invariances:
         ]
 
     def _call_rows(self, row: Baseline) -> Ask[list[Baseline]]:
-        """Return the answers to telling inputs of each call that a backend makes; ``row`` is known.
+        """Return a baseline of telling inputs for each call of the pair that the backend answers.
 
-        Open calls are left out, except one that is the row itself.
+        The call of ``row`` has ``row`` itself. Other calls are left out if they are open.
         """
         rows = []
         for case in candidates(self.subject, self.cases, calls=True):
@@ -328,9 +335,10 @@ class Invariances:
         return rows
 
     def _switch(self, change: Change) -> Ask[str]:
-        """Describe where an input in rows of itself changes its answer; empty if nowhere.
+        """Describe where the answer to the input of ``change`` first differs as rows of it grow.
 
-        It is also empty if the backend compiles for each shape.
+        Return an empty text if it never differs, if a row gets no usable answer, or if few shapes
+        are used.
         """
         if self.subject.few_shapes:
             return ""
@@ -347,7 +355,7 @@ def _few(row: Baseline) -> Baseline:
 
 
 def _by_row(changes: Iterable[Change]) -> list[list[Change]]:
-    """Group the changes in tensors of a single request by the row whose answers they change."""
+    """Group changes by row, without those of tensors that other requests may have affected."""
     by_row: dict[int, list[Change]] = {}
     for each in changes:
         if not (each.probe.is_at_once or each.probe.is_rewritten or each.probe.after):
@@ -398,9 +406,10 @@ def _plan(row: Baseline, chosen: Iterable[Probe]) -> ProbePlan:
 
 @lru_cache(PLANS_KEPT)
 def _listed_plan(count: int, few_of: str, turn: int | None, kept: _Kept) -> ProbePlan:
-    """Plan the listed probes, of which one ``turn`` of several has its share; None means all.
+    """Plan a shuffled row and one in ``TURNS`` listed probes, from index ``turn`` on; all if None.
 
-    There are only a few if ``few_of`` names a pair whose shapes are costly.
+    If ``few_of`` names a pair, plan only a few probes of its one shape. Those that ``kept`` does
+    not keep are left out.
     """
     if few_of:
         chosen = [*few_probes(count, few_of)]

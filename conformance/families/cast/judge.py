@@ -85,8 +85,8 @@ class Examined:
     """What is known of a case after ``examine``.
 
     If nothing is left to grade, such as after a refusal or a crash, ``judgement`` is set.
-    ``graded`` are the answers to the inputs that were requested. ``inputs`` counts all inputs of
-    the case, ``open_inputs`` those among them that are open.
+    ``graded`` has the answers with their inputs. ``inputs`` counts all inputs that were requested,
+    ``open_inputs`` those among them that are open.
     """
 
     case: Case
@@ -153,10 +153,11 @@ class _Examination:
         return (yield from (self._rejected if self.rules.is_rejection else self._answered)(first))
 
     def _first(self) -> Ask[ValueAnswer]:
-        """Return the answer to all inputs in one row.
+        """Return the answer to all inputs in one row; set ``short_row`` and ``broken_by_all``.
 
-        For every second case, a row of a few inputs comes before, spread over all. What a backend
-        prepares for the short row must serve the long one.
+        For every second case, a row of a few inputs comes before: what a backend prepares for it
+        must serve the long one. Worked examples have none, nor have backends for which few shapes
+        are used.
         """
         case, inputs = self.case, self.inputs
         is_plain = case.example is None and not self.subject.few_shapes
@@ -192,7 +193,8 @@ class _Examination:
     def _rejected(self, first: ValueAnswer) -> Ask[Examined | Judgement]:
         """Examine a case that must be refused; ``first`` is the answer to all inputs in one row.
 
-        Raises ``Unanswered`` unless that is an answer or an error.
+        Raises ``Unanswered`` if that is declined, malformed or a crash, or if the case crashes in
+        another tensor.
         """
         rules, inputs = self.rules, self.inputs
         match first:
@@ -213,11 +215,11 @@ class _Examination:
         return Examined(self.case, rules, inputs.size, self.baseline, graded=graded)
 
     def _faults_of_refusal(self) -> Ask[list[FaultyTensor]]:
-        """Request a refused case again in other tensors; return the faults: answers found there.
+        """Request a refused case again in other tensors; return the faults, such as an answer.
 
-        Every refused call is repeated, and of casts a sample, because older versions of a document
-        refuse thousands. All are repeated at the tier full, and for an adapter whose own statements
-        a gate does not trust.
+        Every refused call is repeated. Of casts a sample is, because older versions of a document
+        refuse thousands, but none if few shapes are used. All are repeated at the tier full, and if
+        the adapter is not believed.
         """
         case, subject = self.case, self.subject
         if receiver_of(case.document) is not None:
@@ -341,7 +343,7 @@ def follow_all(subject: Subject, cases: Iterable[Examined]) -> Ask[dict[Case, Fo
 
 
 def _can_follow(subject: Subject, case: Case, rules: Ruling) -> bool:
-    """Whether the inputs around failing ones are requested: of claimed casts from 17 to 32 bits.
+    """Whether failing inputs are followed: in claimed cases between numbers, from 17 to 32 bits.
 
     Cases that are swept, worked examples, open or rejected are left out, and backends whose answers
     depend on the lengths of rows.
@@ -398,7 +400,7 @@ def conclude(
 
 
 def _is_no_answer(problem: Problem) -> bool:
-    """Whether a problem is an error or a refusal in the place of an answer."""
+    """Whether a problem is a declined request, or an error in the place of an answer."""
     match problem:
         case Unoffered() | Refused(kind="error"):
             return True
@@ -406,7 +408,7 @@ def _is_no_answer(problem: Problem) -> bool:
 
 
 def _without_rule(problem: Problem) -> Problem:
-    """Remove the rule of a Refused problem, which is then the verdict; return others unchanged."""
+    """Return a ``Refused`` problem without rule, clause and level; return others unchanged."""
     match problem:
         case Refused():
             return replace(problem, rule="", clause="", level="")

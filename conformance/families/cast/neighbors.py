@@ -35,9 +35,9 @@ MOST_BITS = 64
 def neighbors(case: Case, is_full: bool) -> list[Case]:
     """Return casts of the same edition to request before a row of ``case``.
 
-    They have another source or target of the same width, or a source of another width, or must be
-    refused. At the tier full these are all such cases; at the tier quick one of each kind, which
-    the case's id chooses.
+    They have another source or target of the same width, or a wider source of the same kind (for
+    one of 64 bits a narrower), or must be refused. At the tier full these are all such cases; at
+    the tier quick one of each kind, which the case's id chooses.
     """
     known = first_cases(case.document, case.version).values()
     source, target = format_named(case.source), format_named(case.target)

@@ -49,7 +49,8 @@ def pair_lines(
 ) -> Iterator[str]:
     """Yield a heading, a line per document, and the errors of backends.
 
-    ``explained`` has the explanation of one and the same input for each case.
+    ``explained`` has ``Explained.told`` of each case, for one and the same input, with ``answers``
+    by names of backends.
     """
     pair, given = cases[0], explained[0]["input"]
     yield f"{pair.source} to {pair.target} of {_in_words(pair.source, _shown(given))}"
@@ -70,7 +71,7 @@ def pair_lines(
 def most_telling(cases: Sequence[Case], explained: Sequence[Mapping[str, Any]]) -> Case:
     """Return the case whose document decides the input most strictly; of several the first.
 
-    ``explained`` has the explanation of one and the same input for each case.
+    ``explained`` has ``Explained.told`` of each case, for one and the same input.
     """
     levels = (_level(_allowed(case, each)) for case, each in zip(cases, explained, strict=True))
     ranks = [LEVELS.index(level) for level in levels]
@@ -97,7 +98,7 @@ def _line(case: Case, explained: Mapping[str, Any], backends: Sequence[Backend])
 def _answers(
     case: Case, explained: Mapping[str, Any], backends: Sequence[Backend]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield each backend's name and answer, except errors to calls of other frameworks."""
+    """Yield each backend's name and answer, except errors to calls that it does not claim."""
     for backend in backends:
         answer = explained["answers"][backend.name]
         is_error = isinstance(answer, dict) and "error" in answer
@@ -132,7 +133,10 @@ def _said(rules: Ruling, allowed: Allowed, given: int | str) -> str:
 
 
 def _deed(rules: Ruling, allowed: Allowed, given: int | str, answer: Any) -> str:
-    """Say what a backend answers, with ``{}`` for its name; empty if it does not offer the cast."""
+    """Say that a backend obeys, or what it answers instead, with ``{}`` for its name.
+
+    The text is empty if the backend does not offer the cast.
+    """
     match answer:
         case {"unsupported": _}:
             return ""

@@ -91,7 +91,7 @@ def drawn(count: int, chance: Random, number: int) -> Iterator[Probe]:
 
 
 def whole_probes(count: int, few_shapes: bool) -> Iterator[Probe]:
-    """Yield all inputs of a case shuffled, and in tensors whose elements lie apart in memory.
+    """Yield a row of all inputs, shuffled; unless ``few_shapes``, also all inputs in other layouts.
 
     The loop for such tensors is often a kernel of its own, which rounds or treats special values in
     its own way.
@@ -124,7 +124,10 @@ def lasting() -> Iterator[Probe]:
 def at_once(
     count: int, pair: str, chance: Random, *, few_shapes: bool, asks_all: bool
 ) -> Iterator[Probe]:
-    """Yield tensors of different inputs, for two threads that make requests at the same time."""
+    """Yield tensors of different inputs, for two threads that make requests at the same time.
+
+    All have the one shape of ``pair`` if ``few_shapes``; ``asks_all`` gives the most of them.
+    """
     number = AT_ONCE_FULL if asks_all else AT_ONCE
     if not asks_all and crc32(pair.encode()) % PAIRS_AT_ONCE:
         number = AT_ONCE_FEW

@@ -95,10 +95,11 @@ class CastLines:
         return self._rules.source.hexadecimal(int(datum(self._rules.source, given, "input")))
 
     def judge(self, given: InputDatum, output: OutputDatum) -> dict[str, Any]:
-        """Return the verdict on an output for an input, the rule, and what it allows, in JSON.
+        """Return ``verdict``, ``rule``, ``level``, ``clause`` and ``allowed``, as data for JSON.
 
-        The output may be an error. Raises CastigateError if a value is none of its dtype, or if the
-        case is a worked example without this input.
+        Full patterns are added where the line does not spell them. The output may be an error.
+        Raises CastigateError if a value is none of its dtype, or if the case is a worked example
+        without this input.
         """
         rules, is_error = self._rules, isinstance(output, ErrorDatum)
         value = datum(rules.source, given, "input")

@@ -90,7 +90,10 @@ def shape_picks(
 
 
 def _picked(case: Case, shapes: tuple[Shape, ...], grades: Grades) -> dict[Shape, NDArray[np.intp]]:
-    """Return for each shape the places of inputs to fill it, each answered right in one row."""
+    """Return for each shape that must be kept the places of inputs to fill it, all answered right.
+
+    There are no shapes for a worked example, or if no input is answered right.
+    """
     sound = np.flatnonzero(grades == ALLOWED)
     if case.example is not None or not sound.size:
         return {}
@@ -108,7 +111,7 @@ def shape_fault(
     shapes: tuple[Shape, ...],
     before: ShortRow | None = None,
 ) -> Ask[list[FaultyTensor]]:
-    """Return, in a list, the fault of the first shape that is not kept or makes an answer wrong.
+    """Return, in a list, the fault of the first shape with a wrong or missing answer.
 
     If ``before`` was answered right in the long row, it counts as the first of the shapes. If a
     shape raises an error, its fault lists the other shapes that do. Raises ``Unanswered`` if the
@@ -184,7 +187,7 @@ def across(
     """Return the worse of each input's answers on both sides of every limit, with notes.
 
     A limit is a row length above which a compiler may cast otherwise. A note says what differs, or
-    that the backend declines such rows.
+    that the backend declines such rows. Raises as ``values_of`` does for other missing answers.
     """
     worse = in_one_row
     for limit in limits:

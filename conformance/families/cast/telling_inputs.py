@@ -28,7 +28,8 @@ FARTHER = 8
 def telling_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[np.intp]:
     """Return the indices of up to ``MOST`` inputs: NaNs, ties, ends, and some of each branch.
 
-    How many there are of each does not depend on the seed from which the inputs were drawn.
+    How many there are of each does not depend on the seed from which the inputs were drawn. Texts
+    longer than ``LONGEST_TEXT`` are left out.
     """
     branch_indices = expected.branch_indices
     if rules.source.kind == "text":
@@ -69,9 +70,9 @@ def _nans(source: Format) -> Iterator[int]:
 
 
 def _ties(source: Format, target: Format) -> list[int]:
-    """Return ties over the target's whole range, and after an even and an odd value of each sign.
+    """Return ties over the target's range and after an even and an odd value, some also negated.
 
-    The ties after an even and an odd value are rounded in opposite ways.
+    Only a float's are negated. Ties after an even and an odd value are rounded in opposite ways.
     """
     if not target.is_numeric:
         return []

@@ -105,8 +105,8 @@ POINTS = range(18, 23)
 def texts(target: Format, chance: np.random.Generator, max_examples: int) -> list[str]:
     """Return the texts to cast: literals, decimals beside a float's ties, random numbers, extremes.
 
-    At most ``max_examples`` are random numbers. With them come special texts for the kind of
-    target.
+    At most 200 and at most ``max_examples`` are random numbers. With them come special texts for
+    the kind of target.
     """
     found = list(LITERALS)
     if target.kind == "float":

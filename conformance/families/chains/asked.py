@@ -22,7 +22,7 @@ def chain_editions(
 
     Of each document, it is the newest version among ``cases`` that the backend claims; if
     ``asked_for`` names the document, every version counts as claimed. If there are none, it is the
-    newest version of ``UNCLAIMED``.
+    newest version of ``UNCLAIMED`` among ``cases``, if any.
     """
     chosen: dict[str, str] = {}
     every: dict[str, str] = {}
@@ -51,8 +51,9 @@ class ChainsOfPair(NamedTuple):
 def chains_by_pair(cases: Iterable[Case], editions: Iterable[str]) -> Iterator[ChainsOfPair]:
     """Yield for each pair the chains of ``editions`` that may lose a value on the way.
 
-    In these, some dtype between source and target does not hold every value of the source. Pairs of
-    which no case is among ``cases`` are left out.
+    These are chains of two casts whose middle dtype does not hold every value of the source, and of
+    which at most one has other modes than the default. Pairs of which no case is among ``cases``
+    are left out.
     """
     names: dict[tuple[str, str], list[str]] = {}
     among: dict[tuple[str, str], list[Case]] = {}

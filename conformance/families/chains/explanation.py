@@ -28,7 +28,9 @@ from specs.ruling import ruling
 def explain_chain(chain: Chain, word: str) -> dict[str, Any]:
     """Explain one input of a chain, as data for JSON, without the ``answers`` of backends.
 
-    Raise CastigateError if the word is no value of the source.
+    The keys are ``chain``, ``input``, ``level``, ``steps`` (see ``_steps``), ``allowed`` and, for
+    what the direct cast allows, ``direct``. Raise CastigateError if the word is no value of the
+    source.
     """
     given = read_input(chain.rulings[0], word)
     assert isinstance(given, int)
@@ -45,7 +47,10 @@ def explain_chain(chain: Chain, word: str) -> dict[str, Any]:
 
 
 def _steps(chain: Chain, given: int) -> Iterator[dict[str, Any]]:
-    """Yield what each step allows, up to the first step that does not allow exactly one pattern."""
+    """Yield the ``case``, ``rule``, ``level`` and ``clause`` of each step, and what is ``allowed``.
+
+    The first step that does not allow exactly one pattern is the last.
+    """
     codes = [given]
     for step, rules in zip(chain.steps, chain.rulings, strict=True):
         allowed = expect_by_exact.allow(rules, codes[0])

@@ -338,9 +338,11 @@ def _wrong(
 
 
 def _joined(problems: Sequence[Problem]) -> Iterator[Problem]:
-    """Join wrong ends that are equal on several roads, and yield the most severe first.
+    """Join wrong ends that are alike on several roads, and yield the most severe first.
 
-    A wrong end is a ``WrongEnd``. Of other problems, one of each kind is yielded, after these.
+    A wrong end is a ``WrongEnd``. Two are alike if the same mechanisms explain them, or if none do
+    and they show the same input and answer. Of other problems, one of each kind is yielded, after
+    these.
     """
     wrong: dict[Any, WrongEnd] = {}
     others: dict[str, Problem] = {}

@@ -67,7 +67,8 @@ def read_chains(words: Sequence[str]) -> ChainQuestion | None:
 def asks(words: Sequence[str], scale: str | None, zero: str | None) -> partial[Iterator[str]]:
     """Read a question about chains; return the function that yields the lines that answer it.
 
-    Raise CastigateError for a scale, a zero point, or a question without inputs.
+    The function takes a ``Drive``, backends, and whether to write JSON. Raise CastigateError for a
+    scale, a zero point, or a question without inputs.
     """
     asked = read_chains(words)
     assert asked is not None
@@ -105,7 +106,7 @@ def _lines(
 def _explained(
     chain: Chain, word: str, drive: Drive, backends: Sequence[Backend]
 ) -> dict[str, Any]:
-    """Return the explanation of an input of a chain, with each backend's answers by road."""
+    """Return the explanation of an input, with each backend's answers by road or why none came."""
     told = explain_chain(chain, word)
     answers = {}
     for each in backends:

@@ -61,7 +61,10 @@ def summary_lines(found: Iterable[RemovableCast]) -> Iterator[str]:
 
 
 def found_lines(found: RemovableCast) -> Iterator[str]:
-    """Yield lines with what is known of one chain, and the rules of optimizers that rewrite it."""
+    """Yield lines with what is known of one chain, and the rules that rewrite it.
+
+    Rules that are judged by another document than the chain's are left out.
+    """
     chain = chain_named(found.chain)
     yield found.chain
     yield f"  the cast to {chain.dtypes[1]} {WORDS[standing_of(found)]}"

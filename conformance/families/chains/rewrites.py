@@ -54,10 +54,12 @@ class RelationRow(StrictModel):
 class Rewrite(StrictModel):
     """A rule of an optimizer, with its place in the optimizer's code.
 
-    Each item of ``when`` is a sufficient condition on the dtypes of a chain A→B→C; a rule without
-    any says ``why`` it rewrites no chain. ``leaves`` says what is left of a chain, and ``wider``
-    has the dtype that replaces B if that is ``through``. ``relations`` are those that only this
-    rule's conditions use. ``edition`` names the document and version that judge the rule.
+    Each item of ``when`` is a sufficient condition on the dtypes of a chain A→B→C. It has the
+    dtypes of a place by its letter, such as ``A``, and the relations of two places by both, such as
+    ``A-B``. A rule without any says ``why`` it rewrites no chain. ``leaves`` says what is left of a
+    chain (see ``left_by``), and ``wider`` has, by B, the dtype that replaces it if that is
+    ``through``. ``relations`` are those that only this rule's conditions use. ``edition`` names the
+    document and version that judge the rule.
     """
 
     system: str
@@ -144,7 +146,11 @@ class Rewrites(StrictModel):
 
 
 def left_by(rule: Rewrite, chain: Chain) -> tuple[Case, ...]:
-    """Return the casts that a rule leaves of a chain that it rewrites."""
+    """Return the casts that a rule leaves of a chain that it rewrites.
+
+    By ``leaves`` these are the direct cast, unless it would not change the dtype; nothing; the
+    steps that change the dtype; or the casts through the ``wider`` dtype.
+    """
     match rule.leaves:
         case "direct":
             return () if chain.source == chain.target else (chain.direct,)

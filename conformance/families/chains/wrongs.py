@@ -138,7 +138,7 @@ def says(name: str) -> str:
 
 
 def followed(case: Case, problem: Problem) -> Sequence[str]:
-    """Return the names of the rows that explain a wrong end; nothing for other problems."""
+    """Return names of rows that explain a wrong end, or ``OTHERWISE``; none for other problems."""
     return (problem.followed or (OTHERWISE,)) if isinstance(problem, WrongEnd) else ()
 
 

@@ -66,8 +66,9 @@ class _Results:
 def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a dynamic quantization by several tensors.
 
-    Problems of several tensors that one mechanism explains are one, which shows the first. A
-    missing answer decides only if nothing is wrong in the tensors that were answered.
+    Problems of several tensors are one, which shows the first, if they break the same rule and one
+    mechanism, or none, explains them. A missing answer decides only if nothing is wrong in the
+    tensors that were answered; an answer of a wrong form decides alone.
     """
     rules, settings = formula(case), subject.settings
     given = list(dynamic_inputs())
@@ -149,8 +150,8 @@ def _drawn_input(chance: Random) -> Bits:
 def _problems(rules: Formula, found: _Results, independent: bool) -> Iterator[WrongTensor]:
     """Yield a problem for each wrong result of one input tensor: scale, zero point, codes.
 
-    Zero point and codes are judged only if the scale is a positive finite number. If
-    ``independent``, the exact definition judges a sample of the codes, not the kernels all of them.
+    Zero point and codes are judged only if the scale is a positive finite number. The kernels judge
+    all codes; if ``independent``, the exact definition judges a sample instead.
     """
     values, ends = found.x.view(np.float32), _ends(found.x)
     about = f"a tensor of {values.size} from {float(values.min())!r} to {float(values.max())!r}"

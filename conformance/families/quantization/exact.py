@@ -304,10 +304,10 @@ def _fits(
 ) -> Situation:
     """Return the situation of a result in a format: `exact`, `inexact` or `out-of-range`.
 
-    It is exact if the format has the result and its operands. Out of range is what lies beyond the
-    format's range when it is rounded, and an operand after the first that rounds to zero.
-    ``of_rounded`` is the result of the rounded operands; None counts as out of range, too. In a
-    format of unsigned floats nothing is out of range.
+    It is exact if the format has the result and its operands. It is out of range if the result,
+    ``of_rounded`` or an operand lies beyond the format's range when it is rounded, or if an operand
+    after the first rounds to zero. ``of_rounded`` is the result of the rounded operands; None
+    counts as out of range, too. In a format of unsigned floats nothing is out of range.
     """
     if fmt.is_signed or fmt.is_integral:
         shrunk = any(each != 0 and nearest(fmt, each) == 0 for each in operands[1:])

@@ -121,7 +121,7 @@ def expect_exactly(rules: Formula, elements: Elements) -> ExpectedCodes:
 
 
 def expect_by_kernels(rules: Formula, elements: Elements) -> ExpectedCodes:
-    """Return the expected codes of many elements; cached by the formula and this object."""
+    """Return the expected codes of many elements; cached by formula and the object ``elements``."""
     return _remembered(rules, elements)
 
 

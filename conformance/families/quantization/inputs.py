@@ -347,10 +347,10 @@ SHORT = 0.5
 
 
 def drawn_requests(case: Case, seed: int, number: int) -> Iterator[Given]:
-    """Draw tensors of any shape and layout, in which each element has its own scale, as it is due.
+    """Draw a ``number`` of tensors that are not empty, of any shape and layout the form allows.
 
-    Shapes along an axis have as many channels as that dimension; blocks are whole, or the last one
-    of a row is shorter, unless the document wants blocks to divide the row.
+    An axis has a scale for each of its indices. Blocks are whole, or the last one of a row is
+    shorter, unless the document wants blocks to divide the row.
     """
     rules, form, ranks_kept = formula(case), case.mode[FORM], keeps_ranks(case)
     # Only scales of the listed requests, so that each element has an answer in a row, too.

@@ -169,9 +169,9 @@ def _problems(case: Case, rows: Sequence[_Answers]) -> Iterator[WrongTensor]:
 def _problems_of_layout(
     case: Case, rows: Sequence[_Answers], drawn: Sequence[_Answers]
 ) -> Iterator[WrongTensor]:
-    """Yield a problem for each level that answers in drawn tensors break, but not those in rows.
+    """Yield a problem for each level that answers in drawn tensors break.
 
-    An element that gets the same wrong answer in a row counts there.
+    Left out are elements that get the same wrong answer in ``rows``, the listed requests.
     """
     known = {one for each in rows for one in _answered_elements(each, each.graded.is_wrong)}
     masks: dict[str, list[Mask]] = {}
@@ -189,7 +189,7 @@ def _problems_of_layout(
 
 
 def _answered_elements(each: _Answers, mask: Mask) -> Iterator[tuple[int, ...]]:
-    """Yield elements with their answers, as numbers; a zero point that is not given is 0."""
+    """Yield x, scale, zero point (0 without one) and answer of each element that a mask marks."""
     elements = each.elements.at(np.flatnonzero(mask))
     zeros = np.zeros(elements.x.size, int) if elements.zero is None else elements.zero
     columns = (elements.x, elements.scale, zeros, each.answers[mask])

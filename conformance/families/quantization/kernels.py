@@ -143,7 +143,7 @@ class _Words:
     def add_neighbor(self, outcome: StepOutcome, here: Mask, fmt: Format, result: Floats) -> None:
         """Add the second nearest value beside a result where the outcome allows neighbors.
 
-        The nearest is a word of its own.
+        The nearest is a word of its own. A value beyond the format's largest is left out.
         """
         if "neighbor" in outcome.words:
             both = (rounded_by(way, fmt, result) for way in (np.floor, np.ceil))
@@ -239,7 +239,7 @@ def _saturated(
     """Yield arrays of the patterns that saturation makes of one path, and whether they are weak.
 
     ``total`` has the path's values, and ``here`` is where it applies. ``is_minus`` is where an
-    element has its sign bit set, which is the sign of a NaN.
+    element has its sign bit set, which is the sign of a NaN. The step is recorded in ``masks``.
     """
     target = formula.target
     finite = np.isfinite(total)
@@ -479,7 +479,8 @@ def _fits(
 
     It is exact if the format has the ``result`` and both operands. It is out of range if one of
     these, or the result of the rounded operands, lies beyond the format's range when it is rounded,
-    or if ``other`` rounds to zero. ``operate`` computes the result of two operands.
+    or if ``other`` rounds to zero. In a format of unsigned floats nothing is out of range.
+    ``operate`` computes the result of two operands.
     """
     out = np.zeros(result.shape, np.bool_)
     fits = _has(fmt, result)
@@ -500,7 +501,7 @@ def _fits(
 
 
 def quantize(case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-    """Return the reference's results for a case and its tensors, by name; zeros where open."""
+    """Return the reference's results for a case and its tensors, by name; ``y`` is 0 where open."""
     rules, x = formula(case), tensors["x"]
     if rules.operation == "dynamic-quantize":
         return _quantize_dynamically(rules, x)
@@ -523,9 +524,10 @@ def spread(case: Case, shape: tuple[int, ...], values: Bits) -> Bits:
 
 
 def _quantize_dynamically(rules: Formula, x: Bits) -> dict[str, Bits]:
-    """Return codes, scale and zero point in float32, as the body of the operator's function does.
+    """Return ``y``, ``scale`` and ``zero`` by name, the latter two as the operator's function does.
 
-    The codes are zeros if an input is not finite, or the scale is not positive and finite.
+    They are computed in float32, and the codes ``y`` by the formula. ``y`` is zeros if an input is
+    not finite, or the scale is not positive and finite.
     """
     values = x.view(np.float32)
     largest, codes = np.float32(0), rules.target.max_code

@@ -37,8 +37,8 @@ def results(
 ) -> Iterator[GradedTensor]:
     """Yield each tensor that a case returns, beside what is allowed for its elements.
 
-    Of a dynamic quantization the scale comes first and the codes last, because each is judged by
-    the ones before it. ``answer`` has the recorded results, or is None for a recorded error.
+    ``answer`` has the recorded results, or is None for a recorded error. Of a dynamic quantization
+    the scale comes first, and zero point and codes only if ``_dynamic`` can judge them by it.
     """
     if operation_of(case) == "dynamic-quantize":
         yield from _dynamic(case, tensors[X], answer)
@@ -117,7 +117,7 @@ def _single(
 
 
 def listed(case: Case, seed: int, most: int) -> Iterator[TensorsByName]:
-    """Yield the inputs of the tier quick; with one scale, ``x`` is cut to ``most`` elements.
+    """Yield the inputs of the tier quick; in the form `tensor`, ``x`` is cut to ``most`` elements.
 
     ``seed`` has no effect.
     """
@@ -133,7 +133,7 @@ def listed(case: Case, seed: int, most: int) -> Iterator[TensorsByName]:
 
 
 def optional(case: Case) -> Collection[str]:
-    """Return the names of tensors that may be left out: the zero point, or none."""
+    """Return the names of tensors that may be left out: the zero point, unless it is always due."""
     return () if keeps_ranks(case) else (ZERO,)
 
 

@@ -140,8 +140,8 @@ class Formula:
     """A case's formula: its formats, and the outcomes of each step by situation.
 
     ``precision`` is the format in which the division or product is rounded. If the word `cast`
-    occurs in it, ``casts`` has the answers of Cast to infinities, NaNs and values out of range, by
-    situation and by whether the value is negative.
+    occurs in ``steps``, ``casts`` has the answers of Cast to infinities, NaNs and values out of
+    range, by situation and by whether the value is negative.
     """
 
     operation: str
@@ -313,7 +313,7 @@ def rules(document: Document, case: Case) -> Iterator[CaseRule]:
 def dtypes(case: Case) -> TensorDtypes:
     """Return the names and dtypes of the tensors that a case takes and returns.
 
-    A zero point, which has the dtype of the codes, may be left out.
+    A zero point has the dtype of the codes. It is listed also where a document lets it be left out.
     """
     found = _formats_only(document_named(case.document), case)
     scale = {SCALE: found.scale.name}

@@ -399,7 +399,7 @@ JOINT = "+"
 
 
 def followed(case: Case, problem: Problem) -> Sequence[str]:
-    """Return the names of the rows that explain a wrong tensor; nothing for other problems."""
+    """Return names of rows explaining a wrong tensor, or ``OTHERWISE``; none for other problems."""
     return (problem.followed or (OTHERWISE,)) if isinstance(problem, WrongTensor) else ()
 
 
@@ -428,9 +428,10 @@ def followed_ways(
 ) -> tuple[str, ...]:
     """Return the names of the simplest ways that give these answers; empty if none is found.
 
-    Each array has one item for each element, those of ``layouts`` too. A way must determine at
-    least half of the wrong answers. ``names_precision`` says that the case names a precision; a way
-    that divides in the scale's precision then ignores it.
+    ``JOINT`` joins the names of ways that only together give them. Each array has one item for each
+    element, those of ``layouts`` too. A way must determine at least half of the wrong answers. If
+    ``names_precision``, the case names a precision, which a way that divides in the scale's
+    precision ignores.
     """
     asked = Asked(rules, frozenset(layouts), names_precision)
     singles = {each.name: each.way for each in WRONGS if each.applies(asked)}
