@@ -71,10 +71,11 @@ def quick_tasks(backend: str, backends: Iterable[str], cases: Iterable[Case]) ->
 
 
 def chain_tasks(backend: str, cases: Iterable[Case], editions: Collection[str]) -> Iterator[Task]:
-    """Yield one task per pair of dtypes that has chains of ``editions``.
+    """Yield a task for each source and target between which ``editions`` have chains to ask.
 
-    They are the chains with a dtype on the way that does not hold every value of the source. Pairs
-    without a case among ``cases`` are left out.
+    ``editions`` are spelled `DOCUMENT:VERSION`. A task's checks are the chains of two casts whose
+    middle dtype does not hold every value of the source, and of which at most one cast has a mode
+    other than the default. Pairs for which ``cases`` has no case of these editions are left out.
     """
     if editions:
         from conformance.families.chains.asked import chains_by_pair  # Few runs ask chains.

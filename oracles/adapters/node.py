@@ -129,9 +129,10 @@ class Node:
         return self._answer(cast_operation(case, PROFILES), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` reinterpreted by one ``reinterpret`` instruction.
+        """Return ``bits`` reinterpreted by one instruction, or copied if none is needed.
 
-        Raises Unsupported if WebAssembly has no such instruction.
+        Dtypes of one WebAssembly type, such as int32 and uint32, need none. Raises Unsupported if
+        WebAssembly has no values of a dtype, no instruction between the two types, or no such mode.
         """
         return self._answer(bitcast_operation(case), bits)
 

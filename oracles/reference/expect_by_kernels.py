@@ -71,7 +71,10 @@ class Facts:
 
     @property
     def representable(self) -> Any:
-        """Whether the target has exactly the input's value; a negative zero does not count."""
+        """Whether an input is finite and the target has exactly its value; False for -0.
+
+        Infinities and NaNs never count, even if the target has them.
+        """
         value = self.some & (self.out ^ True) & (self.converted.inexact ^ True)
         return value | (self.parts.zero & self.plus & self.target_has_zero)
 

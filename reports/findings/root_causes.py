@@ -128,9 +128,11 @@ class RuleExplanation:
 
 
 class Choice(NamedTuple):
-    """One step of the choice: a cause gets the runs left that a mechanism explains.
+    """One step of the choice: a mechanism, and the cause that gets the runs which it explains.
 
-    It gets them in all cases in which the mechanism reaches as far as ``reach``.
+    In each case, these are the runs that no earlier step has assigned, if the mechanism's forecast
+    there is ``reach`` or a smaller ``Reach``. ``cause`` is the mechanism itself, or ``Undecided``
+    if others explain the same single input equally well.
     """
 
     mechanism: Wrong

@@ -187,7 +187,8 @@ def _magnitude(source: Format, code: int) -> int:
 def ranks_between(source: Format, low: Fraction | None, high: Fraction | None) -> range:
     """Return the ranks of the finite values from ``low`` to ``high``, both included.
 
-    None stands for no limit on that side.
+    None stands for no limit on that side. If a format's NaN has the pattern of -0, its rank is in
+    the range too wherever the rank of 0 is.
     """
     finite = cells_of(source)[FINITE]
     first = finite.first if low is None else _search(source, finite, low, is_above=False)

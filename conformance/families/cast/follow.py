@@ -176,7 +176,12 @@ class _Edges:
 def _outermost(
     fails: NDArray[np.bool_], blocks: NDArray[np.int64], rises: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Return how far into each block the outermost failing input lies; 0 if none fails."""
+    """Return the depth of each block's outermost failing input, counted from 1; 0 if none fails.
+
+    ``fails`` has the inputs of all blocks, one block after the other, and ``blocks`` has their
+    sizes. Depth counts up from a block's first input where it ``rises``, and otherwise down from
+    its last. The outermost failing input is the one with the greatest depth.
+    """
     ends = np.cumsum(blocks)
     starts = ends - blocks
     # Places in 32 bits, because there may be millions.

@@ -377,9 +377,12 @@ def _in_tensor(
     probe: Probe,
     chance: Random,
 ) -> Given:
-    """Return a request whose tensor lies as ``probe`` says, and whose scales are some of ``pairs``.
+    """Return a drawn request: a tensor in the memory layout ``probe``, its scales and zero points.
 
-    Each element is one of the inputs that tell about its scale.
+    ``pairs`` has patterns of a scale and its zero point; the request takes them in turn, from a
+    random one on. ``form`` says whether there is one scale, one for each index of the axis, or one
+    for each block. If ``ranks_kept``, scales and zero points have the tensor's rank. ``chance``
+    draws each element from the inputs that tell about its scale.
     """
     shape, rank = probe.shape, len(probe.shape)
     lengths = [1] * rank

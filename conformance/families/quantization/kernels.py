@@ -279,7 +279,12 @@ def _saturated(
 
 
 def _cast(formula: Formula, situation: Situation, *, is_negative: bool) -> tuple[int, int]:
-    """Return the pattern that Cast recommends, and one that it only allows, or ``NO_CODE``."""
+    """Return the patterns that Cast prefers and merely allows for a value that does not fit.
+
+    The value is out of range, infinite or NaN, as ``situation`` says, and negative if
+    ``is_negative``. The second is ``NO_CODE`` if Cast allows only the first. A number of
+    ``NAN_CODES`` stands for NaNs.
+    """
     cast = formula.cast_of(situation, is_negative=is_negative)
     strictest, outcome = (code_of_outcome(each) for each in (cast.strictest, cast.outcome))
     return strictest, NO_CODE if outcome == strictest else outcome
