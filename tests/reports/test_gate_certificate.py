@@ -37,8 +37,7 @@ from reports.gate.policy import Policy
 from reports.gate.signing import load_private_key, load_public_key, sign_certificate
 from reports.run_store.record import RunRecord
 from reports.suite_digest import suite_digest
-from specs import release
-from specs.errors import CastigateError
+from specs import VERSION as RELEASE
 from tests.reports.gated import (
     CASE,
     CASES,
@@ -214,7 +213,7 @@ def test_a_forgery_with_a_new_digest_does_not_match_the_run(
     ("changes", "maker"),
     [
         ({"version": "9.9.9"}, f"castigate 9.9.9 of digest {suite_digest()}"),
-        ({"digest": "0" * 64}, f"castigate {release.VERSION} of digest {'0' * 64}"),
+        ({"digest": "0" * 64}, f"castigate {RELEASE} of digest {'0' * 64}"),
         ({"version": "9" * 500}, f"castigate {'9' * (SHOWN_CHARACTERS - 1)}… of digest "),
         ({"version": 9}, "an unknown suite"),
         ({"digest": None}, "an unknown suite"),
@@ -232,7 +231,7 @@ def test_a_certificate_of_another_suite_names_the_one_that_made_it(
         verify(canonical_bytes(with_digest(content)), folder)
     assert str(caught.value).startswith(f"certificate.json was made by {maker}")
     assert str(caught.value).endswith(
-        f", but this is castigate {release.VERSION} of digest {suite_digest()}; "
+        f", but this is castigate {RELEASE} of digest {suite_digest()}; "
         "verify it with the version that made it"
     )
 

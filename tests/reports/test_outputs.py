@@ -134,6 +134,7 @@ def test_texts_of_a_backend_are_escaped_in_every_output(tmp_path: Path) -> None:
 @pytest.mark.parametrize("output", RENDERERS)
 def test_outputs_are_reproducible(report: Report, output: str, tmp_path: Path) -> None:
     for name in ("one", "two"):
+        (tmp_path / name).mkdir()
         write_output(report, output, tmp_path / name / output)
     one, two = ((tmp_path / name / output).read_bytes() for name in ("one", "two"))
     assert one == two
@@ -403,3 +404,9 @@ def test_each_option_of_the_report_command_writes_its_output(
     code, out, _ = castigate("report", runs[1], f"--out={tmp_path / 'other'}")
     assert (code, out.partition(": ")[2]) == (0, f"{len(cases())} cases, 3 backends\n")
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"site", "other"}
+
+
+def test_the_folder_of_a_file_is_not_made(report: Report, tmp_path: Path) -> None:
+    with pytest.raises(CastigateError, match=f"there is no folder {tmp_path / 'none'}; make it"):
+        write_output(report, "cases.csv", tmp_path / "none" / "cases.csv")
+    assert not (tmp_path / "none").exists()
