@@ -38,6 +38,7 @@ from reports.gate.signing import load_private_key, load_public_key, sign_certifi
 from reports.run_store.record import RunRecord
 from reports.suite_digest import suite_digest
 from specs import VERSION as RELEASE
+from specs.errors import CastigateError
 from tests.reports.gated import (
     CASE,
     CASES,
