@@ -107,7 +107,8 @@ def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
     if _gives_same_results(certificate["suite"]):
         # It did not record what an accepted error leaves unjudged, or what the gate leaves out.
         recomputed.pop("unjudged", None)
-        recomputed.pop("left-out")
+        if "left-out" not in certificate:
+            recomputed.pop("left-out")
         recomputed["answered"].pop("unjudged", None)
         # It reached the same verdicts, but may have named their causes otherwise.
         recomputed |= {name: certificate[name] for name in ("suite", "findings")}
