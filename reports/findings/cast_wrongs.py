@@ -241,6 +241,28 @@ def _rounds(asked: CaseFormats) -> bool:
     return asked.is_numeric and asked.target.kind != "boolean" and not are_integral
 
 
+@computing(
+    "rounds-nearest-up",
+    "rounds to nearest, ties toward +infinity",
+    lambda asked: _rounds(asked) and asked.source.kind == "float" and asked.source.is_signed,
+)
+@if_answered
+def _ties_up(given: GivenAnswers) -> RowAnswers:
+    """Return the answers of backends that add a half and round down.
+
+    Of positive numbers these are those with ties away from zero. So are those of a negative number,
+    if it is moved toward zero by one pattern: the neighbor of a tie is no tie.
+    """
+    inputs, source = given.inputs, given.source
+    down, up, away = (
+        rounded(given.case, each, inputs) for each in ("floor", "ceil", "nearest-away")
+    )
+    one = inputs.dtype.type(1)
+    moved = is_negative(source, inputs) & ~given.nans & (inputs != source.sign_bit)
+    beside = rounded(given.case, "nearest-away", np.where(moved, inputs - one, inputs))
+    return RowAnswers(np.where(moved & (down != up), beside, away), ~given.nans)
+
+
 @cache
 def low_bits_ignored(count: int) -> Wrong:
     """Return the row for backends that read the lowest ``count`` bits of an input as zero."""
@@ -542,6 +564,7 @@ WRONGS: tuple[Wrong | RowsOfTable, ...] = (
 TRIED_LAST: tuple[Wrong | RowsOfTable, ...] = (
     taken_for_others,
     *map(other_rounding, get_args(Rounding)),
+    _ties_up,
     through_others,
     _low_bits_ignored,
     _few_sticky_bits,

@@ -111,3 +111,25 @@ def test_each_row_is_wrong_somewhere_and_told_from_every_other_by_some_input() -
     # Where an exponent is written is read from answers, and right ones have none.
     assert {each.name for each in SINGLE - wrong} == {"writes-an-exponent"}
     assert {(one.name, other.name) for one, other in together - told} == SAME
+
+
+@pytest.mark.parametrize("target", ["float8e5m2/saturate:1", "int8"])
+def test_ties_toward_infinity_are_a_half_more_rounded_down(target: str) -> None:
+    case = case_named(f"onnx-cast:25/float16/{target}")
+    [row] = (each for each in wrongs_tried_last(case) if each.name == "rounds-nearest-up")
+    inputs = np.arange(1 << 16, dtype=np.uint16)
+    values = inputs.view(np.float16).astype(np.float64)
+    if case.target == "int8":
+        inside = np.abs(values) < 127
+        wanted = np.floor(values[inside] + 0.5).astype(np.int8).view(np.uint8)
+    else:
+        inside = (np.abs(values) < 50_000) & (np.abs(values) > 1e-3)
+        unit = np.exp2(np.floor(np.log2(np.abs(values[inside]))) - 2)
+        near = (np.floor(values[inside] / unit + 0.5) * unit).astype(np.float16)
+        wanted = (near.view(np.uint16) >> 8).astype(np.uint8)
+    given = GivenAnswers(case, inputs[inside], wanted)
+    found = row.answers(given)
+    assert found is not None
+    assert found.codes.tolist() == wanted.tolist()
+    assert found.concerned.all()
+    assert (right(case, given.inputs).codes != wanted).any()
