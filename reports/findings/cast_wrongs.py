@@ -30,6 +30,7 @@ from reports.findings.rule_wrongs import (
     taken_for_twins,
     through_others,
     through_usual,
+    truncated_after_usual,
 )
 from reports.findings.wrong import (
     REFERENCE,
@@ -565,6 +566,7 @@ TRIED_LAST: tuple[Wrong | RowsOfTable, ...] = (
     taken_for_others,
     *map(other_rounding, get_args(Rounding)),
     _ties_up,
+    truncated_after_usual,
     through_others,
     _low_bits_ignored,
     _few_sticky_bits,

@@ -12,7 +12,17 @@ from functools import cache
 
 from reports.findings.codec_wrongs import CODECS
 from reports.findings.failing_inputs import answered_ruling
-from reports.findings.wrong import REFERENCE, CaseFormats, Patterns, Wrong, following
+from reports.findings.wrong import (
+    REFERENCE,
+    CaseFormats,
+    GivenAnswers,
+    Patterns,
+    RowAnswers,
+    Wrong,
+    computing,
+    following,
+    rounded,
+)
 from specs.cases import Case
 from specs.editions import edition
 from specs.formats import Format, format_named, formats
@@ -48,6 +58,29 @@ def through_others(asked: CaseFormats) -> Iterator[Wrong]:
     if asked.is_numeric:
         numeric = (each.name for each in formats().values() if each.is_numeric)
         yield from (through(each) for each in numeric if each not in tried)
+
+
+@cache
+def truncated_after(dtype: str) -> Wrong:
+    """Return the row for backends that round to another float first, and cut off what is left."""
+
+    @computing(f"truncates-after-{dtype}", f"rounds to {dtype}, and then toward zero")
+    def row(given: GivenAnswers) -> RowAnswers | None:
+        inputs = converted(given.case, dtype, given.inputs)
+        second = replace(given.case, source=dtype, example=None)
+        if inputs is None or answered_ruling(second) is None:
+            return None
+        return RowAnswers(rounded(second, "toward-zero", inputs), ~given.nans)
+
+    return row
+
+
+def truncated_after_usual(asked: CaseFormats) -> Iterator[Wrong]:
+    """Yield a row for each float that is narrower than the source and wider than the target."""
+    if asked.is_between_floats:
+        for name in BETWEEN:
+            if asked.source.bits > format_named(name).bits > asked.target.bits:
+                yield truncated_after(name)
 
 
 def converted(case: Case, dtype: str, inputs: Patterns) -> Patterns | None:

@@ -133,3 +133,17 @@ def test_ties_toward_infinity_are_a_half_more_rounded_down(target: str) -> None:
     assert found.codes.tolist() == wanted.tolist()
     assert found.concerned.all()
     assert (right(case, given.inputs).codes != wanted).any()
+
+
+def test_a_truncation_after_a_rounding_to_float32() -> None:
+    case = case_named("onnx-cast:25/float64/bfloat16")
+    rows = {each.name: each for each in wrongs_tried_last(case)}
+    assert [name for name in rows if name.startswith("truncates-after")] == [
+        "truncates-after-float32"
+    ]
+    # The first rounds up to a bfloat16; the second is cut, where the nearest is above it.
+    values = np.array([1 + 2**-7 - 2**-30, 1 + 2**-8 + 2**-9, -1 - 2**-8 - 2**-9])
+    given = GivenAnswers(case, values.view(np.uint64), np.zeros(3, np.uint16))
+    found = rows["truncates-after-float32"].answers(given)
+    assert found is not None
+    assert [hex(code) for code in found.codes.tolist()] == ["0x3f81", "0x3f80", "0xbf80"]
