@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from oracles.backend.frames import MAX_ELEMENTS, MAX_RANK, FrameError
@@ -20,6 +20,8 @@ from specs.plain_text import plain_line
 
 PROTOCOL: Literal[1] = 1
 MAX_NAME = 100
+MAX_LISTED = 1000
+"""The most dtypes, operations, claims or dependences that a program lists."""
 MAX_PROBLEM = 200
 """The most characters of the text that says what is wrong with a header."""
 
@@ -45,6 +47,21 @@ def _plain_kind(kind: Any) -> Any:
 
 
 Text = Annotated[str, Field(max_length=MAX_TEXT), BeforeValidator(_cut)]
+Each = TypeVar("Each", bound=str)
+
+
+def _once(words: list[Each]) -> list[Each]:
+    """Return a list as it is; raise ValueError if a word is in it twice."""
+    if len(set(words)) < len(words):
+        raise ValueError("a word is listed twice")
+    return words
+
+
+Listed = Annotated[
+    list[Each],
+    Field(max_length=MAX_LISTED, json_schema_extra={"uniqueItems": True}),
+    AfterValidator(_once),
+]
 
 
 class Header(StrictModel):
@@ -172,10 +189,10 @@ class Hello(Header):
     protocol: int
     name: Word
     version: Word
-    dtypes: list[str]
-    operations: list[Operation]
-    claims: list[str] | None = None
-    depends_on: list[Dependence] = Field(["document", "version", "mode"])
+    dtypes: Listed[str]
+    operations: Listed[Operation]
+    claims: Listed[str] | None = None
+    depends_on: Listed[Dependence] = Field(["document", "version", "mode"])
     memory: Annotated[
         bool, Field(description="Whether the program uses the memory that was offered.")
     ] = False

@@ -213,6 +213,8 @@ HELLOS = {
     "hello-protocol": " speaks protocol 2; this Castigate speaks 1",
     "hello-number": ": its first answer is not a hello with number 1",
     "hello-dtype": ": its hello names an unknown dtype: ",
+    "hello-twice": BAD_HELLO + "(hello.dtypes: Value error, a word is listed twice)",
+    "hello-many": BAD_HELLO + "(hello.claims: List should have at most 1000 items",
     "hello-claim": " claims `onnx-casts`, which is no document",
     "hello-operation": BAD_HELLO
     + "(hello.operations.0: Input should be 'cast', 'sweep', 'bitcast' or 'quantize')",

@@ -166,6 +166,8 @@ def hello_deeds():
         "hello-protocol": lambda: send(frame(HELLO | {"protocol": 2})),
         "hello-number": lambda: send(frame(HELLO | {"number": 2})),
         "hello-dtype": lambda: send(frame(HELLO | {"dtypes": ["float8_e4m3fn"]})),
+        "hello-twice": lambda: send(frame(HELLO | {"dtypes": ["int8", "int4", "int8"]})),
+        "hello-many": lambda: send(frame(HELLO | {"claims": ["onnx-cast"] * 10_000})),
         "hello-claim": lambda: send(frame(HELLO | {"claims": ["onnx-casts"]})),
         "hello-operation": lambda: send(frame(HELLO | {"operations": ["eval"]})),
         "hello-error": lambda: send(
