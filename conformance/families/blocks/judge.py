@@ -40,8 +40,8 @@ from conformance.families.named_tensors import AboutTensors
 from conformance.families.quantization.wrongs import IN_OTHER_TENSORS
 from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
-from conformance.judging.verdicts import without_answer
-from oracles.backend.replies import Answered, Declined
+from conformance.judging.verdicts import problem_of, without_answer
+from oracles.backend.replies import Answered, Declined, NoAnswer
 from oracles.backend.requests import Script
 from oracles.protocol import Bits, Mask
 from reports.counterexample.drawing import datum_with_value
@@ -97,8 +97,9 @@ class BlockFault(NamedTuple):
 def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a case by tensors of blocks; those that the library declines are left out.
 
-    The first tensor with a missing answer, or with results of a wrong shape, decides the verdict
-    alone. If the library declines all, the verdict is ``unsupported``.
+    The first tensor with results of a wrong shape decides the verdict alone; one with a missing
+    answer only if nothing is wrong in the others. If the library declines all, the verdict is
+    ``unsupported``.
     """
     ruling = block_ruling(case)
     settings = subject.settings
@@ -110,6 +111,7 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     answered: list[GradedBlocks] = []
     drawn: list[GradedBlocks] = []
     declined: list[tuple[BlockInput, Declined]] = []
+    failed: list[tuple[NoAnswer, int]] = []
     for given, reply in zip(inputs, replies, strict=True):
         match reply:
             case Answered(results):
@@ -121,9 +123,9 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
             case Declined() as no:
                 declined.append((given, no))
             case missing:
-                return (yield from without_answer(subject, case, missing, given.tensors[X].size))
+                failed.append((missing, given.tensors[X].size))
     every = [*answered, *drawn]
-    if not every:
+    if not (every or failed):
         unoffered = Unoffered(declined[0][1].text)
         return Judgement(case.id, subject.name, "unsupported", (unoffered,))
     problems: list[Problem] = []
@@ -144,6 +146,9 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
             problems.append(replace(problem, script=of_fault, where=where.removeprefix("in ")))
             script = script or of_fault
     levels = {each.level for each in problems if isinstance(each, WrongTensor)}
+    if failed and not levels:
+        return (yield from without_answer(subject, case, *failed[0]))
+    problems += [problem_of(missing) for missing, _ in failed[:1]]
     problems += [Note(f"not asked {given.where}: {no.text}") for given, no in declined]
     problems += map(Note, notes_on_open(ruling, answered))
     return Judgement(
@@ -185,8 +190,8 @@ def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[Wr
 def _smallest(case: Case, wrong: WrongResult) -> Ask[Shown]:
     """Return the simplest wrong block of the first tensor: alone if wrong alone too, else in it.
 
-    It counts as wrong only beside others if it is right alone, or its results alone have a wrong
-    shape, but not if it has no answer alone.
+    It counts as wrong only beside others if it is right alone, but not if it has no answer alone,
+    or one of a wrong shape.
     """
     blocks, mask = wrong.at[0]
     ruling = blocks.ruling
@@ -195,7 +200,9 @@ def _smallest(case: Case, wrong: WrongResult) -> Ask[Shown]:
     match (yield from ask(AboutTensors(case, small))):
         case Answered(results):
             alone = GradedBlocks(ruling, small, results)
-            if not alone.shape_fault and alone.wrong[wrong.result][at]:
+            if alone.shape_fault:
+                return Shown(blocks, place, is_alone=True)
+            if alone.wrong[wrong.result][at]:
                 return Shown(alone, at, is_alone=True)
             return Shown(blocks, place, is_alone=False)
     # Not every library takes a single block.

@@ -338,6 +338,22 @@ def test_what_no_text_settles_is_noted() -> None:
     assert "not asked in rows of four blocks: takes single blocks" in found.message
 
 
+def test_an_error_hides_no_wrong_block_of_another_tensor() -> None:
+    case = MX.format(element="float4e2m1", rule="floor")
+    right = library()
+
+    def odd(case: Any, tensors: Any) -> Any:
+        if len(tensors["x"]) == 1:
+            raise ValueError("several rows only")
+        found = right(case, tensors)
+        return {**found, "y": found["y"] ^ 1}
+
+    found = judge(case, odd)
+    assert found.verdict == "deviates"
+    assert wrong_in(found)
+    assert "several rows only" in found.message
+
+
 def test_another_shape_is_an_error() -> None:
     def quantize(case: Any, tensors: Any) -> Any:
         made = answer_blocks(case, tensors)
