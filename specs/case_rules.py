@@ -20,8 +20,8 @@ class CaseRule(NamedTuple):
     """A rule, the inputs of a case that it covers, and whether it leaves their results open.
 
     If no single input has a result of its own, ``inputs`` says in the words of the document what
-    the rule is about. ``is_rejection`` says that a rule of bitcasts requires an error for the whole
-    case; it is false for all other rules.
+    the rule is about. ``is_rejection`` says that the rule of such a case requires an error; it is
+    false where single inputs have rules.
     """
 
     rule: str

@@ -265,7 +265,12 @@ def _load(path: Path) -> Document:
     """Load a document; a shipped one only once, so that it is the same object everywhere."""
     if path.parent == DOCUMENTS:
         return document_named(path.stem.replace("_", "-"))
-    return load_document(path)
+    try:
+        return load_document(path)
+    except DocumentError as error:
+        raise DocumentError(
+            f"{error} (this file is read because it encodes the same page; correct or move it)"
+        ) from None
 
 
 @cache

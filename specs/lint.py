@@ -85,7 +85,7 @@ def prove(document: Document) -> Proof:
 def _require_cases(document: Document, modes: set[tuple[str, str]]) -> None:
     """Raise DocumentError if a call form or a member has no case, or a pair is not listed.
 
-    The pairs are those of `bitcast.more`. ``modes`` are the name and value of every mode that some
+    The pairs are those to which a section adds shapes. ``modes`` are the name and value of every mode that some
     case has.
     """
     entry = document.entry

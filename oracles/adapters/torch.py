@@ -122,7 +122,8 @@ class Torch(Chained):
 
         For an empty array it is ``torch.empty``, because torch cannot view the array's strides.
         """
-        empty = f"torch.empty({bits.shape}, dtype=torch.{DTYPES[dtype]})"
+        there = f', device="{self._device}"' if self._device else ""
+        empty = f"torch.empty({bits.shape}, dtype=torch.{DTYPES[dtype]}{there})"
         return self.tensor_text(dtype) if bits.size else empty
 
     def patterns_text(self, dtype: str) -> str:

@@ -69,3 +69,11 @@ def test_a_view_shares_its_tensors_memory(variant: str | None) -> None:
     for target in ("int32", "float16", "float32"):
         case = Case("torch-view", "2", "float32", target, (("shape", "2x2"),))
         assert oracle.bitcast_shares_memory(case, np.ones((2, 2), np.uint32)), target
+
+
+def test_an_empty_tensor_of_a_script_is_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    oracle: Any = make("torch")
+    bits = np.zeros((0, 2), np.uint32)
+    assert oracle.input_text("float32", bits) == "torch.empty((0, 2), dtype=torch.float32)"
+    monkeypatch.setattr(oracle, "_device", "cuda")
+    assert oracle.input_text("float32", bits).endswith('dtype=torch.float32, device="cuda")')
