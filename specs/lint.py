@@ -85,8 +85,8 @@ def prove(document: Document) -> Proof:
 def _require_cases(document: Document, modes: set[tuple[str, str]]) -> None:
     """Raise DocumentError if a call form or a member has no case, or a pair is not listed.
 
-    The pairs are those to which a section adds shapes. ``modes`` are the name and value of every mode that some
-    case has.
+    The pairs are those to which a section adds shapes. ``modes`` are the name and value of every
+    mode that some case has.
     """
     entry = document.entry
     members = entry.receiver.members if entry.receiver is not None else {}
