@@ -179,7 +179,7 @@ class AskedInputs:
 
     @cached_property
     def expected(self) -> Expected:
-        """What is allowed for each input."""
+        """The answers that the case's rules allow to each input."""
         return expected_of(self.rules, self.inputs)
 
 

@@ -153,9 +153,9 @@ def _result_words(explained: ExplainedCase) -> str:
 
 
 def tensor_words(explained: ExplainedCase) -> str:
-    """Return the words for the first problem that is shown by a tensor; empty if there is none.
+    """Describe the first problem of a case that is a wrong shape or element, or a broken promise.
 
-    Such problems are wrong shapes, wrong elements, and broken promises of a document.
+    The text is empty if the case has no such problem.
     """
     cell = explained.cell
     tells = (WrongElement, WrongShape, WrongByAnyReading, BrokenPromise)

@@ -97,9 +97,9 @@ Follows = Callable[[Case], Case | None]
 Reads = Callable[[GivenAnswers], Patterns | None]
 """Returns the inputs that a row takes in place of those given; None if they are not defined."""
 Tells = Literal["where", "what", "form", "constant"]
-"""What a row says: which inputs are wrong (`where`), or only what comes out.
+"""Whether a row names the inputs that go wrong (`where`), or only the answers that come out.
 
-What comes out is that of another conversion (`what`), of a behavior of ``behaviors.yaml`` (`form`),
+The answers are those of another conversion (`what`), of a behavior of ``behaviors.yaml`` (`form`),
 or of a behavior with one answer to every input (`constant`)."""
 
 

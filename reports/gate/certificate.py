@@ -365,7 +365,7 @@ class ProgramHello(StrictModel):
 
 
 class Program(StrictModel):
-    """What a gate records of its backend: its hello, and the sha256 of each of its files."""
+    """The content of ``program.json``: the backend's hello, and the sha256 of each of its files."""
 
     hello: ProgramHello
     files: dict[str, Digest]

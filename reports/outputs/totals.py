@@ -158,7 +158,7 @@ INDENT = "      "
 
 @dataclass(frozen=True)
 class BackendScreen:
-    """What a command prints last about a backend: a heading, its findings, and closing lines.
+    """A backend's heading, findings and closing lines, which a command prints at its end.
 
     Each finding has lines of its own, and the most important finding comes first.
     """

@@ -93,7 +93,7 @@ class ObjectStore:
         return bool(self.names(path))
 
     def read(self, path: str) -> bytes:
-        """Return the content of an object; raise FileNotFoundError if there is none."""
+        """Return the content of an object; raise FileNotFoundError if the store lacks it."""
         with _explained(self.protocol):
             return bytes(self.system.cat_file(path))
 

@@ -1,4 +1,4 @@
-"""What a user requires: that all agree on a closed interval of values of a pair of dtypes."""
+"""Checks a user's requirement: all parties agree on a closed interval of values of a pair."""
 
 from __future__ import annotations
 

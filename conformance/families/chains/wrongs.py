@@ -1,4 +1,4 @@
-"""What an optimizer may have made of a chain: other casts between its ends, a row for each way.
+"""Rows for the ways in which an optimizer may change the casts between the ends of a chain.
 
 A row leaves out a step, goes through a wider dtype, ignores modes, or reorders the steps. It
 explains a chain if it gives every answer that differs from what the steps give alone.
