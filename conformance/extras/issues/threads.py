@@ -160,16 +160,19 @@ class DecidedThread:
         """Return the verdict by a backend's answers.
 
         Its word is empty if the backend gives no wrong answer, and none was reported that concerns
-        it.
+        it. A backend that the thread is about is held to the questions in which it stands: that
+        another system saturates says nothing about a backend that has no such mode.
         """
-        given = [each for each in answers if isinstance(each, Judged)]
-        if any(each.is_wrong for each in given):
-            return ThreadVerdict(PRESENT, backend=name)
         own = name in self.thread.systems
-        concerned = [
-            today
+        asked = [
+            (each, today)
             for each, today in zip(self.questions, answers, strict=True)
-            if (name in each.faulty if own else each.faulty)
+            if not own or name in each.reported
+        ]
+        if any(isinstance(today, Judged) and today.is_wrong for _, today in asked):
+            return ThreadVerdict(PRESENT, backend=name)
+        concerned = [
+            today for each, today in asked if (name in each.faulty if own else each.faulty)
         ]
         for each in concerned:
             if isinstance(each, Missing):

@@ -86,6 +86,13 @@ def test_a_verdict_follows(
         assert given == found
 
 
+def test_a_backend_that_a_thread_is_about_is_held_to_its_own_questions(tmp_path: Path) -> None:
+    asked = thread(tmp_path, NAN, SATURATED)
+    assert ("present", "mine") in verdicts(asked, mine=[RIGHT, FAULT])
+    assert verdicts(asked, ml_dtypes=[RIGHT, FAULT]) == [("open by the document", "")]
+    assert ("present", "ml_dtypes") in verdicts(asked, ml_dtypes=[FAULT, RIGHT])
+
+
 def test_a_backend_that_declines_gives_the_only_reason(tmp_path: Path) -> None:
     asked = thread(tmp_path, FAULTY)
     [one] = DecidedThread(asked.thread, asked.questions, {"ort": [Missing("no bool")]}).verdicts
@@ -256,7 +263,6 @@ def test_only_documents_of_a_project_call_its_reporters_wrong(
         "arch-hdl-lang/arch-com#629",
         "jax-ml/ml_dtypes#260",
         "jax-ml/ml_dtypes#147",
-        "pytorch/pytorch#150756",
     ]
 
 
