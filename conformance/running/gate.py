@@ -17,6 +17,7 @@ from conformance.running.program_identity import (
 )
 from conformance.running.progress import ProgressReporter
 from conformance.running.run import RunRequest, asked_names, finish_run, run
+from reports.findings.read_findings import read_findings
 from reports.gate.canonical_json import canonical_bytes
 from reports.gate.certificate import (
     BASELINE,
@@ -110,7 +111,7 @@ class Gate:
         self._write_reports(found, [str(self.folder / BASELINE)] if baseline is not None else [])
         try:
             evidence = replace(evidence, sealed=folder_digests(self.folder))
-            certificate = with_digest(certificate_body(evidence, found))
+            certificate = with_digest(certificate_body(evidence, found, read_findings(store)))
         except NothingRanError:
             return found, None
         if key is not None:

@@ -5,7 +5,7 @@ It is a function of a complete run and a policy alone, so that anybody can recom
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -16,7 +16,8 @@ from typing import Annotated, Any, Final, get_args
 from pydantic import Field, ValidationError
 
 from reports.findings.cells import Cell, StoredArrays
-from reports.findings.read_findings import found_again, read_cells, read_checks
+from reports.findings.finding import Finding
+from reports.findings.read_findings import read_cells, read_checks
 from reports.gate.baseline import EarlierRun
 from reports.gate.canonical_json import digest_of, read_canonical
 from reports.gate.left_out import left_out
@@ -95,11 +96,15 @@ class Evidence:
         )
 
 
-def certificate_body(evidence: Evidence, verdict: PolicyVerdict) -> dict[str, Any]:
+def certificate_body(
+    evidence: Evidence, verdict: PolicyVerdict, findings: Mapping[str, Sequence[Finding]]
+) -> dict[str, Any]:
     """Return a certificate without its seals, which are its digest and signature.
 
-    Raise NothingRanError if every case was declined or not run. Raise CastigateError if a file of
-    the run or the baseline is missing, or the record of the backend's program is invalid.
+    ``findings`` are those of the run, by backend; the certificate holds them all, also those that
+    the policy accepts. Raise NothingRanError if every case was declined or not run. Raise
+    CastigateError if a file of the run or the baseline is missing, or the record of the backend's
+    program is invalid.
     """
     if not verdict.ran:
         raise NothingRanError(
@@ -129,7 +134,7 @@ def certificate_body(evidence: Evidence, verdict: PolicyVerdict) -> dict[str, An
         "cases": _cases(verdict.cells),
         "checks": _cases(verdict.checks),
         "verdicts": verdict_counts(verdict.cells),
-        "findings": list(_findings(evidence.store)),
+        "findings": [_finding(each) for found in findings.values() for each in found],
         "divergences": [_divergence(each) for each in verdict.divergences],
         "failures": [
             {
@@ -308,18 +313,15 @@ def _cases(cells: Sequence[Cell]) -> dict[str, Any]:
     return {"count": len(cells), "digest": digest_of(table), "table": table}
 
 
-def _findings(store: RunStore) -> Iterator[dict[str, Any]]:
-    """Yield each finding of a run as certificates hold it, also those that the policy accepts."""
-    for found in found_again(store).values():
-        for each in found:
-            yield {
-                "id": each.name,
-                "kind": each.kind,
-                "finding": each.says,
-                "cases": len(each.cases),
-                "inputs": each.inputs,
-                "exact": each.is_exact,
-            }
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "id": finding.name,
+        "kind": finding.kind,
+        "finding": finding.says,
+        "cases": len(finding.cases),
+        "inputs": finding.inputs,
+        "exact": finding.is_exact,
+    }
 
 
 def _divergence(divergence: PolicyDivergence) -> dict[str, Any]:

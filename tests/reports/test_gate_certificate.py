@@ -22,6 +22,7 @@ from conformance.extras.certificate.check import (
     differences,
     load_evidence,
 )
+from reports.findings.read_findings import found_again
 from reports.gate.canonical_json import canonical_bytes, digest_of, read_canonical
 from reports.gate.certificate import (
     Evidence,
@@ -65,7 +66,9 @@ def asked_names(asked: RunRecord) -> Iterator[str]:
 
 def certificate_bytes(found: Evidence) -> bytes:
     """The unsigned certificate of a run."""
-    return canonical_bytes(with_digest(certificate_body(found, found.judged())))
+    return canonical_bytes(
+        with_digest(certificate_body(found, found.judged(), found_again(found.store)))
+    )
 
 
 def certified(folder: Path, plant: Plant = lambda case: None, by: Policy | None = None) -> bytes:

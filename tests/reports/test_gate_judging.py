@@ -108,7 +108,8 @@ def test_what_a_gate_leaves_out_is_said(tmp_path: Path) -> None:
     assert f"not judged: required rules of {CASE}" in left_out(
         chosen, evidence(run, chosen).judged()
     )
-    assert certificate_body(evidence(run, ours), evidence(run, ours).judged())["left-out"] == lines
+    body = certificate_body(evidence(run, ours), evidence(run, ours).judged(), {})
+    assert body["left-out"] == lines
 
 
 def test_a_policy_that_looks_like_a_shipped_one_is_shown_as_another() -> None:
@@ -356,7 +357,7 @@ def test_what_a_backend_declines_of_an_answered_case_is_said(tmp_path: Path) -> 
     said = "not-copied is not judged: it does not say"
     assert (found.passes, found.unjudged) == (True, {CASE: said})
     assert "1 not wholly judged" in answered_line(found.answered)
-    body = certificate_body(evidence(store), found)
+    body = certificate_body(evidence(store), found, {})
     assert (body["unjudged"], body["answered"]["unjudged"]) == ({CASE: said}, 1)
     summary = gate_summary(read_report([str(tmp_path / "run")]), policy(), found)
     assert f"## Not judged\n\n- {said}: 1 case\n" in summary

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from reports.findings.read_findings import found_again
 from reports.gate.canonical_json import digest_of
 from reports.gate.certificate import (
     BASELINE,
@@ -103,7 +104,8 @@ def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
     After ``SHOWN_DIFFERENCES`` lines, the others are counted. Of a certificate by an earlier suite
     of ``SAME_RESULTS``, suite and findings are not compared.
     """
-    recomputed = certificate_body(evidence, evidence.judged())
+    # The run's own file of findings proves nothing, so they are searched for again.
+    recomputed = certificate_body(evidence, evidence.judged(), found_again(evidence.store))
     if _gives_same_results(certificate["suite"]):
         # It did not record what an accepted error leaves unjudged, or what the gate leaves out.
         recomputed.pop("unjudged", None)
