@@ -22,7 +22,8 @@ from specs.cases import Case
 def drive(judge: Ask[Result], client: Client, first: Client | None = None) -> Result:
     """Send a judge's requests to ``client``, round by round; return the judge's result.
 
-    ``first`` is the client of the framework's first backend, which answers ``FirstVariant``.
+    Only requests in a ``FirstVariant`` go to ``first``, the client of the framework's first
+    backend.
     """
     try:
         requests = next(judge)
@@ -99,9 +100,10 @@ class BackendJudge:
         cases: Sequence[Case] = (),
         first: BackendJudge | None = None,
     ) -> list[Judgement]:
-        """Judge cases of a pair, then do ``checks`` of it; see ``judge_pair`` in ``pair.py``.
+        """Judge ``judged``, cases of a pair, then do ``checks``; return judgements in this order.
 
-        ``first`` is the framework's first backend, with which the check of variants compares.
+        Checks use ``cases``, all cases of the pair. The check of variants compares with ``first``,
+        the framework's first backend.
         """
         if first is None:
             return drive(judge_pair(self.subject, judged, checks, cases), self.client)

@@ -61,7 +61,7 @@ def judge_pair(
 
 
 Known = Mapping[Case, Baseline | NoBaseline]
-"""The answers in one row to each case that ``examine`` has judged, or why there are none."""
+"""Row answers by case, or why it has none; cases of which a judge keeps no answers are absent."""
 Names = Sequence[str]
 Check = Callable[[Subject, Names, Sequence[Case], Known, Subject | None], Ask[list[Judgement]]]
 

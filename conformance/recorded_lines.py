@@ -58,15 +58,16 @@ SPELLINGS = {"input": INPUTS, "output": f'{INPUTS}; or {{"error": "…"}}'}
 
 
 class UnansweredInputs:
-    """The inputs that have no line yet, of every case that has at least one line."""
+    """The quick tier's inputs that have no line yet, of every case that has at least one line."""
 
     def __init__(self) -> None:
         self._left: dict[str, dict[str, None]] = {}
 
     def remove(self, case_id: str, lines: CaseLines, given: InputDatum) -> None:
-        """Remove the input ``given`` from the inputs of a case that have no line yet.
+        """Remove the input ``given`` from the inputs of a case that have no line yet, if it is one.
 
-        The first call for a case lists all of its inputs. ``lines`` spells inputs of the case.
+        The first call for a case adds all its inputs of the quick tier; it raises CastigateError if
+        no document lists the case. ``lines`` spells inputs of the case.
         """
         if case_id not in self._left:
             inputs = lines_of(case_named(case_id)).listed(QUICK_SEED, QUICK_EXAMPLES)
@@ -106,10 +107,10 @@ class LineTally:
 
 
 def judge_stream(stream: IO[str], tally: LineTally) -> Iterator[dict[str, Any]]:
-    """Yield each line with its verdict, or its number and an ``error`` if it is malformed.
+    """Yield each line's members with its ``verdict``; of a malformed line, ``error`` and ``line``.
 
-    Blank lines are skipped. ``tally`` counts the lines and their verdicts. If it has
-    ``unanswered``, the input of each line is removed from there.
+    ``line`` is its number. Blank lines are skipped. ``tally`` counts the lines and their verdicts.
+    If it has ``unanswered``, the input of each judged line is removed from there.
     """
     for number, line in _numbered(stream):
         tally.lines += 1

@@ -48,7 +48,7 @@ class BoundSweep:
         self.inputs = in_huge_pages(min(most, hi - lo), format_named(case.source).storage)
         """The inputs of the last call; if that had fewer than the buffer holds, others follow them.
 
-        After ``to_advance``, they are the inputs of the next call.
+        After ``to_advance``, and the addition that it demands, they are those of the next call.
         """
         sequence.fill(self.inputs, lo)
         self._is_dense = isinstance(sequence, Dense)
@@ -60,8 +60,8 @@ class BoundSweep:
     def __call__(self, first: int, count: int) -> Bits:
         """Return the answers to ``count`` inputs from number ``first`` on.
 
-        Raises ``InputsChanged`` if the oracle wrote to any input of the sequence so far: at the
-        last call at the latest.
+        Raises what the oracle raises and, at the last call at the latest, ``InputsChanged`` if the
+        oracle wrote to any input of the sequence so far.
         """
         if (ahead := self._ahead) is not None:
             self._ahead = None
@@ -81,10 +81,11 @@ class BoundSweep:
         """Call the oracle up to input number ``stop``, as long as a check finds the answers right.
 
         ``is_right`` gets the number of the first input, the answers, the inputs and their count; it
-        must also add that count to the inputs. Returns the number of the first input whose answers
-        were not found right. It stops at least one call before the end of the sequence, and calls
-        nothing if the sequence is not dense or there was no call before. If the last call's answers
-        failed the check, or it raised an exception, the next ``__call__`` returns or raises that.
+        must also add that count to the inputs in place. Returns the number of the first input whose
+        answers were not found right, or not requested. It stops at least one call before the end of
+        the sequence, and calls nothing if the sequence is not dense or there was no call before. If
+        the last call's answers failed the check, or it raised an exception, the next ``__call__``
+        returns or raises that.
         """
         call, known, inputs, size = self._call, self._last, self.inputs, self._size
         end = min(stop, self._hi - size)
@@ -162,7 +163,6 @@ class BoundSweep:
                 raise InputsChanged
 
     def _bound(self) -> Bound:
-        """Return a function that casts the buffer's content, by ``bind`` if the oracle has that."""
         oracle, case = self._oracle, self._case
         if isinstance(oracle, WithBind):
             return oracle.bind(case, self.inputs)
@@ -170,7 +170,6 @@ class BoundSweep:
 
 
 def _is_alike(answers: object, known: Bits) -> bool:
-    """Return whether answers have the dtype, shape and strides of ``known``, checked answers."""
     if type(answers) is not np.ndarray:
         return False
     form = (answers.dtype, answers.shape, answers.strides)

@@ -45,7 +45,7 @@ def parse_claim(text: str) -> Claim:
 
 
 def normalize_claims(claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    """Sort claims in the order of the documents; drop those that another claim includes."""
+    """Return claims, each once, in the documents' order; leave out those that another includes."""
     claimed = set(claims)
     return tuple(
         claim
@@ -68,7 +68,7 @@ def claims_of_every_document() -> tuple[Claim, ...]:
 
 
 def check_claims(name: str, oracle: Oracle) -> None:
-    """Raise CastigateError unless an oracle's ``claims`` name known documents.
+    """Raise CastigateError if an oracle's ``claims`` name an unknown document or version.
 
     Otherwise a misspelled claim would excuse every violation. ``name`` is the backend's.
     """

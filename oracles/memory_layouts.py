@@ -30,7 +30,7 @@ NATURAL = 16
 
 @dataclass(frozen=True)
 class Layout:
-    """Strides in elements, and how many elements after a ``BOUNDARY`` the memory begins."""
+    """Strides, and how far the lowest element lies after a ``BOUNDARY``; both count elements."""
 
     strides: tuple[int, ...]
     offset: int = 0
@@ -88,7 +88,6 @@ def storage_offset(array: NDArray[Any]) -> int:
 
 
 def _lowest_offsets(array: NDArray[Any]) -> Iterable[int]:
-    """Yield, for each dimension, the lowest byte offset from the first element (0 or negative)."""
     for length, stride in zip(array.shape, array.strides, strict=True):
         yield min(0, (length - 1) * stride)
 
@@ -100,13 +99,13 @@ def _address(array: NDArray[Any]) -> int:
 
 
 SMALL = 1 << 16
-"""Bytes of arrays that are not worth a huge page."""
+"""An array of fewer bytes is not put into a huge page."""
 HUGE_PAGE = 1 << 21
 """Bytes of a huge page."""
 
 
 def in_huge_pages(count: int, dtype: DTypeLike) -> NDArray[Any]:
-    """Return an array of zeros that begins at a huge page, in fresh memory of its own.
+    """Return an array of ``count`` zeros that begins at a huge page, in fresh memory of its own.
 
     The memory is fresh because freed memory may keep its small pages. An array of less than
     ``SMALL`` bytes lies anywhere.
@@ -185,9 +184,9 @@ def elements(fmt: Format, codes: list[int]) -> NDArray[Any]:
 class TensorBatch:
     """Many tensors of one dtype: their elements in one row, their shapes and their layouts.
 
-    ``layouts`` has, by index, the tensors that lie otherwise than a fresh array. If the batch
-    ``is_rewritten``, a process puts each tensor into the memory of the one before, if that has the
-    same shape and layout, as a program does that fills one buffer again and again.
+    ``layouts`` has, by index of the tensor, each layout that differs from a fresh array's. If the
+    batch ``is_rewritten``, a process puts each tensor into the memory of the one before, if that
+    has the same shape and layout, as a program does that fills one buffer again and again.
     """
 
     elements: NDArray[Any]

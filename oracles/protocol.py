@@ -66,7 +66,11 @@ class Oracle(Protocol):
     version: str
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return the answers to a case's inputs, in their shape and the target format's storage."""
+        """Return the answers to a case's inputs, in their shape and the target format's storage.
+
+        Raises ``Unsupported`` for a case that the system does not offer, and the system's own
+        errors.
+        """
         ...
 
 
@@ -94,7 +98,6 @@ class Capability(_ProtocolMeta):
 
 @cache
 def _members(capability: type[Any]) -> tuple[tuple[str, bool], ...]:
-    """Return the name of each member of a protocol, and whether it is an attribute with data."""
     data = [(name, True) for name in vars(capability).get("__annotations__", {})]
     methods = [(name, False) for name in vars(capability) if not name.startswith("_")]
     return *data, *methods
@@ -460,7 +463,7 @@ def offers(oracle: object, method: str) -> bool:
 
 
 def claims_of(oracle: Oracle) -> tuple[str, ...] | None:
-    """Return the oracle's claims; None if it lists none and so claims every document."""
+    """Return the oracle's claims; None if it has no ``claims`` and so claims every document."""
     return oracle.claims if isinstance(oracle, WithClaims) else None
 
 

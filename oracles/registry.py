@@ -155,7 +155,7 @@ class Backend:
 
     @property
     def version(self) -> str:
-        """The oracle's version as one line without control characters."""
+        """The oracle's version as one line without control characters, shortened if too long."""
         return plain_line(self.oracle.version, LONGEST_VERSION)
 
     @cached_property
@@ -183,9 +183,10 @@ def load_backend(name: str) -> Backend:
 
 
 def load_oracle(name: str) -> Oracle:
-    """Load an oracle as ``load_backend`` does, but do not compare its claims with the documents.
+    """Load the oracle that a ``--backend`` value names; raise CastigateError if that fails.
 
-    Types are checked here, because a message to another process would change them.
+    Its claims are not compared with the documents. The types of ``claims`` and ``row_limits`` are
+    checked here, because a message to another process would change them.
     """
     try:
         oracle = _instantiate(name)
@@ -313,7 +314,7 @@ def _attribute(module: ModuleType, attribute: str, name: str) -> Callable[[], An
 
 
 def available_backends() -> str:
-    """Describe in one line which backends are installed, and how to install the others."""
+    """Return one line: the backends installed, how to install others, and how to name one's own."""
     parts = [f"installed: {', '.join(installed())}"]
     missing = [
         name for name, builtin in BUILTINS.items() if builtin.extra and not _is_installed(builtin)
@@ -330,8 +331,8 @@ def available_backends() -> str:
 def installed_version(name: str) -> str:
     """Return the version of an installed backend's package, by its metadata; empty if it has none.
 
-    Nothing of it is imported. The reference has Castigate's version. A built-in backend that starts
-    an executable has none.
+    The package is not imported. The reference has Castigate's version. A built-in backend that
+    starts an executable has none.
     """
     # Here and below, because a backend's process does without.
     from importlib.metadata import PackageNotFoundError, packages_distributions, version

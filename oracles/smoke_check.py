@@ -15,7 +15,7 @@ TEXTS = ("3.14", "", "NaN", "é ∞")
 
 
 def smoke(backend: Backend) -> dict[str, str]:
-    """Return, by dtype, what is wrong if the adapter fails or does not pass bits unchanged."""
+    """Return, by dtype, what is wrong where bits do not come back from the adapter unchanged."""
     return {dtype: fault for dtype, fault in check_dtypes(backend) if fault}
 
 

@@ -185,7 +185,6 @@ def _pair_names() -> Iterator[str]:
 
 
 def _chain_names() -> Iterator[str]:
-    """Yield the name of the check of each lossy chain of each version of each document."""
     from specs.chains import chains_of, lossy  # Few patterns are about chains.
 
     for name, document in documents().items():

@@ -33,6 +33,7 @@ class Judgement:
     ``check`` is the name of a check on a dtype pair, for which ``case`` is one of the pair's cases;
     it is empty in the judgement of a case. ``reaches_ends`` says that the first and the last input
     of every run of failing inputs were found. ``reproduction`` is a script that shows a failure.
+    ``answered`` is None where no answers are kept.
     """
 
     case: str
@@ -71,7 +72,7 @@ class Judgement:
 
     @property
     def wrong(self) -> int:
-        """The number of inputs with wrong values, added up over all problems."""
+        """The number of wrong inputs: the sum of ``wrong_inputs`` over ``problems``."""
         return sum(map(wrong_inputs, self.problems))
 
 

@@ -115,7 +115,6 @@ def _at(where: str, text: str) -> str:
 
 
 def _chain_words(problem: WrongEnd) -> str:
-    """Describe a chain's wrong answer, the roads that give it, and what is allowed instead."""
     allowed = " or ".join(problem.allowed)
     count = f"{problem.wrong:,} of {problem.inputs:,} inputs"
     *most, last = problem.roads

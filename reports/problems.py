@@ -61,7 +61,7 @@ class WrongElement:
 
     ``index`` counts the elements of the answer in ``shape``. ``followed`` names the mechanisms that
     give all answers of the case. ``layout`` describes how the tensor lies in memory, if that is
-    unusual. Earlier versions of Castigate recorded neither ``followed`` nor ``layout``.
+    unusual. Files of earlier versions may lack ``followed`` and ``layout``.
     """
 
     rule: str

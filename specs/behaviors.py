@@ -160,7 +160,7 @@ class Behavior(StrictModel):
 
     @property
     def on_the_way(self) -> tuple[str, ...]:
-        """The names of the formats that a value goes through before the target."""
+        """The names of the formats that values go through before the target, also of ``up-to``."""
         ways = ((step.into, step.up_to) for step in self.steps if isinstance(step, Into))
         floats = (step.via for step in self.steps if isinstance(step, Via))
         return (*(name for pair in ways for name in pair if name is not None), *floats)

@@ -106,7 +106,7 @@ class Ruling:
 
     @property
     def refuses_some(self) -> bool:
-        """Whether the document requires an error for some inputs, and an answer to others."""
+        """Whether the document requires an error for some inputs, but not for all."""
         return bool(self.refused_branches) and not self.is_rejection
 
     @cached_property
@@ -121,7 +121,7 @@ class Ruling:
 
     @cached_property
     def error_class(self) -> str | None:
-        """The class of error that the document names for a rejected case; None if it names none."""
+        """The class of error that the first branch names, if it requires an error; else None."""
         outcome = self.branches[0].outcome
         return outcome.error_class if isinstance(outcome, Rejected) else None
 

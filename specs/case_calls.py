@@ -59,7 +59,7 @@ def call_of(case: Case) -> Call:
 
 
 def case_of_member(case: Case, name: str, dtype: str) -> Case:
-    """Return the case of the same call about the member ``name``, which has ``dtype`` before it.
+    """Return the case of the same call about the member ``name``, whose source is ``dtype``.
 
     The document's rules decide this case even if the document does not list it.
     """

@@ -163,7 +163,6 @@ def chain_if_any(text: str) -> Chain | MissingStep:
 
 
 def _dtype_places(parts: Sequence[str]) -> list[int]:
-    """Return the indices of the dtypes among the parts of an id; the other parts are modes."""
     return [at for at, part in enumerate(parts) if ":" not in part and dtypes_spelled(part)]
 
 
@@ -177,7 +176,6 @@ def _steps(
 def _step(
     document: str, version: str, source: str, target: str, modes: Sequence[str]
 ) -> Case | None:
-    """Return the first case of a pair that has these modes and may stand in a chain, or None."""
     for case in cases_of_pair(document, version, source, target):
         if set(modes) <= set(case.id.split("/")[3:]) and _may_stand(case):
             return case
@@ -185,15 +183,14 @@ def _step(
 
 
 def _may_stand(case: Case) -> bool:
-    """Return whether a case can be a step of a chain: a listed cast of numbers, never refused."""
     numbers = format_named(case.source).is_numeric and format_named(case.target).is_numeric
     return numbers and case.example is None and has_chains(case.document) and is_listed(case)
 
 
 def has_chains(document: str) -> bool:
-    """Return whether a document has chains: it is of casts, and no version follows another's.
+    """Return whether a document has chains: it is of casts, and no version follows a document.
 
-    The chains of a version that follows another document would repeat those of that document.
+    The chains of such a version would repeat those of the document that it follows.
     """
     entry = document_named(document).entry
     return entry.operation == "cast" and not any(each.follows for each in entry.versions.values())

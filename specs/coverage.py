@@ -59,8 +59,8 @@ KINDS: dict[str, PartKind] = {
 class Encoder:
     """A part of a document that points at lines of the page, or should because it has a clause.
 
-    ``spans`` is None if it has no `lines`. ``versions`` are the versions that the part applies to;
-    empty for conflict notes, which do not count for repeated lines.
+    ``spans`` is None if it has no `lines`, and empty for `lines: none`. ``versions`` are those that
+    the part applies to; empty for conflict notes, which do not count for repeated lines.
     """
 
     document: Document
@@ -196,7 +196,6 @@ def _versions(document: Document, section: str, name: str) -> tuple[str, ...]:
 
 
 def _with_extending(document: Document, version: str) -> list[str]:
-    """Return a version and those that extend it, directly or not."""
     versions = [version]
     for name, entry in document.entry.versions.items():
         if entry.extends in versions:

@@ -47,7 +47,7 @@ class Edition:
     attributes: tuple[tuple[str, str], ...]
 
     def parameters(self) -> Iterator[tuple[str, ParameterEntry]]:
-        """Yield the parameters that this version has, after their names."""
+        """Yield the parameters that this version has, as pairs of name and entry."""
         order = list(self.document.entry.versions)
         for name, parameter in self.document.entry.parameters.items():
             if parameter.since is None or order.index(self.version) >= order.index(parameter.since):
@@ -102,7 +102,6 @@ class Edition:
 
     @cache  # noqa: B019 (editions live as long as their documents)
     def _dtypes(self, words: tuple[str, ...]) -> frozenset[str]:
-        """Return the names of the dtypes for which words of `from` or `to` stand."""
         known = every_format().values()
         return frozenset(fmt.name for fmt in known if any(self._names(word, fmt) for word in words))
 
@@ -251,7 +250,7 @@ class TensorRule:
 def tensor_rule(document: str, version: str, shape: tuple[int, ...]) -> TensorRule:
     """Return a shipped document's rule for a tensor of this shape.
 
-    The tensor has the tile rank of its output.
+    The document must have tensor rules; the tensor's tile rank counts as that of its output.
     """
     size = prod(shape)
     rank = str(len(shape)) if len(shape) < 5 else "5-or-more"

@@ -41,8 +41,8 @@ class Proof:
 def prove(document: Document) -> Proof:
     """Prove a document total and unambiguous, and count what it has.
 
-    Raise DocumentError with file, line and rule if it is not, if a rule, call form or example
-    belongs to no case, or if a line of its page is not covered.
+    Raise DocumentError with file, line and rule if it is not, if a rule, call form, member or
+    example belongs to no case, or if a line of its page is not covered.
     """
     used: set[str] = set()
     modes: set[tuple[str, str]] = set()

@@ -164,7 +164,7 @@ def document_named(name: str) -> Document:
 def document_and_version(
     word: str, *, takes_yardsticks: bool = False
 ) -> tuple[Document, str | None]:
-    """Return the shipped document that ``name`` or ``name:version`` means, and any version.
+    """Return the shipped document that ``name`` or ``name:version`` means, and that version.
 
     The version is None if it is not named. Raise CastigateError if there is no such document or
     version, or if it is a yardstick, unless ``takes_yardsticks``.

@@ -39,7 +39,10 @@ def is_exact(source: Format, target: Format) -> bool:
 
 @cache
 def rounds(source: Format, target: Format) -> bool:
-    """Return whether the target's range has some value of the source that the target lacks."""
+    """Return whether the target's range has some value of the source that the target lacks.
+
+    Return False if one of the formats is not numeric.
+    """
     if not (source.is_numeric and target.is_numeric):
         return False
     # A value in the target's range has no more bits than its largest one, in units of the source.

@@ -150,7 +150,6 @@ def _branches(
 
 @cache
 def _occurs(input_class: str, source: str) -> bool:
-    """Return whether any input of a source format can fall into an input class."""
     return input_class == OTHERWISE or any(
         map(INPUT_CLASSES[input_class], atoms(format_named(source)))
     )
@@ -291,7 +290,6 @@ def _rounding(outcome: Outcome) -> Rounding | None:
 
 
 def _may_refuse_some(document: Document, source: Format, target: Format) -> bool:
-    """Return whether a document may refuse single inputs of a pair: only in casts of numbers."""
     is_cast = document.entry.operation == "cast"
     return is_cast and source.is_numeric and target.is_numeric
 

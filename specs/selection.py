@@ -90,7 +90,7 @@ def house_rules_for(word: str) -> HouseRules:
 
 
 def decided_by(cases: Iterable[Case], words: Sequence[str]) -> Iterator[Case]:
-    """Yield each case again with each of the house rules in ``words`` that decide its pair."""
+    """Yield each case with each of the house rules in ``words`` that have a choice for its pair."""
     for word in words:
         rules = house_rules_for(word)
         for case in cases:

@@ -95,7 +95,7 @@ def backends_command(
 
 
 def known_as_json() -> Iterator[str]:
-    """Yield a JSON object for each known backend; the version is null where it is not installed."""
+    """Yield a JSON text per known backend: name, version (null if not installed), and pip extra."""
     found = {name: installed_version(name) for name in installed()}
     for name in [*BUILTINS, *third_party()]:
         extra = BUILTINS[name].extra if name in BUILTINS else None

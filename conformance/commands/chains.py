@@ -62,8 +62,8 @@ def chains_command(
 def _document(name: str, json_file: Path | None, page_file: Path | None) -> None:
     """Print a summary of a document's chains of two casts, and write the files that are given.
 
-    Without a version in ``name``, the last one is taken. Raises CastigateError if the document is
-    not about casts.
+    Without a version in ``name``, the last one is taken. Raises CastigateError if the document has
+    no chains.
     """
     document, version = document_and_version(name, takes_yardsticks=True)
     if not has_chains(document.name):

@@ -27,7 +27,7 @@ from specs.formats import Format, format_named
 from specs.selection import case_named
 
 MIN_WIDTH = 140
-"""Columns of the table of differences, however narrow the terminal is."""
+"""The fewest columns of the table of differences, however narrow the terminal is."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,6 @@ def _has(store: RunStore, name: str) -> bool:
 
 
 def _checked(store: RunStore, name: str) -> str:
-    """Return the name of a backend; raise CastigateError if the run has no such backend."""
     if not _has(store, name):
         names = ", ".join(one.name for one in store.record.backends)
         raise CastigateError(f"{store.folder.display_name} has no backend `{name}`; it has {names}")
@@ -196,7 +195,6 @@ def _compare_sides(one: Side, other: Side) -> Comparison:
 
 
 def _finding_changes(one: Side, other: Side) -> list[FindingChange]:
-    """Return how the findings of a backend changed from one run to another."""
     before, now = (
         {side.backend: read_findings(side.answers.store).get(side.backend, ())}
         for side in (one, other)
@@ -248,7 +246,6 @@ def _fields(shared: SharedDifference, show: Callable[[Format, ShownDatum], str])
 
 
 def _full_text(dtype: Format, datum: ShownDatum) -> str:
-    """Return a pattern in hex, or a text in quotes, however long."""
     return repr(datum) if isinstance(datum, str) else dtype.hexadecimal(datum)
 
 

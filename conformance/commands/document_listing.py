@@ -71,7 +71,7 @@ def document_listing(document: Document) -> DocumentListing:
 
 
 def document_details(document: Document, version: str | None) -> DocumentListing:
-    """Describe a document, or one version of it, with all rules and cases."""
+    """Describe a document, all its rules, and the cases of ``version``, or of all if it is None."""
     chosen = [edition(document, version)] if version else list(editions(document))
     return _listing(document, chosen).model_copy(
         update={
@@ -82,7 +82,10 @@ def document_details(document: Document, version: str | None) -> DocumentListing
 
 
 def clauses_of(document: Document) -> dict[str, RuleEntry | PromiseEntry | FormEntry]:
-    """Return a document's rules, its promises, and those forms that have a conflict, by name."""
+    """Return a document's rules, promises and forms that have a conflict, by name.
+
+    The name of a form is ``form:NAME``.
+    """
     entry = document.entry
     forms = {f"{FORM}:{name}": form for name, form in entry.forms.items() if form.conflict}
     return {**entry.rules, **entry.promises(), **forms}

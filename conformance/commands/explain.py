@@ -142,10 +142,6 @@ def explain_command(
 
 
 def _report(refused: Sequence[CastigateError]) -> None:
-    """Raise one error for all inputs that are no values of the source; do nothing without any.
-
-    It comes after the answers to the others.
-    """
     if refused:
         raise CastigateError("; ".join(map(str, refused)))
 

@@ -94,7 +94,7 @@ class OutputClosedError(Exception):
 
 
 class PlainStream(TextIOWrapper):
-    """Writes texts in UTF-8 to a binary stream, without control characters of a terminal."""
+    """Writes texts to a binary stream, with characters that are unsafe for a terminal escaped."""
 
     def write(self, text: str, /) -> int:
         """Write a text; raise OutputClosedError if the reader has closed the output."""
@@ -137,8 +137,8 @@ def _null_stream() -> TextIOWrapper:
 def stderr_is_open() -> bool:
     """Write what is left for stderr; return False if its reader has closed it.
 
-    If that fails, what is left goes to the null device: Python would try again when it ends, and
-    exit with 120.
+    What cannot be written goes to the null device: Python would try again when it ends, and exit
+    with 120.
     """
     try:
         sys.stderr.flush()

@@ -197,7 +197,6 @@ def _run() -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    """Print a message on stderr; return the exit code."""
     with suppress(OSError):
         sys.stderr.write(f"castigate: {plain_text(message)}\n")
     return code

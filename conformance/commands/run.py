@@ -145,7 +145,7 @@ def merge_command(
 
 
 def how_to_resume(folder: str) -> str:
-    """Say how to continue an interrupted run; empty if it had not stored anything yet."""
+    """Return how to continue an interrupted run, in words; empty if it has stored nothing yet."""
     if RECORD not in folder_at(folder).names():
         return ""
     return f"; castigate run --resume --out {shlex.quote(folder)} continues it"
@@ -161,7 +161,6 @@ def _parse_shard(text: str | None) -> Shard | None:
 
 
 def _finished(store: RunStore) -> tuple[Totals, Findings]:
-    """Write the tables; return the totals and the findings, of which a shard has none."""
     totals = finish_run(store)
     return totals, read_findings(store) if store.record.shard is None else {}
 

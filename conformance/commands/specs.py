@@ -133,7 +133,7 @@ def list_documents(as_json: bool = False) -> Iterator[str]:
 
 
 def list_document(document: Document) -> Iterator[str]:
-    """Yield a document's versions, then its ``clauses_of`` with level, clause and conflicts."""
+    """Yield lines on a document: versions, then its ``clauses_of`` with levels and conflicts."""
     entry = document.entry
     yield f"{entry.title} ({document.name}), sha256 {document.digest}"
     yield ""
@@ -151,7 +151,7 @@ def list_document(document: Document) -> Iterator[str]:
 
 
 def list_version(document: Document, name: str) -> Iterator[str]:
-    """Yield a version's dtypes, parameters and counts, then its cases with their rules."""
+    """Yield lines on a version: counts, dtypes, parameters, attributes, cases with their rules."""
     version = edition(document, name)
     yield f"{document.name}:{name}: {_count_cases(version)}"
     yield f"  from {' '.join(version.sources)}"
@@ -191,7 +191,7 @@ def list_proofs(proofs: Iterable[Proof]) -> Iterator[str]:
 
 
 def known_coverage(document: Document) -> Coverage:
-    """Return the coverage of a document's page; raise CastigateError if its rules cite no lines."""
+    """Return the coverage of a document's page; raise CastigateError if there is none."""
     found = coverage(document)
     if found is None:
         raise CastigateError(
@@ -268,7 +268,7 @@ def _wrapped(start: str, text: str) -> list[str]:
 
 
 def list_changes(document: Document, copy: Path) -> list[str]:
-    """Return lines on how a user's copy of a page differs from the encoded one, if it does."""
+    """Return lines on how a user's copy of a page differs from the encoded one; none if equal."""
     found = known_coverage(document)
     text = read_page(copy)
     change = compare_page(found, text)

@@ -194,7 +194,7 @@ def sentence_of(words: Sequence[str]) -> Sentence | None:
 def several_of(words: Sequence[str]) -> Asks | None:
     """Return the function that reads a question about a chain of casts; None for one case.
 
-    ``words`` are the words of the question.
+    ``words`` are those of the question. Raise CastigateError as ``parts_of`` does.
     """
     from specs.chains import is_chain  # Few commands ask questions.
     from specs.questions import parts_of

@@ -40,11 +40,11 @@ QUESTION_HELP = (
 )
 SCALE_HELP = "The scale of a quantization, or the global scale of blocks."
 WITH_SCALES = "--scale and --zero are for documents of quantization"
-"""The error for a scale or a zero point in another question; the texts above are of --help."""
+"""The error if a question takes no scale or zero point; --help shows the texts above."""
 
 
 class WrittenQuestion(NamedTuple):
-    """A question about a case as a person writes it; ``scale`` and ``zero`` may be None."""
+    """A question about a case: the texts that a person writes for inputs, scale and zero point."""
 
     inputs: Sequence[str]
     scale: str | None = None
@@ -139,7 +139,8 @@ class ShapedTensor(NamedTuple):
 
     ``request`` makes the request of a case for a tensor of any shape. ``answer`` returns the
     reference's result. ``comes_back`` says whether the document requires that the result equals the
-    tensor in shape and bits. ``read`` returns the tensor of the elements that a person writes.
+    tensor in shape and bits. ``read`` returns the tensor of the elements that a person writes, or a
+    default one if there are none.
     """
 
     request: Callable[[Case, Bits], MethodRequest]

@@ -137,8 +137,8 @@ def are_full_patterns(formats: Mapping[str, Format], given: OutputDatum) -> bool
 def tensors_given(case: Case, given: OutputDatum) -> dict[str, Bits]:
     """Return the tensors of a line's input by name, in the shapes that the case wants.
 
-    Raise CastigateError if a tensor is missing, unknown to the case, of another shape, or has an
-    element that is no value of its dtype.
+    Raise CastigateError if ``given`` has no names, or if a tensor is missing, unknown to the case,
+    of another shape, or has an element that is no value of its dtype.
     """
     formats = formats_given(case)
     spelled = _members("input", case, formats, given)
@@ -223,8 +223,8 @@ def judge_tensors(
     """Return as data the verdict on an answer, its rule, and what is allowed.
 
     ``tensors`` are the inputs by name. ``answer`` has the results by name; it is None if an error
-    came instead. The data also have the count of ``wrong`` elements, and the simplest ``element``
-    of these. If ``y`` has another shape than ``x``, they have neither.
+    came instead. The data also have the count of ``wrong`` elements and, if there are any, the
+    simplest ``element`` of these. If ``y`` has another shape than ``x``, they have neither.
     """
     if answer is not None and answer[Y].shape != tensors[X].shape:
         return _wrong_shape(case, tensors[X].shape)

@@ -17,14 +17,14 @@ __all__ = ["VARIANTS", "Reference"]
 
 
 class Reference(Casts):
-    """Answers every case as its document says: zeros where it is open, an error if it wants one."""
+    """Answers cases by kernels: what is open gets an arbitrary answer, and refusals are raised."""
 
     chain_roads = ("steps",)
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Return the final answers of each chain, computed cast by cast: nothing is optimized here.
 
-        ``bits`` has the inputs of each chain by its number, as a text.
+        ``bits`` has the inputs of each chain by its index, as a text such as ``0``.
         """
         ends = []
         for number, chain in enumerate(company.chains):

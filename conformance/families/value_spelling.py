@@ -183,7 +183,7 @@ def as_pattern(
     """Return a spelled value as a hex pattern, or a spelled tensor as data: its shape and patterns.
 
     Raise CastigateError if it spells no value of the format, or a tensor of another shape than
-    ``shape``, unless that is None.
+    ``shape``, unless that is None. Bools in a tensor may be any byte.
     """
     if isinstance(given, TensorDatum | NestedDatum):
         return tensor_words(form, tensor(form, given, what, shape, any_byte=True))
@@ -387,8 +387,8 @@ def tensor_words(form: Format, bits: Bits) -> dict[str, Any]:
 def _elements(given: InputDatum, what: str) -> tuple[Shape, list[Any]]:
     """Return the shape of a spelled tensor and its elements, still as spelled, in row-major order.
 
-    Raise CastigateError if nested lists are ragged, or elements do not fill the shape that is
-    given.
+    A single value has no dimensions. Raise CastigateError if nested lists are ragged, or elements
+    do not fill the shape that is given.
     """
     if isinstance(given, TensorDatum):
         shape = tuple(given.shape)

@@ -47,7 +47,7 @@ REGIONS = {
 
 @dataclass(frozen=True)
 class Obedience:
-    """Whether a backend obeys in one case, in ``words``, and its first answer that does not.
+    """Whether a backend obeys in one case, in ``words``; ``example`` is its first wrong answer.
 
     If there is no answer at all, ``words`` is the kind of failure, such as ``error``, and
     ``example`` the reason.

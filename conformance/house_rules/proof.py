@@ -42,9 +42,9 @@ class HouseProof:
 
 
 def prove_house_rules(rules: HouseRules) -> Iterator[HouseProof]:
-    """Prove house rules for each of their documents; raise DocumentError where they fail.
+    """Yield a proof per document of house rules, once all hold; raise DocumentError if one fails.
 
-    They fail if they are not total, contradict what a document requires, or have a choice that
+    It fails if the rules are not total, contradict what a document requires, or have a choice that
     decides no case of any document.
     """
     unused = set(rules.entry.choices)

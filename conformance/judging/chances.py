@@ -72,12 +72,12 @@ CONDITIONS: Mapping[str, Condition] = {
     "rank 8": lambda each: _rank(each) == 8,
     "no elements": lambda each: 0 in each.shape,
 }
-"""By words: whether a drawn tensor meets a condition."""
+"""Conditions that a drawn tensor may meet, by the words for them."""
 
 
 @cache
 def share(words: str) -> float:
-    """Return the share of drawn tensors that meet a condition of ``CONDITIONS``."""
+    """Return the share, from 0 to 1, of drawn tensors that meet the condition ``words``."""
     holds = CONDITIONS[words]
     return sum(map(holds, _sample())) / SAMPLE
 
@@ -89,7 +89,7 @@ def _sample() -> tuple[Probe, ...]:
 
 
 def chance_to_meet(words: str, draws: int) -> float:
-    """Return the chance that at least one of some draws meets a condition."""
+    """Return the chance that at least one of ``draws`` tensors meets the condition ``words``."""
     return 1 - (1 - share(words)) ** draws
 
 

@@ -18,7 +18,7 @@ from specs.cases import Shape
 from specs.formats import formats
 
 SPARSE = 10
-"""In a sparse row one element in this many is not the first input, which is zero for numbers."""
+"""One element in this many of a tensor of ``mostly one`` may be another than the first input."""
 PICKS_KEPT = 1024
 
 
@@ -32,12 +32,13 @@ class Probe:
     """Describes a tensor: which of a pair's inputs stands at each place, and the layout in memory.
 
     The inputs begin at index ``first`` and go on in steps of ``stride``, from the last back to
-    index 0, unless ``contents`` says otherwise; "one" stands for the input at ``first``.
-    ``steps`` are the distances between neighbors along each dimension (none given: 1), counted in
-    what the dimensions inside take; a step of 0 repeats the first. ``order`` names the dimensions
-    from the outermost in memory to the innermost (none given: as they are numbered). Behind each
-    run of the innermost dimension lie ``gap`` elements of nothing. The memory begins ``offset``
-    elements after a boundary.
+    index 0, unless ``contents`` says otherwise. Contents "one" are the input at ``first``, "two"
+    that and the next at random; in other contents "one" is the input at index 0. ``steps`` are the
+    distances between neighbors along each dimension (none given: 1), counted in what the dimensions
+    inside take; a step of 0 repeats the first. ``order`` names the dimensions from the outermost in
+    memory to the innermost (none given: as they are numbered). Behind each run of the innermost
+    dimension lie ``gap`` elements of nothing. The memory begins ``offset`` elements after a
+    boundary.
     """
 
     shape: tuple[int, ...]
@@ -255,7 +256,6 @@ def shape_of_pair(pair: str) -> Shape:
 
 @cache
 def _numbers() -> dict[str, int]:
-    """Number all pairs of dtypes, by their names such as ``float32/int8``."""
     return {
         f"{source}/{target}": n for n, (source, target) in enumerate(product(formats(), repeat=2))
     }

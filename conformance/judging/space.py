@@ -71,7 +71,7 @@ Value = TypeVar("Value")
 
 
 def chosen(chance: Random, weighted: Sequence[tuple[int, Value]]) -> Value:
-    """Return one of the values, each with its weight before it."""
+    """Draw one of the values; the number before each is its weight."""
     at = chance.random() * sum(weight for weight, _ in weighted)
     for weight, value in weighted:
         at -= weight
@@ -237,7 +237,6 @@ def _with_length_or_step(
 
 
 def _without(probe: Probe, place: int) -> Probe:
-    """Return a probe without the dimension at ``place``."""
     kept = [at for at in range(len(probe.shape)) if at != place]
     return replace(
         probe,

@@ -55,6 +55,7 @@ class Subject:
     """What judges know of a backend without a request.
 
     ``broken`` has a fault message for each dtype whose bits the adapter changes or loses.
+    ``row_limits`` are the numbers of elements above which the backend's code changes.
     """
 
     name: str

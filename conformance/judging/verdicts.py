@@ -123,7 +123,7 @@ def script(subject: Subject, case: Case, bits: Bits, answer: ShownDatum | None =
     """Return a script that shows a failure on a tensor; empty if there is none or the run hides it.
 
     With a wrong ``answer`` to one input, the script's tensor makes the backend repeat it. If the
-    adapter has no script, it is a command of castigate, but only for a row of one element.
+    adapter has no script, a cast or call of one element has a command of castigate instead.
     """
     if subject.settings.hides_unclaimed and not subject.claims(case):
         return ""
@@ -151,7 +151,7 @@ def script_of(subject: Subject, shown: MethodRequest) -> Ask[str]:
 
 
 def tensor_that_shows(case: Case, one: Bits, answer: ShownDatum) -> Ask[Bits]:
-    """Return the input ``one``, or a row that repeats it if alone it is not answered by ``answer``.
+    """Return ``one``, or a row that repeats it if alone it gets an answer other than ``answer``.
 
     Vector instructions may answer otherwise than the loop that does the rest of a row.
     """

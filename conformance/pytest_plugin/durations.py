@@ -33,7 +33,7 @@ class Spent:
 
 
 class Stopwatch:
-    """Adds up the time spent on judging each pair."""
+    """Holds the time spent on judging each pair, for each backend."""
 
     def __init__(self) -> None:
         self.spent: defaultdict[PairKey, Spent] = defaultdict(Spent)

@@ -212,7 +212,6 @@ def ending_the_run(config: pytest.Config) -> Iterator[None]:
 
 
 def _raise(ending: Ending) -> Any:
-    """Raise the exception by which pytest learns how an item ends; raise none if it passed."""
     match ending:
         case Ending("skipped", reason):
             pytest.skip(reason)

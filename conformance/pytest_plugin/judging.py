@@ -40,7 +40,7 @@ from specs.selection import with_house_rules
 
 SECONDS_BETWEEN_POLLS = 1.0
 ITEMS_BETWEEN_POLLS = 16
-"""A poll takes as long as it takes to report an item; workers have further tasks at hand."""
+"""Calls of ``judgement`` per poll, which takes as long as it takes to report an item."""
 CaseKey = tuple[str, str]
 """The names of a backend and of a case or a check."""
 JudgedPair = tuple[Case, Judgement]
@@ -124,7 +124,6 @@ class PooledJudging:
             yield task
 
     def _tasks(self, pool: ProcessPool) -> Iterator[Task]:
-        """Yield the tasks of a pool's pairs, and those of its chains if chains are to be judged."""
         yield from quick_tasks(pool.backend, self._names, self._cases)
         if self._has_chains and pool.has_chains:
             from conformance.families.chains.asked import chain_editions
@@ -229,7 +228,6 @@ class PooledJudging:
 
 
 def _chosen(backend: str, task: Task, names: set[CaseKey] | None) -> Task:
-    """Return a pair's task with those cases and checks that are in ``names``; all for None."""
     if names is None:
         return task
     cases = tuple(case for case in task.cases if (backend, case.id) in names)

@@ -270,10 +270,6 @@ def _selects(config: pytest.Config) -> bool:
 
 
 def _stopwatch(config: pytest.Config, jobs: int) -> Stopwatch | None:
-    """Register the plugin that shows durations, and return its stopwatch.
-
-    Returns None without the option --durations-castigate.
-    """
     slowest = config.getoption("--durations-castigate")
     if slowest is None:
         return None
@@ -284,7 +280,6 @@ def _stopwatch(config: pytest.Config, jobs: int) -> Stopwatch | None:
 
 
 def _failures_folder(config: pytest.Config) -> Path:
-    """Return the folder in which this process stores failures: a worker's is its controller's."""
     return failures_folder(config) or config.stash[OWN_FOLDER]
 
 
@@ -306,7 +301,6 @@ def _timeout(config: pytest.Config) -> float:
 
 
 def _settings(config: pytest.Config) -> Settings:
-    """Return the settings that apply to all backends."""
     return Settings(
         config.getoption("--seed"),
         config.getoption("--max-examples"),
@@ -320,7 +314,6 @@ def _settings(config: pytest.Config) -> Settings:
 
 
 def _count_pytest_processes() -> int:
-    """Return the number of processes that judge: xdist's workers, or pytest itself."""
     return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 
 

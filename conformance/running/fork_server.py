@@ -65,7 +65,10 @@ class ForkServer:
         self._has_ended = False
 
     def start(self, work: Callable[..., None], *arguments: Any) -> tuple[ChildProcess, Connection]:
-        """Start a process that calls ``work(link, *arguments)``; return it and the link to it."""
+        """Start a process that calls ``work(link, *arguments)``; return it and the link to it.
+
+        If the server has ended, ``fallback`` starts the process.
+        """
         here, there = Pipe()
         self._number += 1
         try:
@@ -123,7 +126,7 @@ class ForkedProcess:
             self._server.kill(self._number)
 
     def join(self) -> None:
-        """Wait until the process has ended."""
+        """Wait until the process has ended, and set its ``exitcode``."""
         if self.exitcode is None:
             self.exitcode = self._server.exit_code_of(self._number)
 
@@ -153,7 +156,7 @@ def fork_or_spawn(work: Callable[..., None], *arguments: Any) -> tuple[ChildProc
 
 
 def _can_fork() -> bool:
-    """Return whether a fork is safe: on Linux, with one Python thread and no framework imported.
+    """Return whether a fork is safe: on Linux, one Python thread, no framework imported but numpy.
 
     Another thread may hold a lock that the fork would wait for.
     """
@@ -207,7 +210,7 @@ def _work_in_fork(
 
 
 def _serve(link: Connection, package: str) -> None:
-    """Import ``package`` if named, then fork and kill processes as messages say.
+    """Import ``package`` unless it is empty, then obey each ``_Fork`` and ``_Kill`` on the link.
 
     A process that has ended is reported as ``(number, exit code)``. The server ends when the link
     is closed, or at once if the import starts threads.

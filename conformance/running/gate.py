@@ -91,10 +91,11 @@ class Gate:
     def run(
         self, baseline: RunStore | None, key: Any, jobs: int, reporter: ProgressReporter
     ) -> tuple[PolicyVerdict, dict[str, Any] | None]:
-        """Run, judge, and write all files; return the verdict and the certificate.
+        """Run and judge the backend, and write all files; return the verdict and the certificate.
 
-        The certificate is None if nothing ran; a ``key`` signs it unless it is None. Raises
-        CastigateError if the backend changed meanwhile.
+        The certificate is JSON data, or None if nothing ran. ``baseline`` is the earlier run to
+        compare with, and ``key`` the private key to sign with, if any. Raises CastigateError if the
+        backend changed meanwhile.
         """
         where = str(self.folder / RUN)
         program = program_identity(self.backend, self.pythons, self.seconds)

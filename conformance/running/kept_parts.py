@@ -33,7 +33,7 @@ class KeptParts:
     folder: Folder
 
     def restore(self, store: RunStore) -> None:
-        """Write the kept parts into a run's folder, if they were kept under its ``key_of``.
+        """Write the kept parts into a run's folder, if their key is ``key_of`` the run's record.
 
         A run without the reference gets none.
         """
@@ -42,9 +42,10 @@ class KeptParts:
                 store.write_part(name, part)
 
     def keep(self, store: RunStore) -> None:
-        """Store the reference's parts of a finished run, unless the file has these tasks already.
+        """Store the reference's parts of a finished run in the file, in place of all that it has.
 
-        A run without the reference leaves the file as it is.
+        The file is left as it is if it has the same key and tasks, or if the run lacks the
+        reference.
         """
         key, stream = key_of(store.record), BytesIO()
         names = [each for each in sorted(store.finished()) if each.startswith(f"{BACKEND}/")]

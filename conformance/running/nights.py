@@ -44,9 +44,9 @@ class Nights:
         return self.folder.display_path("report")
 
     def next_run(self, now: datetime) -> str:
-        """Return the folder for a run that starts ``now``, named by the time.
+        """Return the path or URL of a new folder, not yet made, for a run that starts ``now``.
 
-        If that name is taken, a number follows the time.
+        It is named by the time, and a number follows if that name is taken.
         """
         name = f"{now:%Y%m%d-%H%M%S}"
         taken = set(self.folder.names("runs"))
@@ -55,10 +55,11 @@ class Nights:
         return f"{self.runs}/{free}"
 
     def render(self, warn: Warn, addons: Collection[Addon] = ()) -> Report:
-        """Write the report of the last complete runs in all formats, and return it.
+        """Write the report of the last ``PAST`` complete runs in all formats, and return it.
 
-        The report has the pages of the ``addons``. ``warn`` gets a line about each run that is left
-        out. Raises CastigateError if no run is complete.
+        The report has the pages that ``pages_of`` returns for ``addons``. ``warn`` gets a line
+        about each run that is not complete or cannot be read. Raises CastigateError if no run is
+        complete.
         """
         runs = list(self._complete(warn))[-PAST:]
         if not runs:

@@ -138,7 +138,6 @@ def assembled_pair(
 
 
 def _joined(read: ReadTask, backend: str, sweep: Sweep) -> list[Judgement]:
-    """Return the judgements of a sweep's cases, each joined from all parts of the sweep."""
     parts = (read(task.name) for task in sweep_tasks(backend, sweep))
     return reduce(
         lambda before, part: [joined(*pair) for pair in zip(before, part, strict=True)], parts

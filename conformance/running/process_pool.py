@@ -162,7 +162,7 @@ class ProcessPool:
         return (current_environment(),)
 
     def roads(self, cases: Iterable[Case]) -> dict[str, str]:
-        """Return the road of each case, by its id; raise CastigateError if no worker can."""
+        """Return the road of each case, by the case's id; raise CastigateError if that fails."""
         worker = self._workers[0]
         while True:
             try:
@@ -182,7 +182,7 @@ class ProcessPool:
         listener: Listener,
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Do tasks until all are done or ``is_over`` returns true; ``keep`` gets their parts.
+        """Do tasks until all are done or ``is_over`` returns true; ``keep`` gets the part of each.
 
         Raises CastigateError if no worker can go on.
         """
@@ -205,7 +205,7 @@ class ProcessPool:
             yield from self.poll(SECONDS_BETWEEN_SILENCE_CHECKS)
 
     def begin(self, tasks: Iterable[Task], listener: Listener) -> None:
-        """Have the workers do tasks; ``poll`` returns what they have done."""
+        """Start further workers for tasks, and hand tasks out; ``poll`` returns those done."""
         self._waiting, self._listener = deque(tasks), listener
         for task in list(self._waiting)[len(self._workers) : self.jobs]:
             self._workers.append(self._start(for_sweep=task.sweep is not None))
@@ -283,7 +283,6 @@ class ProcessPool:
                 worker.send(self._order(task))
 
     def _replace_dead(self, worker: BackendWorker) -> None:
-        """Replace a worker that has died, and put its tasks back before the waiting ones."""
         if worker.tasks:
             ended = f"a worker of {self.backend} {worker.ending}"
             self._listener.say(f"{ended}; its task is done again")
@@ -307,7 +306,6 @@ class ProcessPool:
         )
 
     def _exchange_for_sweep(self, worker: BackendWorker) -> bool:
-        """Replace an idle worker by one with the framework imported; return whether it did so."""
         if worker.has_framework or self._framework_server is None:
             return False
         worker.end()
@@ -315,7 +313,6 @@ class ProcessPool:
         return True
 
     def _next_message(self, worker: BackendWorker) -> object:
-        """Return a worker's next message besides Progress; raise WorkerDiedError if none comes."""
         while isinstance(message := worker.receive(SECONDS_OF_SILENCE), Progress):
             continue
         return message
@@ -357,12 +354,11 @@ class ProcessPool:
         return self._greet(new)
 
     def give_up(self, task: Task, reason: str) -> None:
-        """Count all cases and checks of a task as crashed by ``reason``, without any request."""
+        """Have all cases and checks of a task judged as crashed by ``reason``, without requests."""
         self._crashes[task.name] = reason
         self._hopeless.add(task.name)
 
     def _order(self, task: Task) -> TaskOrder:
-        """Build the message that hands a task to a worker."""
         is_asked_again = task.name not in self._hopeless
         return TaskOrder(task, self._crashes.get(task.name, ""), is_asked_again)
 
@@ -451,7 +447,7 @@ class TaskPool(Protocol):
         """The machines of the workers."""
 
     def roads(self, cases: Iterable[Case]) -> dict[str, str]:
-        """Return the road of each case, by its id; raise CastigateError if no worker can."""
+        """Return the road of each case, by the case's id; raise CastigateError if that fails."""
 
     def run(
         self,
@@ -460,7 +456,7 @@ class TaskPool(Protocol):
         listener: Listener,
         is_over: Callable[[], bool],
     ) -> None:
-        """Do tasks until all are done or ``is_over`` returns true; ``keep`` gets their parts."""
+        """Do tasks until all are done or ``is_over`` returns true; ``keep`` gets each part."""
 
     def close(self) -> None:
         """Release what the workers hold for this backend, such as processes."""

@@ -20,11 +20,11 @@ BLOCK = 1 << 20
 
 
 def program_identity(name: str, pythons: tuple[str, ...], seconds: float) -> dict[str, Any]:
-    """Load a backend; return its statements as ``hello``, and as ``files`` its ``file_digests``.
+    """Load and close a backend; return its ``hello``, and as ``files`` its ``file_digests``.
 
-    The statements are its name, version and claims, whether it compiles for each shape, and the
-    numbers of elements above which its code changes. If the backend runs in another Python,
-    ``files`` is empty.
+    ``hello`` has its ``name``, ``version`` and ``claims``, whether it compiles for each shape as
+    ``compiles_shapes``, and as ``row_limits`` the numbers of elements above which its code changes.
+    If the backend runs in another Python, ``files`` is empty.
     """
     [config] = launch_configs([name], pythons, seconds).values()
     backend = load_isolated(name, config)

@@ -58,7 +58,6 @@ class BackendProgress:
         )
 
     def _time(self, spent: float) -> str:
-        """Say how long the tasks took, or how much time is left once that can be estimated."""
         if self.tasks_done == self.tasks:
             return f"done in {_duration(spent)}"
         if spent < SECONDS_BEFORE_ESTIMATE or self.share < SHARE_BEFORE_ESTIMATE:
@@ -67,10 +66,6 @@ class BackendProgress:
 
 
 def _amount(number: float) -> str:
-    """Format a count with the unit G, M or k, and at most three digits before the point.
-
-    A count below a thousand has no unit.
-    """
     for unit, size in UNITS.items():
         if number >= size:
             return f"{number / size:.2f} {unit}"
@@ -78,7 +73,6 @@ def _amount(number: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Format seconds as seconds, minutes or hours, in whole numbers."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
@@ -98,7 +92,7 @@ class ProgressReporter:
     def begin_phase(self, words: str) -> None:
         """Show what is done now besides requests to backends; with empty ``words`` show nothing.
 
-        Off a terminal it is shown only ``SECONDS_BETWEEN_LINES`` after the line before.
+        Off a terminal it is shown only if no line was for ``SECONDS_BETWEEN_LINES``.
         """
         if self._bars is not None:
             if self._phase is not None:

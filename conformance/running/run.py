@@ -115,7 +115,7 @@ def request_of(record: RunRecord) -> RunRequest:
 
 
 def selected_cases(selection: Selection) -> list[Case]:
-    """Return the cases of a selection; raise CastigateError if there is none."""
+    """Return the cases of a selection; raise CastigateError for none, or for an unknown dtype."""
     for dtype in (*selection.source, *selection.target):
         format_named(dtype)
     cases = [
@@ -218,8 +218,9 @@ def finish_run(
 ) -> Totals:
     """Complete a run or shard whose tasks are all done, and return the counts of its verdicts.
 
-    For a whole run, write the tables and, with ``finds_causes``, the causes of what fails. Its
-    judgements are added to ``ledgers``, if there are any. ``only`` is as in ``run``.
+    For a whole run, write the tables and, with ``finds_causes``, the causes of what fails, and add
+    its judgements to ``ledgers``, if there are any. ``only`` are the judged cases if not all
+    selected ones were judged.
     """
     record, totals = store.record, Totals()
     cases = only or selected_cases(record.selection)
@@ -295,7 +296,6 @@ def _chained(
 
 
 def _machines(pools: Sequence[TaskPool]) -> tuple[Environment, ...]:
-    """Return the machines of all workers, each once."""
     found: list[Environment] = []
     for pool in pools:
         found += [each for each in pool.environments if each not in found]

@@ -49,7 +49,7 @@ def sample_cases(
 
 
 def sample(case: Case) -> KnownCase:
-    """Return sample tensors for a case, with the results that the reference gives for them."""
+    """Return sample tensors for a case of named tensors, and the reference's results for them."""
     brings = tensors_of(case)
     tensors = brings.sample(case)
     return KnownCase(case, tensors, dict(brings.answer(case, tensors)))

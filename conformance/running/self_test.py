@@ -109,10 +109,11 @@ class SelfTest:
 
     @cached_property
     def probe(self) -> SampleCast | None:
-        """The answered cast with which limits and speeds are tested; None if no cast is answered.
+        """The answered cast with which limits and speeds are tested, or None; found at first use.
 
-        Of the casts that ``identities`` found answered, it has the widest source of up to 32 bits,
-        or else a wider one. If there is none, it is the first claimed cast that is answered.
+        Of the casts that ``identities`` found answered, it is the one with the widest numeric
+        source of up to 32 bits, or else the first. If there are none, it is the first claimed cast
+        that is answered, unless a request has timed out.
         """
         known = self._answered
         if not known and not self._is_silent:
@@ -121,7 +122,7 @@ class SelfTest:
 
     @property
     def has_answers(self) -> bool:
-        """Whether anything was answered whose values can be checked."""
+        """Whether any cast, or any sample of named tensors, was answered."""
         return self.probe is not None or self._has_results
 
     def identities(self) -> Iterator[CheckResult]:
@@ -145,8 +146,8 @@ class SelfTest:
     def named_tensors(self) -> Iterator[CheckResult]:
         """Yield whether operations on named tensors give the results that the reference gives.
 
-        There is one result per operation and pair of dtypes among the cases that the backend
-        claims.
+        There is one result per operation and pair of dtypes of claimed cases, or only one if there
+        is no such case. A backend without such operations gets none.
         """
         method = AboutTensors.method
         if not offers(self._oracle, method):
@@ -324,7 +325,7 @@ class SelfTest:
 
 
 def identity_case(backend: Backend, operation: str, form: Format, inputs: Bits) -> Case | None:
-    """Find a case of ``form`` to itself whose document wants ``inputs`` back; None if none does.
+    """Find a case of an operation, from ``form`` to itself, that must return ``inputs``; else None.
 
     Documents that the backend claims are searched first. A cast may change NaNs.
     """
@@ -364,7 +365,6 @@ def _comes_back(case: Case, inputs: Bits) -> bool:
 
 
 def _is_nan(form: Format, bits: Bits) -> NDArray[np.bool_]:
-    """Return a mask of the patterns that are NaNs; a format without numbers has none."""
     found = np.zeros(bits.shape, np.bool_)
     for codes in form.nan_codes if form.is_numeric else ():
         found |= (bits >= codes.start) & (bits <= codes.stop - 1)
@@ -396,7 +396,6 @@ def _wrong_result(form: Format, got: Bits, wanted: Bits) -> str:
 
 
 def _usefulness(case: Case) -> int:
-    """Return the rank of a case as a probe: the bits of its source, or 0 if it cannot be swept."""
     form = format_named(case.source)
     return form.bits if form.is_numeric and form.bits <= 32 else 0
 
@@ -419,7 +418,7 @@ def _without_answer(check: str, subject: str, form: Format, missing: NoAnswer) -
 
 
 def _rate(ask: Callable[[], int]) -> str:
-    """Call ``ask``, which returns a count, for half a second; return the count per second.
+    """Call ``ask``, which returns a count, for at least 0.5 s; return the count per second.
 
     The figure is in words, such as ``1.5 million``.
     """

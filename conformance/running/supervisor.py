@@ -123,7 +123,7 @@ class Worker(Generic[Sent]):
             self.kill_as_silent()
 
     def kill_as_silent(self) -> None:
-        """End a process that has sent nothing for too long."""
+        """Kill the process, and note that this was for its silence."""
         self.was_silent = True
         self.process.kill()
 
@@ -177,7 +177,7 @@ def without_ctrl_c() -> Iterator[None]:
 
 
 def live_with_parent() -> None:
-    """Set up a worker's process: it ignores Ctrl-C, and ends when its parent process ends.
+    """Set up this process as a worker: it ignores Ctrl-C, and ends when its parent process ends.
 
     It also keeps memory that it has freed, and collects garbage rarely.
     """

@@ -239,7 +239,7 @@ class TaskRunner:
 
     @cached_property
     def fastest(self) -> BackendJudge:
-        """The backend where it answers fastest: in this process, if it may be loaded here."""
+        """The backend in this process, with a time limit, if that is allowed; else ``isolated``."""
         can_be_here = can_run_in_process(self.name, self.config)
         if self.settings.isolates_sweeps or not (drives_framework(self.name) and can_be_here):
             return self.isolated
@@ -256,13 +256,14 @@ class TaskRunner:
         return seconds_waited(self.isolated.backend) if "isolated" in vars(self) else 0.0
 
     def road(self, case: Case) -> str:
-        """The road of a case; raise ProcessDied if the backend's process dies."""
+        """The road of a case, empty if it is declined; raise ProcessDied if the process dies."""
         return self.isolated.client.road(case)
 
     def judge(self, order: TaskOrder) -> list[Judgement]:
         """Do a task; return a judgement per case, and then one per check.
 
-        The task of a sweep is judged on its part of the inputs, and has no checks.
+        The task of a sweep is judged on its part of the inputs, and has no checks. With
+        ``order.crash`` all are judged as crashed, but a sweep may be repeated first.
         """
         task = order.task
         if task.sweep is not None:
@@ -291,7 +292,6 @@ class TaskRunner:
         return [*judged, *found[len(judged) :]]
 
     def _kept(self, judgement: Judgement) -> Judgement:
-        """Drop the answers of a judgement that does not fail, unless all answers are kept."""
         if self.settings.keeps_all_answers or judgement.verdict in FAILING:
             return judgement
         return replace(judgement, answered=None)
@@ -304,7 +304,6 @@ class TaskRunner:
         return log.drain() if log is not None else b""
 
     def _road(self, case: Case) -> str:
-        """Return the road of a case at the full tier; at the quick tier an empty text."""
         return self.road(case) if self.settings.is_full(case) else ""
 
     def _judge_sweep(self, order: TaskOrder) -> list[Judgement]:
@@ -365,11 +364,12 @@ class _ProgressSender:
 def with_repeated_crashes(
     judgements: Sequence[Judgement], deaths: Sequence[str]
 ) -> list[Judgement]:
-    """Add ``deaths`` during a task as a problem to the judgement of its first check or case.
+    """Return a task's judgements, with ``deaths`` as a problem of its first check or case.
 
-    It is added to the first case only if the task has no checks, and to none if a judgement says
-    already that the process died. Requests of all cases of a pair travel together, so it is unknown
-    which of them ended the process.
+    ``deaths`` has a message for each time that the backend's process died. The first case gets the
+    problem only if there is no check, and none gets it if a judgement has a ``Died`` already.
+    Requests of all cases of a pair travel together, so it is unknown which of them ended the
+    process.
     """
     found = list(judgements)
     is_said = any(isinstance(each, Died) for one in found for each in one.problems)

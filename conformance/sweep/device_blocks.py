@@ -56,7 +56,7 @@ class DeviceBlocks:
                 return False
 
     def fetched(self) -> Swept:
-        """Copy the last answers to the host; return a call that answers with parts of them."""
+        """Copy the last answers to the host; return a function that returns parts of this copy."""
         first, answers = self._first, self._answers.cpu().numpy().view(self._storage)
 
         def part(start: int, count: int) -> Bits:

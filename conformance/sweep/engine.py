@@ -72,7 +72,7 @@ class _Graded(NamedTuple):
 
 @dataclass
 class _Uniform:
-    """Consecutive inputs of one step that share one answer, and in ``key`` the rule that it breaks.
+    """Consecutive inputs of one step that share an answer, and as ``key`` the rule this breaks.
 
     The ``key`` is None if the answer is allowed.
     """
@@ -490,8 +490,9 @@ def _sweep_on_host(
 def _passed_over(road: RoadAnswers, checks: list[RulingCheck], first: int) -> tuple[int, int]:
     """Pass over inputs about which no check finds anything new.
 
-    That is where answers are right, or continue the inputs that a check last graded at once. Return
-    the number of the first input after them, and how many of their answers are wrong.
+    That is where answers are right, or continue the inputs that a check last graded at once, which
+    then include them. Return the number of the first input after them, and how many of their
+    answers are wrong.
     """
     stretches = [check.uniform for check in checks if check.uniform is not None]
     passes = [check.right for check in checks if check.uniform is None]
@@ -551,5 +552,5 @@ def swept(
     hi: int,
     progress: CountAdvance,
 ) -> list[Judgement]:
-    """Call ``sweep`` with the fastest installed comparison of chunks; return its judgements."""
+    """Judge cases on inputs ``lo`` to before ``hi`` by ``sweep``, with the fastest comparison."""
     return sweep(judge, cases, inputs, lo, hi, fastest_comparison(), progress)

@@ -104,8 +104,9 @@ def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Ju
 def completed(quick: Judgement, swept: Judgement) -> Judgement:
     """Join a case's judgement at the quick tier with the judgement of its sweep.
 
-    If the sweep has any inputs, its counts and wrong values replace those of the quick tier, but
-    for the wrong values that ``_not_refused`` yields.
+    If the sweep has any inputs, its counts and wrong values replace those of the quick tier. Of the
+    latter, wrong answers to inputs that must be refused remain if the sweep does not break their
+    rule.
     """
     verdict = worst(quick.verdict, swept.verdict)
     not_refused = tuple(_not_refused(quick, swept))

@@ -31,10 +31,10 @@ def _nothing_to_advance() -> tuple[None, int]:
 
 
 class Chunk:
-    """The inputs from number ``first`` on, their answers, and facts about these for all rulings.
+    """The inputs from number ``first`` on, their answers, and facts about these answers.
 
     ``make_inputs`` gets the number of the first input and a count, and returns the inputs. The
-    facts are computed when they are first needed.
+    facts are computed with ``comparison`` when they are first needed.
     """
 
     def __init__(
@@ -63,13 +63,13 @@ class Chunk:
 
     @cached_property
     def uniform_answer(self) -> int | None:
-        """The answer that all inputs share, or None; comparing adds what ``to_advance`` returns."""
+        """The answer that all inputs share, or None; to find it may advance the next inputs."""
         is_uniform = self._comparison.is_uniform(self.answers, *self.to_advance())
         return int(self.answers[0]) if is_uniform else None
 
     @cached_property
     def changes(self) -> list[int] | None:
-        """The places at which the answer changes; None if there are ``FEW_PARTS`` or more."""
+        """The indices of answers unlike the one before; None if they are ``FEW_PARTS`` or more."""
         is_other = self.answers[1:] != self.answers[:-1]
         if np.count_nonzero(is_other) >= FEW_PARTS:
             return None
@@ -107,9 +107,9 @@ class RoadAnswers:
     def ask(self, first: int, count: int) -> Bits:
         """Return the answers to ``count`` inputs from number ``first`` on.
 
-        Raises what the backend raises, and ``Unanswered`` if the answers are malformed. If the
-        backend returns the same array again, only codes that are too wide can make it malformed. No
-        table finds these right, and ``chunk`` raises an error for them.
+        Raises what the backend raises, and ``Unanswered`` if the answers are malformed. An array
+        that the backend returns again is not checked again: only codes that are too wide could make
+        it malformed. No table finds these right, and ``chunk`` raises an error for them.
         """
         answers = self._ask(first, count)
         if answers is not self._known:
@@ -117,10 +117,10 @@ class RoadAnswers:
         return answers
 
     def pass_over(self, first: int, stop: int, check: ChunkCheck) -> int:
-        """Request inputs up to number ``stop`` while ``check`` passes; return the next number.
+        """Request inputs from ``first`` on while ``check`` passes; return the next input's number.
 
-        This is ``first`` if the calls are not of a BoundSweep, which alone can pass over inputs.
-        See ``BoundSweep.pass_over``.
+        No call begins at ``stop`` or later. Only a BoundSweep can pass over inputs; otherwise
+        nothing is requested. See ``BoundSweep.pass_over``.
         """
         if isinstance(self._ask, BoundSweep):
             return self._ask.pass_over(first, stop, check)

@@ -63,8 +63,8 @@ class Namespace:
 
         The library's expressions use the variables ``names``. ``bits`` has the array's patterns
         under its member's name. ``require_dtype`` raises Unsupported for a dtype that the library
-        lacks. So does this method for an argument that it lacks, and for any call but an ``astype``
-        of a tensor on the CPU.
+        lacks. This method does so for kinds of arguments that the library lacks, and for any call
+        but an ``astype`` of a tensor on the CPU.
         """
         self._require_astype(self.framework, call)
         [member] = call.members
@@ -88,8 +88,8 @@ class Namespace:
     def call_script(self, version: str, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return a script that makes a call and prints its result and whether memory is shared.
 
-        Raises Unsupported unless it is an ``astype`` of a tensor on the CPU, with arguments that
-        the library has.
+        Raises Unsupported unless it is an ``astype`` of a tensor on the CPU, with kinds of
+        arguments that the library has.
         """
         self._require_astype(self.framework, call)
         [member] = call.members
@@ -108,7 +108,7 @@ class Namespace:
     def _texts(self, call: Call, dtype: str) -> tuple[str, str]:
         """Return the expression of the array, and that of the call on it under the name x.
 
-        Raises Unsupported for an argument that the library lacks.
+        Raises Unsupported for a kind of argument that the library lacks.
         """
         texts: ArgumentTexts = {**PLAIN_ARGUMENTS, "dtype": lambda dtype: f"{self.name}.{dtype}"}
         refusal = f"{self.framework} has no argument of the kind `{{}}`"
@@ -117,7 +117,6 @@ class Namespace:
 
     @staticmethod
     def _require_astype(framework: str, call: Call) -> None:
-        """Raise Unsupported unless a call is the ``astype`` of a tensor on the CPU."""
         if (call.receiver, call.method, call.device) != ("tensor", "astype", "cpu"):
             raise Unsupported(f"{framework} has no {call.receiver} with a method {call.method}")
 

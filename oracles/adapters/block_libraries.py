@@ -52,7 +52,7 @@ class BlockCase:
 
     ``family`` is MX or NVFP4. ``number`` is the dtype of numbers and ``element`` that of codes,
     whichever is the source. ``rule`` names how scales are found; it is empty if the case decodes.
-    ``size`` elements share a scale.
+    ``size`` elements share a scale. With ``has_global`` the case gives a global scale.
     """
 
     family: str

@@ -60,7 +60,7 @@ def arguments_text(call: Call, texts: ArgumentTexts, refusal: str) -> str:
 class CallSyntax:
     """How a framework writes the parts of a call, each as a Python expression.
 
-    ``arguments`` are its own kinds of arguments. ``tensor`` takes a dtype and makes a tensor of it
+    ``arguments`` adds to ``PLAIN_ARGUMENTS``. ``tensor`` takes a dtype and makes a tensor of it
     from the array ``bits``; ``ones`` takes a dtype and makes a tensor of ones. ``module`` makes an
     empty layer. ``parameter`` takes a dtype and the expression of a tensor, and makes a parameter.
     """
@@ -105,11 +105,11 @@ class CallSyntax:
         return function_of({**names}, "tensors", statements, "layer")(tensors)
 
     def call_statements(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        """Return the statements that make a case's call on a receiver that holds ``bits``.
+        """Return the statements that make a case's call and print the result.
 
-        They print the result. If the receiver has several members, only the one that the case asks
-        about holds the bits. Raises Unsupported for a receiver or an argument that scripts cannot
-        write.
+        The receiver holds ``bits``; of a layer, only the member that the case's mode names does,
+        and the others hold ones. Raises Unsupported for a receiver or an argument that scripts
+        cannot write, and for a case without a method.
         """
         if call.receiver not in ("tensor", "layer") or call.device != "cpu" or not call.method:
             raise Unsupported(f"{self.framework}'s scripts make no {call.receiver} of this kind")
@@ -161,9 +161,9 @@ class CallSyntax:
 def layer_output(
     layer: Callable[[Any], Any], x: Any, read: Callable[[Any], Tensor]
 ) -> Tensor | str:
-    """Return the output of a layer for an input, or the layer's error in one line.
+    """Return the output of a layer for an input, or an error in one line.
 
-    ``read`` makes a ``Tensor`` of the output.
+    ``read`` makes a ``Tensor`` of the output; the error may be its own.
     """
     try:
         return read(layer(x))

@@ -47,7 +47,7 @@ TYPES: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "float32": ("Float", (32,)),
     "float64": ("Float", (64,)),
 }
-"""By numpy's name, the function of CINN's that creates the type, and its arguments."""
+"""By dtype, the name of CINN's function that creates the type, and the function's arguments."""
 
 BUILDER_CLASSES: Mapping[ReceiverKind, str] = {
     "net-builder": "NetBuilder",
@@ -212,7 +212,6 @@ def _modules() -> tuple[Any, Any]:
 
 
 def _patterns(dtype: str, array: Any) -> Bits:
-    """Return the patterns in an array; raise TypeError unless it has this dtype."""
     if array.dtype.name != dtype:
         raise TypeError(f"asked for {dtype}, got {array.dtype}")
     codes: Bits = np.ascontiguousarray(array).reshape(array.shape).view(format_named(dtype).storage)

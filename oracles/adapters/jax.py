@@ -241,7 +241,7 @@ class Jax(Chained):
         """Return ``bits`` after a round trip through an array of the dtype.
 
         In `jit`, `folded` and `stablehlo` the array also passes a program that returns it
-        unchanged.
+        unchanged. Raises Unsupported if jax lacks the dtype.
         """
         return self.answer("copy", Case("", "", dtype, dtype), bits).copy()
 
@@ -264,7 +264,7 @@ class Jax(Chained):
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make an ``astype`` call of the array API standard; return its result and the array.
 
-        The array is as the call left it. Raises Unsupported in every variant, and for any other
+        The array is as the call left it. Raises Unsupported with any variant, and for any other
         call.
         """
         self._require_calls()
@@ -297,7 +297,7 @@ class Jax(Chained):
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return a self-contained script that makes an ``astype`` of the array API standard.
 
-        Raises Unsupported in every variant, and for any other call.
+        Raises Unsupported with any variant, and for any other call.
         """
         self._require_calls()
         return NAMESPACE.call_script(self.version, case, call, bits)
@@ -347,7 +347,6 @@ def _kept_from(jax: Any, seconds: float) -> Iterator[None]:
 
 
 def _require_device(jax: Any, backend: str) -> None:
-    """Raise Unsupported, with advice, if jax has no device of a backend such as ``gpu``."""
     try:
         jax.local_devices(backend=backend)
     except RuntimeError:

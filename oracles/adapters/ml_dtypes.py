@@ -16,7 +16,7 @@ from specs.cases import Case
 VARIANTS: tuple[str, ...] = ()
 
 ML_DTYPES: Mapping[str, str] = names_in("ml")
-"""The dtypes that come from ml_dtypes; numpy has all others, under the same names."""
+"""By dtype that ml_dtypes adds, its name there; numpy has all others, under the same names."""
 
 HEADER = """\
 # ml_dtypes {version}: {case}

@@ -137,7 +137,7 @@ class Node:
         return self._answer(bitcast_operation(case), bits)
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair of dtypes and the instruction, as text; raise Unsupported without one."""
+        """Return the dtypes and any instruction, as text; raise Unsupported as ``bitcast`` does."""
         return bitcast_operation(case).road
 
     def road(self, case: Case) -> str:
@@ -188,11 +188,11 @@ class Node:
         return self._answer(copy_operation(dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs the case's instruction in node."""
+        """Return a script that runs a case's instruction in node; raise Unsupported without one."""
         return self._script(cast_operation(case, PROFILES), case, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs one ``reinterpret`` per pattern in node."""
+        """Return a script that bitcasts patterns in node; raise Unsupported as ``bitcast`` does."""
         return self._script(bitcast_operation(case), case, bits.reshape(-1))
 
     def _answer(self, operation: Conversion, bits: Bits) -> Bits:

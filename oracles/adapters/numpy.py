@@ -32,7 +32,7 @@ SAME_VALUE_SINCE = (2, 4)
 
 
 class Numpy(NumpyArrays):
-    """Casts by ``astype`` in the case's casting mode, and makes calls of numpy's ``astype``."""
+    """Casts by ``astype`` in the case's mode, bitcasts by ``view``, and makes ``astype`` calls."""
 
     name = "numpy"
     header = HEADER

@@ -76,8 +76,8 @@ class NumpyArrays(Scripted):
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
         """Return the statement that binds ``y`` to one ``astype`` or one ``view`` of ``x``.
 
-        The ``astype`` has the casting mode of the case. Raises Unsupported for a view of texts, or
-        of codes of less than a byte as another width.
+        The ``astype`` has the case's casting mode. Raises Unsupported for a view of or as texts,
+        and for a view between widths if either is less than a byte.
         """
         target = self.expression(case.target)
         if operation == "bitcast":

@@ -224,7 +224,7 @@ class Onnx:
         return self._answer(evaluator, graph, bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs the case on the evaluator."""
+        """Return a script of the case on the evaluator; raise Unsupported for a missing dtype."""
         return self._script(case, cast_graph(case), bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:

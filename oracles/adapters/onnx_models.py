@@ -288,7 +288,6 @@ class ModelBuilder:
         )
 
     def _oldest_ir_version(self, opset: int) -> int:
-        """Return the oldest IR version of an opset, at least ``FIRST_FREE_INITIALIZER``."""
         opsets = [self._onnx.helper.make_opsetid("", opset)]
         oldest = int(self._onnx.helper.find_min_ir_version_for(opsets, ignore_unknown=True))
         return max(FIRST_FREE_INITIALIZER, oldest)
@@ -304,7 +303,6 @@ class ModelBuilder:
 
 
 def _content_of_like(graph: Graph) -> bytes | list[bytes]:
-    """Return the content of CastLike's second input: the bytes of a zero, or an empty text."""
     entry = format_named(graph.target)
     is_text = entry.kind == "text"
     return initializer_content(

@@ -291,8 +291,8 @@ class OnnxOptimizer:
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
         """Return a script that prints the optimized model of a company's only chain.
 
-        A comment has the answers: the script runs no kernel, as most are wrong in some casts
-        themselves.
+        A comment has the answers to the first input: the script runs no kernel, as most are wrong
+        in some casts themselves.
         """
         [chain], [own], axes = company.chains, [*bits.values()], axes_of(company)
         source, target = format_named(chain.source), format_named(chain.target)

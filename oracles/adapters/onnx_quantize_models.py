@@ -124,7 +124,7 @@ def _as_onnx_takes_them(
 
 
 def shapes_of(node: OpsetNode, tensors: Mapping[str, Bits]) -> Shapes:
-    """Return the shapes of a node's tensors; the output y has that of x, others are scalars."""
+    """Return the shapes of a node's tensors; output y has that of x, other outputs are scalars."""
     shapes = {name: tensors["x"].shape if name == "y" else () for name, _ in node.outputs}
     return tuple((shapes | {name: tensors[name].shape for name, _ in node.inputs}).items())
 

@@ -41,7 +41,7 @@ CACHED_MODELS = 32
 
 
 class OpenVino:
-    """Casts and quantizes by openvino's own reference or, in every variant, by its CPU plugin."""
+    """Casts and quantizes by openvino's own reference or, with any variant, by its CPU plugin."""
 
     name = "openvino"
     claims: tuple[str, ...] = ("openvino-convert", LIKE, *CLAIMS)
@@ -164,7 +164,7 @@ class OpenVino:
         return self._tensors.patterns(dtype, copy)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs the case on openvino."""
+        """Return a script of the case on openvino; raise Unsupported for a missing dtype."""
         types = {
             "source": self._tensors.name(case.source),
             "target": self._tensors.name(case.target),
@@ -313,7 +313,6 @@ class OpenVino:
         return parameter, self._conversion(case, parameter)
 
     def _conversion(self, case: Case, operand: Any) -> Any:
-        """Return a ConvertLike of ``operand`` for cases of ``LIKE``, a Convert for all others."""
         target = self._tensors.type(case.target)
         if case.document != LIKE:
             return self._operators.convert(operand, target)

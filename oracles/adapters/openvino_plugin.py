@@ -54,7 +54,6 @@ class Plugin:
 
     @staticmethod
     def _or_unsupported(action: Callable[[], Any]) -> Any:
-        """Return what ``action`` returns; raise Unsupported if its error names a missing kernel."""
         try:
             return action()
         except RuntimeError as error:

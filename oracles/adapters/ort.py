@@ -1,4 +1,4 @@
-"""onnxruntime: one Cast or BitCast in a session of its own, at the opset that a case names."""
+"""onnxruntime: one node, such as a Cast, in a session of its own, at the opset of a case."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ class Ort:
             raise Unsupported(first_line(error)) from None
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs the case on onnxruntime."""
+        """Return a script of the case on onnxruntime; raise Unsupported for a missing dtype."""
         return self._script(case, cast_graph(case), bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
@@ -357,7 +357,6 @@ class Ort:
         return patterns
 
     def _session(self, graph: Graph) -> Any:
-        """Return the cached session of a graph, or raise the error that opening it has raised."""
         found = self._session_or_refusal(graph)
         if isinstance(found, Exception):
             raise found.with_traceback(None)

@@ -223,7 +223,7 @@ class Paddle(PaddleCasts):
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call on a tensor or a layer whose members hold ``bits``.
 
-        Returns the call's result and the receiver's state. Raises Unsupported in every variant, and
+        Returns the call's result and the receiver's state. Raises Unsupported with any variant, and
         for what paddle lacks.
         """
         self._require_calls()
@@ -248,7 +248,7 @@ class Paddle(PaddleCasts):
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a self-contained script that views a tensor as another dtype.
 
-        Raises Unsupported in every variant, and for a dtype that paddle lacks.
+        Raises Unsupported with any variant, and for a dtype that paddle lacks.
         """
         if self._variant is not None:
             raise Unsupported(f"paddle:{self._variant} writes no scripts of bitcasts")
@@ -257,7 +257,7 @@ class Paddle(PaddleCasts):
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return a self-contained script that makes a call on paddle's tensors.
 
-        Raises Unsupported in every variant, and for calls that scripts cannot write.
+        Raises Unsupported with any variant, and for calls that scripts cannot write.
         """
         self._require_calls()
         statements = SYNTAX.call_statements(case, call, bits)

@@ -103,7 +103,7 @@ class PaddleCalls:
             raise Unsupported(f"paddle has no parameters of dtype {dtype}") from None
 
     def _require(self, argument: Argument) -> None:
-        """Raise Unsupported for a dtype that paddle lacks, or a device that this machine lacks."""
+        """Raise Unsupported for a dtype paddle lacks, a missing GPU, or a refused device object."""
         match argument.kind:
             case "dtype" | "tensor":
                 self._tensors.dtype(argument.value)
@@ -122,17 +122,12 @@ class PaddleCalls:
                     raise Unsupported(reason) from None
 
     def _device_name(self, device: str) -> str:
-        """Return ``device`` unchanged; raise Unsupported for a GPU if paddle finds none here."""
         cuda = self._paddle.is_compiled_with_cuda
         if device.startswith("gpu") and not (cuda() and self._paddle.device.cuda.device_count()):
             raise Unsupported(f"there is no device {device} here")
         return device
 
     def _members(self, value: Any) -> dict[str, Any]:
-        """Return the tensors of a layer by name, or a tensor under an empty name.
-
-        Any other value has none.
-        """
         if isinstance(value, self._paddle.Tensor):
             return {"": value}
         if isinstance(value, self._paddle.nn.Layer):
@@ -151,7 +146,6 @@ class PaddleCalls:
         return self._tensors.bits(self._tensors.name(tensor), tensor.detach())
 
     def _output(self, layer: Any, dtype: str) -> Tensor | str:
-        """Return the output of a Linear for a row of ones, or its error in one line."""
         features = int(layer.weight.shape[0])
         x = self._tensors.tensor(dtype, ones(dtype, (1, features)))
         return layer_output(layer, x, self._read)

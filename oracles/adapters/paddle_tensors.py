@@ -25,7 +25,7 @@ ONLY_FATAL = "3"
 def load_paddle() -> Any:
     """Import paddle for the CPU, with one thread and without output, and return it.
 
-    Raises NotInstalled if it is missing.
+    It sets GLOG_minloglevel unless that is set. Raises NotInstalled if paddle is missing.
     """
     # paddle reads the log level once, at import. The import warns about a missing ccache.
     os.environ.setdefault("GLOG_minloglevel", ONLY_FATAL)
@@ -42,7 +42,7 @@ def load_paddle() -> Any:
 def tensor_text(dtype: str) -> str:
     """Return the Python expression of a tensor of this dtype, made from the array ``bits``.
 
-    The tensor is in their memory if that is contiguous. The expression avoids DLPack: paddle
+    The tensor is in the array's memory if that is contiguous. The expression avoids DLPack: paddle
     releases a program's input in another thread, where releasing DLPack memory deadlocks with the
     next import.
     """

@@ -218,7 +218,7 @@ class Scripted(ABC):
         )
 
     def script(self, asked: object, pair: tuple[str, str], steps: Statements, bits: Bits) -> str:
-        """Return a script up to the statement that binds ``answers``.
+        """Return a script that ends with the statement that binds ``answers``.
 
         Its first line names ``asked``, the case or the chain. ``pair`` has the dtypes of ``bits``
         and of the answers.

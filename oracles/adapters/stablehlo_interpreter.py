@@ -110,7 +110,7 @@ class StableHlo:
         return self._answer(HloProgram(None, dtype, dtype, bits.shape), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs the case on the interpreter."""
+        """Return a script that interprets the operation; raise Unsupported as ``cast`` does."""
         self.road(case)
         program = _program(case, bits.shape)
         return self._script(program, case, bits) + print_statement(case.source, case.target, bits)
@@ -167,10 +167,6 @@ def _require_element(dtype: str) -> None:
 
 
 def _program(case: Case, shape: Shape) -> HloProgram:
-    """Return the program of a cast or a reduction for a tensor of this shape.
-
-    Raises Unsupported for a parameter that the operation lacks.
-    """
     precision = precision_of(case)
     if precision is None:
         require_plain(case, "stablehlo.convert")

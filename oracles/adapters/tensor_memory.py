@@ -28,9 +28,9 @@ def ort_value_buffer(source: Format, bits: Bits) -> Bits:
 
 
 def tensor_content(entry: Format, bits: Bits) -> Bits:
-    """Return an array of a tensor's memory, with codes of less than a byte packed.
+    """Return the content of a tensor's memory: contiguous patterns, packed if codes are small.
 
-    The first code is in the low bits.
+    Codes of less than a byte become a row of bytes, the first code in the low bits.
     """
     return pack(bits, entry.bits) if is_packed(entry) else np.require(bits, requirements=["C", "A"])
 
@@ -45,7 +45,7 @@ def initializer_content(source: Format, bits: Bits) -> bytes | list[bytes]:
 def patterns_of_ort_value(target: Format, value: Any) -> Bits:
     """Return a copy of the patterns in an OrtValue of this format.
 
-    It reads the memory, because the ``numpy()`` of an OrtValue lacks most of the small formats.
+    It reads the memory, but for texts: the ``numpy()`` of an OrtValue lacks most small formats.
     """
     if target.kind == "text":
         return np.asarray(value.numpy(), dtype=object)
@@ -67,7 +67,6 @@ def tensor_memory(
 
 
 def _size(target: Format, count: int) -> int:
-    """Return the number of bytes of a tensor of ``count`` elements."""
     bits = target.bits if is_packed(target) else 8 * np.dtype(target.storage).itemsize
     return -(-count * bits // 8)
 

@@ -114,7 +114,7 @@ class TensorFlow(Chained):
             self._folding = Folding(self._tensorflow, is_xla=variant == "xla-folded")
 
     def dtype(self, dtype: str) -> Any:
-        """Return TensorFlow's dtype object; raise Unsupported if it has none."""
+        """Return TensorFlow's object for a dtype; raise Unsupported if TensorFlow has none."""
         try:
             return self._tensorflow.as_dtype(DTYPES[dtype])
         except (KeyError, TypeError):
@@ -275,7 +275,7 @@ class TensorFlow(Chained):
         return partial(self.cast, case, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Return ``bits`` after a tensor of the dtype and an eager ``tf.identity`` of it.
+        """Return ``bits`` after a round trip through a tensor and an eager ``tf.identity`` of it.
 
         Raises Unsupported if TensorFlow lacks the dtype.
         """

@@ -50,7 +50,7 @@ CHAIN_ROADS: Mapping[str | None, tuple[str, ...]] = {
     "view": (),
     "decomposed": (),
 }
-"""The roads of chains by variant, if it has other ones than the eager road."""
+"""By variant, the roads of its chains; variants that are not listed have the eager road alone."""
 
 OPTIONS = "fullgraph=True, dynamic=True"
 EMULATE = f'{OPTIONS}, options={{"emulate_precision_casts": True}}'
@@ -167,7 +167,7 @@ class Torch(Chained):
         return case.source, kinds
 
     def tensor(self, dtype: str, bits: Bits) -> Any:
-        """Return a tensor of these patterns, which may lie in any memory layout."""
+        """Return a tensor that holds ``bits``, an array in any memory layout."""
         return self._tensors.tensor(dtype, bits)
 
     def patterns(self, dtype: str, tensor: Any) -> Bits:
@@ -255,7 +255,7 @@ class Torch(Chained):
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call on a tensor, a sharded tensor or a module whose members hold ``bits``.
 
-        Returns the call's result and the receiver's state. Raises Unsupported in every variant, and
+        Returns the call's result and the receiver's state. Raises Unsupported with any variant, and
         for what torch lacks.
         """
         if self._variant is not None:
@@ -337,8 +337,8 @@ class Torch(Chained):
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a self-contained script that views a tensor as another dtype.
 
-        Raises Unsupported in the variants `compile`, `cuda` and `decomposed`, and for dtypes that
-        pack two codes in a byte.
+        Raises Unsupported in the variants `compile`, `cuda` and `decomposed`, for dtypes that pack
+        two codes in a byte, and as ``require`` does.
         """
         if self._variant not in (None, "view", "threads"):
             raise Unsupported(f"torch:{self._variant} writes no scripts of bitcasts")
@@ -351,7 +351,7 @@ class Torch(Chained):
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return a self-contained script that makes a call on torch's tensors.
 
-        Raises Unsupported in every variant, and for calls that scripts cannot write.
+        Raises Unsupported with any variant, and for calls that scripts cannot write.
         """
         if self._variant is not None:
             raise Unsupported(f"torch:{self._variant} makes no calls; torch does")
@@ -360,10 +360,10 @@ class Torch(Chained):
 
 
 def _compiler(torch: Any) -> Any:
-    """Return the module ``torch._dynamo``, after setting inductor to one process and no output.
+    """Return the module ``torch._dynamo``, after setting inductor to one process.
 
-    Raises NotInstalled if there is no C++ compiler. inductor caches kernels in
-    TORCHINDUCTOR_CACHE_DIR or in a temporary folder.
+    It also turns torch's logs off, unless TORCH_LOGS is set. Raises NotInstalled if there is no C++
+    compiler.
     """
     dynamo: Any = importlib.import_module("torch._dynamo")
     # By default torch starts a process per core, but here kernels are compiled one by one.
@@ -382,7 +382,6 @@ def _compiler(torch: Any) -> Any:
 
 
 def _require_device(torch: Any, device: str) -> None:
-    """Raise Unsupported if torch cannot use a kind of device; the message says what to do."""
     if not torch.get_device_module(device).is_available():
         raise Unsupported(
             f"torch {torch.__version__} sees no {device.upper()} device; ask `torch`, or install a "

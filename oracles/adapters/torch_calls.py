@@ -99,12 +99,10 @@ class TorchCalls:
         return self._tensors.tensor(member.dtype, copied(bits))
 
     def _output(self, layer: Any, dtype: str) -> Tensor | str:
-        """Return the output of a Linear for a row of ones, or its error in one line."""
         x = self._tensors.tensor(dtype, ones(dtype, (1, layer.in_features)))
         return layer_output(layer, x, lambda y: self._read(y.detach()))
 
     def _sharded(self, tensor: Any) -> Any:
-        """Return a sharded tensor of one shard, which holds a tensor made contiguous."""
         tensor = tensor.contiguous()
         sharded = importlib.import_module("torch.distributed._shard.sharded_tensor")
         offsets, sizes = [0] * tensor.ndim, list(tensor.shape)
@@ -130,7 +128,10 @@ class TorchCalls:
             distributed.destroy_process_group()
 
     def _require(self, argument: Argument) -> None:
-        """Raise Unsupported for a dtype that torch lacks, or a device that this machine lacks."""
+        """Raise Unsupported for a dtype that torch does not view, or a device that is not here.
+
+        Of devices that are named by a text, only CUDA's are looked for.
+        """
         match argument.kind:
             case "dtype" | "tensor":
                 self._tensors.viewable(argument.value)

@@ -38,7 +38,7 @@ MISSING_DTYPES = (
     "Expecting input to have dtype",
     "Promotion for uint16",
 )
-"""Signs that torch lacks a dtype for one of the tensors."""
+"""Parts of torch's error messages if it lacks a dtype for one of the tensors."""
 
 
 class Parameters(NamedTuple):
@@ -176,7 +176,6 @@ def _input(case: Case, parameters: Parameters, bits: Bits) -> tuple[str, Bits]:
 
 
 def _limits(entry: Format) -> tuple[int, int]:
-    """Return the lowest and the highest value of an integer format."""
     low = -(1 << (entry.bits - 1)) if entry.is_signed else 0
     return low, low + entry.mask
 

@@ -16,7 +16,7 @@ from oracles.protocol import Bits, Unsupported
 from specs.formats import format_named
 
 DTYPES: Mapping[str, str] = names_in("torch")
-"""The dtypes that torch casts."""
+"""By dtype that torch casts, torch's name of it."""
 
 PAIRED: Mapping[str, str] = {"float4e2m1": "float4_e2m1fn_x2"}
 """The dtypes that torch only views: an element holds two codes, the first in its low bits."""
@@ -86,7 +86,7 @@ class TorchTensors:
         """Return a tensor of this dtype that holds these patterns, on the device if there is one.
 
         On the CPU it is in the patterns' own memory where torch allows that. Raises Unsupported for
-        a dtype that torch does not view, and if a code is left over from pairs.
+        a dtype that torch does not view, and for an odd row of codes that torch stores in pairs.
         """
         into = self._into(dtype)
         if is_packed(format_named(dtype)):
@@ -160,10 +160,6 @@ def shares_memory(x: Any, y: Any) -> bool:
 
 
 def _pairs(dtype: str, bits: Bits) -> Bits:
-    """Return codes packed in pairs, one byte each, along the last dimension.
-
-    Raises Unsupported if one is left over.
-    """
     if not bits.ndim or bits.shape[-1] % 2:
         raise Unsupported(f"torch's {PAIRED[dtype]} holds pairs along the last dimension")
     packed = pack(bits, format_named(dtype).bits)

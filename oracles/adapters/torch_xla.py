@@ -21,7 +21,7 @@ TYPES: Mapping[str, str] = names_in("xla")
 """XLA's names of the dtypes that torch_xla has on its device."""
 
 ENVIRONMENT: Mapping[str, str] = {"PJRT_DEVICE": "CPU", "NPROC": "1"}
-"""XLA's device and number of threads; it reads both once, when it creates the device."""
+"""Variables that are set in the process: XLA reads them once, when it creates the device."""
 
 
 class TorchXla:

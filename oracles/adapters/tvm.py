@@ -132,7 +132,7 @@ class Tvm:
         return self._answer("copy", (dtype, dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs the case on TVM."""
+        """Return a script that runs the case on TVM; raise Unsupported as ``road`` does."""
         self.road(case)
         pair = (case.source, case.target)
         return self._script("cast", pair, case, bits) + print_loop(*pair)
@@ -158,7 +158,7 @@ class Tvm:
     def _script(
         self, operation: ScriptedOperation, path: tuple[str, ...], asked: object, bits: Bits
     ) -> str:
-        """Return a script up to the statement that binds ``answers``.
+        """Return a script that ends with the statement that binds ``answers``.
 
         ``path`` has the dtypes, from the source to the target. ``asked``, the case or the chain, is
         named in the first line.
@@ -249,9 +249,9 @@ class Tvm:
 def _loop(operation: ScriptedOperation, path: tuple[str, ...], shape: Shape | None) -> Statements:
     """Return the statements that compile a loop, and run it from the tensor x to y.
 
-    The latter have places for `target` and `storage`. ``path`` has the dtypes, from the source to
-    the target. If ``shape`` is None, the loop takes its length as a further argument, because TVM
-    reads none from a tensor of int4.
+    Those that run it have places for `target` and `storage`. ``path`` has the dtypes, from the
+    source to the target. If ``shape`` is None, the loop takes its length as a further argument,
+    because TVM reads none from a tensor of int4.
     """
     names, source = [*map(_name, path[1:])], _name(path[0])
     element = "a(*i)" + "".join(f'.astype("{name}")' for name in names)

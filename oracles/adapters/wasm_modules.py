@@ -30,7 +30,7 @@ TYPES: Mapping[str, str] = {
     "float32": "f32",
     "float64": "f64",
 }
-"""The type of a value of each dtype."""
+"""By dtype, the WebAssembly type of its values."""
 LOW_PARTS: Mapping[str, int] = {"int8": 8, "int16": 16}
 """The dtypes that are stored in the low bits of an integer, with their numbers of bits."""
 ABOVE = 0x5A5A_5A5A
@@ -89,7 +89,7 @@ class Conversion:
 
     @property
     def road(self) -> str:
-        """The pair of dtypes and the instruction, as text."""
+        """The pair of dtypes and the instruction, empty where the bits only move, as text."""
         return f"{self.source}->{self.target}, {self.name}"
 
     @property
@@ -176,7 +176,7 @@ def cast_operation(case: Case, profiles: Iterable[str]) -> Conversion:
     """Return the conversion of a case; raise Unsupported if no instruction does it.
 
     A case without an operator gets ``trunc_sat``, which never traps. Unsupported is also raised for
-    a case whose profile is not among ``profiles``, those that the runtime follows.
+    a parameter that conversions lack, and for a profile that the runtime's ``profiles`` lack.
     """
     own = {OPERATOR: "trunc_sat", PROFILE: FULL} | dict(case.modes)
     others = tuple((name, word) for name, word in case.modes if name not in (OPERATOR, PROFILE))
@@ -219,7 +219,7 @@ def _sign(dtype: str) -> str:
 
 
 def bitcast_operation(case: Case) -> Conversion:
-    """Return the bitcast of a case; raise Unsupported if no instruction reinterprets its values.
+    """Return a case's bitcast; raise Unsupported for a pair or parameter that WebAssembly lacks.
 
     Dtypes of the same WebAssembly type need no instruction: the bits only move.
     """

@@ -81,14 +81,14 @@ class Wasmtime:
         return self._answer(cast_operation(case, self._profiles), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` reinterpreted by one ``reinterpret`` instruction.
+        """Return ``bits`` reinterpreted by one instruction, or copied between dtypes of one type.
 
-        Raises Unsupported if WebAssembly has no such instruction.
+        Raises Unsupported for a pair of dtypes or a parameter that WebAssembly lacks.
         """
         return self._answer(bitcast_operation(case), bits)
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair of dtypes and the instruction, as text; raise Unsupported without one."""
+        """Return the dtypes and any instruction, as text; raise Unsupported as ``bitcast`` does."""
         return bitcast_operation(case).road
 
     def road(self, case: Case) -> str:
@@ -117,11 +117,11 @@ class Wasmtime:
         return self._answer(copy_operation(dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs the case's instruction on wasmtime."""
+        """Return a script that casts on wasmtime; raise Unsupported as ``cast`` does."""
         return self._script(cast_operation(case, self._profiles), case, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs one ``reinterpret`` per pattern on wasmtime."""
+        """Return a script that bitcasts on wasmtime; raise Unsupported as ``bitcast`` does."""
         return self._script(bitcast_operation(case), case, bits.reshape(-1))
 
     def _answer(self, operation: Conversion, bits: Bits) -> Bits:
@@ -168,7 +168,7 @@ class Loop:
         self._answers = whole[self._begin :].view(format_named(operation.target).storage)
 
     def run(self) -> Bits:
-        """Return the answers to ``inputs``, an array in the memory; raise TrapError at a trap."""
+        """Return the answers to ``inputs`` as an array in the memory; raise TrapError at a trap."""
         try:
             self._function(self._store, self._count, 0, self._begin)
         except self._trap as trap:

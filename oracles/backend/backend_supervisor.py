@@ -207,7 +207,6 @@ class BackendSupervisor(Generic[Info]):
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Add the seconds that the block takes to ``waited``."""
         begun = monotonic()
         try:
             yield
@@ -269,7 +268,6 @@ class BackendSupervisor(Generic[Info]):
         return process
 
     def _other_error(self, info: Description) -> CastigateError:
-        """Return the error for a process that describes another backend than the first one."""
         was, now = (f"{each.name} {each.version}" for each in (self.info, info))
         now = "described otherwise" if was == now else now
         return CastigateError(f"backend `{self._backend}` was {was}, and is {now} now")

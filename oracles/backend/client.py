@@ -75,8 +75,9 @@ class Client:
     def road(self, case: Case) -> str:
         """Return the road of a case; an empty text if the backend declines the case.
 
-        If the backend fails to name it, the case is a road of its own: its cast may still work, and
-        without a road it would not be swept. Raises ProcessDied if the backend's process dies.
+        If the backend names no roads, or if naming this one raises another error, return the case's
+        id: the cast may still work, and without a road it would not be swept. Raises ProcessDied if
+        the backend's process dies.
         """
         match attempt(lambda: self._road(case)):
             case Answered(road):
@@ -90,8 +91,8 @@ class Client:
     def _key(self, request: Request) -> Hashable:
         """Return a key of a request; requests with equal keys share one answer.
 
-        A case whose road the backend does not name is a road of its own, even if naming it ends the
-        backend's process: the cast may still work.
+        Only batches that are ``is_shared`` can have equal keys: by road, shapes and elements. If
+        naming the road fails, the case's id replaces it, because the cast may still work.
         """
         if isinstance(request, CastBatch) and request.is_shared:
             digest = blake2b(request.batch.elements.tobytes()).digest()
@@ -138,7 +139,6 @@ class Client:
         return method(case, own.get("", own)) if own else method(case)
 
     def _method(self, request: Request) -> Callable[..., Any] | None:
-        """Return the oracle's method that a request names; None if the oracle has none."""
         return getattr(self._oracle, request.method, None)
 
     def _batch(self, case: Case, batch: TensorBatch, known: BatchAnswers | None) -> BatchReply:

@@ -266,8 +266,9 @@ COMPARED_BYTES = 1 << 16
 class RoundMessage:
     """One message with several requests of a round, which are grouped into entries.
 
-    An entry is a request for one method and the same tensors, for one or more cases. ``offers``
-    names the optional methods that the oracle has.
+    An entry is a request for one method and the same tensors, for one or more cases: ``ask``,
+    ``arrays``, ``cases``, and ``batch`` or ``call`` if there is one. ``offers`` names the optional
+    methods that the oracle has.
     """
 
     offers: Collection[str]
@@ -439,7 +440,6 @@ class PythonClient:
 
 
 def _decode_reply(request: Mapping[str, Any], reply: Frame) -> Any:
-    """Return the answer in a reply, or the exception that was raised in place of one."""
     arrays = unpack_arrays(reply.header.get("arrays", []), reply.payload)
     return _decode_answer(request, reply.header, arrays)
 

@@ -115,7 +115,6 @@ def launch_configs(
 
 
 def _names(backend: str) -> tuple[str, str]:
-    """Return the names by which ``--python`` may mean a backend: with and without its variant."""
     return backend, framework_of(backend)
 
 

@@ -62,7 +62,7 @@ def drives_framework(name: str) -> bool:
 
 
 def can_run_in_process(name: str, config: LaunchConfig) -> bool:
-    """Return whether a backend could also be loaded in this process."""
+    """Return whether a backend is no program, and is to run under no other Python than this one."""
     return config.python is None and not is_program(name)
 
 

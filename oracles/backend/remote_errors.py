@@ -82,9 +82,10 @@ def decode_error(header: dict[str, Any]) -> BaseException | None:
 
 
 def remote_error(kinds: tuple[str, ...], text: str) -> BaseException:
-    """Return the stand-in for an exception.
+    """Return the stand-in for an exception: a RemoteException if ``kinds`` include ``Exception``.
 
-    ``kinds`` has the names of its class and base classes, the class first.
+    Else it is a RemoteBaseException. ``kinds`` has the names of the exception's class and base
+    classes, the class first.
     """
     base = RemoteException if "Exception" in kinds else RemoteBaseException
     error = _named_class(kinds[0], base)(text)

@@ -96,7 +96,7 @@ class RemoteSweep:
         return answers
 
     def _next_block(self, begin: int) -> Bits:
-        """Return the answers to the block at ``begin``; request it and the next ones before."""
+        """Return the answers to the block at ``begin``, after requesting it and the next ones."""
         if begin not in self._sent_ahead:
             self._sent_ahead.clear()
         after = max(self._sent_ahead, default=begin - self.block_size) + self.block_size

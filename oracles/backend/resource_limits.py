@@ -55,7 +55,7 @@ def limit_memory(limit: int) -> None:
 def is_memory_nearly_full() -> bool:
     """Return whether this process has used so much that an error may be for lack of memory.
 
-    Without a limit of its memory the result is false.
+    Without a limit, or if the memory in use cannot be read, the result is false.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
     if limit == resource.RLIM_INFINITY:

@@ -131,7 +131,10 @@ class Server:
         """By method whose answers are shared: the oracle's method that names the road of a case."""
 
     def reply_to(self, request: Frame) -> Pieces:
-        """Return a reply frame with the oracle's answer, or with the exception that was raised."""
+        """Return a reply frame with the oracle's answer, or with the exception that was raised.
+
+        In the request's header, an encoded ``call`` is replaced by the call itself.
+        """
         number = {"number": request.header["number"]}
         try:
             header = request.header
@@ -236,8 +239,9 @@ class Server:
     def _road(self, ask: str, encoded: list[Any]) -> Hashable:
         """Return the key of an encoded case; cases with equal keys get one answer to equal tensors.
 
-        The key of a cast is the case itself, or the text with which ``road`` refuses it: roads of
-        casts are tested by comparing the answers to all cases.
+        If the method ``ask`` shares answers by road, the key is the road's name. Otherwise it is
+        the case itself or, where the road is refused, a ``_Refusal``: roads of casts are tested by
+        comparing the answers to all cases.
         """
         case = decode_case(encoded)
         try:
@@ -293,7 +297,6 @@ class Server:
         return call  # type: ignore[no-any-return]
 
     def _call_bound(self, case: Case, bits: Bits) -> Bits:
-        """Return the answer of a bound call; bind anew if the case, shape or dtype has changed."""
         if self._bound is not None:
             bound_case, buffer, call = self._bound
             if (bound_case, buffer.shape, buffer.dtype) == (case, bits.shape, bits.dtype):
@@ -323,7 +326,6 @@ class Server:
         return _encode_array(answers) if slot is None else ({"in_memory": answers.nbytes}, {})
 
     def _place(self, slot: dict[str, int] | None, count: int, storage: np.dtype[Any]) -> Bits:
-        """Return an array for ``count`` answers, in a slot of the shared memory if one is given."""
         if slot is None:
             return np.empty(count, storage)
         if self._memory is None:
@@ -353,7 +355,6 @@ def _unchanged(*inputs: Bits) -> Iterator[None]:
 
 
 def _decode_arrays(request: Frame) -> dict[str, Bits]:
-    """Decode a request's arrays by name, each in the memory layout that it had at the sender."""
     arrays = unpack_arrays(request.header.get("arrays", []), request.payload)
     for name, layout in decode_layouts(request.header.get("layouts", {})).items():
         arrays[name] = with_layout(arrays[name], layout)

@@ -82,8 +82,8 @@ def crash_reason(stderr: bytes) -> str:
     """Return the line of stderr that says why a process died; empty if there is none.
 
     That is a library's fatal message, else a Python exception, else the first line that names an
-    error, else the last line above the stack trace. In it, addresses, times and long numbers become
-    an ellipsis.
+    error, else the last line above the stack trace. The line is cut to ``MAX_REASON``, and its
+    addresses, times and long numbers become ellipses.
     """
     lines = ["".join(filter(str.isprintable, line)) for line in _decoded_lines(stderr)]
     reason = (
@@ -117,7 +117,6 @@ def _python_exception(lines: list[str]) -> str:
 
 
 def _named_error(lines: list[str]) -> str:
-    """Return the first line that names an error; empty if none does."""
     return next((line.strip() for line in lines if NAMED_ERROR.fullmatch(line.strip())), "")
 
 
@@ -134,7 +133,7 @@ def _line_above_trace(lines: list[str]) -> str:
 
 
 def describe_exit(code: int | None) -> str:
-    """Describe how a process ended; a negative ``code`` is minus the number of a signal."""
+    """Describe how a process ended; ``code`` is None, an exit code or minus a signal's number."""
     if code is None or code >= 0:
         return f"ended by itself with code {code}"
     try:

@@ -24,9 +24,10 @@ LEADING_ONE = np.uint64(1 << TOP)
 def breakpoints(source: Format, target: Format, target_codes: Any) -> Words:
     """Return the source patterns around target values, and around the midpoints after them.
 
-    For each of these, they are the largest pattern not above it and its two neighbors. 0 and 1 are
-    always included and, if source and target are signed, the negated patterns. ``target_codes`` are
-    patterns of non-negative finite values. The patterns are in rising order.
+    For each of these numbers, they are the largest source pattern not above the number, and that
+    pattern's neighbors. 0 and 1 are always included and, if source and target are signed, the
+    negated patterns. After the largest target value, the number one unit further counts too.
+    ``target_codes`` are patterns of finite values from 0 on. The result is in rising order.
     """
     codes = np.asarray(target_codes, np.uint64)
     parts = unpack(target, codes, select_arrays)
@@ -132,7 +133,6 @@ def _floors(source: Format, values: Unpacked) -> Words:
 
 
 def _at(values: Unpacked, some: NDArray[np.bool_]) -> Unpacked:
-    """Return those of the values where ``some`` is true."""
     pick = partial(_picked, some)
     return Unpacked(*(pick(getattr(values, name)) for name in Unpacked.__slots__))
 

@@ -81,7 +81,6 @@ def _number(negative: bool, whole: str, fraction: str, power: str) -> Number:
 
 
 def _integer(digits: str) -> int:
-    """Convert decimal digits of any length to an integer, a chunk at a time."""
     value = 0
     for start in range(0, len(digits), MOST_DIGITS):
         chunk = digits[start : start + MOST_DIGITS]
@@ -186,7 +185,7 @@ def _with_zeros_around_point(answer: str) -> str:
 
 
 def exact_decimal(significand: int, exponent: int) -> str:
-    """Write ``significand * 2**exponent`` exactly, in plain notation without trailing zeros."""
+    """Write ``significand * 2**exponent`` exactly, in plain notation; no fraction ends in 0."""
     if exponent >= 0:
         return str(significand << exponent)
     digits = str(significand * 5**-exponent).rjust(1 - exponent, "0")

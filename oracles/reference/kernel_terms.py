@@ -115,7 +115,7 @@ TermKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TermNode:
-    """One operation; ``arguments`` are indices of earlier nodes, and a ``truth`` is 0 or 1."""
+    """One operation; ``arguments`` are indices of earlier nodes, and a ``truth`` gives 0 or 1."""
 
     operation: TermKind
     arguments: tuple[int, ...]
@@ -241,7 +241,6 @@ def select_terms(condition: Any, then: Any, otherwise: Any) -> Any:
 
 
 def _term(like: Term, value: Any) -> Term:
-    """Return a term unchanged; make a plain value a constant of the same kind as ``like``."""
     return value if isinstance(value, Term) else like.trace.constant(value, like.node.truth)
 
 

@@ -72,7 +72,6 @@ def scan(text: str) -> Scanned | None:
 
 
 def _leading_digits(text: str) -> tuple[str, str]:
-    """Split a text after its leading ASCII digits, of which there may be none."""
     rest = text.lstrip(DIGITS)
     return text[: len(text) - len(rest)], rest
 
@@ -192,7 +191,8 @@ def _number_classes(target: Format, number: Scanned, converted: Converted) -> It
 def shortest_text(source: Format, code: int) -> str:
     """Write a pattern's value in plain notation, with the fewest digits that round back to it.
 
-    A NaN is written ``NaN``, an infinity ``INF`` or ``-INF``, and any zero ``0``.
+    An integer has all its digits. A NaN is written ``NaN``, an infinity ``INF`` or ``-INF``, and
+    any zero ``0``.
     """
     parts = unpack(source, Word(code), select_words)
     if parts.nan:
@@ -261,7 +261,6 @@ def _nearest_multiple(numerator: int, denominator: int, power: int) -> int:
 
 
 def _plain(digits: int, power: int) -> str:
-    """Write ``digits * 10**power`` without an exponent."""
     if power >= 0:
         return f"{digits}{'0' * power}"
     text = str(digits).rjust(1 - power, "0")

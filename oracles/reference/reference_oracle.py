@@ -217,9 +217,9 @@ class Casts:
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Return a function that casts what ``bits`` holds at each call, into memory it reuses.
 
-        It runs compiled kernels or, without numba, ``cast``, which returns new arrays. It raises
-        RejectedError for an input that the document refuses; compiled kernels do not if that
-        refuses all.
+        The function runs compiled kernels or, without numba, ``cast``, which returns new arrays. It
+        raises RejectedError for an input that the document refuses; compiled kernels do not if the
+        document refuses every input.
         """
         rules = ruling(case)
         if find_spec("numba") is None:
@@ -279,14 +279,12 @@ def _all_patterns(source: Format) -> Bits:
 def _by_kernels(
     kernels: KernelExpectations, rules: Ruling, inputs: Bits
 ) -> tuple[Bits, NDArray[np.bool_]]:
-    """Return the kernels' answers to a row of inputs, and whether each input is open."""
     expected = kernels.expect(rules, inputs)
     is_open = has_branch(expected.branch_indices, rules.open_branches)
     return with_nans(rules, expected), is_open
 
 
 def _check_refused(rules: Ruling, inputs: Bits, expected: Expected) -> None:
-    """Raise RejectedError if the document requires an error for one of the inputs."""
     refused = np.flatnonzero(has_branch(expected.branch_indices, rules.refused_branches))
     if refused.size:
         first = int(refused[0])

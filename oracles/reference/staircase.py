@@ -233,13 +233,13 @@ class Staircase:
     steps: NDArray[np.void]
 
     def steps_of(self, number: int) -> NDArray[np.void]:
-        """The steps of the stretch with this index."""
+        """Return the steps of the stretch with this index."""
         stretch = self.stretches[number]
         steps: NDArray[np.void] = self.steps[stretch["begin"] : stretch["end"]]
         return steps
 
     def column(self, name: str) -> NDArray[Any]:
-        """One field of all steps as a contiguous array."""
+        """Return one field of all steps as a contiguous array."""
         return np.ascontiguousarray(self.steps[name])
 
 

@@ -75,9 +75,10 @@ class ProgramOracle:
         self._supervisor.close()
 
     def road(self, case: Case) -> str:
-        """Return both dtypes and the values of the parts of a case that the hello ``depends_on``.
+        """Return a text of a case's dtypes, and of the parts that the hello ``depends_on``.
 
-        Raises Unsupported if the program offers no casts or lacks one of the dtypes.
+        The parts are document, version and mode. Raises Unsupported if the program offers no casts
+        or lacks one of the dtypes.
         """
         self._check_offered("cast", case)
         values = {"document": case.document, "version": case.version, "mode": case.modes}

@@ -37,12 +37,10 @@ KIND = "^[A-Za-z_][A-Za-z0-9_]{0,99}$"
 
 
 def _cut(text: Any) -> Any:
-    """Return a text cut to ``MAX_TEXT`` characters, and any other value unchanged."""
     return text[:MAX_TEXT] if isinstance(text, str) else text
 
 
 def _plain_kind(kind: Any) -> Any:
-    """Return an error's ``kind``, with a text that cannot be a class name replaced by ``Error``."""
     return "Error" if isinstance(kind, str) and not re.fullmatch(KIND, kind) else kind
 
 
@@ -51,7 +49,6 @@ Each = TypeVar("Each", bound=str)
 
 
 def _once(words: list[Each]) -> list[Each]:
-    """Return a list as it is; raise ValueError if a word is in it twice."""
     if len(set(words)) < len(words):
         raise ValueError("a word is listed twice")
     return words

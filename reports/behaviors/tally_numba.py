@@ -48,7 +48,6 @@ def tally_answers(search: BehaviorSearch, inputs: NDArray[Any], answers: NDArray
 
 @lru_cache(maxsize=32)
 def _compile(search: BehaviorSearch) -> Fill:
-    """Compile the loop that fills the marks and misses of a search."""
     names: dict[str, Any] = {"uint64": numba.uint64}
     title = f"<{search.source.name} to {search.target.name}>"
     exec(compile(_loop_source(search), title, "exec"), names)

@@ -65,9 +65,10 @@ def bit_fields(dtype: Format, datum: ShownDatum) -> str:
 
 
 def value_text(dtype: Format, datum: ShownDatum) -> str:
-    """Write a number as its exact decimal, or if that is long as a rounded one that reads back.
+    """Write a number as its exact decimal; if that is long, as `about` and a rounded one.
 
-    A NaN is written by its sign and payload. Texts and dtypes without numbers give an empty text.
+    The rounded one reads back. A NaN is written by its sign and payload. Texts and dtypes without
+    numbers give an empty text.
     """
     if isinstance(datum, str) or not dtype.is_numeric:
         return ""

@@ -66,7 +66,6 @@ def moved_bits(source: Format, target: Format, patterns: NDArray[Any]) -> NDArra
 
 
 def _bias(dtype: Format) -> int:
-    """Return the bias of the exponent, less one for formats whose NaN has the pattern of -0."""
     return dtype.entry.bias - (dtype.entry.nan == "negative-zero")
 
 

@@ -161,7 +161,6 @@ def _forms(source: Format, target: Format, tells: Tells) -> tuple[Wrong, ...]:
 
 
 def _constants(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the rows for constant answers to a pair; first those with the sign of the input."""
     constants = _forms(asked.source, asked.target, "constant")
     if asked.target.kind == "float" and asked.target.is_signed:
         yield from (form(each.name, has_sign=True) for each in constants if each.name in NEGATIVE)
@@ -169,7 +168,6 @@ def _constants(asked: CaseFormats) -> Iterator[Wrong]:
 
 
 def _forms_of_input(asked: CaseFormats) -> Iterable[Wrong]:
-    """Return the rows for the behaviors of a pair whose answers depend on the input."""
     return _forms(asked.source, asked.target, "form")
 
 
@@ -304,7 +302,6 @@ def _few_sticky_bits(asked: CaseFormats) -> Iterator[Wrong]:
 
 
 def _lost_digits(asked: CaseFormats) -> int:
-    """Return the source's fraction bits minus the target's; 0 if the target has none."""
     source, target = asked.source.entry, asked.target.entry
     return source.mantissa - target.mantissa if target.mantissa else 0
 
@@ -368,19 +365,15 @@ def _moves_bits(asked: CaseFormats) -> bool:
 
 
 def _moved_to_float32(given: GivenAnswers) -> Patterns | None:
-    """Return the inputs as float32, those of small floats converted by ``moved_bits``.
-
-    Return None if the source is no small float and the document does not define its conversion.
-    """
     if _is_small(given.source):
         return moved_bits(given.source, SINGLE, given.inputs)
     return _as_float32(given)
 
 
 def _as_float32(given: GivenAnswers) -> Patterns | None:
-    """Return the inputs as float32; None if the document does not define that conversion.
+    """Return the inputs as float32; None if the document does not define that, or refuses some.
 
-    NaNs of a format like IEEE's keep their sign and payload.
+    NaNs of a format like IEEE's are converted as ``nan_as_float32`` does.
     """
     source, patterns = given.source, converted(given.case, "float32", given.inputs)
     if patterns is not None and source.name != "float32" and source.entry.nan == "ieee":
@@ -415,9 +408,9 @@ def _matches_moved_bits(given: GivenAnswers, level: str) -> Mask | None:
     " normal",
 )
 def _bits_moved(given: GivenAnswers) -> RowAnswers | None:
-    """Convert by moving the bits of a small source to float32, or of float32 to a small target.
+    """Move the bits of a small source to float32, and those of float32 to a small target.
 
-    Return None if the document does not define the conversion to or from float32.
+    Return None if the document does not define a conversion to or from float32 that this needs.
     """
     if not _is_small(given.target):
         return FROM_FLOAT32.answers(given)

@@ -45,7 +45,7 @@ LONGEST_NAME = 50
 
 
 class Cause(NamedTuple):
-    """The kind and the name of a finding; a backend has at most one finding of each."""
+    """The kind and the name of a finding, which together are unique within a backend."""
 
     kind: FindingKind
     name: str
@@ -84,7 +84,7 @@ OTHER_VALUES = (
 
 
 def failures_of(cell: Cell) -> Iterator[Failure]:
-    """Yield the failures of a cell other than wrong values of casts.
+    """Yield the failures of a failing cell other than wrong values of casts.
 
     A cell that breaks no rule gives one failure without a rule.
     """
@@ -133,7 +133,6 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
 
 
 def _question(failure: Failure) -> str:
-    """Return the operation whose family explains a failure: `chain` for a wrong end of a chain."""
     if isinstance(failure.problem, WrongEnd):
         return failure.problem.question
     return operation_of(failure.cell.as_case)
@@ -218,8 +217,8 @@ def _cause_of_error(problem: Refused | BrokenAdapter) -> tuple[Cause, str]:
 def _cause_of_check(failure: Failure, raised: Mapping[str, tuple[Cause, str]]) -> tuple[Cause, str]:
     """Return the cause and the sentence for a check on a dtype pair or a chain that fails.
 
-    ``raised`` has, by name, the causes and sentences of errors in cases. A check that raises such
-    an error shares its cause.
+    ``raised`` has, by the cause's name, the causes and sentences of errors in cases. A check on a
+    pair, but not on a chain, that raises such an error shares its cause.
     """
     cell, _, problem = failure
     kind, _, pair = cell.check.partition("/")

@@ -128,7 +128,6 @@ def _decodes(asked: CaseFormats) -> bool:
 
 
 def _decodes_specials(asked: CaseFormats) -> bool:
-    """Whether a codec decodes, and the source's NaN does not take the pattern of -0."""
     return _decodes(asked) and asked.source.entry.nan != "negative-zero"
 
 

@@ -275,7 +275,6 @@ def _sentence(draft: _Draft) -> str:
 
 
 def _mistaken_words(draft: _Draft) -> str:
-    """Return the sentence that names the dtypes which a backend takes for others."""
     rows = (each for each in draft.mechanisms if isinstance(each, Wrong))
     mistaken = sorted({words for each in rows for words in each.mistaken})
     shown, others = mistaken[:MOST_MISTAKEN], len(mistaken) - MOST_MISTAKEN

@@ -40,7 +40,6 @@ def finding_changes(before: Findings, now: Findings) -> list[FindingChange]:
 
 
 def _difference(before: Finding, now: Finding) -> str:
-    """Describe what differs between two findings of the same name; empty if nothing does."""
     if set(before.cases) != set(now.cases):
         return f"from {len(before.cases):,} to {len(now.cases):,} cases"
     if before.inputs != now.inputs:

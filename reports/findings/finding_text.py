@@ -188,7 +188,8 @@ def allowed_words(explained: ExplainedCase) -> str:
 def datum_words(dtype: str, text: str) -> str:
     """Return a pattern in hex with its value, a text in quotes, or the words for an outcome.
 
-    ``text`` is one of these as a run stores it, for the dtype of the input or the answer.
+    ``text`` is one of these as a run stores it. If ``dtype`` has patterns, any other text, such as
+    an error, comes back as it is.
     """
     if text in OUTCOME_WORDS:
         return OUTCOME_WORDS[text]
@@ -199,7 +200,10 @@ def datum_words(dtype: str, text: str) -> str:
 
 
 def pairs_words(finding: Finding) -> str:
-    """Return words for the dtype pairs of a finding; sources with the same targets are grouped."""
+    """Return words for the dtype pairs of a finding; sources with the same targets are grouped.
+
+    Of more than ``MOST_DTYPES`` groups only the first is named, and all pairs are counted.
+    """
     targets: dict[str, list[str]] = {}
     for each in finding.explained:
         known = targets.setdefault(each.cell.source, [])
@@ -241,7 +245,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def finding_record(finding: Finding, findings: Findings, version: str) -> dict[str, Any]:
-    """Return a finding as data for JSON.
+    """Return a finding as data for JSON: its properties, an example, and each of its cases.
 
     ``findings`` are searched for other backends that share it, and ``version`` is that of its
     backend.

@@ -123,8 +123,8 @@ class Regions(NamedTuple):
 def count_regions(source: Format, failing: FailingInputs, asked: NDArray[Any]) -> Regions:
     """Count the regions that describe failing inputs; ``asked`` has all inputs asked, rising.
 
-    More than ``MANY_RUNS`` separate groups of runs count as a single value each. So does every run
-    of inputs that are not numbers of at most 64 bits.
+    Runs without an asked input between them are a group. More than ``MANY_RUNS`` groups, and runs
+    of inputs other than numbers of at most 64 bits, count as a single value each.
     """
     runs = failing.runs
     if source.kind == "text" or not (source.is_numeric and failing.are_words):
@@ -145,7 +145,7 @@ def count_regions(source: Format, failing: FailingInputs, asked: NDArray[Any]) -
 def _intervals_by_name(
     source: Format, failing: FailingInputs, asked: NDArray[Any] | None
 ) -> dict[str, Intervals]:
-    """Return the failing intervals of finite values, as `x` if positive and `-x` if negative.
+    """Return the failing intervals of finite values but zero, by the name `x` (positive) or `-x`.
 
     If both signs fail at equal magnitudes, return them once, as `|x|`.
     """
@@ -415,7 +415,6 @@ def number_line(form: Format) -> dict[str, Any]:
 
 
 def _steps_per_pattern(form: Format) -> int:
-    """Return how many steps one pattern covers: more than one if the dtype has few patterns."""
     return int(step_of(form, 1)) or 1
 
 

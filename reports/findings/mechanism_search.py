@@ -87,8 +87,8 @@ class Placed(NamedTuple):
 class ExplainedRuns:
     """The runs of failing inputs that a mechanism explains in one case, as the mask ``explained``.
 
-    ``place`` computes which of these runs the mechanism also predicts; None if it predicts none.
-    This takes long, so it is called only for likely choices.
+    ``place`` computes, from a sample or all inputs, which of these runs the mechanism also
+    predicts; None if it predicts none. It takes long, so it is called only for likely choices.
     """
 
     explained: Mask
@@ -96,7 +96,7 @@ class ExplainedRuns:
 
     @cached_property
     def likely(self) -> Placed | None:
-        """An upper bound of ``placed`` from a sample of inputs; if None, so is ``placed``."""
+        """What ``placed`` is by a sample of inputs, or more; if None, ``placed`` is None too."""
         return self.place("few")
 
     @cached_property
@@ -114,7 +114,6 @@ class _Trial:
 
     @cached_property
     def _samples(self) -> tuple[Samples, GivenAnswers]:
-        """The samples of the selected runs; their inputs and answers in the formats' storage."""
         samples, case = self._wrong.samples.of_runs(self.runs), self._wrong.case
         stored = samples.stored_as(format_named(case.source), format_named(case.target))
         return samples, GivenAnswers(case, *stored)
@@ -377,7 +376,11 @@ def bits_of_choice(some: float, among: float) -> float:
 
 
 def bits_of_answer(target: Format) -> float:
-    """Return the bits that one rightly predicted wrong answer is worth, by the target's width."""
+    """Return the bits that one rightly predicted wrong answer is worth.
+
+    These are about as many as the target has, at most ``MOST_BITS_OF_ANSWER``. A target without
+    numbers gives this maximum.
+    """
     if not target.is_numeric:
         return MOST_BITS_OF_ANSWER
     return min(MOST_BITS_OF_ANSWER, log2((1 << target.bits) - 1))

@@ -104,7 +104,6 @@ def encode_findings(findings: Findings) -> bytes:
 
 
 def _explained_json(explained: ExplainedCase) -> list[Any]:
-    """Encode an explained case as a list: the name of its cell, then the fields in ``STORED``."""
     return [explained.cell.name, *(getattr(explained, name) for name in STORED)]
 
 
@@ -254,7 +253,7 @@ class _DivergenceRows:
         self._batches = read_batches(store, "divergences.parquet")
         self._rest: Any = None
         self.known: WeakValueDictionary[tuple[object, ...], FailingInputs] = WeakValueDictionary()
-        """The failing inputs that are still in use: cases that fail alike share them."""
+        """Failing inputs in use, by the key of ``_failing``: cases that fail alike share them."""
 
     def slices(self, count: int) -> list[Any]:
         """Return the next ``count`` rows as slices of batches; fewer at the end of the table."""

@@ -162,8 +162,8 @@ def _rules_of(cell: Cell) -> tuple[CaseRule, ...]:
 def read_report(runs: Sequence[str]) -> Report:
     """Read the complete runs in these folders, oldest first, and return the report of the last one.
 
-    Raise CastigateError for a run that is incomplete, damaged or without cases, and for runs that
-    are out of order.
+    Raise CastigateError for a run that is incomplete, damaged, without cases, or with an unknown
+    document or dtype, and for runs that are out of order.
     """
     stores = [open_run(run) for run in runs]
     for earlier, later in pairwise(stores):
@@ -296,7 +296,6 @@ def _unknown(store: RunStore, what: str) -> CastigateError:
 
 
 def _history(key: CellKey, runs: Sequence[Mapping[CellKey, str]]) -> str:
-    """Return a cell's verdict in each run as a character, ``NO_VERDICT`` where it is missing."""
     return "".join(VERDICT_DIGITS[run[key]] if key in run else NO_VERDICT for run in runs)
 
 

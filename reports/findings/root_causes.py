@@ -208,7 +208,8 @@ def _choose_all(found: Sequence[RuleExplanation]) -> list[Choice]:
 def _choose(found: Sequence[RuleExplanation], steps: list[Choice], reach: Reach) -> None:
     """Choose one mechanism after the other until none explains more; append to ``steps``.
 
-    A mechanism explains a case only if its forecast there reaches as far as ``reach``.
+    A mechanism explains a case only if its forecast there reaches as far as ``reach``. The items of
+    ``found`` are changed: each chosen cause takes its runs.
     """
     chosen = {step.mechanism for step in steps}
     while best := _best(found, reach, chosen):
@@ -318,7 +319,7 @@ def _gain(
 def is_worth_its_cost(
     found: Sequence[RuleExplanation], mechanism: Wrong, reach: Reach, chosen: Collection[Wrong]
 ) -> bool:
-    """Whether a mechanism is worth more bits than naming it and its cases costs."""
+    """Whether a mechanism's bits exceed the cost of naming its cases, and itself if not chosen."""
     worth = {
         each.wrong.kind: placed.forecast.bits
         for each in found

@@ -76,7 +76,10 @@ def truncated_after(dtype: str) -> Wrong:
 
 
 def truncated_after_usual(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield a row for each float that is narrower than the source and wider than the target."""
+    """Yield a row for each dtype of ``BETWEEN`` narrower than the source and wider than the target.
+
+    There are none unless source and target are floats.
+    """
     if asked.is_between_floats:
         for name in BETWEEN:
             if asked.source.bits > format_named(name).bits > asked.target.bits:
@@ -194,14 +197,12 @@ def _twin_words(one: str, other: str) -> str:
 
 @cache
 def _taken_for(source: Format, target: Format) -> tuple[Wrong, ...]:
-    """Return a row for each other pair of dtypes of the same widths."""
     pair = source.name, target.name
     others = ((one.name, two.name) for one in _as_wide(source) for two in _as_wide(target))
     return tuple(taken_for(pair, other) for other in others if other != pair)
 
 
 def _as_wide(dtype: Format) -> Iterator[Format]:
-    """Yield the numeric dtypes as wide as a numeric dtype; for any other dtype, only itself."""
     if not dtype.is_numeric:
         yield dtype
         return
@@ -236,7 +237,6 @@ def case_between(case: Case, source: str, target: str) -> Case | None:
 
 @cache
 def _modes_between(document: str, version: str) -> Mapping[tuple[str, str], list[RuleModes]]:
-    """Return, by pair, the modes of all cases of a version that are not worked examples."""
     found: dict[tuple[str, str], list[RuleModes]] = {}
     for each in edition(document_named(document), version).cases():
         if each.example is None:

@@ -69,7 +69,7 @@ def printf(digits: int, conversion: str) -> Wrong:
 
 @lru_cache(PRINTED)
 def _values(dtype: Format, inputs: bytes) -> tuple[float | None, ...]:
-    """Decode patterns as floats; None for NaNs and infinities."""
+    """Decode the patterns whose bytes are ``inputs`` as floats; None for NaNs and infinities."""
     return tuple(_number(dtype, code) for code in np.frombuffer(inputs, dtype.storage).tolist())
 
 

@@ -18,7 +18,7 @@ def canonical_bytes(content: Any) -> bytes:
 
 
 def digest_of(content: Any) -> str:
-    """Return the sha256 of the canonical bytes in hex; raise CastigateError for a float in them."""
+    """Return the sha256 of content's canonical bytes in hex; raise CastigateError for a float."""
     return sha256(canonical_bytes(content)).hexdigest()
 
 

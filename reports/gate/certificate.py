@@ -70,7 +70,7 @@ class Evidence:
     folder: Path | None = None
     """The folder of the gate, which may hold what the gate recorded of its backend."""
     sealed: dict[str, str] = field(default_factory=dict)
-    """The sha256 of each file that the gate wrote beside the run."""
+    """By path in the folder: the sha256 of each file that the gate wrote beside the run."""
 
     def judged(self) -> PolicyVerdict:
         """Return the policy's verdict on the run, compared with the baseline if there is one.
@@ -245,7 +245,7 @@ def folder_digests(folder: Path | None) -> dict[str, str]:
 def read_program(folder: Path | None) -> dict[str, Any] | None:
     """Read what a gate recorded of its backend: its hello, and the sha256 of its files.
 
-    Return None if there is no such file; raise CastigateError if it is invalid.
+    Return None without ``folder`` or such a file in it; raise CastigateError if it is invalid.
     """
     if folder is None or not (folder / PROGRAM).is_file():
         return None

@@ -155,8 +155,8 @@ def _compared(value: Any) -> Any:
 def _are_same_inputs(source: Format, old: str, new: str) -> bool:
     """Return whether two texts name the same inputs, or ``new`` names inputs that a seed may draw.
 
-    Of a source of more than 16 bits, every input but zero may be drawn. ``new`` names zero alone,
-    or as the first of a range.
+    A seed may draw inputs of a numeric source of more than 16 bits, but not zero or a range that
+    begins with it. If only one text is empty, the result is False.
     """
     if old == new:
         return True
@@ -175,5 +175,5 @@ def _inputs_of(how: str) -> str:
 
 
 def _steady(text: str) -> str:
-    """Return a text with numbers that vary between runs, such as addresses, replaced by ``…``."""
+    """Return a text with addresses and other numbers of six or more digits replaced by ``…``."""
     return ADDRESS.sub("…", text)

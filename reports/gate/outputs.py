@@ -144,7 +144,7 @@ def _result(policy: Policy, verdict: PolicyVerdict) -> Iterator[str]:
 
 
 def _accepted(verdict: PolicyVerdict) -> Iterator[str]:
-    """Yield the Markdown section that counts failures that the policy or the baseline lets pass."""
+    """Yield a Markdown section that counts accepted and known failures by reason, if any exist."""
     counts: dict[str, int] = {}
     for divergence in verdict.divergences:
         if divergence.status in ("accepted", "known"):
@@ -159,7 +159,7 @@ def _accepted(verdict: PolicyVerdict) -> Iterator[str]:
 
 
 def _unjudged(verdict: PolicyVerdict) -> Iterator[str]:
-    """Yield the Markdown section that counts the cases and checks that were judged only in part."""
+    """Yield a Markdown section that counts by reason what was judged only in part, if anything."""
     counts = Counter(verdict.unjudged.values())
     if counts:
         yield "## Not judged"

@@ -296,7 +296,6 @@ def _check(source: YamlFile, entry: PolicyEntry) -> None:
 
 
 def _deeper(pattern: str, known: list[str]) -> str:
-    """Return a question that suggests ``PATTERN/**``; empty if that matches none of ``known``."""
     deeper = f"{pattern}/**"
     return f"did you mean `{deeper}`? " if any(matches(deeper, case) for case in known) else ""
 

@@ -27,7 +27,7 @@ class PolicyDivergence:
     """A failure of a cell, and whether the policy lets it pass.
 
     ``status`` is `fails`, `expired`, `accepted`, `known` (to the baseline), or `not-asked` (of a
-    level that the policy does not name). If ``broken`` is None, the case failed as a whole.
+    level that the policy does not name). If ``broken`` is None, the failure is the cell's verdict.
     """
 
     cell: Cell
@@ -93,7 +93,7 @@ class PolicyVerdict:
     divergences: tuple[PolicyDivergence, ...]
     failures: tuple[GateFailure, ...]
     unused: tuple[AcceptedEntry, ...] = ()
-    """Acceptances of divergences that the run does not have."""
+    """Acceptances that are the ``accepted_by`` of none of ``divergences``."""
 
     @property
     def answered(self) -> dict[str, int]:
@@ -124,8 +124,8 @@ class PolicyVerdict:
     def unjudged(self) -> dict[str, str]:
         """The names of cases and checks that were judged only in part, each with the reason.
 
-        Either the backend declined a part of what was requested, or it gave no answer at all, which
-        the policy or the baseline lets pass.
+        Either the backend declined a part of what was requested, or a case has no answer at all,
+        which the policy or the baseline lets pass.
         """
         found = {
             each.cell.name: f"no answer: {each.reason}"

@@ -103,7 +103,6 @@ Kept = TypeVar("Kept")
 
 
 def _remember(known: dict[Hashable, Kept], key: Hashable, value: Kept) -> None:
-    """Cache a value; if the cache is full, drop the oldest."""
     known.pop(key, None)
     if len(known) >= CACHED_RULINGS:
         del known[next(iter(known))]

@@ -86,7 +86,6 @@ def _all_right(
 
 @numba.njit(cache=True, nogil=True)
 def _advance(inputs: Any, step: Any) -> None:
-    """Add ``step`` to each of the inputs in place; None stands for no inputs."""
     if inputs is not None:
         step = inputs.dtype.type(step)
         for at in range(inputs.size):
@@ -95,7 +94,6 @@ def _advance(inputs: Any, step: Any) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _bits_of_any(answers: Any) -> Any:
-    """Return the bits that are set in any answer."""
     width = answers.dtype.type
     bits = width(0)
     for at in range(answers.size):
@@ -201,5 +199,4 @@ def _differs_from_row(
 
 @numba.njit(cache=True, nogil=True)
 def _at_slope(code: Any, slope: Any, steps: Any) -> Any:
-    """Return a code plus ``steps`` times a slope, in the code's width."""
     return type(code)(np.uint64(code) + np.uint64(slope) * np.uint64(steps))

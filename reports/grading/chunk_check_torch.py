@@ -74,12 +74,11 @@ class DeviceCheck:
 
     @cached_property
     def _cares(self) -> Any:
-        """For each row, the target's bits that are compared, on the device."""
         mask = self._table.cares.dtype.type(self._mask)
         return self._copied((self._table.cares & mask).view(self._signed))
 
     def _differs_from_codes(self, group: SegmentGroup, first: int, answers: Any) -> Any:
-        """Return whether answers are not the codes of segments, as ``chunk_check`` does."""
+        """Return whether answers, whose first input is ``first``, are not the codes of a group."""
         begin, end = group.segment, group.after
         codes = self._codes[begin:end]
         if end - begin == 1:
@@ -93,7 +92,6 @@ class DeviceCheck:
         )
 
     def _outside_ranges(self, segment: int, answers: Any) -> Any:
-        """Return whether any answer lies in neither of a segment's two ranges."""
         low, high, other_low, other_high = self._table.bounds[:, segment]
         outside = self._above(answers, low, high) & self._above(answers, other_low, other_high)
         return outside.any()

@@ -144,7 +144,6 @@ def capped(runs: Runs, where: NDArray[np.intp], checksum: int) -> Runs:
 
 
 def _hashes(inputs: NDArray[Any], answers: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return a 64-bit hash of each input together with its answer."""
     return _mixed(_mixed(_words(inputs)) ^ _words(answers))
 
 

@@ -139,7 +139,6 @@ def _checksum_of_row(first: Any, count: Any, answer: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def _rise(answers: Any, at: Any) -> Any:
-    """Return the answer at ``at`` minus the one before, modulo 2**64."""
     return np.int64(np.uint64(answers[at]) - np.uint64(answers[at - 1]))
 
 

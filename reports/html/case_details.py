@@ -41,7 +41,7 @@ class SharedValues:
 
 
 def case_details(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name, without suffix, and the content of each data file."""
+    """Yield the name, without suffix, and the content (``_file_content``) of each data file."""
     files: dict[str, list[Cell]] = {}
     for cases in report.cases.values():
         for cell in cases:

@@ -29,10 +29,10 @@ def finding_page(finding: Finding) -> str:
 
 @dataclass(frozen=True)
 class FindingLine:
-    """A finding on the front page: its extent, its change since the previous run, and more.
+    """A finding on the front page: its page's file, its extent in words, and how it changed.
 
-    ``change`` is the kind of change, empty if there is none. ``shared`` lists the other backends
-    with the same finding.
+    ``change`` is the kind of change since the previous run, empty if there is none. ``shared``
+    lists the other backends with the same finding.
     """
 
     finding: Finding
@@ -99,7 +99,7 @@ def _backend(report: Report, name: str, version: str) -> BackendFindings:
 class PairRow:
     """A row of a finding's table: a dtype pair in a mode, and its share of the finding by version.
 
-    For a chain of casts, ``mode`` holds all its dtypes and modes.
+    For a chain of casts, ``mode`` holds all its dtypes and modes. ``region`` describes the inputs.
     """
 
     source: str
@@ -175,7 +175,6 @@ def _pair_rows(finding: Finding) -> list[PairRow]:
 def _example(
     source: Format, target: Format, shown: ExplainedCase
 ) -> list[tuple[str, DatumColumns]]:
-    """Return the rows `input`, `expected` and `answer`, each as pattern, fields and value."""
     rows = [("input", _columns(source, shown.smallest))]
     rows += [("expected", allowed_columns(target, each)) for each in shown.allowed]
     return [*rows, ("answer", _columns(target, shown.answer))]

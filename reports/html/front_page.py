@@ -88,7 +88,6 @@ def _rule_summaries(report: Report) -> list[RuleSummary]:
 
 
 def _change_counts(report: Report, changes: list[DivergenceChange]) -> dict[str, Counter[str]]:
-    """Return how many changes of each kind each backend has."""
     counts = {backend: Counter[str]() for backend in report.backends}
     for change in changes:
         counts[change.backend][change.kind] += 1
@@ -96,7 +95,6 @@ def _change_counts(report: Report, changes: list[DivergenceChange]) -> dict[str,
 
 
 def _count_not_compared(report: Report) -> int:
-    """Return how many cells of the last run the previous run lacks; 0 without a previous run."""
     if len(report.records) < 2:
         return 0
     return sum(history[-2] == NO_VERDICT for history in report.history.values())

@@ -88,7 +88,6 @@ def _version(report: Report, version: Version) -> dict[str, Any]:
 
 
 def _newest_version(report: Report, document: str) -> Version:
-    """Return the last version of a document that the run has."""
     return [version for version in report.cases if version[0] == document][-1]
 
 

@@ -142,7 +142,7 @@ def read_ledger(path: Path) -> Ledger:
 
 
 def _patterns(index: int, entry: FindingEntry) -> Iterator[tuple[str, str, Location]]:
-    """Yield each pattern of an entry, after the failures of its cases and before its location."""
+    """Yield each pattern of an entry, after its cases' failures and before its location."""
     for text, patterns in entry.cases.items():
         here = ("findings", index, "cases", text)
         if isinstance(patterns, str):

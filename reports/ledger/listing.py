@@ -161,6 +161,5 @@ def _change(old: KnownFailure, new: KnownFailure) -> str:
 
 
 def _with_inputs(failure: KnownFailure) -> str:
-    """Return a failure's verdict, and how many inputs are wrong, if any are."""
     noun = "input" if failure.inputs == 1 else "inputs"
     return f"{failure.what} ({failure.inputs:,} {noun})" if failure.inputs else failure.what

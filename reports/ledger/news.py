@@ -133,8 +133,8 @@ class BackendNews:
     def screen(self, found: Sequence[Finding]) -> BackendScreen:
         """Return what a terminal shows of the backend: counts, and each finding that differs.
 
-        ``found`` are the findings of the current run. If there is a ledger, the command that
-        records the differences comes last.
+        ``found`` are the findings of the current run. If there is a ledger and a finding differs,
+        the command that records the differences comes last.
         """
         by_kind = self.findings(found)
         told = [

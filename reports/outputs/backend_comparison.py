@@ -32,8 +32,8 @@ WHO_IS_RIGHT: tuple[WhoIsRight, ...] = get_args(WhoIsRight)
 class Difference:
     """The inputs on which two backends differ, under one rule and with the same backend right.
 
-    ``right`` is `one` or `other` if only that backend's answers are allowed, ``both`` where several
-    answers are allowed, and ``open`` where any is. The ``runs`` have the first backend's answers,
+    ``right`` is `one` or `other` if only that backend's answers are allowed, `both` or `neither` if
+    both or none are, and `open` where any is. The ``runs`` have the first backend's answers,
     ``other_runs`` the second's.
     """
 

@@ -24,7 +24,7 @@ from specs.loader import documents
 
 
 def count_record(case: Case, judgement: Judgement) -> dict[str, Any]:
-    """Return what ``Totals`` counts of a judgement, as plain data to send between processes."""
+    """Return a judgement's names, verdict, counts and broken rules as plain data for ``Totals``."""
     return {
         "case": case.id,
         "check": judgement.check,

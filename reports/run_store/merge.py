@@ -14,9 +14,9 @@ from specs.errors import CastigateError
 def merge_shards(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunStore:
     """Create a store at ``out`` with the part files of all shards of a run, and return it.
 
-    It has no tables yet. ``argv`` is the command line that its record keeps. Raise CastigateError
-    if a part is damaged, if shards are missing, doubled or of different runs, or if ``out`` is not
-    empty.
+    The store has no tables yet. ``argv`` is the command line that its record keeps. Raise
+    CastigateError if a part is damaged, if ``merge_record`` refuses the shards, or if ``out`` is
+    not empty.
     """
     stores = [open_shard(shard) for shard in shards]
     record = merge_record(stores, argv)
@@ -38,7 +38,8 @@ def merge_record(shards: Sequence[RunStore], argv: Sequence[str] = ()) -> RunRec
     """Return the record, not yet complete, of the run that these shards make up.
 
     ``argv`` is the command that merges; without it the first shard's command line stays. Raise
-    CastigateError if shards are missing, doubled or of different runs.
+    CastigateError if a store is no complete shard of this version with all its parts, or if shards
+    are missing, doubled or of different runs.
     """
     if not shards:
         raise CastigateError("there is nothing to merge; give the folders of all shards of a run")

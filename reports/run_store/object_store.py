@@ -125,7 +125,6 @@ class ObjectStore:
             self.system.rm(path, recursive=True)
 
     def _publish(self, file: str, path: str) -> None:
-        """Upload a finished file; the object appears in one step."""
         try:
             with _explained(self.protocol):
                 self.system.put_file(file, path)
@@ -206,6 +205,5 @@ def _explained(protocol: str) -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
-    """Return the first line of an error's text, cut to 200 characters, without a full stop."""
     text = str(error.args[-1]) if isinstance(error, OSError) and error.args else str(error)
     return next(iter(text.splitlines()), type(error).__name__)[:200].rstrip(". ")

@@ -27,8 +27,8 @@ UNPARSABLE = (pa.ArrowException, UnicodeDecodeError)
 def open_run(out: str) -> RunStore:
     """Open a complete run that has all tables.
 
-    Raise CastigateError for an unfinished run or a shard, and if a table is missing, damaged or of
-    another version.
+    Raise CastigateError if there is no run, for an unfinished run or a shard, and if a table is
+    missing, damaged or of another version.
     """
     store = _open_complete(out)
     if store.record.shard is not None:
@@ -42,7 +42,7 @@ def open_run(out: str) -> RunStore:
 
 
 def open_shard(out: str) -> RunStore:
-    """Open a complete shard; raise CastigateError for a whole run or an unfinished shard."""
+    """Open a complete shard; raise CastigateError for a whole run, an unfinished one, or no run."""
     store = _open_complete(out)
     if store.record.shard is None:
         raise CastigateError(

@@ -216,7 +216,6 @@ def serialize_record(record: RunRecord) -> bytes:
 
 
 def _checksum(content: dict[str, Any]) -> str:
-    """Return the sha256 of all members of ``run.json`` but the checksum itself."""
     text = json.dumps(_without_checksum(content), sort_keys=True)
     return _digest(text)
 

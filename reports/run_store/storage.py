@@ -175,8 +175,8 @@ def file_to_write(file: str) -> tuple[Folder, str]:
     """Return the folder and the name under which to write a file that a user named.
 
     A link is followed, as by the ``>`` of a shell: its target is written, and the link stays. Raise
-    CastigateError for memory of this process, and for a device, a FIFO or an open stream: a file
-    appears by being renamed, and would take their place.
+    CastigateError for memory of this process, for a missing folder of this machine, and for a
+    device, a FIFO or an open stream, whose place the renamed file would take.
     """
     folder, name = folder_and_name(file)
     check_outlives(folder)

@@ -178,7 +178,6 @@ class TableWriter:
         self.pending_tables, self.row_count = [pending.slice(count)], self.row_count - count
 
     def _await_written(self) -> None:
-        """Wait until the last row group is written, and raise its error if there was one."""
         if self.written is not None:
             self.written.result()
 
@@ -316,7 +315,6 @@ def divergence_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[
 
 
 def _arrays(judgement: Judgement) -> tuple[DatumArray, ...]:
-    """Return the arrays of inputs and of answers of a judgement; empty if it holds none."""
     answered = judgement.answered
     return (answered.inputs, answered.answers) if answered is not None else ()
 

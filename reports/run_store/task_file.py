@@ -223,7 +223,6 @@ def _run_batch(runs: Runs) -> Any:
 
 
 def _array_batch(array: DatumArray) -> Any:
-    """Make a record batch of one row, which holds an encoded array."""
     nulls = {field.name: pa.nulls(1, field.type) for field in SCHEMA}
     return pa.record_batch(nulls | {"array": pa.array([array.data], pa.large_binary())}, SCHEMA)
 

@@ -194,7 +194,10 @@ Text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
 
 
 class OutcomeEntry(PointedEntry):
-    """An outcome with more than a word: a choice of two, a level, a clause or an error class."""
+    """An outcome with more than a word: a choice of two, a level, a clause or an error class.
+
+    It has either ``is`` or ``either``, and ``lines`` only with a ``clause``.
+    """
 
     is_: OutcomeWord | None = Field(None, alias="is")
     either: Annotated[list[OutcomeWord], Field(min_length=2, max_length=2)] | None = None
@@ -247,7 +250,8 @@ class TableEntry(StrictModel):
 
     ``columns`` has the names of what varies between columns: `to` for the target dtype, or
     parameters. Each item of ``x`` is one column: a list with a value for each of these names.
-    ``names`` maps the page's own names of rows to input classes.
+    ``names`` maps the page's own names of rows to input classes. ``rows`` has a row's cells, or the
+    one that all columns have.
     """
 
     columns: WordList = Field(["to"])
@@ -574,9 +578,9 @@ class DocumentEntry(StrictModel):
             yield from ((("bitcast", "more", "pairs", source), source, each) for each in targets)
 
     def conflicts(self) -> Iterator[tuple[str, str, ConflictEntry]]:
-        """Yield each conflict of a rule, promise or form (`form:NAME`), after its name and clause.
+        """Yield each conflict of a rule, promise or form, after the name and clause of that part.
 
-        Conflicts of versions are left out.
+        The name of a form is `form:NAME`. Conflicts of versions are left out.
         """
         owners: dict[str, RuleEntry | PromiseEntry | FormEntry] = {
             **self.rules,

@@ -71,7 +71,6 @@ def _unknown_version(entry: DocumentEntry, version: str) -> str:
 
 
 def _unknown(noun: str, word: str, known: Iterable[str]) -> str:
-    """Return a message with the most similar known word, or with all of them if none is similar."""
     hint = did_you_mean(word, known) or f"write one of {', '.join(known)}"
     return f"unknown {noun} `{word}`; {hint.rstrip()}"
 
@@ -323,7 +322,6 @@ def _changed_errors(
 
 
 def _one_per_column(cells: TableCell | list[TableCell], heads: list[str]) -> list[TableCell]:
-    """Return the cells of a row; a row written as a single cell has it in every column."""
     return cells if isinstance(cells, list) else [cells] * len(heads)
 
 
@@ -356,7 +354,7 @@ def _version_errors(
 
 
 def _inherited(entry: DocumentEntry, version: str | None) -> set[str] | None:
-    """Return the rules of a version; None if ``version`` is None, or it or a base is unknown."""
+    """Return the names of a version's rules; None if it is None, or it or a base is unknown."""
     if version is None or version not in entry.versions:
         return None
     changes = entry.versions[version]

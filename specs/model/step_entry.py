@@ -154,12 +154,13 @@ VersionWord = Annotated[str, BeforeValidator(str, json_schema_input_type=str | i
 
 
 class CombinationEntry(StrictModel):
-    """A set of cases: pairs of dtypes, combined with every value of the other modes.
+    """A set of cases: listed pairs of dtypes, combined with every value of the other modes.
 
-    The versions from ``since`` to ``until``, both included, have these cases. A scale is a dtype,
-    or `same` for the dtype of the pair's floats. A precision is a dtype, or `scale` for calls that
-    give none, so that the scale's dtype is used. An empty list means that the cases have no such
-    mode.
+    ``from`` and ``to`` name dtypes or groups; without them all are meant. The versions from
+    ``since`` to ``until``, both included, have these cases. A scale is a dtype, or `same` for the
+    dtype of the pair's floats. A precision is a dtype other than the scale, or `scale` for calls
+    that give none, so that the scale's dtype is used. An empty list means that the cases have no
+    such mode.
     """
 
     since: VersionWord | None = None

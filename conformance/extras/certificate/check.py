@@ -46,7 +46,7 @@ def check_seals(certificate: dict[str, Any], named: str, key: str | None) -> str
     """Return the public key of a certificate's signature in hex, or None if it is not signed.
 
     Raise CastigateError if its format, digest or signature is wrong, or if ``key`` is given and
-    another key or none signed it. ``named`` is its name in messages.
+    another key or none signed it. ``named`` is the certificate's name in messages.
     """
     if certificate.get("format") != FORMAT:
         raise CastigateError(
@@ -71,9 +71,10 @@ def load_evidence(
     """Return the evidence of a certificate: its policy, and its run in ``folder``.
 
     If the policy is ``only_new``, the baseline in ``folder`` belongs to it too. ``asked_names``
-    returns the names that the run must have. Raise CastigateError if a Castigate other than this
-    one and those of ``SAME_RESULTS`` wrote the certificate, if files are missing or altered, or if
-    the run has several backends or other settings than the policy.
+    returns the names that the run must have, and messages name the certificate ``named``. Raise
+    CastigateError if a Castigate other than this one and those of ``SAME_RESULTS`` wrote it, if
+    files are missing or altered, or if the run has several backends or other settings than the
+    policy.
     """
     _check_suite(certificate, named)
     match certificate.get("policy"):

@@ -132,7 +132,6 @@ def _without_rules(evidence: Evidence, required: Sequence[HouseRules]) -> Iterat
 
 
 def _other_baseline(evidence: Evidence, required: str) -> Iterator[str]:
-    """Yield a line if the gate compared with no run, or with another than the required one."""
     if evidence.baseline is None:
         yield f"policy {evidence.policy.name} compares with no run; leave --baseline out"
     elif _without_log(evidence.baseline) != _without_log(open_run(required)):

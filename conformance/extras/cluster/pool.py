@@ -108,7 +108,7 @@ class DaskPool:
             raise CastigateError(f"no worker of {self._cluster.address} can be used: {reason}")
 
     def roads(self, cases: Iterable[Case]) -> dict[str, str]:
-        """Return the road of each case, by the case's id."""
+        """Return the road of each case, by the case's id; raise CastigateError if that fails."""
         found: dict[str, str] = {}
         job = Job(self._remote.roads, (self._setup, self.backend), more=(tuple(cases),))
         self._drive([job], lambda _, answer: found.update(answer))
@@ -369,7 +369,6 @@ def _begun(job: Job) -> float:
 
 
 def _in_order(worker: str, jobs: Iterable[Job]) -> list[Job]:
-    """Return those of the jobs that a worker has, in the order in which they were started."""
     return sorted((job for job in jobs if worker in job.calls), key=_begun)
 
 

@@ -89,7 +89,7 @@ def installed_here() -> Installed:
 def installed(setup: Setup, backend: str, processes: int) -> Installed:
     """Load a backend in a process pool, and describe it and this machine.
 
-    The memory is divided by the number of ``processes``.
+    ``processes`` is the number of processes among which the memory is divided.
     """
     with _borrowed(setup, backend, processes) as pool:
         return _installed(pool)

@@ -47,7 +47,7 @@ C_PARTS, PYTHON_PARTS = 16, 2
 MOST_RUNS = 1 << 18
 """The most runs of equal answers in a part of a sweep; bfloat16 has 65,536 codes in all."""
 PROBES = 256
-"""Number of inputs on which signatures are tried."""
+"""Number of inputs on which the ways to call a codec are compared."""
 FITTING = 0.5
 """A way to call a codec is taken to be the right one if its share of right answers exceeds this."""
 MEASURED, MANY = 1 << 12, 1 << 18
@@ -83,7 +83,7 @@ class CodecAnswers:
 
     @property
     def form(self) -> str:
-        """How the codec is called, in words."""
+        """How the codec is called: a C function's type, or the form of a Python one in words."""
         return self.called.text if isinstance(self.called, Signature) else FORM_WORDS[self.called]
 
     def of(self, inputs: NDArray[Any]) -> NDArray[Any]:
@@ -118,13 +118,13 @@ def ask_all(
 ) -> CodecAnswers:
     """Ask a codec all inputs, or a sample of them; return its answers.
 
-    A sample is asked if all inputs would take too long, or if a sweep has too many runs of equal
-    answers. ``signature`` is the C type that the user names, or None to try some. ``seconds``
-    limits one block of inputs, and ``jobs`` the processes at a time. Before a sweep, ``progress``
-    is called with its number of inputs; it returns a function that is called with the number of
-    inputs done since its last call. C programs are compiled in ``folder``. Raise CastigateError if
-    the codec cannot be called, fails for an input, gives two answers to the same input, or an
-    answer with too many bits.
+    Of a source of more than 16 bits, a sample is asked if all inputs would take too long, or if a
+    sweep has too many runs of equal answers. ``signature`` is the C type that the user names, or
+    None to try some. ``seconds`` limits one block of inputs, and ``jobs`` the processes at a time.
+    Before a sweep, ``progress`` is called with its number of inputs; it returns a function that is
+    called with the number of inputs done since its last call. C programs are compiled in
+    ``folder``. Raise CastigateError if the codec cannot be called, fails for an input, gives two
+    answers to the same input, or an answer with too many bits.
     """
     try:
         return _ask_all(target, rules, signature, seconds, jobs, folder, progress)
@@ -188,8 +188,8 @@ def _ready(
     """Return the codec with the way to call it that the user names or that fits best.
 
     Of a C header, the first way that compiles is taken, otherwise the one that gives the most right
-    answers to some inputs. Raise CastigateError if none can be used, or if one that seems right
-    fails for an input and no other gives mostly right answers.
+    answers to some inputs. Raise CastigateError if none works or gives two different answers, or if
+    one that seems right fails for an input and no other gives mostly right answers.
     """
     ways = [*_ways(target, rules, signature, seconds, folder)]
     if signature is not None or target.kind == "header":
@@ -407,7 +407,6 @@ def _not_opened(target: CodecTarget, said: str) -> str:
 
 
 def _time_words(seconds: float) -> str:
-    """Return a time in words, in the unit that suits it."""
     for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "s"), (1e-3, "ms")):
         if seconds >= size * (2 if size >= 60 else 1):
             return f"{seconds / size:.3g} {unit}"

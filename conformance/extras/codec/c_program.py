@@ -33,7 +33,7 @@ STRICT = """#pragma GCC diagnostic push
 CONVERTED = (("double", "float32"), ("float", "bfloat16"))
 """Types in which a single number of a narrower format is passed, by its value."""
 CONVERTED_ANSWERS = CONVERTED[:1]
-"""Those in which it is returned: as bfloat16, a ``float`` would lose what is in its lower half."""
+"""Types in which such a number is returned; as bfloat16, a ``float`` would lose bits."""
 LENIENT = "#pragma GCC diagnostic pop\n"
 LONGEST = 200
 UNKNOWN = re.compile("implicit declaration|undeclared|not declared|not a member")
@@ -51,7 +51,7 @@ def build(
     """Compile a program that calls the codec by a C type, and return its path in ``folder``.
 
     Raise WrongSignatureError if the compiler rejects the type, and CastigateError if there is no
-    compiler, no such function, or the codec does not compile.
+    compiler, a header lacks the function, or the codec does not compile.
     """
     compiler, flags = compiler_for(target)
     suffix = "cc" if target.is_cplusplus else "c"
@@ -194,7 +194,7 @@ def check_widths(signature: Signature, source: Format, answer: Format) -> None:
 
 
 def symbol_hint(target: CodecTarget) -> str:
-    """Return text that asks if a library's most similar function was meant; empty if none is."""
+    """Return text that asks if a similar function was meant; empty if there is none or no `nm`."""
     if (nm := shutil.which("nm")) is None:
         return ""
     command = [nm, "-D", "--defined-only", target.where]

@@ -86,9 +86,9 @@ def open_classes(rules: Ruling) -> tuple[str, ...]:
 def _asked(rules: Ruling, answers: CodecAnswers, problems: list[WrongValues]) -> NDArray[Any]:
     """Return the inputs on which causes are searched for.
 
-    Of a sample these are all that were asked. Otherwise they are those of the quick tier, the
-    smallest input of each problem, and the ends and the simplest input of each listed run of wrong
-    answers.
+    Of a sample these are all that were asked. Otherwise they are the selected ones of the quick
+    tier, the smallest input of each problem, and the ends and the simplest input of each listed run
+    of wrong answers.
     """
     source = rules.source
     if not answers.is_whole:
@@ -140,7 +140,7 @@ def _joined(
     answer: NDArray[Any],
     branch: NDArray[np.uint8],
 ) -> Runs:
-    """Join neighboring ranges of inputs of the same branch into runs.
+    """Join neighboring ranges of inputs of the same branch into runs; return those listed.
 
     Range i is from ``first[i]`` to ``last[i]``, and all its inputs have the answer ``answer[i]``.
     """
@@ -196,7 +196,6 @@ def _keys(rules: Ruling, codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _wrong_samples(stairs: Staircase, answers: CodecAnswers) -> Iterator[WrongValues]:
-    """Yield the wrong values of each broken rule among the answers to a sample."""
     grades, branches = grade_by_staircase(stairs, answers.inputs, answers.codes)
     for each, _ in find_failures(stairs.ruling, answers.inputs, branches, answers.codes, grades):
         yield wrong_values(stairs.ruling, each)

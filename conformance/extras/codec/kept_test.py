@@ -103,7 +103,7 @@ def packed(pieces: NDArray[np.uint32]) -> str:
 def _c_test(
     path: Path, target: CodecTarget, rules: Ruling, signature: Signature
 ) -> tuple[str, str]:
-    """Return no imports, and the text of a test that asks all inputs by a C program."""
+    """Return an empty text of imports, and a test's text that asks all inputs by a C program."""
     suffix, compiler = ("cc", "c++") if target.is_cplusplus else ("c", "cc")
     where = _beside(path, Path(target.where))
     codec, library = '#include "CODEC"', ""
@@ -230,7 +230,6 @@ ARRAYS = ("numpy", "numpy-bits")
 
 
 def _beside(path: Path, other: Path) -> str:
-    """Return the path of ``other`` relative to the folder of the test at ``path``."""
     return Path(os.path.relpath(other.resolve(), path.resolve().parent)).as_posix()
 
 

@@ -40,8 +40,8 @@ class CodecFailedError(CastigateError):
     """A codec ended its process, raised an error, or exceeded its time limit.
 
     ``says`` describes the failure. If ``has_input``, ``place`` is the input at fault, or -1 if that
-    is unknown. Otherwise it belongs to the first input of the failed block: in a sweep it is that
-    input, in a list of inputs its index.
+    is unknown. Otherwise ``place`` is the first input of the failed block; from ``_list`` it is
+    that input's index instead.
     """
 
     def __init__(self, says: str, place: int, *, has_input: bool = False) -> None:
@@ -69,10 +69,10 @@ class CodecProcess:
     def answers(self, inputs: Words32, step: int = WHOLE) -> tuple[Words32, float]:
         """Return the answers to ``inputs``, and the processor seconds that the codec took.
 
-        A call gets at most ``step`` inputs. If a call fails, its inputs are asked again one at a
-        time. CodecFailedError then names the first at fault, or all of them if none fails alone.
-        Raise NotOpenedError if the codec cannot be loaded, and CastigateError if answers are
-        missing.
+        A call gets at most ``step`` inputs. If a block fails without an input known to be at fault,
+        its inputs are asked again one at a time. CodecFailedError then names the first at fault, or
+        all of them if none fails alone. Raise NotOpenedError if the codec cannot be loaded, and
+        CastigateError if answers are missing.
         """
         try:
             return self._list(inputs, min(step, self.block))
@@ -126,9 +126,9 @@ class CodecProcess:
         return both[is_first, 0].copy(), both[is_first, 1].copy()
 
     def _located(self, error: CodecFailedError) -> CodecFailedError:
-        """Ask a failed block again, and return the error with the input at fault.
+        """Return ``error`` if it has an input, otherwise that of asking its block again.
 
-        If the block does not fail again, the error names its first input and tells so. If its
+        If the block does not fail again, the new error names its first input and adds that. If its
         inputs fail together but not one by one, the error names no single input.
         """
         if error.has_input:
@@ -252,7 +252,7 @@ class NotOpenedError(CastigateError):
 
 
 def _failed_at(says: str, at: int) -> CodecFailedError:
-    """Return the error of the block ``at``, or one without an input if that is ``STARTING``."""
+    """Return the error of the block that begins at ``at``; for ``STARTING`` its place is -1."""
     is_loaded = at != STARTING
     return CodecFailedError(says, at if is_loaded else -1, has_input=not is_loaded)
 

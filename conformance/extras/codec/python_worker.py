@@ -45,7 +45,7 @@ def asks_one_by_one(form: str) -> bool:
 
 
 def main() -> None:
-    """Load the codec, ask it the inputs that the command line names, and write its answers."""
+    """Load the codec, ask the inputs of the command line, and write its answers or their runs."""
     module, function, form, source, target, how, progress_file, out, *words = sys.argv[1:]
     place = np.memmap(progress_file, np.uint64, "r+")
     sys.stdout = sys.stderr

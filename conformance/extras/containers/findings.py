@@ -212,7 +212,8 @@ def _example(named: Mapping[str, Backend], way: Way, difference: ChangedProbe) -
 def _first_shown(difference: ChangedProbe) -> int:
     """Return the index of the first element that a finding shows.
 
-    It is 0, or that of the first difference in a tensor of more than ``SHOWN`` elements.
+    It is that of the first difference if the tensor has more than ``SHOWN`` elements and keeps its
+    shape and dtype, otherwise 0.
     """
     read, bits = difference.read, difference.probe.bits
     if read is None or read.bits.shape != bits.shape or bits.size <= SHOWN:

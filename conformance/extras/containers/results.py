@@ -42,7 +42,7 @@ class WayResult(StrictModel):
     fault: str
     identical: int
     refused: Mapping[str, str]
-    """By probe, the party that refuses it and why."""
+    """By probe, the party that refuses it or raises an error, and why."""
 
 
 class Containers(StrictModel):

@@ -211,7 +211,7 @@ class Way:
     reader: str
     identical: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
-    """By probe, the party that refuses it and why."""
+    """By probe, the party that refuses it or raises an error, and why."""
     different: list[ChangedProbe] = field(default_factory=list)
 
     @property
@@ -307,7 +307,6 @@ def _sent(
 
 
 def _has_container(replies: Iterable[object]) -> bool:
-    """Return whether a party supports a container: it does not decline every request for it."""
     return any(not isinstance(reply, Declined) for reply in replies)
 
 

@@ -140,7 +140,7 @@ class Thread:
 
 @cache
 def docket() -> tuple[Thread, ...]:
-    """Return all shipped threads, ordered by file; raise DocumentError for a mistake in one."""
+    """Return all shipped threads, ordered by file; raise DocumentError for a mistake in a file."""
     return tuple(each for path in sorted(DOCKET.glob("*.yaml")) for each in load_docket(path))
 
 

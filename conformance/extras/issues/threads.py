@@ -42,7 +42,7 @@ WRONG = ("violates", "deviates")
 
 
 class Judged(NamedTuple):
-    """An answer as the judge spells it, with its verdict by the document."""
+    """An answer in JSON, such as a hex pattern, with its verdict by the document."""
 
     answer: Any
     verdict: str
@@ -160,8 +160,8 @@ class DecidedThread:
         """Return the verdict by a backend's answers.
 
         Its word is empty if the backend gives no wrong answer, and none was reported that concerns
-        it. A backend that the thread is about is held to the questions in which it stands: that
-        another system saturates says nothing about a backend that has no such mode.
+        it. A backend that the thread is about is judged only by questions that report its answer:
+        that another system saturates says nothing about a backend that has no such mode.
         """
         own = name in self.thread.systems
         asked = [
@@ -226,7 +226,6 @@ def decide(thread: Thread) -> DecidedThread:
 
 
 def _differ(one: Decided, other: Decided) -> bool:
-    """Return whether two questions have the same pair and input, but different answers."""
     pairs = [(each.asked.source, each.asked.target, each.input) for each in (one, other)]
     answers = [{str(side.answer) for side in each.sides} for each in (one, other)]
     return pairs[0] == pairs[1] and answers[0] != answers[1]
@@ -363,7 +362,7 @@ def judged_today(decided: Decided, answers: Sequence[Any]) -> Judged:
 
 
 def different(answers: Bits, target: str) -> list[Any]:
-    """Return the distinct elements of ``answers``, as hex patterns or as texts in JSON."""
+    """Return the distinct elements of ``answers``: hex patterns, or ``{"text": ...}`` for texts."""
     form = format_named(target)
     words: list[Any] = []
     for each in dict.fromkeys(map(datum_of, answers.reshape(-1))):

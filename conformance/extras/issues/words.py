@@ -34,7 +34,7 @@ LATER_LINES = TextWrapper(
 
 
 def counts(threads: Iterable[DecidedThread]) -> dict[str, int]:
-    """Return the number of threads by verdict, in the order of ``VERDICTS``."""
+    """Return the number of threads with each verdict that occurs, in the order of ``VERDICTS``."""
     found = Counter(each.verdict.verdict for each in threads)
     return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
 
@@ -82,7 +82,6 @@ def question_words(decided: Decided, answers: Mapping[str, Today]) -> str:
 
 
 def _scale_words(question: Question) -> str:
-    """Return words for the scale and the zero point of a question; empty without a scale."""
     zero = f" and zero point {question.zero}" if question.zero is not None else ""
     return f" by scale {question.scale}{zero}" if question.scale is not None else ""
 
@@ -107,7 +106,10 @@ def _words(dtype: str, value: Any) -> str:
 
 
 def standing(decided: DecidedThread) -> str:
-    """Return in words whose documents decide a thread: its project's, another's, or yardsticks."""
+    """Return in words whose documents decide a thread: its project's, another's, or yardsticks.
+
+    If some questions have a wrong reported answer, only these count.
+    """
     deciding = [each for each in decided.questions if each.faulty] or decided.questions
     names = {each.question.case.partition(":")[0] for each in deciding}
     foreign = names - {*decided.thread.project.claims}
@@ -150,7 +152,7 @@ def _question_data(decided: Decided, answers: Mapping[str, Today]) -> dict[str, 
 
 
 def page(threads: Sequence[DecidedThread], versions: Mapping[str, str], date: str) -> str:
-    """Return the decided threads as a page in Markdown."""
+    """Return a Markdown page of decided threads; ``versions`` has that of each asked backend."""
     return "\n".join([*_head(threads, versions, date), *_projects(threads, versions), ""])
 
 

@@ -118,8 +118,9 @@ def _answered(
 ) -> Iterator[Surveyed]:
     """Yield the result of each question, after printing it; of a run, by its stored answers.
 
-    Without ``questions``, a run's pairs are all that two backends answered; if backends are named,
-    raise CastigateError. ``stack`` closes the backends.
+    Without ``questions``, a run's pairs are all that two backends answered. Raise CastigateError if
+    a run is to be asked whole, if backends get no question, or if one fails. ``stack`` closes the
+    backends.
     """
     if _is_run(asked[0]):
         if any(each.whole for each in questions):

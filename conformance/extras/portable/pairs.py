@@ -82,7 +82,7 @@ class PortablePair(StrictModel):
     ``backends`` has the asked case by backend, and ``absent`` by name why a backend or document is
     left out. ``asked`` and ``agreeing`` count inputs. If ``every_input`` is false, the ranges are
     sampled; if ``exact_ends``, the inputs beyond their ends were asked too. ``agree`` names the
-    ranges and cells in which all that was asked agrees. ``ranges`` are the widest of
+    ``shown_ranges`` and the cells in which all that was asked agrees. ``ranges`` are the widest of
     ``range_count``. ``elsewhere`` counts agreeing finite inputs outside of the ranges that
     ``agree`` names.
     """

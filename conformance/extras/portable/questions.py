@@ -93,8 +93,8 @@ def of_backends(
     """Ask backends the same inputs of a pair, and return where they agree.
 
     Backends and documents without a case of the pair are left out. If no backend is left, or fewer
-    than two in all, there is no survey. ``on_asked`` is called with the number of inputs of each
-    row. Raise LostBackendError if a backend fails during the survey.
+    than two of both together, no input is asked. ``on_asked`` is called with the number of inputs
+    of each row. Raise LostBackendError if a backend fails during the survey.
     """
     found = {each.name: asked_of(each, question.source, question.target) for each in backends}
     asked = [each for each in found.values() if isinstance(each, BackendCase)]

@@ -104,7 +104,7 @@ class SurveyedInputs:
         return SurveyedInputs(self.ranks[places], self.inputs[places], answers, self.agrees[places])
 
     def joined(self, other: SurveyedInputs) -> SurveyedInputs:
-        """Return the union of these inputs and ``other``, in rising order of ranks."""
+        """Return these inputs and the further ones of ``other``, in rising order of ranks."""
         order = np.argsort(np.concatenate([self.ranks, other.ranks]), kind="stable")
 
         def both(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
@@ -302,7 +302,7 @@ class _Found:
     def add(self, cell: RankRange, sample: SurveyedInputs) -> None:
         """Add the next inputs of a cell, and record disagreements in required ranges.
 
-        Ones on NaNs are not recorded. The ranks must be above those added to this cell before.
+        Those of NaNs are not recorded. The ranks must be above those added to this cell before.
         """
         if not sample.ranks.size:
             return

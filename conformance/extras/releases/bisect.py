@@ -131,7 +131,6 @@ def _json(
 
 
 def _installed(package: str) -> str:
-    """Return the installed release of a package, without a local part; empty if there is none."""
     try:
         return version(package).partition("+")[0]
     except PackageNotFoundError:

@@ -194,7 +194,6 @@ class Environments:
 
 
 def _pins_but(framework: str) -> list[str]:
-    """Return a pin for each installed package, except the framework and Castigate."""
     left_out = {canonicalize_name(framework), "castigate"}
     found = {
         canonicalize_name(each.metadata["Name"]): each.version.partition("+")[0]

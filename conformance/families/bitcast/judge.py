@@ -38,16 +38,17 @@ MOST_IN_SCRIPTS = 256
 FaultByOne = WrongShape | WrongElement | NotRefused
 BitcastFault = FaultByOne | WrongByAnyReading
 AnswerTriples = Sequence[tuple[BitcastRuling, Bits, Bits]]
-"""Rulings, tensors, and the answers to them."""
+"""Triples of a ruling, a tensor, and the answer to it."""
 
 
 def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a bitcast by the tensors of its case, and by further tensors if these pass.
 
-    The first fault or missing answer decides the verdict. Tensors of the case that the backend
-    declines are left out; if it declines all, the verdict is ``unsupported``. Further tensors are
-    used only if the backend claims the document and declines none, and not where few shapes are
-    used. A result that is copied is a problem if the document says that it shares memory.
+    The first fault or missing answer decides the verdict; an allowed error is no fault. Tensors of
+    the case that the backend declines are left out; if it declines all, the verdict is
+    ``unsupported``. Further tensors are used only if the backend claims the document and declines
+    none, and not if the subject has ``few_shapes``. A result that is copied is a problem if the
+    document says that it shares memory.
     """
     rules, seed = bitcast_ruling(case), subject.settings.seed
     tensors = list(contents(rules, seed))
@@ -173,7 +174,6 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
 
 
 def _may_refuse(rules: BitcastRuling, reply: NoAnswer) -> bool:
-    """Whether a reply is an error, and the ruling allows an error."""
     return isinstance(reply, Raised) and rules.may_refuse
 
 
@@ -203,8 +203,8 @@ def _no_bitcast(
 def fault_of(ruling: BitcastRuling, bits: Bits, answer: Bits) -> BitcastFault | None:
     """Return the fault of an answer to a tensor; None if some reading of the document allows it.
 
-    If there are several readings, the fault is a ``WrongByAnyReading`` with the fault by each of
-    them.
+    With several readings, it is a ``WrongByAnyReading`` with the fault by each of them. The ruling
+    must not be open.
     """
     faults = [_fault_by(reading, bits, answer) for reading in ruling.readings]
     found = [fault for fault in faults if fault is not None]
@@ -278,12 +278,10 @@ def _hexadecimal(form: Format, pattern: Any) -> str:
 
 
 def _followed_reading(ruling: BitcastRuling, answer: Bits) -> BitcastRuling:
-    """Return the first reading whose result has an answer's shape, or the ruling itself."""
     return next((each for each in ruling.readings if each.result == answer.shape), ruling)
 
 
 def _leaves_bits_open(ruling: BitcastRuling) -> bool:
-    """Whether a ruling determines the shape of the result, but not the bits in it."""
     return ruling.result is not None and not ruling.keeps_bits
 
 

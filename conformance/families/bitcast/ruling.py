@@ -103,7 +103,7 @@ def ruling_if_any(case: Case) -> BitcastRuling | None:
 
 
 def rule_bitcast(document: Document, case: Case) -> BitcastRuling:
-    """Return a document's ruling of a bitcast; raise DocumentError unless one rule takes it."""
+    """Return a document's ruling of a bitcast; raise DocumentError as ``bitcast_ruling`` does."""
     takers = _takers(document, case)
     if not takers:
         raise document.source.error(("rules",), f"gap: no rule applies to {case.id}")
@@ -188,7 +188,6 @@ def _ruling(document: Document, case: Case, takers: tuple[str, ...]) -> BitcastR
 
 
 def _keeps_size(shape: Shape, result: Shape | None, widths: Widths) -> bool:
-    """Whether there is a result, and it has as many bits as the input, as in every bitcast."""
     return result is not None and prod(shape) * widths.source == prod(result) * widths.target
 
 
@@ -220,7 +219,7 @@ class BitcastPair:
 
     @property
     def unfit_lengths(self) -> Sequence[int]:
-        """Lengths of a last dimension that a document may refuse, because they are not ``parts``.
+        """Lengths of a last dimension, other than ``parts``, that a document may refuse.
 
         There are none unless the target is wider.
         """
@@ -237,7 +236,7 @@ class BitcastPair:
     def widened(self, shape: Shape) -> Shape:
         """Return the shape that a bitcast turns into ``shape``: longer by a last dimension.
 
-        That dimension has the length ``parts``. If the target is not wider, it is ``shape`` itself.
+        That dimension has the length ``parts``. If the target is not wider, return ``shape``.
         """
         return (*shape, self.parts) if self.parts > 1 else shape
 

@@ -45,7 +45,7 @@ SQUARE = OF_FOUR[0]
 """The shape in which special values are asked."""
 OF_ONE: Sequence[Shape] = ((1,),)
 EMPTY: Sequence[Shape] = ((0,), (0, 2), (2, 0), (1, 0, 1, 2))
-"""Shapes without elements; where elements widen, one dimension more, of the pair's ``parts``."""
+"""Shapes without elements; ``widened`` adds a dimension if the target is wider."""
 AS_THEY_ARE: Sequence[Shape] = ((0, 3), (3, 0), (2, 3, 0), (1, 1, 1, 1, 3), (1,) * 8)
 """Shapes whose last dimension fits few widths."""
 MOST_RANKS = 8
@@ -77,7 +77,7 @@ class FurtherTensor:
 
     @property
     def where(self) -> str:
-        """The tensor in words."""
+        """The shape of the tensor and its unusual layout, in words."""
         return f"shape {self.bits.shape}" + (f", {self.layout}" if self.layout else "")
 
 
@@ -97,12 +97,11 @@ def _contents(source: Format, target: Format, shape: Shape, seed: int) -> tuple[
 
 
 def _size(source: Format, shape: Shape) -> int:
-    """The size of a tensor in bytes."""
     return prod(shape) * np.dtype(source.storage).itemsize
 
 
 def _tensor_of(source: Format, shape: Shape, raw: NDArray[np.uint8]) -> Bits:
-    """Return the tensor that has these bytes, with bits that its format lacks set to zero."""
+    """Return a read-only tensor of these bytes, with bits that its format lacks set to zero."""
     storage = np.dtype(source.storage)
     bits: Bits = raw.view(storage).copy()
     if source.bits < 8 * storage.itemsize:
@@ -143,7 +142,7 @@ def _fragile_bytes(name: str, size: int) -> NDArray[np.uint8]:
 
 
 def _part(form: Format) -> Format:
-    """The format of the two parts of a complex number; a real one itself."""
+    """Return the format of a complex number's two parts, or ``form`` itself if it is real."""
     return format_named(form.entry.part or form.name)
 
 
@@ -165,7 +164,7 @@ def _special_floats(form: Format) -> list[int]:
 
 
 def promised_memory(case: Case, ruling: BitcastRuling) -> PromiseEntry | None:
-    """The promise that a bitcast does not copy; None if there is none, or no memory to share."""
+    """Return the promise that a bitcast does not copy; None without promise, result or elements."""
     if ruling.result is None or 0 in ruling.shape:
         return None
     return document_named(case.document).entry.promises().get(NOT_COPIED)
@@ -191,7 +190,7 @@ def further_tensors(
 
 
 def _in_storage(pair: BitcastPair, rules: BitcastRuling) -> Iterator[FurtherTensor]:
-    """Yield tensors with storage offsets; one that ``pair.parts`` does not divide must be refused.
+    """Yield tensors with storage offsets; an offset not divisible by ``pair.parts`` is rejected.
 
     There are none if the document does not limit storage offsets. An offset of whole vectors is
     left out, since such a tensor lies as one without an offset.
@@ -218,7 +217,6 @@ def _in_storage(pair: BitcastPair, rules: BitcastRuling) -> Iterator[FurtherTens
 
 
 def _is_kept_row(ruling: BitcastRuling) -> bool:
-    """Whether a ruling is about a row or a matrix with elements, whose bits must be kept."""
     is_row = len(ruling.shape) in (1, 2) and 0 not in ruling.shape
     return is_row and ruling.result is not None and ruling.keeps_bits
 
@@ -269,7 +267,6 @@ def _most_alike(traits: Callable[[Shape], Traits], shape: Shape, cases: Sequence
 
 
 def _traits(ratio: int, shape: Shape) -> Traits:
-    """Whether a shape has no elements, a last dimension that the ratio divides, no dimensions."""
     return 0 in shape, bool(shape) and shape[-1] % ratio == 0, not shape
 
 
@@ -329,7 +326,7 @@ def _past_boundaries(pair: BitcastPair, promise: PromiseEntry | None) -> Iterato
 def _drawn(
     pair: BitcastPair, promise: PromiseEntry | None, seed: int, number: int
 ) -> Iterator[LaidBits]:
-    """Draw tensors of any shape, and of any layout unless ``promise`` makes the result a view.
+    """Draw up to ``number`` tensors, in any layout unless ``promise`` makes the result a view.
 
     A backend may refuse to view some layouts.
     """
@@ -357,12 +354,10 @@ def _mixed(pair: BitcastPair, shape: Shape) -> Bits:
 
 
 def _strides(shape: Shape) -> tuple[int, ...]:
-    """The strides of a contiguous tensor, in elements."""
     return tuple(prod(shape[place + 1 :]) for place in range(len(shape)))
 
 
 @lru_cache(CONTENTS_KEPT)
 def _counted(dtype: str, shape: Shape, first: int) -> Bits:
-    """A tensor of rising bytes; they begin elsewhere for each ``first``."""
     source = format_named(dtype)
     return _tensor_of(source, shape, _rising_bytes(1 + first, _size(source, shape)))

@@ -274,7 +274,7 @@ def followed_mechanisms(
 ) -> tuple[str, ...]:
     """Return the names of the mechanisms that give every answer.
 
-    ``answered`` yields triples of a ruling, a tensor, and the answer to it.
+    ``answered`` yields triples of a ruling, a tensor, and the answer to it, at least one.
     """
     every = list(answered)
     return tuple(row.name for row in WRONGS if all(_gives(row, *each) for each in every))

@@ -26,7 +26,6 @@ def _scales(each: GradedBlocks) -> Floats:
 
 
 def _factors(each: GradedBlocks) -> Floats:
-    """Return the given scale of each block times the global scale."""
     return _scales(each) * each.global_scale
 
 
@@ -103,7 +102,7 @@ def _by_own_scale(each: GradedBlocks) -> Floats:
 
 
 def _before_it_wraps(each: GradedBlocks) -> Floats:
-    """Divide by 2^(k-256) where the smallest scale is due and the library gave 2^k > 1.
+    """Divide by 2^(k-256) where the due scale is below the smallest and the library gave 2^k > 1.
 
     There the library divides by a small scale before that wraps around. Elsewhere quotients are
     exact.

@@ -73,7 +73,7 @@ class Element:
 
 @cache
 def element_of(fmt: Format) -> Element:
-    """Return the values of an element dtype that are not negative, with its exponent and bits."""
+    """Return the ``Element`` of a dtype; an integer has 7 significant bits."""
     codes = range(fmt.max_code + 1)
     values = tuple(abs(value_of(fmt, code)) for code in codes)
     significant = 7 if fmt.is_integral else fmt.precision
@@ -160,7 +160,7 @@ def _within(ruling: BlockRuling, code: int, is_below: bool, is_above: bool) -> S
     """Return the answer for a block by its scale ``code``, which is clamped to the range.
 
     ``is_below`` and ``is_above`` say that the scale was out of range before. Then another question
-    decides it, and may leave it open.
+    decides the scale, and may leave it open.
     """
     if not is_below and not is_above:
         return ScaleAnswer(code, "scale")

@@ -91,8 +91,8 @@ def explain(case: Case, question: WrittenQuestion) -> Explained:
 def _numbers(case: Case, ruling: BlockRuling, words: Sequence[str], whole: str | None) -> list[int]:
     """Return the patterns of the numbers in ``words``.
 
-    Raise CastigateError if the case decodes, if they are none or too many, or if ``whole``, the
-    global scale or None, does not fit the case.
+    Raise CastigateError if the case decodes, if a word is no such number, if they are none or too
+    many, or if ``whole``, the global scale or None, does not fit the case.
     """
     if ruling.is_decoding:
         raise CastigateError(

@@ -132,7 +132,7 @@ class GradedBlocks:
     def extreme_blocks(self) -> Mask:
         """The mask of blocks whose largest magnitude or expected scale is extreme.
 
-        Extreme scales are subnormal, the smallest or the largest.
+        Extreme scales are subnormal, the smallest or the largest. A case that decodes has no mask.
         """
         scale, expected = self.ruling.scale, self.expected[SCALE].codes
         at_ends = (expected < 1 << scale.entry.mantissa) | (expected == scale.max_code)

@@ -42,7 +42,7 @@ GLOBALS = (0x3A800000, 0x3F800000, 0x3A83126F)
 DRAWS = 4
 """Drawn tensors of a case, at the tier quick."""
 MORE_BLOCKS = 16
-"""How many times as many blocks lie in a row as along any other dimension."""
+"""The most by which the drawn number of blocks in a row is multiplied."""
 SHORT = 0.5
 """The share of drawn tensors in which the last block of a row is shorter."""
 
@@ -88,8 +88,8 @@ def drawn_inputs(
 def _drawn(ruling: BlockRuling, given: Mapping[str, Bits], chance: Random) -> BlockInput:
     """Return a drawn tensor that holds some of the blocks in ``given``, which has one in each row.
 
-    Its rows have one block or more, and the last one may be shorter; in half of these rows the
-    largest element is the last one.
+    Its rows have one block or more. The last block may be shorter; then in every other row its
+    largest element comes last.
     """
     size = ruling.size
     *front, blocks = drawn_shape(chance, 1, unit=size, may_be_empty=False)
@@ -111,9 +111,9 @@ def _drawn(ruling: BlockRuling, given: Mapping[str, Bits], chance: Random) -> Bl
 
 
 def _end_with_largest(ruling: BlockRuling, x: Bits, length: int) -> None:
-    """In every other row of ``x`` exchange the last block's largest with its last kept element.
+    """Exchange the largest and the last kept element of the last block, in every other row.
 
-    The last block keeps its first ``length`` elements.
+    ``x`` is changed in place. The last block keeps its first ``length`` elements.
     """
     last = x[..., -1, :].reshape(-1, ruling.size)
     source = ruling.element if ruling.is_decoding else ruling.number
@@ -288,9 +288,9 @@ def _special_blocks(ruling: BlockRuling, ordinary: Bits) -> Bits:
 def _codes_and_scales(
     ruling: BlockRuling, _global_scale: float, _seed: int
 ) -> Iterator[tuple[str, dict[str, Bits]]]:
-    """Yield tensors, each after words for their layout: every code with every unsigned scale.
+    """Yield words for a layout and tensors by name; the first have every code with every scale.
 
-    Further tensors have some of these blocks in longer rows.
+    Scales have no sign. Further tensors have some of these blocks in longer rows.
     """
     x, scale = _all_pairs(ruling.element, ruling.scale, ruling.size)
     yield "", {X: x, SCALE: scale}

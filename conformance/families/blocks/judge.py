@@ -163,7 +163,6 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
 
 
 def _broken(problem: Problem) -> tuple[str, str] | None:
-    """Return the result and the rule of a problem of values; None for another problem."""
     return (problem.tensor, problem.rule) if isinstance(problem, WrongTensor) else None
 
 
@@ -188,10 +187,10 @@ def _wrong(ruling: BlockRuling, answered: Sequence[GradedBlocks]) -> Iterator[Wr
 
 
 def _smallest(case: Case, wrong: WrongResult) -> Ask[Shown]:
-    """Return the simplest wrong block of the first tensor: alone if wrong alone too, else in it.
+    """Return the simplest wrong block of the first tensor, alone if it is wrong alone too.
 
-    It counts as wrong only beside others if it is right alone, but not if it has no answer alone,
-    or one of a wrong shape.
+    Else the block is shown in its tensor. ``is_alone`` is false only if the block, requested alone,
+    gets a right answer.
     """
     blocks, mask = wrong.at[0]
     ruling = blocks.ruling

@@ -270,7 +270,10 @@ def nan_of(number: Format) -> int:
 
 
 def _encoded(number: Format, exact: Floats) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Return the pattern nearest to each number, ties to even, and the number of its question."""
+    """Return the pattern nearest to each number, ties to even, and the number of its question.
+
+    Numbers that are not finite give zeros.
+    """
     entry = number.entry
     asked: NDArray[np.uint8] = np.full(exact.shape, NUMBER["product"], np.uint8)
     magnitude = np.where(np.isfinite(exact), np.abs(exact), 0.0)

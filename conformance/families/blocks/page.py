@@ -21,7 +21,7 @@ LEAD = (
 def place(case: Case) -> Place:
     """Return the place of a case: the row of its scale rule, and the column of its element dtype.
 
-    A case without such a rule has the row of its dtypes, and the column of its global scale.
+    A case without such a rule has the row of its dtypes, and the column of any global scale.
     """
     mode, filters = case.mode, {"from": case.source, "to": case.target}
     if RULE in mode:

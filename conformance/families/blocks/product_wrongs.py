@@ -108,19 +108,16 @@ def _smallest_scale_as_zero(each: GradedBlocks) -> Products:
 
 
 def _by_rounded_product(each: GradedBlocks) -> Products:
-    """Return the products if block scale times global scale is rounded to float32 first."""
     scale = decoded(each.ruling.scale, each.scale)
     return _multiplied(each, rounded_to("float32", scale * each.global_scale))
 
 
 def _by_rounded_scales(each: GradedBlocks) -> Products:
-    """Return the products if the scales of blocks are rounded to the numbers' dtype first."""
     scale = decoded(each.ruling.scale, each.scale)
     return _multiplied(each, rounded_to(each.ruling.number.name, scale) * each.global_scale)
 
 
 def _multiplied(each: GradedBlocks, factors: Floats) -> Products:
-    """Return the patterns of the codes' values times one factor for each block."""
     elements = values_of(each.ruling.element)[in_blocks(each.ruling.size, each.x)]
     return patterns_of(each.ruling.number.name, each.unblocked(elements * factors[..., np.newaxis]))
 

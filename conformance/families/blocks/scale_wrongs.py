@@ -52,7 +52,7 @@ ScaleMechanism = Callable[[GradedBlocks], Scales]
 
 
 def says(name: str) -> str:
-    """Return the sentence of a threshold or a least scale; empty if the name is of neither."""
+    """Return the sentence of the mechanism ``name``; empty if it is no threshold or least scale."""
     if name.startswith(STEPS):
         step = name.removeprefix(STEPS)
         return f"gives the scale 2^k to blocks whose largest magnitude is {step} * 2^k or more"

@@ -66,8 +66,9 @@ def wrong_conversion(
 
     ``bits`` are what the member held before the call, ``found`` the members after it. ``where``
     describes the tensor. If ``is_other``, a case about another member is judged, and a wrong dtype
-    is a broken promise about other members. Nothing is checked if the document leaves the dtype
-    open.
+    is a broken promise about other members. If the document leaves the dtype open, nothing is
+    checked; if only the values, just the dtype. Raises ``Unanswered`` if the member's bits are
+    malformed.
     """
     rules = ruling(case)
     if rules.is_open_dtype:

@@ -337,7 +337,6 @@ def _not_run(layer: str, reply: Reply, output: Tensor | str | None = None) -> Un
 
 
 def _layer_error(promise: PromiseEntry, where: str, error: str, line: str) -> Refused:
-    """Return the fault of an error that a layer raises when it is run."""
     return Refused(
         error,
         line,
@@ -355,7 +354,6 @@ def _linear_parameters(call: Call) -> dict[str, Bits]:
 
 
 def _survived(reply: Reply) -> Answered[Returned] | Declined | Raised | Malformed:
-    """Return a reply; raise ``Unanswered`` if the backend crashed."""
     if isinstance(reply, Crashed):
         raise Unanswered(reply)
     return reply

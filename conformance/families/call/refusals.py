@@ -65,8 +65,8 @@ def refusal_faults(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
 def _answered_cases(case: Case) -> tuple[Case, ...]:
     """Return a case that converts and one that does not, of the same source, receiver and member.
 
-    Each is the first such case of the version that must be answered; it is left out if there is
-    none.
+    Each is the first such case of the version on the CPU that must be answered; it is left out if
+    there is none.
     """
     receiver, member = call_of(case).receiver, member_of(case)
     both = (

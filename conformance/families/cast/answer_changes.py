@@ -132,7 +132,7 @@ def by_rule(changes: Iterable[Change]) -> dict[tuple[str, str, str], list[Change
 
 
 def simplest_changes(changes: Iterable[Change]) -> list[Change]:
-    """Return up to ``MOST_CHANGES`` changes, each of another input or to another answer."""
+    """Return up to ``MOST_CHANGES`` changes of the simplest inputs, one per input and answer."""
     found: dict[tuple[ShownDatum, ShownDatum], Change] = {}
     for each in changes:
         found.setdefault((each.given, each.answer), each)
@@ -229,8 +229,8 @@ def changed_answers(
 ) -> Ask[Iterator[tuple[Baseline, Probe, Bits]]]:
     """Request all probes; return an iterator of those whose answers may differ from their row's.
 
-    Of probes that are answered together, all are there if one differs. The iterator raises as that
-    of ``answers_to`` does.
+    Of probes that are answered together, it yields all if one differs. It raises as the iterator of
+    ``answers_to`` does.
     """
     requests = [_requests(row, plan) for row, plan in asked]
     replies = yield [each for part in requests for each in part]
@@ -281,7 +281,10 @@ def _requests(row: Baseline, plan: ProbePlan) -> list[Request]:
 def _answered_parts(
     row: Baseline, plan: ProbePlan, replies: Sequence[Reply]
 ) -> Iterator[tuple[ProbePlan, Bits]]:
-    """Yield the answered probes in parts, with all answers of a part in one row."""
+    """Yield the answered probes in parts, with all answers of a part in one row.
+
+    Raises as the iterator of ``answers_to`` does.
+    """
     if receiver_of(row.case.document) is not None:
         for probe, reply in zip(plan.probes, replies, strict=True):
             tensor = probe.tensor(row.inputs)

@@ -64,7 +64,7 @@ def read_input(rules: Ruling, word: str) -> int | str:
 
 
 def case_of_input(case: Case, word: str) -> Case:
-    """Return the page's own example with an input that ``case`` leaves open, or else ``case``.
+    """Return a worked example of the input ``word`` if ``case`` is open and has one, else ``case``.
 
     Raises CastigateError if ``word`` is no input of the source.
     """

@@ -75,7 +75,7 @@ from specs.formats import EXHAUSTIVE_BITS
 
 PLANS_KEPT = 256
 OTHER_TENSORS = "other tensors"
-"""What comes before a tensor that is wrong only then."""
+"""What comes before a tensor that is wrong only after other requests."""
 
 
 @dataclass(frozen=True)
@@ -382,7 +382,7 @@ class _Kept:
 
     @classmethod
     def of(cls, row: Baseline) -> _Kept:
-        """Return the document, the version and the kind of inputs of a row."""
+        """Return the ``_Kept`` of a row's document, version and kind of inputs."""
         return cls(row.case.document, row.case.version, row.rules.source.kind == "text")
 
     def keeps(self, probe: Probe) -> bool:

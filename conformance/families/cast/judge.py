@@ -408,7 +408,6 @@ def _is_no_answer(problem: Problem) -> bool:
 
 
 def _without_rule(problem: Problem) -> Problem:
-    """Return a ``Refused`` problem without rule, clause and level; return others unchanged."""
     match problem:
         case Refused():
             return replace(problem, rule="", clause="", level="")

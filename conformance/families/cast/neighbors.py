@@ -57,7 +57,6 @@ def neighbors(case: Case, is_full: bool) -> list[Case]:
 
 @lru_cache(SOURCES_KEPT)
 def _refused(document: str, version: str, source: str) -> tuple[Case, ...]:
-    """Return the cases of a version from ``source`` that must be refused."""
     known = first_cases(document, version).values()
     return tuple(each for each in known if each.source == source and ruling(each).is_rejection)
 
@@ -85,7 +84,7 @@ def _is_wider(own: Format, name: str) -> bool:
 
 
 def cast_words(case: Case) -> str:
-    """Name a cast in the words that describe a probe."""
+    """Return the words ``a cast of SOURCE to TARGET``, as descriptions of probes have them."""
     return f"a cast of {case.source} to {case.target}"
 
 

@@ -126,7 +126,8 @@ def at_once(
 ) -> Iterator[Probe]:
     """Yield tensors of different inputs, for two threads that make requests at the same time.
 
-    All have the one shape of ``pair`` if ``few_shapes``; ``asks_all`` gives the most of them.
+    All have the one shape of ``pair`` if ``few_shapes``. ``asks_all`` gives the most of them; else
+    the name of ``pair`` decides how many.
     """
     number = AT_ONCE_FULL if asks_all else AT_ONCE
     if not asks_all and crc32(pair.encode()) % PAIRS_AT_ONCE:
@@ -145,7 +146,7 @@ def at_once(
 
 
 def beside(count: int, other: str, chance: Random) -> Iterator[Probe]:
-    """Yield tensors for one thread, while a second thread makes the request ``other`` names."""
+    """Yield tensors for one thread; ``other`` names what a second thread requests meanwhile."""
     for _ in range(BESIDE):
         yield replace(drawn_probe(chance, count), is_at_once=True, after=other)
 
@@ -167,5 +168,4 @@ def alone(place: int, lengths: Sequence[int]) -> list[Probe]:
 
 
 def _spread(count: int, most: int) -> list[int]:
-    """Return up to ``most`` evenly spread indices below ``count``, with the first and the last."""
     return sorted(set(np.linspace(0, count - 1, most).astype(int).tolist()))

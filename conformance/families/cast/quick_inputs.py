@@ -380,7 +380,6 @@ def numbers_to_write(source: Format, chance: np.random.Generator) -> Words:
 
 
 def _powers_of_ten(source: Format) -> Iterator[int]:
-    """Yield each power of ten, and the integers beside it."""
     for power in range(len(str(source.max_code))):
         yield from (10**power + step for step in (-1, 0, 1))
 

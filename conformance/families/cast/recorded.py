@@ -77,7 +77,7 @@ class CastLines:
         self._case, self._rules = case, ruling(case)
 
     def listed(self, seed: int, max_examples: int) -> Iterator[Any]:
-        """Yield the inputs of the tier quick, as patterns or texts."""
+        """Yield the inputs of the tier quick as hex patterns, or texts as ``{"text": TEXT}``."""
         source = self._rules.source
         inputs = inputs_of(self._case, self._rules, seed, max_examples)
         if source.kind == "text":
@@ -89,7 +89,10 @@ class CastLines:
             yield from map(source.hexadecimal, inputs.tolist())
 
     def spelled(self, given: InputDatum) -> Any:
-        """Spell an input as ``listed`` does; raise CastigateError if the source has no such."""
+        """Return an input in the spelling of ``listed``; a text stays a text, whatever the source.
+
+        Raise CastigateError for any other input that is no value of the source.
+        """
         if isinstance(given, TextDatum):
             return given.model_dump()
         return self._rules.source.hexadecimal(int(datum(self._rules.source, given, "input")))

@@ -215,7 +215,7 @@ def across(
 def _answers(case: Case, rules: Ruling, rows: Sequence[Bits]) -> Ask[list[Bits]]:
     """Return the answers to several rows; raise as ``values_of`` does.
 
-    Cases on one road share the answers to casts.
+    Cases on one road share the answers to casts of numbers.
     """
     answers: list[ValueAnswer]
     if receiver_of(case.document) is not None:

@@ -22,7 +22,7 @@ TARGET_STEPS = 5
 """Number of target values after which the tie is chosen as an input."""
 PARITIES = (0, 1)
 FARTHER = 8
-"""Places at which two ties are looked for."""
+"""About how many target values are tried for ties after an even and the next odd value."""
 
 
 def telling_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[np.intp]:

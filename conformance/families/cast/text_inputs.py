@@ -286,7 +286,7 @@ def _with_points(chance: np.random.Generator) -> Iterator[str]:
 
 
 def _exact_power(target: Format) -> int:
-    """The largest power of ten that a float holds exactly: 22 of float64."""
+    """Return the largest ``k`` for which a float holds 10^k exactly, such as 22 for float64."""
     return floor(target.precision / log2(5))
 
 

@@ -20,9 +20,9 @@ def chain_editions(
 ) -> tuple[str, ...]:
     """Return the editions, as ``name:version``, whose chains a run requests of a backend.
 
-    Of each document, it is the newest version among ``cases`` that the backend claims; if
-    ``asked_for`` names the document, every version counts as claimed. If there are none, it is the
-    newest version of ``UNCLAIMED`` among ``cases``, if any.
+    From each document with chains this is the newest version among ``cases`` that the backend
+    claims; if ``asked_for`` names the document, all its versions count as claimed. If no document
+    has one, it is the newest version of ``UNCLAIMED`` among ``cases``, if any.
     """
     chosen: dict[str, str] = {}
     every: dict[str, str] = {}
@@ -40,7 +40,7 @@ def chain_editions(
 
 
 class ChainsOfPair(NamedTuple):
-    """The chains between two dtypes, as names of checks, and the pair's cases."""
+    """A dtype pair, the names of its chains' ``checks``, and its cases in all editions run."""
 
     source: str
     target: str
@@ -51,9 +51,9 @@ class ChainsOfPair(NamedTuple):
 def chains_by_pair(cases: Iterable[Case], editions: Iterable[str]) -> Iterator[ChainsOfPair]:
     """Yield for each pair the chains of ``editions`` that may lose a value on the way.
 
-    These are chains of two casts whose middle dtype does not hold every value of the source, and of
-    which at most one has other modes than the default. Pairs of which no case is among ``cases``
-    are left out.
+    These are chains of two casts, at most one of them not in its default modes, whose middle dtype
+    lacks some value of the source. Pairs without a case of ``editions`` among ``cases`` are left
+    out.
     """
     names: dict[tuple[str, str], list[str]] = {}
     among: dict[tuple[str, str], list[Case]] = {}

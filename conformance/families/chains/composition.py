@@ -60,7 +60,7 @@ class Composed:
 
     @property
     def is_required(self) -> Any:
-        """The condition on the input under which every step is required."""
+        """The condition on the input where the answers are neither open nor only recommended."""
         return (self.is_recommended | self.is_open) ^ True
 
     def add(self, condition: Any, end: Ends) -> None:
@@ -113,10 +113,9 @@ def compose(
 ) -> Composed:
     """Return what a chain allows for a pattern; none of its rulings may be a rejection.
 
-    ``rulings`` are those of its steps. The pattern is an array or a term. ``select`` chooses
-    between two of these by a condition. ``decide`` takes a ruling, a pattern and ``select``; it
-    returns the index of the branch, the pattern that is allowed, and the second one if there are
-    two.
+    ``rulings`` are those of its steps. ``pattern`` is an array or a term, and ``select`` chooses
+    between two arrays or terms by a condition. ``decide`` takes a ruling, a pattern and ``select``;
+    it returns the index of the branch, the allowed pattern, and the second one if there are two.
     """
     never = pattern < 0
     end = Composed(rulings[-1].target, never)
@@ -176,7 +175,6 @@ def decide_by_table(ruling: Ruling, pattern: Any, select: Select) -> tuple[Any, 
 
 @lru_cache(TABLES_KEPT)
 def _table(ruling: Ruling) -> Expected:
-    """Return the allowed answers to every pattern of a narrow source."""
     patterns = np.arange(1 << ruling.source.bits, dtype=ruling.source.storage)
     return expect_by_kernels.expect(ruling, patterns)
 

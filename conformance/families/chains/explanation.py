@@ -87,7 +87,10 @@ def ask_roads(chain: Chain, explained: Mapping[str, Any], roads: Sequence[str]) 
 
 
 def explain_chain_lines(chain: Chain, explained: dict[str, Any]) -> Iterator[str]:
-    """Yield an explanation with ``answers`` as lines; roads with the same answer share a line."""
+    """Yield an explanation as lines; roads with the same answer share a line.
+
+    ``explained`` has the keys of ``explain_chain``, and ``answers`` by backend and road.
+    """
     source, target = format_named(chain.source), format_named(chain.target)
     given = int(explained["input"], 16)
     yield f"{explained['chain']}"
@@ -120,7 +123,6 @@ def _answers_of_roads(answers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _name(backend: str, roads: Sequence[str], has_others: bool) -> str:
-    """Return a backend's name, with the first of ``roads`` if other roads give another answer."""
     if not has_others:
         return backend
     more = f" and {len(roads) - 1} more" if len(roads) > 1 else ""
@@ -133,7 +135,7 @@ def chain_table_lines(
     """Yield a heading, then for each chain a line with its level and what it allows.
 
     The line also has what the direct cast allows, and below it stand the answers of backends.
-    ``explained`` has the explanation of the same input by each chain.
+    ``explained`` has the explanation of the same input by each chain, with ``answers``.
     """
     path = " to ".join(chains[0].dtypes)
     yield f"{path} of {datum_words(chains[0].source, explained[0]['input'])}"

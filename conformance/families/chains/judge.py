@@ -90,7 +90,8 @@ class _Asked:
     def telling(self) -> NDArray[np.intp]:
         """The indices of the inputs for further roads; if there are many, of a selection.
 
-        It has an even sample, and inputs whose direct cast gives another answer than the steps.
+        It has an even sample of all inputs, and one of those whose direct cast differs from the
+        steps.
         """
         size = self.inputs.size
         if size <= MOST_ELSEWHERE:
@@ -109,7 +110,7 @@ def judge_chains(
     """Judge some chains of a pair of dtypes; return a judgement on each, with its check.
 
     ``names`` are names of checks: ``chains/`` and the id of a chain. ``cases`` are the cases of the
-    pair. A judgement has the direct cast as its case, if that is one of them, else the first.
+    pair. The case of a judgement is the chain's direct cast if ``cases`` has it, else their first.
     """
     chains = {name: chain_named(name.partition("/")[2]) for name in names}
     steps = yield from _alone(chains, subject.broken)
@@ -134,7 +135,7 @@ def judge_chains(
 def _judgement(subject: Subject, case: str, each: _Asked) -> Ask[Judgement]:
     """Return the judgement on a chain that was requested on all roads.
 
-    Its verdict follows from the most severe problem.
+    Its verdict follows from the first problem, or from whether all roads decline.
     """
     problems, is_open = _problems(each)
     first = each.chain.steps[0]
@@ -172,7 +173,7 @@ def _judgement(subject: Subject, case: str, each: _Asked) -> Ask[Judgement]:
 def _alone(
     chains: Mapping[str, Chain], broken: Mapping[str, str]
 ) -> Ask[dict[str, _Asked | Unoffered]]:
-    """Request the steps of each chain one by one, and the direct cast; return all by name of check.
+    """Request each chain's steps one by one, and its direct cast; return an ``_Asked`` by check.
 
     ``broken`` has a message for each dtype whose bits the adapter changes. A chain over such a
     dtype, or with a step that gets no answer, is ``Unoffered``.
@@ -214,9 +215,10 @@ def _alone(
 
 
 def _on_road(asked: Sequence[_Asked], road: str, *, is_first: bool) -> Ask[None]:
-    """Request chains together on a road, and append the replies to their ``on_roads``.
+    """Request chains on a road, and append the replies to their ``on_roads``.
 
-    If a program gets no answers, each of its chains is requested alone.
+    Further roads than the first get the ``telling`` inputs. If a program of several chains gets no
+    answers, each of them is requested alone.
     """
     picked = [np.arange(each.inputs.size) if is_first else each.telling for each in asked]
     programs: list[list[int]] = [[]]
@@ -253,7 +255,7 @@ def _on_road(asked: Sequence[_Asked], road: str, *, is_first: bool) -> Ask[None]
 
 
 def _problems(each: _Asked) -> tuple[list[Problem], bool]:
-    """Return a chain's problems, the most severe first, and whether a road changes open answers.
+    """Return a chain's problems, ordered by ``_joined``, and whether a road changes open answers.
 
     A road does so if its answers differ from those of the steps alone, and all are allowed.
     """
@@ -338,10 +340,10 @@ def _wrong(
 
 
 def _joined(problems: Sequence[Problem]) -> Iterator[Problem]:
-    """Join wrong ends that are alike on several roads, and yield the most severe first.
+    """Join wrong ends that are alike on several roads, and yield the required ones first.
 
     A wrong end is a ``WrongEnd``. Two are alike if the same mechanisms explain them, or if none do
-    and they show the same input and answer. Of other problems, one of each kind is yielded, after
+    and they show the same input and answer. Of other problems, one of each class is yielded, after
     these.
     """
     wrong: dict[Any, WrongEnd] = {}

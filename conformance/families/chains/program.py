@@ -28,7 +28,7 @@ class CastChains(MethodRequest):
 
     @property
     def tensors(self) -> Mapping[str, Bits]:
-        """The inputs, by the numbers of their chains as texts."""
+        """The inputs, each under the index of its chain as text."""
         return {str(number): bits for number, bits in enumerate(self.inputs)}
 
     @property
@@ -37,10 +37,10 @@ class CastChains(MethodRequest):
         return self.company
 
     def checked(self, answer: Any) -> list[Bits]:
-        """Return the answers as a list, each of patterns of its chain's target.
+        """Return the answers, values of a dict or items of a sequence, as a list in their order.
 
-        Raise ``Unanswered`` if their number is wrong, or one has another shape than its input or
-        another dtype than its target.
+        Raise ``Unanswered`` if their number is wrong, or if one lacks the shape of its input or
+        holds anything but patterns of its chain's target.
         """
         answers = [*answer.values()] if isinstance(answer, dict) else [*answer]
         if len(answers) != len(self.inputs):

@@ -39,7 +39,7 @@ class ChainQuestion(NamedTuple):
 def read_chains(words: Sequence[str]) -> ChainQuestion | None:
     """Read a question about a chain of casts; None if it names fewer than three dtypes.
 
-    Raise CastigateError if no document has the chain, or it is too long.
+    Raise CastigateError if no document that it may mean has the chain, or the chain is too long.
     """
     document, path, inputs = parts_of(words)
     if not is_chain(path):
@@ -68,7 +68,7 @@ def asks(words: Sequence[str], scale: str | None, zero: str | None) -> partial[I
     """Read a question about chains; return the function that yields the lines that answer it.
 
     The function takes a ``Drive``, backends, and whether to write JSON. Raise CastigateError for a
-    scale, a zero point, or a question without inputs.
+    scale, a zero point, a question without inputs, or what ``read_chains`` refuses.
     """
     asked = read_chains(words)
     assert asked is not None

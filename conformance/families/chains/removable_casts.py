@@ -95,7 +95,7 @@ SCHEMA = pa.schema(
 
 
 def write_table(every: RemovableCasts, folder: Path) -> Path:
-    """Write the answers of an edition to a Parquet file in a folder; return its path."""
+    """Write an edition's answers into a folder, made if missing; return the Parquet file's path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / _file_name(every.edition)
     told = {"edition": every.edition, "suite": every.suite, "date": every.date}

@@ -53,7 +53,7 @@ def standing_of(found: RemovableCast) -> str:
 
 
 def summary_lines(found: Iterable[RemovableCast]) -> Iterator[str]:
-    """Yield a line for each answer that some chains have, with the number of these."""
+    """Yield a line for each result of ``standing_of`` that some chains have, with their number."""
     counts = Counter(map(standing_of, found))
     for answer, words in WORDS.items():
         if counts[answer]:
@@ -106,7 +106,7 @@ def counterexample_words(found: RemovableCast) -> tuple[str, str, str]:
 
 
 def page(every: RemovableCasts) -> str:
-    """Return the page of an edition as Markdown."""
+    """Return the page about which casts of an edition may be left out, as Markdown."""
     return "\n".join([*_head(every), *_matrices(every.chains), ""])
 
 
@@ -145,7 +145,6 @@ def _head(every: RemovableCasts) -> Iterator[str]:
 
 
 def _example(weaker: Sequence[RemovableCast]) -> str:
-    """Return a sentence about the first chain of which less is required."""
     first = weaker[0]
     assert first.weakening is not None
     given = datum_words(chain_named(first.chain).source, first.weakening.input)

@@ -57,9 +57,9 @@ class Rewrite(StrictModel):
     Each item of ``when`` is a sufficient condition on the dtypes of a chain A→B→C. It has the
     dtypes of a place by its letter, such as ``A``, and the relations of two places by both, such as
     ``A-B``. A rule without any says ``why`` it rewrites no chain. ``leaves`` says what is left of a
-    chain (see ``left_by``), and ``wider`` has, by B, the dtype that replaces it if that is
-    ``through``. ``relations`` are those that only this rule's conditions use. ``edition`` names the
-    document and version that judge the rule.
+    chain (see ``left_by``); for ``through``, ``wider`` has, by B, the dtype that replaces B.
+    ``relations`` are those that only this rule's conditions use. ``edition`` names the document and
+    version that judge the rule.
     """
 
     system: str

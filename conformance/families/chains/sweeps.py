@@ -51,7 +51,7 @@ class ChainSweep(NamedTuple):
 
     @property
     def has_problems(self) -> bool:
-        """Whether anything is wrong."""
+        """Whether some inputs have wrong answers, or a reply had no answers."""
         return self.wrong > 0 or self.missing is not None
 
 
@@ -61,7 +61,7 @@ def is_swept(chain: Chain) -> bool:
 
 
 def sweep(chain: Chain, road: str) -> Ask[ChainSweep]:
-    """Request every pattern of a chain's source on a road, until a reply has no answers."""
+    """Request all patterns of a chain's 32-bit source on a road, until a reply has no answers."""
     storage = format_named(chain.source).storage
     count_of = count_forbidden(chain.rulings)
     kept: list[tuple[Bits, ...]] = []
@@ -88,7 +88,6 @@ def sweep(chain: Chain, road: str) -> Ask[ChainSweep]:
 
 
 def _alone(chain: Chain, inputs: Bits) -> Ask[Bits | NoAnswer]:
-    """Request the steps one by one; return the last answers, or the first reply without answers."""
     now = inputs
     for step in chain.steps:
         [reply] = yield [Cast(step, now)]
@@ -113,7 +112,7 @@ def _swept(
 
 CHECKS_KEPT = 64
 CountWrong = Callable[[int, Bits], int]
-"""Takes the first pattern and the answers from it on; counts those that are not allowed."""
+"""Takes the first pattern and the answers to those from it on; counts the forbidden ones."""
 LOOP = """
 def count_of(first, answers):
     found = 0
@@ -144,7 +143,7 @@ def _by_arrays(rulings: Sequence[Ruling]) -> CountWrong:
 
 
 def allowed(rulings: Sequence[Ruling], inputs: NDArray[Any], answers: Bits) -> NDArray[np.bool_]:
-    """Return the mask of the answers that a chain allows."""
+    """Return the mask of those ``answers`` to ``inputs`` that a chain allows."""
     found = compose_arrays(rulings, inputs).allows(answers.astype(np.uint64))
     return np.broadcast_to(found, answers.shape)
 

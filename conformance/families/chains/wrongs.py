@@ -176,7 +176,7 @@ def _edition(chain: Chain) -> tuple[str, str]:
 def _steps(chain: Chain, middle: Sequence[str]) -> list[Case] | None:
     """Return the casts along other middle dtypes; None if the document lacks or refuses one.
 
-    Each has the modes of the chain's cast to its target, as far as it has these.
+    Each is the case that shares the most modes with the chain's cast to the same target.
     """
     modes = {step.target: set(step.modes) for step in chain.steps}
     path = [chain.source, *middle, chain.target]

@@ -55,7 +55,7 @@ FIXED: tuple[tuple[float, ...], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class _Results:
-    """An input ``x`` and the results that a backend returned for it, as rows of patterns."""
+    """The patterns of an input row ``x``, and a backend's results: row ``y``, scale, zero point."""
 
     x: Bits
     y: Bits
@@ -66,9 +66,9 @@ class _Results:
 def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a dynamic quantization by several tensors.
 
-    Problems of several tensors are one, which shows the first, if they break the same rule and one
-    mechanism, or none, explains them. A missing answer decides only if nothing is wrong in the
-    tensors that were answered; an answer of a wrong form decides alone.
+    Problems of several tensors are one, which shows the first, if result, rule and level are the
+    same and one mechanism, or none, explains them. A missing answer decides only if nothing is
+    wrong in the tensors that were answered; an answer of a wrong form decides alone.
     """
     rules, settings = formula(case), subject.settings
     given = list(dynamic_inputs())
@@ -116,7 +116,7 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
 
 
 def _add(problems: list[WrongTensor], other: WrongTensor) -> None:
-    """Add a problem of another tensor to one of the same rule and mechanism, or as a new one."""
+    """Merge ``other`` into the problem of its result, rule, level and mechanism, or append it."""
     for at, each in enumerate(problems):
         common = tuple(name for name in each.followed if name in other.followed)
         is_same = (each.tensor, each.rule, each.level) == (other.tensor, other.rule, other.level)
@@ -139,7 +139,6 @@ def dynamic_inputs() -> Iterator[Bits]:
 
 
 def _drawn_input(chance: Random) -> Bits:
-    """Draw a tensor of any shape and layout, with random values of one magnitude."""
     probe = drawn_memory(chance, drawn_shape(chance, may_be_empty=False))
     draw = np.random.default_rng(chance.randrange(1 << 32))
     low, magnitude = chance.choice((-1.0, 0.0, -0.25, -4.0)), 10.0 ** chance.randint(-12, 12)
@@ -170,10 +169,7 @@ def _problems(rules: Formula, found: _Results, independent: bool) -> Iterator[Wr
 
 
 def _ends(x: Bits) -> list[int]:
-    """Return the patterns that settle scale and zero point.
-
-    They are the smallest and the largest value, or what is not finite, if anything is.
-    """
+    """Return the patterns of the values that are not finite or, without any, of the extremes."""
     values = x.view(np.float32)
     special = x[~np.isfinite(values)]
     ends = special if special.size else x[[values.argmin(), values.argmax()]]

@@ -131,14 +131,12 @@ def dequantized(formula: Formula, x: int, scale: int, zero: int | None) -> Allow
 
 
 def _minus(code: ExactValue, offset: ExactValue) -> ExactValue:
-    """Return a code minus a zero point; return the code if either is infinite or NaN."""
     if isinstance(code, Fraction) and isinstance(offset, Fraction):
         return code - offset
     return code
 
 
 def _kept(target: Format, value: ExactValue) -> AllowedCode:
-    """Return the target's pattern of an infinity; for a NaN of either sign, any NaN."""
     match value:
         case "inf":
             return target.infinity_code
@@ -235,7 +233,7 @@ def nearest(fmt: Format, value: Fraction) -> Fraction:
 
 
 def _unit_exponent(fmt: Format, value: Fraction) -> int:
-    """Return the exponent of the spacing of a format's values, a power of two, near a value."""
+    """Return the exponent of the spacing of a format's values at a value; 0 for integers and 0."""
     if fmt.is_integral or value == 0:
         return 0
     magnitude, divisor = abs(value.numerator), value.denominator
@@ -246,7 +244,6 @@ def _unit_exponent(fmt: Format, value: Fraction) -> int:
 
 
 def _scaled(value: Fraction, exponent: int) -> Fraction:
-    """Return a value times two to the power ``exponent``."""
     if exponent < 0:
         return Fraction(value.numerator, value.denominator << -exponent)
     return Fraction(value.numerator << exponent, value.denominator)
@@ -288,12 +285,10 @@ def _finite(fmt: Format, code: int) -> Fraction:
 
 
 def _is_within(fmt: Format, value: Fraction) -> bool:
-    """Whether a value is in a format's range after it is rounded."""
     return _lowest(fmt) <= nearest(fmt, value) <= _largest(fmt)
 
 
 def _has(fmt: Format, value: Fraction) -> bool:
-    """Whether a format has exactly this value."""
     if value == 0:
         return fmt.has_zero
     return _is_within(fmt, value) and nearest(fmt, value) == value
@@ -433,10 +428,7 @@ def _end(
 
 
 def _code(fmt: Format, value: Fraction, is_negative: bool) -> int:
-    """Return a format's pattern of a value's magnitude, with the sign bit that is given.
-
-    The format must have the value.
-    """
+    """Return the pattern of a value's magnitude, which the format must have, with this sign."""
     exponent = _unit_exponent(fmt, value)
     multiple = abs(_scaled(value, -exponent))
     assert multiple.denominator == 1, f"{fmt.name} does not have {value}"

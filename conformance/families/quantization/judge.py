@@ -158,7 +158,7 @@ def _graded(subject: Subject, case: Case, given: Given, answer: Bits) -> _Answer
 def _problems(case: Case, rows: Sequence[_Answers]) -> Iterator[WrongTensor]:
     """Yield a problem for each level that answers to listed requests break, required first.
 
-    It shows a simple element of the first request that has a wrong one.
+    Each shows the simplest wrong element of the first request that has one at the level.
     """
     masks = {level: [_mask(each, level) for each in rows] for level in LEVELS}
     if any(mask.any() for of_level in masks.values() for mask in of_level):
@@ -203,7 +203,7 @@ def _by_level(
     followed: tuple[str, ...],
     where: Callable[[list[Mask]], str],
 ) -> Iterator[WrongTensor]:
-    """Yield a problem for each level of ``masks`` that marks elements, with a simple element."""
+    """Yield a problem for each level of ``masks`` that marks elements; ``where`` describes them."""
     rules = formula(case)
     for level, of_level in masks.items():
         at_request = next((at for at, mask in enumerate(of_level) if mask.any()), None)

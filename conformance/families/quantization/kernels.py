@@ -369,7 +369,7 @@ _TABLES: dict[str, Floats] = {}
 
 
 def codes_of(fmt: Format, values: Floats, negative: Mask) -> Codes:
-    """Return the patterns of values that a format has; ``negative`` marks zeros with a sign."""
+    """Return the patterns of values that a format has; zeros get a sign where ``negative``."""
     if fmt.is_integral:
         return values.astype(np.int64) & fmt.mask
     magnitude = np.abs(values)

@@ -37,10 +37,6 @@ def place(case: Case) -> Place:
 
 
 def _has_plain_modes(case: Case) -> bool:
-    """Whether a case has the plain modes, which no column names.
-
-    The scale has the dtype of the numbers, no precision is given, and codes saturate.
-    """
     mode = case.mode
     numbers = case.target if operation_of(case) == "dequantize" else case.source
     return mode[SCALE] == numbers and PRECISION not in mode and mode.get(SATURATE, "1") == "1"

@@ -117,7 +117,7 @@ def _single(
 
 
 def listed(case: Case, seed: int, most: int) -> Iterator[TensorsByName]:
-    """Yield the inputs of the tier quick; in the form `tensor`, ``x`` is cut to ``most`` elements.
+    """Yield the tensors of the listed requests; in the form `tensor`, ``x`` in pieces of ``most``.
 
     ``seed`` has no effect.
     """

@@ -53,7 +53,7 @@ CAST = "onnx-cast"
 
 
 def cases(version: Edition) -> Iterator[Case]:
-    """Yield the cases of a version, each once: its listed pairs with the modes of combinations."""
+    """Yield a version's cases, each once: listed pairs with the modes of ``quantization.cases``."""
     entry, document = version.document.entry, version.document.name
     assert entry.quantization is not None
     order = list(entry.versions)
@@ -76,7 +76,6 @@ def cases(version: Edition) -> Iterator[Case]:
 
 
 def _dtypes(entry: DocumentEntry, words: Sequence[str] | None) -> list[str]:
-    """Return the dtypes that some words name, alone or as groups; all dtypes if there are none."""
     if words is None:
         return list(formats())
     return [dtype for word in words for dtype in entry.groups.get(word, [word])]

@@ -19,7 +19,7 @@ zero point; the last two may be left out."""
 
 
 def read_sentence(words: Sequence[str]) -> Sentence | None:
-    """Read a question about a quantization; None if its first word is no operation of one.
+    """Read a question about a quantization; None if its first word is not in ``SENTENCES``.
 
     Raise CastigateError if the words after it do not make such a question.
     """

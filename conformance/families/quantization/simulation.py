@@ -235,7 +235,6 @@ def _beyond(target: Format) -> float:
 
 
 def _infinite(target: Format, is_negative: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the patterns of infinities; ``ANY_NAN`` in a target without them."""
     if not target.entry.infinity:
         return np.full(is_negative.shape, ANY_NAN)
     return target.infinity_code | np.where(is_negative, target.sign_bit, 0)

@@ -120,8 +120,8 @@ def described(dtype: str, bits: Bits) -> bytes:
     """Serialize a tensor of these patterns as `dlpack.h` defines it.
 
     The pointer points to the start of the memory, and the offset leads to the first element. The
-    memory layout of ``bits`` is kept, except that elements of less than a byte are packed row by
-    row. Raises Unsupported if `dlpack.h` has no such type.
+    memory layout of ``bits`` is kept, except that elements of less than a byte are packed in row-
+    major order. Raises Unsupported if `dlpack.h` has no such type.
     """
     try:
         code, width = CODES[dtype]

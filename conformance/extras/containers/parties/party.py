@@ -84,14 +84,14 @@ class Party:
         return read(case, content.tobytes())
 
     def reproduce_write(self, case: Case) -> str:
-        """Return statements that bind ``content`` to the container of ``bits``; empty if none can.
+        """Return statements that bind ``content`` to a container of ``bits``; empty if none exist.
 
         Raises Unsupported if the party does not know the container.
         """
         return self._script(case, self._road(case).write_script)
 
     def reproduce_read(self, case: Case) -> str:
-        """Return statements that bind ``y`` to the tensor in ``content``; empty if none can.
+        """Return statements that bind ``y`` to the tensor in ``content``; empty if none exist.
 
         Raises Unsupported if the party does not know the container.
         """
@@ -115,7 +115,7 @@ class Party:
 
 
 def tensor(dtype: str, bits: Any) -> Tensor:
-    """Return an array as a tensor of the patterns of its dtype.
+    """Return the elements of ``bits`` as a tensor of patterns of ``dtype``.
 
     If Castigate does not know the dtype, the elements are unsigned integers of the same width, or
     raw bytes if numpy has none so wide. In elements of less than a byte, the bits above are

@@ -25,8 +25,8 @@ def safetensors_road(
 
     ``make`` returns the framework's tensor of a case and patterns, and ``read`` the patterns of
     such a tensor. ``make_script`` binds ``x`` to the framework's tensor, and ``read_script``
-    converts ``y`` from one to a numpy array. Writing and reading raise Unsupported if the module is
-    not installed.
+    converts the tensor ``y`` to a numpy array. Writing and reading raise Unsupported if the module
+    is not installed.
     """
     module = f"safetensors.{framework}"
     return ContainerRoad(

@@ -68,8 +68,8 @@ BLOCK_TYPES: Mapping[str, BlockType] = {
 def require_blocks(container: str, dtype: str, shape: tuple[int, ...]) -> BlockType:
     """Return the block type of a container.
 
-    Raises Unsupported if its codes have another dtype, or if rows of a tensor of ``shape`` do not
-    consist of whole blocks.
+    Raises Unsupported if its codes have another dtype, or if a tensor of ``shape`` is empty or its
+    rows do not consist of whole blocks.
     """
     kind = BLOCK_TYPES[container]
     if dtype != kind.dtype:
