@@ -20,12 +20,12 @@ from conformance.families.value_spelling import (
     OutputDatum,
     json_text,
 )
+from reports.case_patterns import ids_of
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.json_source import JsonError, unique_members
 from specs.model.strict_model import StrictModel
 from specs.questions import case_of_any_shape
-from specs.selection import case_named
 
 QUICK_SEED, QUICK_EXAMPLES = 0, 1000
 """The seed and the number of random inputs of the quick tier, where no option changes them."""
@@ -66,11 +66,12 @@ class UnansweredInputs:
     def remove(self, case_id: str, lines: CaseLines, given: InputDatum) -> None:
         """Remove the input ``given`` from the inputs of a case that have no line yet, if it is one.
 
-        The first call for a case adds all its inputs of the quick tier; it raises CastigateError if
-        no document lists the case. ``lines`` spells inputs of the case.
+        The first call for a case adds all its inputs of the quick tier; a case of a shape that no
+        document lists has none. ``lines`` spells inputs of the case.
         """
         if case_id not in self._left:
-            inputs = lines_of(case_named(case_id)).listed(QUICK_SEED, QUICK_EXAMPLES)
+            is_listed = case_id in ids_of(case_id.partition(":")[0])
+            inputs = lines.listed(QUICK_SEED, QUICK_EXAMPLES) if is_listed else ()
             self._left[case_id] = dict.fromkeys(map(json_text, inputs))
         self._left[case_id].pop(json_text(lines.spelled(given)), None)
 

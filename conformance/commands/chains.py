@@ -67,7 +67,9 @@ def _document(name: str, json_file: Path | None, page_file: Path | None) -> None
     """
     document, version = document_and_version(name, takes_yardsticks=True)
     if not has_chains(document.name):
-        raise CastigateError(f"{document.name} is not about casts, so that it has no chains")
+        raise CastigateError(
+            f"{document.name} has no chains: it is not about casts, or repeats another document"
+        )
     every = table_of(f"{document.name}:{version or list(document.entry.versions)[-1]}")
     _write(every, removable_page.page(every), json_file, page_file)
     typer.echo(f"{every.edition}: {len(every.chains):,} chains of two casts")

@@ -194,7 +194,8 @@ class SelfTest:
             "single elements": ("requests", lambda: self._cast(case, row[:1]).size),
             "rows": ("elements", lambda: self._cast(case, row).size),
         }
-        if format_named(case.source).bits <= 32:
+        source = format_named(case.source)
+        if source.is_numeric and source.bits <= 32:
             for name, oracle in (
                 ("sweeps", self._oracle),
                 ("sweeps without shared memory", without_memory),

@@ -257,7 +257,9 @@ class MechanismSearch:
         rules = known_ruling(wrong.case)
         if rules is None or wrong.cell.asked is None or wrong.cell.answers is None:
             return None
-        key = (wrong.cell.asked, _digests(wrong), wrong.broken.digest, _digest(runs))
+        key = (
+            rules.meaning, wrong.cell.asked, _digests(wrong), wrong.broken.digest, _digest(runs)
+        )  # fmt: skip
         if key not in self._forecasts:
             source, target = format_named(wrong.case.source), format_named(wrong.case.target)
             asked, failing = self._asked(wrong, rules, "all"), wrong.failing.at(runs)

@@ -81,6 +81,13 @@ def test_a_missing_line_is_named_and_all_others_are_judged(case: str, tmp_path: 
     assert judge(tmp_path, lines + rest)[0] == 0
 
 
+def test_a_shape_that_no_document_lists_has_no_missing_lines(tmp_path: Path) -> None:
+    given = {"shape": [5], "bits": ["0x01", "0xff", "0x02", "0x03", "0x04"]}
+    line = {"case": "onnx-bitcast:26/int8/uint8/shape:5", "input": given, "output": given}
+    code, [judged], err = judge(tmp_path, [line], "--complete")
+    assert (code, judged["verdict"], err) == (0, "conforms", "")
+
+
 def test_several_missing_lines_are_counted_even_beside_wrong_answers(tmp_path: Path) -> None:
     lines = [answered(line) for line in listed(INT2, "onnx-cast:25/uint2/int8")]
     kept = [lines[0] | {"output": "0x7f"}, lines[5]]

@@ -120,6 +120,10 @@ class CodecProcess:
                 told = [error for error in failed if isinstance(error, CodecFailedError)]
                 if told:
                     raise self._located(min(told, key=lambda each: each.place)) from None
+                # A part that was stopped comes before the part because of which it was.
+                for error in failed:
+                    if error is not None and not isinstance(error, SweepStoppedError):
+                        raise error from None
                 raise
         both = np.concatenate(found).reshape(-1, 2)
         is_first = np.append(True, both[1:, 1] != both[:-1, 1])

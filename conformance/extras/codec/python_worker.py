@@ -237,7 +237,10 @@ def _patterns(answer: Any, bits: NDArray[Any], target: Format) -> NDArray[Any]:
     if target.name in ("float32", "float16") and found.dtype.kind == "f":
         return found.astype(target.name).view(storage)
     if target.name == "bfloat16" and found.dtype == np.float32:
-        return (found.view(np.uint32) >> np.uint32(16)).astype(storage)
+        words = found.view(np.uint32)
+        if (words & 0xFFFF).any():
+            raise WrongTypeError("returns numbers of float32 that bfloat16 lacks")
+        return (words >> np.uint32(16)).astype(storage)
     if found.dtype.kind in "iu":
         if found.dtype.itemsize == storage.itemsize:
             return found.view(storage)

@@ -21,8 +21,6 @@ from specs.errors import CastigateError, did_you_mean
 from specs.formats import dtype_spelled
 
 SCHEMA = "schema"
-WIDTH = 120
-"""Columns of the tables where the output is no terminal."""
 
 
 def containers_command(

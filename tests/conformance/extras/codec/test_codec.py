@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from conformance.extras.codec.answers import CodecAnswers, ask_all
 from conformance.extras.codec.c_program import check_widths
 from conformance.extras.codec.judging import JudgedCodec, judge_codec, step_starts
 from conformance.extras.codec.kept_test import allowed_pieces
+from conformance.extras.codec.process import CodecProcess, ManyRunsError, SweepStoppedError
+from conformance.extras.codec.python_worker import WrongTypeError, asker
 from conformance.extras.codec.target import Signature, signature_named, target_named
 from oracles.reference import expect_by_exact
 from oracles.reference.staircase import staircase
@@ -253,6 +256,31 @@ def test_torch_functions_take_tensors(tmp_path: Path) -> None:
     code, output = run(f"{module}:f", *options)
     assert "called on torch tensors" in output
     assert code == 0, output
+
+
+def test_a_part_that_was_stopped_does_not_hide_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sweep(self: object, first: int, count: int, most: int, stop: Event, more: object) -> None:
+        if first:
+            raise ManyRunsError
+        stop.wait()
+        raise SweepStoppedError
+
+    monkeypatch.setattr(CodecProcess, "_sweep", sweep)
+    with pytest.raises(ManyRunsError):
+        CodecProcess((), 1, 1.0).sweep(2, 2, 9, 2, lambda more: None)
+
+
+def test_float32_answers_are_taken_as_bfloat16_only_if_it_has_them() -> None:
+    e4m3, bfloat16 = format_named("float8e4m3fn"), format_named("bfloat16")
+
+    def divided(by: int) -> object:
+        codec = lambda codes: np.float32(codes / np.float32(by))  # noqa: E731
+        return asker("numpy-bits", codec, e4m3, bfloat16)(np.arange(9, dtype=np.uint8)).tolist()
+
+    eighths = [int(np.float32(code / 8).view(np.uint32)) >> 16 for code in range(9)]
+    assert divided(8) == eighths
+    with pytest.raises(WrongTypeError, match="returns numbers of float32 that bfloat16 lacks"):
+        divided(3)
 
 
 def test_a_slow_function_is_sampled_with_the_odds_said(monkeypatch: pytest.MonkeyPatch) -> None:
