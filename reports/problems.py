@@ -59,9 +59,10 @@ class WrongShape:
 class WrongElement:
     """The first element of an answer that has wrong bits, where bits must stay as they are.
 
-    ``index`` counts the elements of the answer in ``shape``. ``followed`` names the mechanisms that
-    give all answers of the case. ``layout`` describes how the tensor lies in memory, if that is
-    unusual. Files of earlier versions may lack ``followed`` and ``layout``.
+    ``shape`` is the shape of the input. ``index`` counts the elements of the answer, whose shape
+    may be another, in row-major order; ``got`` and ``wanted`` are patterns in hex. ``followed``
+    names the mechanisms that give all answers of the case. ``layout`` describes how the input lies
+    in memory, if that is unusual. Files of earlier versions may lack ``followed`` and ``layout``.
     """
 
     rule: str

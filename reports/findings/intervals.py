@@ -323,8 +323,9 @@ def rounder_bound(source: Format, inside: int, outside: int, is_next: bool) -> t
     """Return a bound of an interval as a sign and a number: `≤` ``inside`` or `<` ``outside``.
 
     ``inside`` is the last magnitude in the interval, and ``outside`` the first beyond it that was
-    asked. The second is taken only if the two are neighbors (``is_next``) and it is rounder. Of 494
-    and 496, that is 496: it has fewer significant bits.
+    asked. The second is taken only if the two are neighbors (``is_next``) and it is rounder:
+    written shorter or, if both are equally long, with fewer significant bits, as 496 beside 494. Of
+    neighbors, neither may be zero.
     """
 
     def roundness(magnitude: int) -> tuple[int, int]:

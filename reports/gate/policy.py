@@ -246,10 +246,11 @@ def load_policy(path: Path) -> Policy:
 
 
 def policy_from_certificate(content: object, named: str) -> Policy:
-    """Return the policy that a certificate holds; raise CastigateError if it is invalid.
+    """Return the policy that a certificate holds; raise CastigateError if a field is invalid.
 
-    A policy with the name of a shipped one must also have its content. ``named`` is the
-    certificate's file, which the error names.
+    Unlike in ``load_policy``, documents, rules and patterns are not looked up. A policy whose name
+    is that of a shipped one, but for case and punctuation, must also have its content. ``named`` is
+    the certificate's file, which the error names.
     """
     try:
         policy = Policy(PolicyEntry.model_validate(content))

@@ -45,7 +45,14 @@ def asks_one_by_one(form: str) -> bool:
 
 
 def main() -> None:
-    """Load the codec, ask the inputs of the command line, and write its answers or their runs."""
+    """Load the codec, ask the inputs of the command line, and write its answers or their runs.
+
+    After `sweep` or `list` come the words of ``driver.c``: PROGRESS OUT, and FIRST COUNT MOST or IN
+    STEP. PROGRESS gets the place of the inputs being asked, and at the end the nanoseconds of
+    processor time. What the codec prints goes to stderr. Exits with ``NOT_OPENED`` if the codec
+    cannot be loaded, ``MANY_RUNS`` after more than MOST runs, and ``RAISED`` if it raises an error
+    or returns something wrong.
+    """
     module, function, form, source, target, how, progress_file, out, *words = sys.argv[1:]
     place = np.memmap(progress_file, np.uint64, "r+")
     sys.stdout = sys.stderr

@@ -101,8 +101,9 @@ def write_gguf(container: str, dtype: str, bits: Bits) -> bytes:
 def read_gguf(container: str, content: bytes) -> Tensor:
     """Return the only tensor of a GGUF file; of a block type, the tensor of its codes.
 
-    Raises ValueError if the bytes are no GGUF file, if the file has several tensors or none, if the
-    tensor has an unknown type or not the container's block type, or if a scale is not one.
+    Raises ValueError if the bytes do not begin as a GGUF file, if the file has several tensors or
+    none, if the tensor has an unknown type or not the container's block type, or if a scale is not
+    one. The version is not checked; a damaged file may raise KeyError or ``struct.error`` too.
     """
     if content[:4] != b"GGUF":
         raise ValueError("the file does not begin with GGUF")
