@@ -26,7 +26,7 @@ CHECKED = 1 << 13
 def call_size(source: Format, target: Format) -> int:
     """Return how many inputs one call of a sweep gets: the largest power of two that fits.
 
-    Their bytes, and those of the answers, are at most ``CALL_BYTES``.
+    Inputs and answers together have at most ``CALL_BYTES`` bytes.
     """
     element = np.dtype(source.storage).itemsize + np.dtype(target.storage).itemsize
     return int(1 << (CALL_BYTES // element).bit_length() - 1)
@@ -80,12 +80,13 @@ class BoundSweep:
     ) -> int:
         """Call the oracle up to input number ``stop``, as long as a check finds the answers right.
 
-        ``is_right`` gets the number of the first input, the answers, the inputs and their count; it
-        must also add that count to the inputs in place. Returns the number of the first input whose
-        answers were not found right, or not requested. It stops at least one call before the end of
-        the sequence, and calls nothing if the sequence is not dense or there was no call before. If
-        the last call's answers failed the check, or it raised an exception, the next ``__call__``
-        returns or raises that.
+        ``is_right`` gets the number of the first input, the answers, the inputs and their count; in
+        any case it must add that count to the inputs in place. Answers of another dtype, shape or
+        strides than the last call's fail without it. Returns the number of the first input whose
+        answers were not found right, or not requested. No call begins at ``stop`` or later, or is
+        the sequence's last, and there is none if the sequence is not dense or there was no call
+        before. If the last call's answers failed the check, or it raised an exception, the next
+        ``__call__`` returns or raises that.
         """
         call, known, inputs, size = self._call, self._last, self.inputs, self._size
         end = min(stop, self._hi - size)

@@ -45,7 +45,7 @@ def parse_claim(text: str) -> Claim:
 
 
 def normalize_claims(claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    """Return claims, each once, in the documents' order; leave out those that another includes."""
+    """Return known claims in the documents' order, each once, but for any that another includes."""
     claimed = set(claims)
     return tuple(
         claim
@@ -55,7 +55,10 @@ def normalize_claims(claims: Iterable[Claim]) -> tuple[Claim, ...]:
 
 
 def claimed_by(oracle: Oracle) -> tuple[Claim, ...]:
-    """Return an oracle's claims in the documents' order; every document if it has no ``claims``."""
+    """Return an oracle's claims as ``normalize_claims`` does; every document without ``claims``.
+
+    Raises CastigateError if a claim names an unknown document or version.
+    """
     claims = claims_of(oracle)
     if claims is None:
         return claims_of_every_document()

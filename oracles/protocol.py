@@ -189,7 +189,8 @@ class WithDeviceSweep(Protocol, metaclass=Capability):
     def device_sweep(self, case: Case, most: int) -> DeviceSwept:
         """Return a function that casts up to ``most`` consecutive patterns of a 32-bit source.
 
-        Raises ``Unsupported`` if there is no device: then the case is swept on the host.
+        Raises ``Unsupported`` if it cannot, as without a device: then the case is swept on the
+        host.
         """
         ...
 
@@ -199,7 +200,10 @@ class WithBitcastRoad(Protocol, metaclass=Capability):
     """An oracle that names the road of each bitcast; for others, every case has one of its own."""
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the name of a bitcast's road: on one road, equal tensors get equal answers."""
+        """Return the name of a bitcast's road: on one road, equal tensors get equal answers.
+
+        May raise ``Unsupported`` for a case for which ``bitcast`` does.
+        """
         ...
 
 
@@ -210,7 +214,8 @@ class WithBitcast(Protocol, metaclass=Capability):
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Reinterpret the bits as the target dtype; return an array of the shape the system gives.
 
-        Raises the system's own error if the system refuses.
+        Raises ``Unsupported`` for what the system does not offer, and the system's own error for
+        what it refuses.
         """
         ...
 
@@ -256,7 +261,8 @@ class Returned:
     ``tensors`` has the result's members by name, and ``receiver`` those of the receiver after the
     call. ``is_receiver`` means that the result is the receiver itself, ``shares_memory`` that it
     lies in the receiver's memory. ``outputs`` has, for each dtype in the call's ``inputs``, what
-    the resulting layer computes for an input of that dtype: a tensor, or its error in one line.
+    the receiver, a layer, then computes for an input of that dtype: a tensor, or its error in one
+    line.
     """
 
     is_receiver: bool
@@ -375,7 +381,10 @@ class WithIdentity(Protocol, metaclass=Capability):
     """An oracle that can move bits into its own tensors and out again, for the smoke check."""
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Return the bits after a round trip through a tensor of the dtype, without any cast."""
+        """Return the bits after a round trip through a tensor of the dtype, without any cast.
+
+        Raises ``Unsupported`` if the system lacks the dtype.
+        """
         ...
 
 
@@ -455,7 +464,10 @@ def returned_by(method: str) -> str:
 
 
 def offers(oracle: object, method: str) -> bool:
-    """Return whether an oracle has an optional method, of a protocol here or of a family."""
+    """Return whether an oracle has an optional method, and all other members of its protocol.
+
+    A method of a family has no protocol here, and counts alone.
+    """
     capability = CAPABILITIES.get(method)
     if capability is None:
         return callable(getattr(oracle, method, None))

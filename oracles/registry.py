@@ -49,7 +49,7 @@ def is_program(name: str) -> bool:
 
 
 def framework_of(name: str) -> str:
-    """Return a backend's name without its variant; a program's name has none to remove."""
+    """Return a backend's name up to its colon, without variant or class; a program's whole name."""
     return name if is_program(name) else name.partition(":")[0]
 
 
@@ -218,9 +218,9 @@ def load_oracle(name: str) -> Oracle:
 
 
 def _check_types(name: str, oracle: Oracle) -> None:
-    """Raise CastigateError if an oracle's ``claims`` or ``row_limits`` have another type or size.
+    """Raise CastigateError unless an oracle's claims are texts and its ``row_limits`` are valid.
 
-    ``name`` is the backend's.
+    It may lack either. ``name`` is the backend's.
     """
     claims = claims_of(oracle)
     if claims is not None and (
@@ -331,8 +331,8 @@ def available_backends() -> str:
 def installed_version(name: str) -> str:
     """Return the version of an installed backend's package, by its metadata; empty if it has none.
 
-    The package is not imported. The reference has Castigate's version. A built-in backend that
-    starts an executable has none.
+    ``name``, one of ``installed``, has no variant. The package is not imported. The reference has
+    Castigate's version. A built-in backend that starts an executable has none.
     """
     # Here and below, because a backend's process does without.
     from importlib.metadata import PackageNotFoundError, packages_distributions, version

@@ -137,7 +137,7 @@ def _after_wildcard(places: Sequence[int], case: str, unmatched: str) -> list[in
 
 
 def alternatives(pattern: str) -> Iterator[str]:
-    """Yield a pattern with each text of each of its choices, one choice at a time.
+    """Yield a pattern with each text of each choice, one choice at a time; without any, itself.
 
     >>> [*alternatives("{a,b}/{c,d}")]
     ['a/{c,d}', 'b/{c,d}', '{a,b}/c', '{a,b}/d']
@@ -226,7 +226,7 @@ def document_of(name: str) -> str:
 def expand(pattern: str) -> list[str]:
     """Return the cases that a pattern stands for; the name of its document may hold no wildcard.
 
-    Raise CastigateError if the choices of the pattern make more texts than there are cases.
+    Raise CastigateError if the choices of the pattern make more than ``MAX_CHOICES`` texts.
     """
     texts = EITHER.split(pattern)
     # Every second text is a choice.

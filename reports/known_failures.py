@@ -87,7 +87,7 @@ def failures(case: Case, judgement: Judgement) -> tuple[KnownFailure, ...]:
 
     There is one for an error or a crash, else one for the broken rules of each level: `violates`
     for required rules, `deviates` for recommended ones. The region leaves out how a process died,
-    which varies with the machine. The region of a check has only the names of its broken rules.
+    which varies with the machine. Of the broken rules of a check, it has only the names.
     """
     verdict = judgement.verdict
     roles = {case.target: "target", case.source: "source"}
@@ -115,7 +115,8 @@ def _digest(verdict: str, data: Sequence[Any]) -> str:
 def _data(problem: BrokenRule | BrokenAdapter, roles: Mapping[str, str]) -> list[Any]:
     """Return the fields of a problem that go into a region.
 
-    ``roles`` maps the dtypes of the case to the words `source` and `target`, which replace them.
+    ``roles`` maps the dtypes of the case to the words `source` and `target`, which replace them in
+    the facts of a ``BrokenPromise``.
     """
     if isinstance(problem, WrongValues):
         return [problem.rule, problem.count, problem.runs.checksum]

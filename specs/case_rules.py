@@ -46,8 +46,8 @@ class MatchingRules:
 def case_rules(document: Document, case: Case) -> Iterator[CaseRule]:
     """Yield each rule of a case, once for each class of inputs that it takes.
 
-    A rule that only requires some answer takes none. Raise DocumentError if the rules leave a gap
-    or overlap.
+    A rule that only requires some answer takes none. Raise DocumentError if the rules leave a gap,
+    overlap, or have another fault.
     """
     rules_of = of_family(document.entry.operation, "rules")
     yield from _of_inputs(rule_case(document, case)) if not rules_of else rules_of(document, case)
@@ -62,7 +62,7 @@ def _of_inputs(ruling: Ruling) -> Iterator[CaseRule]:
 
 
 def matching_rules(document: Document, case: Case) -> MatchingRules:
-    """Return the rules that apply to a case; raise DocumentError if they leave a gap or overlap."""
+    """Return the rules of a case; raise DocumentError if they leave a gap or have another fault."""
     rules_of = of_family(document.entry.operation, "rules")
     if rules_of:
         found = [*rules_of(document, case)]

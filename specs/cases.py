@@ -64,7 +64,7 @@ def shape_of(case: Case) -> Shape:
 
 @lru_cache(SHAPES_KEPT)
 def parse_shape(text: str) -> Shape:
-    """Parse a shape as a case id writes it, `scalar`, `0` or `2x3`; raise ValueError for others."""
+    """Parse a shape of a case id: `scalar`, `0`, `2x3`; raise ValueError if a part is not whole."""
     return () if text == SCALAR else tuple(map(int, text.split("x")))
 
 

@@ -158,9 +158,9 @@ def load_rules(path: Path) -> HouseRules:
 
 
 def know_rules(name: str, content: str) -> None:
-    """Register house rules from their text, as a run stores it.
+    """Register house rules from their text, as a run stores it, under the name in the text.
 
-    Raise CastigateError if the text is invalid, or if other house rules have its name.
+    Raise CastigateError if the text is invalid, or if other house rules have this name.
     """
     if name not in shipped_rules() or shipped_rules()[name].content != content:
         register(_validated(parse_yaml(Path(f"{name}.yaml"), content), content))

@@ -42,7 +42,8 @@ def prove(document: Document) -> Proof:
     """Prove a document total and unambiguous, and count what it has.
 
     Raise DocumentError with file, line and rule if it is not, if a rule, call form, member or
-    example belongs to no case, or if a line of its page is not covered.
+    example belongs to no case, if a pair of a section is not listed, or for the first of
+    ``line_errors``.
     """
     used: set[str] = set()
     modes: set[tuple[str, str]] = set()

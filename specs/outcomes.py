@@ -134,7 +134,7 @@ FIXED_OUTCOMES: dict[str, Outcome] = {
 def outcome_of(word: str, target: Format) -> Outcome:
     """Return the outcome that a word means for a target.
 
-    Raise DocumentError if the target cannot have it, and ValueError if the word is unknown.
+    Raise DocumentError if the target lacks that pattern or NaN, ValueError if the word is unknown.
     """
     if word in ROUNDINGS:
         return Round(ROUNDINGS[word])

@@ -15,7 +15,7 @@ from specs.model.page_lines import LineSpan, PageDigests, align, line_digests
 class MovedRange:
     """A document's range of lines that a new edition of the page moves or changes.
 
-    ``now`` is the range in the new edition; None if its text changed.
+    ``now`` is the range in the new edition; None if its text (of a section, an end) changed.
     """
 
     document: Document

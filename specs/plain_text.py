@@ -45,7 +45,7 @@ def is_plain(text: str) -> bool:
 
 
 def escape_markdown(text: str) -> str:
-    """Join the lines of a text, and escape every character that could be Markdown's markup."""
+    """Join the lines of a text; escape unsafe characters, and Markdown's markup within a line."""
     return MARKUP.sub(r"\\\1", plain_text(" ".join(text.split())))
 
 

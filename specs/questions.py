@@ -107,7 +107,7 @@ class Parts(NamedTuple):
 
 
 def parts_of(words: Sequence[str]) -> Parts:
-    """Split the words of a question, whose dtypes may be joined by slashes or be single words.
+    """Split a question's words, at least one; dtypes may be joined by slashes or be single words.
 
     Raise CastigateError for a document with a colon and no version, for a format that no tensor
     has, and for an unknown word among three or more dtypes.
@@ -193,8 +193,8 @@ def is_document(word: str) -> bool:
 def case_meant(document: str, parts: Sequence[str]) -> Case:
     """Return the first case of a document that has the dtypes and all modes in ``parts``.
 
-    If ``document`` names no version, only the newest that lists the pair is searched. Raise
-    CastigateError if there is no case.
+    With a version, a shape in ``parts`` may be one that no case has; without, only the newest
+    version that lists the pair is searched. Raise CastigateError if there is no case.
     """
     asked = "/".join([document, *parts])
     name, _, version = document.partition(":")

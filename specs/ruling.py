@@ -65,8 +65,8 @@ def ruling(case: Case) -> Ruling:
 def rule_case(document: Document, case: Case) -> Ruling:
     """Resolve a case of a document to its ruling.
 
-    Raise DocumentError if the rules leave a gap, overlap, or have an outcome that is impossible.
-    Raise CastigateError if the case is neither a cast nor a call.
+    Raise DocumentError if the rules leave a gap, overlap, round in several ways, or have an outcome
+    that is impossible. Raise CastigateError if the case is neither a cast nor a call.
     """
     match document.entry.operation:
         case "cast" | "call":
@@ -237,7 +237,8 @@ def _option(word: str, target: Format) -> Exactly | Round | Wrap | Behaves:
 def _prove(document: Document, case: Case, branches: list[Branch]) -> Ruling:
     """Make a ruling of branches; raise DocumentError unless they are total and unambiguous.
 
-    Every kind of input must be taken by exactly one branch, whose outcome it can have.
+    Every kind of input must be taken by exactly one branch, whose outcome it can have. All must
+    round in one way, and only casts of numbers may have the outcome `error` for some inputs.
     """
     source, target = format_named(case.source), format_named(case.target)
     error = partial(_error, document)

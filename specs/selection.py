@@ -72,8 +72,8 @@ def with_house_rules(named: Sequence[str], words: Sequence[str]) -> tuple[str, .
 def house_rules_for(word: str) -> HouseRules:
     """Return the house rules of a name or path; those of a file are registered.
 
-    Raise CastigateError if there are none, or if they are for a document that does not exist or is
-    not of casts.
+    Raise CastigateError as ``rules_named`` does, or if they are for a document that does not exist
+    or is not of casts.
     """
     rules = rules_named(word)
     for index, name in enumerate(rules.entry.documents):

@@ -28,7 +28,7 @@ class BackendDescription:
     """What a loaded backend supports, or in ``reason`` why it could not be loaded.
 
     Its version is None then. ``smoke`` pairs each dtype that fails the smoke check with what is
-    wrong. The fields are the keys of ``castigate backends --json``.
+    wrong. The fields are the keys of ``castigate backends NAME --json``.
     """
 
     name: str
@@ -75,7 +75,7 @@ def backends_command(
     """List installed backends, or describe those named; explain how to install the others.
 
     Only backends that are named are loaded, to show their claims, operations, dtypes and smoke
-    check.
+    check. The exit code is 2 if one cannot be loaded.
     """
     if not names:
         for line in known_as_json() if as_json else known_backends():

@@ -82,7 +82,7 @@ def document_details(document: Document, version: str | None) -> DocumentListing
 
 
 def clauses_of(document: Document) -> dict[str, RuleEntry | PromiseEntry | FormEntry]:
-    """Return a document's rules, promises and forms that have a conflict, by name.
+    """Return by name all rules and promises of a document, and its forms that have a conflict.
 
     The name of a form is ``form:NAME``.
     """

@@ -31,7 +31,10 @@ def findings_command(
         typer.Option(metavar="BACKEND/NAME", help="Print one finding as an issue, in Markdown."),
     ] = None,
 ) -> None:
-    """List the root causes behind the failures of a run: what, where, and how often."""
+    """List the root causes behind the failures of a run: what, where, and how often.
+
+    The exit code is 1 if there are any, else 0; with --issue it is 0.
+    """
     store = open_run(run)
     versions = {each.name: each.version for each in store.record.backends}
     for name in backend or ():

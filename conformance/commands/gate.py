@@ -63,7 +63,10 @@ def gate_command(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     verbose: VerboseOption = False,
 ) -> None:
-    """Run a backend, judge it by a policy, and certify the result."""
+    """Run a backend, judge it by a policy, and certify the result.
+
+    The exit code is 0 if the policy holds, 1 if not, 3 if the backend answered no case.
+    """
     if (out / FILE).exists():
         raise CastigateError(f"{out} holds a certificate already; give another --out")
     if next(out.glob("*"), None) is not None:

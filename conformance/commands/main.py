@@ -156,7 +156,10 @@ def named_commands(arguments: Sequence[str]) -> Collection[str]:
 
 
 def main() -> None:
-    """Run the command and exit; a user's error is one line on stderr and exit code 2."""
+    """Run the command in ``sys.argv``, and exit with one of the codes that docs/verdicts.md lists.
+
+    A user's error is one line on stderr and code 2.
+    """
     open_closed_streams()
     collect_garbage_rarely()
     code = _run()

@@ -66,7 +66,11 @@ def nightly_command(
     ] = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Run every installed backend, compare with ledgers and past nights, and write the report."""
+    """Run every installed backend, compare with ledgers and past nights, and write the report.
+
+    The exit code is 0 if every backend fails exactly as its ledger lists, else 1; 3 if nothing was
+    judged. With --no-ledger it is that of `castigate run`.
+    """
     keep_freed_memory()
     nights = Nights(out)
     # Checked before the run, so that no night is run in vain.

@@ -103,7 +103,7 @@ def _show_coverage(what: str | None, copy: Path | None) -> None:
 
     ``what`` names the document or is the path of a YAML file. If ``copy``, the user's copy of the
     page, differs from the page, the differences are shown instead, and the exit code is 1. Raises
-    CastigateError if ``what`` is None.
+    CastigateError if ``what`` is None or the document has no coverage.
     """
     if what is None:
         raise CastigateError(

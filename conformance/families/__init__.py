@@ -43,10 +43,10 @@ class Family:
     ``sentence`` reads a question about one case whose first word is an operation, ``asks`` a
     question about several cases.
 
-    ``tensors`` has the functions of a family whose tensors have names, and ``dtypes`` returns these
-    names. ``tensor`` has the functions of a family that takes one tensor and judges the result's
-    shape. ``page`` is the page of the report on which cases stand by their modes; other cases stand
-    by their pair of dtypes.
+    ``tensors`` has the functions of a family whose tensors have names, and ``dtypes`` returns the
+    names and dtypes of a case's tensors. ``tensor`` has the functions of a family that takes one
+    tensor and judges the result's shape. ``page`` is the page of the report on which cases stand by
+    their modes; other cases stand by their pair of dtypes.
     """
 
     operations: tuple[str, ...]

@@ -31,8 +31,8 @@ Contents = Literal[
 class Probe:
     """Describes a tensor: which of a pair's inputs stands at each place, and the layout in memory.
 
-    The inputs begin at index ``first`` and go on in steps of ``stride``, from the last back to
-    index 0, unless ``contents`` says otherwise. Contents "one" are the input at ``first``, "two"
+    The inputs begin at index ``first`` and go on in steps of ``stride``, modulo the number of
+    inputs, unless ``contents`` says otherwise. Contents "one" are the input at ``first``, "two"
     that and the next at random; in other contents "one" is the input at index 0. ``steps`` are the
     distances between neighbors along each dimension (none given: 1), counted in what the dimensions
     inside take; a step of 0 repeats the first. ``order`` names the dimensions from the outermost in
@@ -135,7 +135,10 @@ class Probe:
 
     @property
     def simplicity(self) -> tuple[object, ...]:
-        """The key that sorts probes: one caller first, then plain layouts, then few elements."""
+        """The key by which probes are sorted: one caller first, then memory that is not rewritten.
+
+        Then come those ``after`` nothing, those without a layout, and those of few elements.
+        """
         steps = sum(abs(step - 1) for step in self.effective_steps) + self.gap
         rank = abs(len(self.shape) - 1)
         is_laid = self.layout is not None
@@ -226,7 +229,7 @@ class ProbePlan:
         return ProbePlan(self.probes[first:last], self.picks[start:stop])
 
     def split(self, answers: Bits) -> Iterator[tuple[Probe, Bits]]:
-        """Yield each probe with its part of the flat ``answers``, in its shape."""
+        """Yield the probes, at least one, each with its part of flat ``answers`` in its shape."""
         parts = np.split(answers, self.ends[:-1])
         for probe, part in zip(self.probes, parts, strict=True):
             yield probe, part.reshape(probe.shape)
@@ -249,7 +252,10 @@ def shapes_of(pair: str, few_shapes: bool) -> tuple[Shape, ...]:
 
 
 def shape_of_pair(pair: str) -> Shape:
-    """Return the one shape of a pair; over all pairs, every length and every shape comes up."""
+    """Return the one shape of a pair, a row of ``LENGTHS`` or one of ``SHAPES``; each comes up.
+
+    ``pair`` is as in ``shapes_of``.
+    """
     number, is_row = divmod(_numbers()[pair], 2)
     return (LENGTHS[number % len(LENGTHS)],) if is_row else SHAPES[number % len(SHAPES)]
 

@@ -34,8 +34,8 @@ SIZES: tuple[tuple[int, tuple[int, int]], ...] = (
 """The number of elements: log-uniform between two bounds."""
 RANKS = ((1, 0), (22, 1), (26, 2), (20, 3), (17, 4), (5, 5), (3, 6), (3, 7), (3, 8))
 LENGTHS = ((34, "any"), (30, "blocks"), (12, "power"), (10, "equal"), (8, "small"), (6, "one"))
-"""What becomes of a dimension: it stays, or is made whole blocks, a power of two (or one more or
-less), equal to another dimension, small, or 1."""
+"""What becomes of a dimension: it stays, or is made whole blocks or a power of two (either may have
+one more or less), equal to another dimension, small, or 1."""
 HEADS = (64, 72, 80, 96, 112, 128)
 HEADED = 0.08
 """The share of tensors of rank 3 and more whose last dimension is that of a head."""
@@ -81,7 +81,7 @@ def chosen(chance: Random, weighted: Sequence[tuple[int, Value]]) -> Value:
 
 
 def log_uniform(chance: Random, least: int, most: int) -> int:
-    """Return a number between ``least`` and ``most``; every doubling of it is equally likely."""
+    """Return an integer from ``least``, 1 or more, to ``most``; each doubling is equally likely."""
     return int(least * ((most + 1) / least) ** chance.random())
 
 

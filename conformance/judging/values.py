@@ -125,8 +125,8 @@ def batch_answers(
 ) -> Iterator[ValueAnswer]:
     """Yield the answer to each tensor from the replies to ``batch_requests``.
 
-    Those to casts end after the first tensor that was neither answered nor declined; calls have an
-    answer for every tensor.
+    Those to casts end after the first tensor that was neither answered nor declined; if the batch
+    as a whole failed, they are that one failure. Calls have an answer for every tensor.
     """
     if receiver_of(case.document) is not None:
         for tensor, reply in zip(batch.tensors(), replies, strict=True):
@@ -172,7 +172,8 @@ def asked_member(case: Case, returned: Returned) -> Tensor:
 def members_after(case: Case, returned: Returned) -> Mapping[str, Tensor]:
     """Return the members of what a call returns, or of the layer that it changes in place.
 
-    They are the layer's if the call returns nothing and its form promises no return value.
+    They are the layer's if the case is about a member, the call returns nothing, and its form
+    promises no return value.
     """
     if member_of(case) and not returned.tensors and form_of(case).returns is None:
         return returned.receiver

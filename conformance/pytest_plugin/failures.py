@@ -25,7 +25,7 @@ COMPRESSION = "zstd"
 
 @dataclass(frozen=True)
 class FailureFolder:
-    """A folder with a file per failing judgement, and one per distinct array of answers."""
+    """A folder with a file per failing judgement, and one per distinct array: inputs or answers."""
 
     folder: Path
 

@@ -46,7 +46,7 @@ class FindingsSummary:
     def add(self, judgement: Judgement, compared: LedgerComparison | None) -> None:
         """Count a failing judgement, and begin to look for its cause unless its ledger lists it.
 
-        The search goes on while others are judged.
+        The folder of failures must have the judgement. The search goes on while others are judged.
         """
         if judgement.verdict not in FAILING:
             return
@@ -62,8 +62,8 @@ class FindingsSummary:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the findings, all with ``-v``, else one screen of them.
 
-        Without ``-v`` those of a backend with a ledger are left out; new findings of such a backend
-        are shown in the section about ledgers.
+        Without ``-v`` those of a backend whose ledgers are all in use are left out; its new
+        findings are shown in the section about ledgers.
         """
         if lines := list(self._lines(terminalreporter.config.get_verbosity() > 0)):
             terminalreporter.section("findings")

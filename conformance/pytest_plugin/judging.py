@@ -154,10 +154,9 @@ class PooledJudging:
             self._judge(*self._waiting.popleft())
 
     def judgement(self, key: CaseKey) -> JudgedPair:
-        """Return the case and the judgement of an item; wait until its pair is done.
+        """Return the case and the judgement of an item that ``begin`` selected; wait for its pair.
 
-        A check comes with the case by which it is named. Raises CastigateError if no worker can go
-        on.
+        A check comes with the case by which it is named. Raises CastigateError as ``poll`` does.
         """
         self._items += 1
         if self._items % ITEMS_BETWEEN_POLLS == 0:
@@ -172,7 +171,7 @@ class PooledJudging:
     def poll(self, seconds: float) -> None:
         """Take finished tasks, and hand out more; wait up to ``seconds`` if none is finished.
 
-        Raises CastigateError if no worker can go on.
+        Raises CastigateError as ``ProcessPool.poll`` does.
         """
         if self._pool is None:
             return

@@ -139,7 +139,8 @@ def compared_with_ledger(
 ) -> LedgerComparison | None:
     """Compare an item's failures with its ledger, and record the result in its ``user_properties``.
 
-    Returns None if the item has no ledger in use, or if there is nothing to compare.
+    Returns None, and records nothing, if the item has no ledger in use, cannot be listed, or has
+    nothing to compare. With --update-ledger the last is recorded.
     """
     ledgers = item.config.stash[LEDGERS]
     ledger = ledger_of(backend.name, item.name)

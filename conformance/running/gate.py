@@ -93,9 +93,9 @@ class Gate:
     ) -> tuple[PolicyVerdict, dict[str, Any] | None]:
         """Run and judge the backend, and write all files; return the verdict and the certificate.
 
-        The certificate is JSON data, or None if nothing ran. ``baseline`` is the earlier run to
-        compare with, and ``key`` the private key to sign with, if any. Raises CastigateError if the
-        backend changed meanwhile.
+        The certificate is JSON data, or None if every case was declined or not run. ``baseline`` is
+        the earlier run to compare with, and ``key`` the private key to sign with, if any. Raises
+        CastigateError if the backend changed meanwhile.
         """
         where = str(self.folder / RUN)
         program = program_identity(self.backend, self.pythons, self.seconds)

@@ -184,7 +184,7 @@ class ProcessPool:
     ) -> None:
         """Do tasks until all are done or ``is_over`` returns true; ``keep`` gets the part of each.
 
-        Raises CastigateError if no worker can go on.
+        Raises CastigateError as ``poll`` does.
         """
         for task, done in self.results(tasks, listener, is_over):
             keep(task.name, done.part)
@@ -198,7 +198,7 @@ class ProcessPool:
     ) -> Iterator[tuple[Task, TaskDone]]:
         """Yield each finished task and its result, until all are done or ``is_over`` returns true.
 
-        Raises CastigateError if no worker can go on.
+        Raises CastigateError as ``poll`` does.
         """
         self.begin(tasks, listener)
         while self.is_busy and not is_over():
@@ -220,8 +220,9 @@ class ProcessPool:
     def poll(self, seconds: float) -> list[tuple[Task, TaskDone]]:
         """Return tasks done since the last call; wait up to ``seconds`` if there are none.
 
-        Raises CastigateError if no worker can go on; tasks that were done before are returned
-        first.
+        Raises CastigateError if a worker that died cannot be replaced, or if one reports a failure,
+        after the tasks that were done before are returned. While there are other workers, they take
+        over the tasks of one that cannot load the backend.
         """
         if self._failure is not None:
             raise CastigateError(self._failure.message)

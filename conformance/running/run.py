@@ -115,7 +115,10 @@ def request_of(record: RunRecord) -> RunRequest:
 
 
 def selected_cases(selection: Selection) -> list[Case]:
-    """Return the cases of a selection; raise CastigateError for none, or for an unknown dtype."""
+    """Return the cases of a selection.
+
+    Raises CastigateError if there are none, or for an unknown document or dtype.
+    """
     for dtype in (*selection.source, *selection.target):
         format_named(dtype)
     cases = [
@@ -153,10 +156,10 @@ def run(
 ) -> RunStore:
     """Do the tasks of a run that are not done yet, store their parts in ``out``; return the store.
 
-    With ``resumes`` the run in ``out`` is continued. ``only`` are cases to judge in place of all
-    selected ones. With ``checks_pairs`` the checks of their pairs are made too. Tasks of the
-    reference that an earlier run has done are taken from ``kept``, which then keeps those of this
-    run. ``argv`` is recorded. Raises CastigateError for unusable options or backends.
+    With ``resumes`` the run in ``out`` is continued. ``only``, unless empty, are cases to judge in
+    place of all selected ones. With ``checks_pairs`` the checks of their pairs are made too. Tasks
+    of the reference that an earlier run has done are taken from ``kept``, which then keeps those of
+    this run. ``argv`` is recorded. Raises CastigateError for unusable options or backends.
     """
     cases = only or selected_cases(request.selection)
     with _pools(request, cases, jobs, reporter) as pools:

@@ -133,8 +133,8 @@ def work(
     """Load a backend, then answer the link's requests and tasks until its other end closes it.
 
     ``first`` is the first variant of the framework, with which the backend is compared. If another
-    worker has loaded the backend before, ``known`` is that worker's report. Errors are sent as
-    ``WorkerFailure``; only a lack of memory is raised.
+    worker has loaded the backend before, ``known`` is that worker's report. An error is sent as
+    ``WorkerFailure`` and ends the work; only a lack of memory is raised.
     """
     live_with_parent()
     for name, text in settings.rules:

@@ -146,9 +146,9 @@ def _others(one: Judgement, later: Judgement) -> tuple[Problem, ...]:
 
 
 def _both_scripts(quick: Judgement, swept: Judgement) -> str:
-    """Return the script of a sweep's wrong values, then that of a fault found at the quick tier.
+    """Return the script of a sweep's wrong values, then those of faults found at the quick tier.
 
-    If one is missing, return the other one.
+    Without the former, return all scripts of the quick tier.
     """
     if not (swept.reproduction and quick.faults):
         return swept.reproduction or quick.reproduction

@@ -40,9 +40,9 @@ class Namespace:
     """How a library that has the standard's functions writes them, and what refusals call it.
 
     ``framework`` is its name in refusals, ``name`` that of its module in scripts, and ``header`` a
-    script's first lines. ``array`` is the expression of an array made from ``bits``, with a place
-    for the dtype. ``read`` is that of a numpy view in an array's own memory, with a place for the
-    array.
+    script's first lines, with places for ``version`` and ``case``. ``array`` is the expression of
+    an array made from ``bits``, with a place for the dtype. ``read`` is that of a numpy view in an
+    array's own memory, with a place for the array.
     """
 
     framework: str

@@ -81,7 +81,7 @@ class ArrayApiStrict(Scripted):
 
         A case of ``CALLS`` names the version of the standard that applies. A lock protects the
         flags that set this version, because they are the whole process's. Raises Unsupported for
-        any other call.
+        any other call, and for a dtype or a kind of argument that the library lacks.
         """
         context: AbstractContextManager[Any]
         context = self._flags_of(case.version) if case.document == CALLS else nullcontext()
@@ -113,7 +113,7 @@ class ArrayApiStrict(Scripted):
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return a self-contained script that makes an ``astype`` of the standard.
 
-        Raises Unsupported for any other call.
+        Raises Unsupported for any other call, and for a kind of argument that the library lacks.
         """
         return NAMESPACE.call_script(self.version, case, call, bits)
 

@@ -74,7 +74,10 @@ class BlockCase:
 
 
 def block_case(case: Case) -> BlockCase:
-    """Return the parameters of a case of blocks; raise Unsupported for any other case."""
+    """Return the parameters of a case of blocks of 32 or 16 elements.
+
+    Raises Unsupported for any other case, and for numbers of a dtype that ``NUMBERS`` lacks.
+    """
     size = int(case.mode.get("block", "0"))
     family = FAMILIES.get(size)
     is_decoding = case.target in NUMBERS
@@ -128,8 +131,9 @@ class BlockLibrary(ABC):
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> Mapping[str, Bits]:
         """Quantize the numbers ``x`` or decode the codes ``x``; return the results by name.
 
-        Quantization returns the codes ``y`` and the scales ``scale``; decoding returns the numbers
-        ``y``. Raises Unsupported for a case or a shape that the library does not take.
+        Quantization returns the codes ``y`` and the scales ``scale``; decoding takes such scales,
+        too, and returns the numbers ``y``. Both take ``global`` if the case gives a global scale.
+        Raises Unsupported for a case or a shape that the library does not take.
         """
         asked = block_case(case)
         if tensors["x"].shape[-1] % asked.size and not self.takes_ragged(asked):
@@ -186,7 +190,10 @@ def _inputs(asked: BlockCase, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
 
 
 def _binding(name: str, dtype: str, bits: Bits) -> str:
-    """Return the lines that bind a name to an array, shortened if most patterns are the same."""
+    """Return the lines that bind a name to an array that is not empty.
+
+    They are short if at most ``FEW`` of more patterns differ from the most frequent one.
+    """
     patterns = bits.ravel().tolist()
     usual, _ = Counter(patterns).most_common(1)[0]
     others = [place for place, pattern in enumerate(patterns) if pattern != usual]

@@ -116,7 +116,8 @@ class Builders:
     def bitcast(self, source: str, target: str, bits: Bits) -> Bits:
         """Return ``bits`` after one ``bitcast_convert``, in the shape that CINN gives them.
 
-        Raises Unsupported for a dtype, a builder or an operator that this CINN lacks.
+        Raises Unsupported for a dtype, a builder or an operator that this CINN lacks, and TypeError
+        if the result has another dtype than ``target``.
         """
 
         def operator(builder: Any, variable: Any) -> Any:

@@ -197,7 +197,7 @@ class Jax(Chained):
         return program(names[operation], case.source, case.target, shape, precision_of(case))
 
     def form_of(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Hashable:
-        """Return the shape in `jit` and `stablehlo`, whose steps depend on it, or else None."""
+        """Return the shape of ``bits`` in `jit` and `stablehlo`, which compile each; else None."""
         return bits.shape if self._variant in ("jit", "stablehlo") else None
 
     def cast_text(self, case: Case, x: str) -> str:
@@ -248,7 +248,8 @@ class Jax(Chained):
     def run(self, make: Function, case: Case, bits: Bits) -> Bits:
         """Return the patterns in the array that ``make`` returns for an array of ``bits``.
 
-        In the variant `folded` it raises Unsupported if XLA did not fold the program.
+        In the variant `folded`, ``make`` also returns the compiled program, and Unsupported is
+        raised if XLA left a computation in this program.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a complex source warns about its discarded part
@@ -264,8 +265,8 @@ class Jax(Chained):
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make an ``astype`` call of the array API standard; return its result and the array.
 
-        The array is as the call left it. Raises Unsupported with any variant, and for any other
-        call.
+        The array is as the call left it. Raises Unsupported with any variant, for any other call,
+        and for a dtype or a kind of argument that jax lacks.
         """
         self._require_calls()
         with warnings.catch_warnings():
@@ -297,7 +298,8 @@ class Jax(Chained):
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return a self-contained script that makes an ``astype`` of the array API standard.
 
-        Raises Unsupported with any variant, and for any other call.
+        Raises Unsupported with any variant, for any other call, and for a kind of argument that jax
+        lacks.
         """
         self._require_calls()
         return NAMESPACE.call_script(self.version, case, call, bits)

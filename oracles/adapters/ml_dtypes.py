@@ -41,7 +41,10 @@ class MlDtypes(NumpyArrays):
         self.version = f"{self._ml_dtypes.__version__}+numpy.{np.__version__}"
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` cast by one ``astype``; raise Unsupported if the dtypes have none."""
+        """Return ``bits`` cast by one ``astype``.
+
+        Raises Unsupported for a parameter, a dtype or a pair of dtypes that ``astype`` lacks.
+        """
         try:
             return super().cast(case, bits)
         except TypeError as error:

@@ -34,7 +34,7 @@ DEQUANTIZE: Mapping[str, str] = {
     "MXFP8QTensor": "",
     "NVFP4QTensor": ", double_scale=total, block_sizes={-1: 16}",
 }
-"""The arguments of each class's ``dequantize`` besides the scales."""
+"""The arguments of each class's ``dequantize`` after ``scale``."""
 
 
 class Modelopt(BlockLibrary):

@@ -124,7 +124,8 @@ class Node:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one instruction; raise TrapError if it traps on an input.
 
-        Raises Unsupported if WebAssembly has no such instruction.
+        Raises Unsupported if WebAssembly has no such instruction, or for a parameter or a profile
+        that V8 lacks.
         """
         return self._answer(cast_operation(case, PROFILES), bits)
 
@@ -141,7 +142,7 @@ class Node:
         return bitcast_operation(case).road
 
     def road(self, case: Case) -> str:
-        """Return the pair of dtypes and the instruction, as text; raise Unsupported without one."""
+        """Return the pair and the instruction, as text; raise Unsupported as ``cast`` does."""
         return cast_operation(case, PROFILES).road
 
     def bind(self, case: Case, bits: Bits) -> Bound:
@@ -163,8 +164,8 @@ class Node:
         """Return a call that converts consecutive patterns, which the module generates itself.
 
         So only answers are sent between the processes, into memory that calls of the same count
-        reuse; ``lo`` and ``hi`` are not needed. Raises Unsupported for a source of other than 32
-        bits, and without an instruction.
+        reuse; ``lo`` and ``hi`` are not needed. Raises Unsupported as ``cast`` does, and for a
+        source of other than 32 bits.
         """
         operation = cast_operation(case, PROFILES)
         if operation.source_size != SWEPT_SIZE:
@@ -188,7 +189,7 @@ class Node:
         return self._answer(copy_operation(dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs a case's instruction in node; raise Unsupported without one."""
+        """Return a script of a case's instruction in node; raise Unsupported as ``cast`` does."""
         return self._script(cast_operation(case, PROFILES), case, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
@@ -232,7 +233,7 @@ class Process:
         """Write the answers to ``inputs``, or to the patterns from ``first`` on, into ``answers``.
 
         If ``inputs`` is None, the module generates as many patterns as ``answers`` has elements.
-        Raises TrapError if the module traps, and RuntimeError if node has ended.
+        Raises TrapError if the module traps, and RuntimeError or BrokenPipeError if node has ended.
         """
         if not answers.size:
             return

@@ -56,14 +56,15 @@ class Numpy(NumpyArrays):
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make an ``astype`` call of the array API standard; return its result and the array.
 
-        The array is as the call left it. Raises Unsupported for any other call.
+        The array is as the call left it. Raises Unsupported for any other call, and for a dtype or
+        a kind of argument that numpy lacks.
         """
         return NAMESPACE.make(self.names, call, bits, self.dtype, nullcontext())
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
         """Return a self-contained script that makes an ``astype`` of the array API standard.
 
-        Raises Unsupported for any other call.
+        Raises Unsupported for any other call, and for a kind of argument that numpy lacks.
         """
         return NAMESPACE.call_script(self.version, case, call, bits)
 

@@ -76,8 +76,8 @@ class NumpyArrays(Scripted):
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
         """Return the statement that binds ``y`` to one ``astype`` or one ``view`` of ``x``.
 
-        The ``astype`` has the case's casting mode. Raises Unsupported for a view of or as texts,
-        and for a view between widths if either is less than a byte.
+        The ``astype`` has the case's casting mode. Raises Unsupported as ``casting`` does, for a
+        view of or as texts, and for a view between widths if either is less than a byte.
         """
         target = self.expression(case.target)
         if operation == "bitcast":
@@ -123,8 +123,7 @@ class NumpyArrays(Scripted):
         """Return a call that casts ``bits`` into an array that calls reuse.
 
         For texts, complex sources and casting modes other than ``unsafe`` it is a call of ``cast``.
-        Raises Unsupported for a parameter and, in the mode ``unsafe``, for a dtype that the
-        subclass lacks.
+        Raises Unsupported as ``casting`` does and, in the mode ``unsafe``, the errors of ``cast``.
         """
         casting = self.casting(case)
         if casting == UNSAFE:

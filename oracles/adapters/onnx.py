@@ -181,8 +181,8 @@ class Onnx:
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by a model of one BitCast, which keeps the shape.
 
-        Raises Unsupported for a parameter that BitCast lacks, and the checker's error for a model
-        that it refuses.
+        Raises Unsupported for a parameter that BitCast lacks or a dtype that onnx lacks, and the
+        checker's error for a model that it refuses.
         """
         require_plain(case, "ONNX's BitCast")
         graph = bitcast_graph(case)
@@ -214,7 +214,7 @@ class Onnx:
     def identity(self, dtype: str, bits: Bits) -> Bits:
         """Return ``bits`` after a model of one Identity.
 
-        Raises Unsupported if the checker refuses the dtype.
+        Raises Unsupported for a dtype that onnx lacks or its checker refuses.
         """
         graph = Graph(LATEST, dtype, dtype, "Identity")
         try:
@@ -230,7 +230,7 @@ class Onnx:
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a self-contained script that does the bitcast on the evaluator.
 
-        Raises Unsupported for a parameter that BitCast lacks.
+        Raises Unsupported for a parameter that BitCast lacks or a dtype that onnx lacks.
         """
         require_plain(case, "ONNX's BitCast")
         return self._script(case, bitcast_graph(case), bits)

@@ -87,7 +87,7 @@ class Graph:
 
     @property
     def road(self) -> str:
-        """The graph in one line of text; cases with the same line have the same model."""
+        """The graph of a cast in one line of text; casts with the same line have the same model."""
         modes = "".join(f", {name}={value}" for name, value in self.modes)
         operator = f"{self.operator}, " if self.operator == "CastLike" else ""
         return f"{operator}opset {self.opset}, {self.source}->{self.target}{modes}"

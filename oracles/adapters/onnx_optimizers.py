@@ -71,8 +71,8 @@ class GraphCasts:
     def paths(self, model: Any) -> dict[str, Path]:
         """Return, by the name of each output, from which input and by which casts it is computed.
 
-        Raises Unsupported for a node that neither casts nor moves bits, and TypeError for an output
-        of another dtype than the graph declares.
+        Raises Unsupported for a node that is no Cast, no Constant and not among ``MOVES``, and
+        TypeError for an output of another dtype than the graph declares.
         """
         version = _version(model)
         values: dict[str, Path] = {}
@@ -148,7 +148,7 @@ ort.InferenceSession(model.SerializeToString(), options)
 LEVEL = "options.graph_optimization_level = ort.GraphOptimizationLevel.{}\n"
 
 Optimize = Callable[[Any, str], Any]
-"""Optimizes a model at a level, and returns the optimized one."""
+"""Optimizes a model at a level, perhaps in place, and returns the optimized one."""
 
 
 @dataclass(frozen=True)
@@ -156,9 +156,9 @@ class Rewriter:
     """An optimizer: its package, how it is loaded, and how a script calls it.
 
     ``start`` imports the package, and returns the function that optimizes. In a script the
-    expression ``left``, after ``statements``, is the optimized ``model``. ``extra`` is the extra of
-    Castigate that installs the package, and ``name`` the backend's if it is another than the
-    package's.
+    expression ``left``, after ``statements``, is the optimized ``model``; ``statements`` may have a
+    place for a ``level``. ``extra`` is the extra of Castigate that installs the package, and
+    ``name`` the backend's if it is another than the package's.
     """
 
     package: str
@@ -250,8 +250,9 @@ class OnnxOptimizer:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` after the casts that the optimizer leaves of a model of one Cast.
 
-        Raises Unsupported for a parameter that Cast lacks, an opset before 6, or a model whose
-        casts cannot be found, and TypeError if these give another dtype than the target.
+        Raises Unsupported for a parameter that Cast or a dtype that onnx lacks, an opset before 6,
+        or a model whose casts cannot be found, and TypeError if these give another dtype than the
+        target.
         """
         require_plain(case, "ONNX's Cast")
         return self._casts.run(self._optimized(cast_graph(case), bits.ndim), {"x": bits})["y"]

@@ -214,7 +214,7 @@ class OpenVino:
         )
 
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that runs the ONNX model of a case on openvino."""
+        """Return a script of a case's ONNX model on openvino; raise Unsupported without one."""
         header = f"# openvino {self.version}: {case}\n"
         return header + self._nodes.script(*quantize_node(case, tensors))
 
@@ -266,7 +266,7 @@ class OpenVino:
     def _folded(self, case: Case, x: Any) -> Any:
         """Return a request to a model in which the plugin has folded the conversion of x.
 
-        Raises Unsupported if it did not fold it.
+        Raises Unsupported if the plugin did not fold it.
         """
         constant = self._openvino.op.Constant(x, shared_memory=False)
         convert = self._conversion(case, constant)

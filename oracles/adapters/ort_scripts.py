@@ -65,8 +65,8 @@ RAW = "raw = ctypes.string_at(y.data_ptr(), y.tensor_size_in_bytes())\n"
 def header(version: str, asked: str, target: str) -> str:
     """Return a script's first lines: a comment with ``version`` and ``asked``, and the imports.
 
-    ``asked`` is the case or the chain. For a ``target`` that numpy lacks the script imports ctypes,
-    too.
+    ``asked`` is the case or the chain. For a ``target`` whose memory is read (``is_raw``) the
+    script imports ctypes, too.
     """
     modules = "import ctypes\n\n" if is_raw(target) else ""
     return HEADER.format(version=version, asked=asked, modules=modules)
@@ -180,7 +180,10 @@ def node_run(
 
 
 def is_raw(dtype: str) -> bool:
-    """Return whether numpy lacks a tensor's dtype, so that its memory is read instead."""
+    """Return whether scripts read a tensor's memory: its dtype is no text, nor a numpy dtype.
+
+    Those are ``NUMPY_DTYPES``; onnxruntime exchanges all others, even complex64, as memory.
+    """
     return dtype not in NUMPY_DTYPES and dtype != "string"
 
 

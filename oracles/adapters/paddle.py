@@ -248,7 +248,7 @@ class Paddle(PaddleCasts):
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a self-contained script that views a tensor as another dtype.
 
-        Raises Unsupported with any variant, and for a dtype that paddle lacks.
+        Raises Unsupported with any variant, and for a dtype or a parameter that paddle lacks.
         """
         if self._variant is not None:
             raise Unsupported(f"paddle:{self._variant} writes no scripts of bitcasts")

@@ -40,7 +40,7 @@ answers = np.packbits(stream.reshape(-1, {bits}), axis=1, bitorder="little").rav
 
 
 def bits_statement(dtype: str, bits: Bits, name: str = "bits") -> str:
-    """Return the statement that binds ``name`` to an array of these patterns."""
+    """Return the statement, without newline, that binds ``name`` to an array of these patterns."""
     storage = format_named(dtype).storage
     match storage:
         case "O":
@@ -72,7 +72,7 @@ def bits_statement(dtype: str, bits: Bits, name: str = "bits") -> str:
 
 
 def print_loop(source: str, target: str, answers: str = "answers") -> str:
-    """Return the loop that prints ``bits`` and the answers side by side.
+    """Return the loop that prints ``bits`` and the answers, two rows, side by side.
 
     ``answers`` is the expression of an array.
     """

@@ -257,7 +257,8 @@ class TensorFlow(Chained):
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
         """Return whether the result of a ``tf.bitcast`` begins at its input's address.
 
-        Raises Unsupported in the folded variants, in which the input is a constant.
+        Raises Unsupported in the folded variants, in which the input is a constant, and for a dtype
+        or a parameter that TensorFlow lacks.
         """
         if self._is_folded:
             raise Unsupported("a constant of a graph is no tensor whose memory could be shared")

@@ -275,7 +275,7 @@ class Torch(Chained):
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
         """Return a self-contained script that quantizes or dequantizes by torch.
 
-        Raises Unsupported as ``quantize`` does.
+        Raises Unsupported as ``quantize`` does, but for what shows only when torch runs.
         """
         header = self.header.format(version=self.version, case=case).rstrip() + "\n"
         return header + self._quantizer.statements(case, tensors)

@@ -147,7 +147,7 @@ class Quantizer:
     def statements(self, case: Case, given: Mapping[str, Bits]) -> str:
         """Return the statements of a script, without its header, that print the case's answers.
 
-        Raises Unsupported as ``quantize`` does.
+        Raises Unsupported as ``quantize`` does, but for what shows only when torch runs.
         """
         parameters = self._parameters(case)
         dtype, x = _input(case, parameters, given["x"])

@@ -86,7 +86,8 @@ class TorchTensors:
         """Return a tensor of this dtype that holds these patterns, on the device if there is one.
 
         On the CPU it is in the patterns' own memory where torch allows that. Raises Unsupported for
-        a dtype that torch does not view, and for an odd row of codes that torch stores in pairs.
+        a dtype that torch does not view, and for codes that it stores in pairs, unless the last
+        dimension is even.
         """
         into = self._into(dtype)
         if is_packed(format_named(dtype)):

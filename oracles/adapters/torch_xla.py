@@ -91,7 +91,7 @@ class TorchXla:
         return self._from_device(dtype, self._to_device(dtype, bits))
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that runs the case on torch_xla.
+        """Return a self-contained script that casts a row on torch_xla.
 
         Raises Unsupported as ``cast`` does.
         """

@@ -132,13 +132,16 @@ class Tvm:
         return self._answer("copy", (dtype, dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that runs the case on TVM; raise Unsupported as ``road`` does."""
+        """Return a script that casts a row on TVM; raise Unsupported as ``road`` does."""
         self.road(case)
         pair = (case.source, case.target)
         return self._script("cast", pair, case, bits) + print_loop(*pair)
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
-        """Return a self-contained script that runs the only chain of a company on TVM."""
+        """Return a script that runs the only chain of a company, whose input is a row, on TVM.
+
+        Raises Unsupported for a dtype or a parameter that TVM lacks.
+        """
         [chain], [own] = company.chains, [*bits.values()]
         script = self._script("cast", self._path(chain), f"{chain.id} on {company.road}", own)
         return script + print_loop(chain.source, chain.target)

@@ -76,7 +76,8 @@ class Wasmtime:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one instruction; raise TrapError if it traps on an input.
 
-        Raises Unsupported if WebAssembly has no such instruction.
+        Raises Unsupported if WebAssembly has no such instruction or parameter, or the variant no
+        such profile.
         """
         return self._answer(cast_operation(case, self._profiles), bits)
 
@@ -117,7 +118,7 @@ class Wasmtime:
         return self._answer(copy_operation(dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that casts on wasmtime; raise Unsupported as ``cast`` does."""
+        """Return a script that casts a row on wasmtime; raise Unsupported as ``cast`` does."""
         return self._script(cast_operation(case, self._profiles), case, bits)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:

@@ -37,8 +37,9 @@ class CrashBisector:
     def ask(self, ask: AskInputs, bits: Bits) -> Any:
         """Return what ``ask`` answers; raise ProcessDied if it crashes the process repeatedly.
 
-        ProcessDied has the fewest inputs found. A crash that does not repeat is ignored: then the
-        second answer, or its exception, counts.
+        ProcessDied has the fewest inputs found, or all if the search could start no new process. If
+        not even the first request had a process, CannotRestart has none. A crash that does not
+        repeat is ignored: then the second answer, or its exception, counts.
         """
         try:
             return ask(bits, self.seconds)
@@ -84,8 +85,9 @@ def smallest_crash(inputs: Bits, probe: Repeat, confirm: Repeat) -> ProcessDied 
     """Return the crash with as few of the inputs as can be found; None if no part crashes.
 
     The process has just crashed on all inputs. ``probe`` may use a process that has answered
-    before, and a shorter timeout; ``confirm`` checks the result in a new process. For a single
-    input there is no smaller part, so the result is None.
+    before, and a shorter timeout; ``confirm`` repeats the smallest part in a new process. If that
+    lives, the last crash on a larger part counts, unless it was a timeout. For a single input there
+    is no smaller part, so the result is None.
     """
     inputs = inputs.reshape(-1)
     if inputs.size < 2:

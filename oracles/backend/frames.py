@@ -150,7 +150,7 @@ def is_sendable(value: object) -> bool:
 
 
 def pack_arrays(arrays: Mapping[str, Bits]) -> tuple[ArrayFields, bytes]:
-    """Return header fields that describe named arrays, and a payload with their elements."""
+    """Return header fields that describe named sendable arrays, and a payload of their elements."""
     fields: ArrayFields = []
     pieces: list[bytes] = []
     for name, array in arrays.items():

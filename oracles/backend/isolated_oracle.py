@@ -402,7 +402,10 @@ class PythonClient:
     def encode(
         self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]
     ) -> EncodedRequest:
-        """Encode a request and its named arrays as a frame, with the decoder of its reply."""
+        """Encode a request and its named arrays as a frame, with the decoder of its reply.
+
+        ``request`` has the members of the header but for ``number``, ``arrays`` and ``layouts``.
+        """
         if request["ask"] == "sweep" and self._memory is not None:
             return self._encode_sweep(number, request, self._memory)
         fields, payload = pack_arrays(arrays)

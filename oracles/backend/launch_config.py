@@ -71,7 +71,7 @@ def launch_configs(
 
     A Python for ``NAME`` also runs its variants. ``seconds`` is the option ``--timeout``. The
     memory is divided by the number of ``processes``. Raises CastigateError for options that cannot
-    be used.
+    be used, and for a backend's name with a control character.
     """
     if not (math.isfinite(seconds) and seconds > 0):
         raise CastigateError(f"--timeout {seconds:g}: give a number of seconds above 0")

@@ -86,7 +86,7 @@ def encode_description(oracle: Oracle) -> dict[str, Any]:
 
 
 def decode_description(encoded: Any) -> OracleDescription:
-    """Decode an oracle's description; raise FrameError if it is incomplete."""
+    """Decode an oracle's description, but for unknown methods; raise FrameError if malformed."""
     try:
         claims, offers, limits = (encoded[name] for name in ("claims", "offers", "row_limits"))
         if not are_row_limits(limits):

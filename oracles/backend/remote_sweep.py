@@ -42,8 +42,9 @@ class RemoteSweep:
     def __call__(self, first: int, count: int) -> Bits:
         """Return the answers to ``count`` patterns from ``first`` on, joined from their blocks.
 
-        A malformed answer to a part is returned as it is. Raises what the backend raised for one of
-        these patterns, or ProcessDied.
+        ``count`` is at least 1. Later calls may overwrite the answers. A malformed answer to a part
+        is returned as it is. Raises what the backend raised for one of these patterns, or
+        ProcessDied.
         """
         pieces = []
         pattern, end = first, first + count
@@ -61,7 +62,8 @@ class RemoteSweep:
     def _answers(self, begin: int, pattern: int, count: int) -> Bits:
         """Return the answers to ``count`` patterns from ``pattern`` on, of the block at ``begin``.
 
-        Raises an error only if these patterns cause it, and not another part of the block.
+        Raises an Exception only if these patterns cause it, but ProcessDied for any part of the
+        block.
         """
         is_all = count == self._count(begin)
         if begin != self._failed:

@@ -163,8 +163,8 @@ def checked(target: Format, inputs: Bits, answer: object) -> Bits:
 def stored(target: Format, answer: object, widest: int | None = None) -> Bits:
     """Return an answer that is an array of the target's patterns, of any shape.
 
-    No pattern may exceed ``widest``, by default the largest pattern of the target. Raises
-    ``Unanswered`` for any other answer.
+    Where the target has fewer bits than its storage, no pattern may exceed ``widest``, by default
+    the target's largest. Raises ``Unanswered`` for any other answer.
     """
     if not isinstance(answer, np.ndarray) or type(answer) is not np.ndarray:
         raise malformed(f"the answer is {type(answer).__name__}, not a numpy array")

@@ -1,7 +1,8 @@
 """Limits on a backend's process: its memory, its core dumps, and its lifetime.
 
-``python resource_limits.py MEMORY COMMAND…`` replaces itself by the command within these limits.
-It is run by its path in other environments, so it imports the standard library only.
+``python resource_limits.py MEMORY COMMAND…`` replaces itself by the command within these limits,
+MEMORY in bytes, or exits with 1 if the command cannot be run. It is run by its path in other
+environments, so it imports the standard library only.
 """
 
 from __future__ import annotations

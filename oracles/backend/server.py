@@ -1,7 +1,9 @@
 """``python -m oracles.backend.server``: serves one backend through two pipes.
 
-The pipes carry frames only: what the backend prints goes to stderr. The server ends when the pipe
-of requests is closed. It can also call the backend from two threads at once.
+On the command line follow the arguments of ``main``, the descriptors of both pipes last. The server
+exits with 0 once the pipe of requests is closed or if the backend cannot be loaded, and with 2 for
+a malformed request or a broken pipe. The pipes carry frames only: what the backend prints goes to
+stderr. The server can also call the backend from two threads at once.
 """
 
 from __future__ import annotations
@@ -104,7 +106,7 @@ class _Distinct:
 
 @dataclass(frozen=True)
 class _Refusal:
-    """The key of a case that the oracle's ``road`` refuses with ``Unsupported(text)``."""
+    """The key of a case whose road the oracle refuses to name, with ``Unsupported(text)``."""
 
     text: str
 
@@ -239,8 +241,8 @@ class Server:
     def _road(self, ask: str, encoded: list[Any]) -> Hashable:
         """Return the key of an encoded case; cases with equal keys get one answer to equal tensors.
 
-        If the method ``ask`` shares answers by road, the key is the road's name. Otherwise it is
-        the case itself or, where the road is refused, a ``_Refusal``: roads of casts are tested by
+        The key is a ``_Refusal`` where the oracle refuses the road, the road's name if the method
+        ``ask`` shares answers by road, and else the case itself: roads of casts are tested by
         comparing the answers to all cases.
         """
         case = decode_case(encoded)
@@ -425,9 +427,10 @@ def main(backend_name: str, memory: int, shares_answers: int, requests: int, rep
     """Serve a backend through two pipes until the pipe of requests is closed.
 
     ``requests`` and ``replies`` are file descriptors, ``memory`` is the most bytes that this
-    process may use, and a nonzero ``shares_answers`` is passed on to ``Server``. If the backend
-    cannot be loaded, the error is sent and the function returns. Raises FrameError for a malformed
-    request, and OSError if a pipe breaks.
+    process may use, and a nonzero ``shares_answers`` is passed on to ``Server``. The first frame
+    has the version of Castigate, the second the oracle's description; or, if the backend cannot be
+    loaded, the error, and the function returns. Raises FrameError for a malformed request, and
+    OSError if a pipe breaks.
     """
     die_with_parent()
     disable_core_dumps()

@@ -9,7 +9,7 @@ import numba
 
 @numba.njit(cache=True, nogil=True)
 def differs(array: Any, value: Any) -> Any:
-    """Return whether any element of an array differs from a value."""
+    """Return whether any element of a one-dimensional array of integers differs from a value."""
     width = array.dtype.type
     wrong_bits = width(0)
     for at in range(array.size):

@@ -31,7 +31,7 @@ class RefusedError(TypeError):
 
 
 def decide(document: str, call: Call) -> Decision:
-    """Return what a call does by its document; raise RefusedError if no signature matches."""
+    """Decide a call by a document in ``DISPATCHES``; raise RefusedError if no signature matches."""
     return DISPATCHES[document, call.receiver](call.args, dict(call.kwargs))
 
 

@@ -39,7 +39,7 @@ class Ends:
 
     @property
     def is_one(self) -> bool:
-        """Whether only one pattern, or only NaNs of one sign, are allowed."""
+        """Whether one pattern alone, or NaNs of one sign alone (or of ``any``), are allowed."""
         return not (self.is_open or self.is_rejected) and len(self.codes) + len(self.nans) == 1
 
 
@@ -47,7 +47,7 @@ OPEN = Ends(is_open=True, level="unspecified")
 
 
 def ends(rulings: Sequence[Ruling], code: int) -> Ends:
-    """Return the answers that a chain of these rulings allows for one pattern of its source."""
+    """Return what a chain of one or more rulings allows for one pattern of its source."""
     first, *rest = rulings
     allowed = expect_by_exact.allow(first, code)
     here = _ends_of(first, allowed, code)
@@ -129,8 +129,8 @@ def _sign_of(form: Format, nans: range) -> str:
 def open_ends(rest: tuple[Ruling, ...]) -> Ends:
     """Return what the rest of a chain allows if its input may be any pattern.
 
-    That is anything, unless all patterns lead to the same answer. All patterns of a narrow dtype
-    are tried; a wider dtype always gives anything.
+    That is anything, unless all patterns lead to the same pattern, or to NaNs of the same sign, at
+    the same level; for a dtype of more than ``EXHAUSTIVE_BITS`` bits, always anything.
     """
     if not rest or rest[0].source.bits > EXHAUSTIVE_BITS:
         return OPEN

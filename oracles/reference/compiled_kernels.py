@@ -74,7 +74,7 @@ class Compiled:
 
 @lru_cache(maxsize=32)
 def compiled(ruling: Ruling) -> Compiled:
-    """Compile a ruling with numeric source and target; needs numba (the extra ``fast``)."""
+    """Compile a numeric ruling without worked examples; needs numba (the extra ``fast``)."""
     numba: Any = importlib.import_module("numba")
     text = program(ruling)
     names: dict[str, Any] = {"uint64": numba.uint64}

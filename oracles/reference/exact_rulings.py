@@ -36,10 +36,10 @@ from specs.outcomes import Behaves, Either, Exactly, Outcome, Round, Same, Value
 
 
 def allow(ruling: Ruling, code: int) -> Allowed:
-    """Return what a numeric ruling allows for one source pattern.
+    """Return what a ruling of a numeric source, or of worked examples, allows for one pattern.
 
-    If the pattern is the input of a worked example, the example decides; else the branch that takes
-    the input's atom.
+    The branch that takes the pattern's atom decides. In a ruling of worked examples, the example
+    with this input does; raise KeyError if there is none.
     """
     for branch_index, (example_input, _) in enumerate(ruling.worked):
         if example_input == code:

@@ -185,7 +185,7 @@ def _with_zeros_around_point(answer: str) -> str:
 
 
 def exact_decimal(significand: int, exponent: int) -> str:
-    """Write ``significand * 2**exponent`` exactly, in plain notation; no fraction ends in 0."""
+    """Write ``significand * 2**exponent``, at least 0, in plain notation; no fraction ends in 0."""
     if exponent >= 0:
         return str(significand << exponent)
     digits = str(significand * 5**-exponent).rjust(1 - exponent, "0")

@@ -157,7 +157,7 @@ def _decide_by(ruling: Ruling, facts: Facts, pattern: Any, select: Select) -> tu
 
 
 def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
-    """Return what a numeric ruling allows for each input of an array."""
+    """Return what a numeric ruling without worked examples allows for each input of an array."""
     return KernelExpectations().expect(ruling, inputs)
 
 
@@ -199,7 +199,7 @@ class KernelExpectations:
         self._blocks: list[_Block] = []
 
     def expect(self, ruling: Ruling, inputs: NDArray[Any]) -> Expected:
-        """Return what a numeric ruling allows for each input of an array."""
+        """Return what a numeric ruling without worked examples allows for each of the inputs."""
         if inputs is not self._inputs or ruling.source is not self._source:
             self._inputs, self._source = inputs, ruling.source
             starts = range(0, max(inputs.size, 1), BLOCK)

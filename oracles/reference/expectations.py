@@ -40,7 +40,7 @@ class Expected:
     """Per input: the index of the branch that takes it, a pattern it allows, and a second one.
 
     ``others`` equals ``codes`` where only one pattern is allowed. Both are meaningless where the
-    branch's outcome names no patterns (any NaN, anything, a text).
+    branch's outcome names no patterns (any NaN, anything, a text, an error).
     """
 
     branch_indices: NDArray[np.uint8]

@@ -245,7 +245,7 @@ class Staircase:
 
 @lru_cache(maxsize=256)
 def staircase(ruling: Ruling) -> Staircase:
-    """Compute the staircase of a numeric ruling, by the exact definition alone."""
+    """Compute, by ``exact`` alone, the staircase of a numeric ruling without worked examples."""
     rows: list[tuple[int, ...]] = []
     steps: list[Step] = []
     for stretch in stretches(ruling.source, ruling.target, ruling.on_the_way):

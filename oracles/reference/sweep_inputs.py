@@ -44,7 +44,7 @@ class Dense:
 
 @dataclass(frozen=True)
 class Sample:
-    """One random pattern out of each of ``size`` equal ranges of the source's patterns."""
+    """One random pattern of each of ``size`` equal ranges of patterns; ``size`` is a power of 2."""
 
     source: Format
     seed: tuple[int, int]
@@ -91,7 +91,7 @@ class StepPatterns:
         self.size = int(self._starts[-1])
 
     def fill(self, buffer: Bits, at: int) -> None:
-        """Fill a buffer with the inputs from number ``at`` on; repeat the last one past the end."""
+        """Fill a buffer from input ``at`` (below ``size``) on; repeat the last one past the end."""
         number = int(np.searchsorted(self._starts, at, "right")) - 1
         done = 0
         while done < buffer.size and number < len(self._blocks):

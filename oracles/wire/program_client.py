@@ -97,7 +97,7 @@ class ProgramClient:
     def handshake(self, process: SupervisedProcess) -> Hello:
         """Return the program's hello; raise CastigateError if the program's answer cannot be used.
 
-        Raises ProcessFailed or ProcessTimeout if no answer comes.
+        Raises ProcessFailed or ProcessTimeout if no frame comes, or a malformed one.
         """
         offer = None
         if self._memory is not None:
@@ -134,6 +134,8 @@ class ProgramClient:
         """Return a request as a frame, with the decoder and the largest payload of its reply.
 
         ``request`` has ``ask`` and ``case``; that of a sweep also has ``first`` and ``count``.
+        ``arrays`` has the tensors of a request in ``TENSOR_REQUESTS`` by name, the elements of
+        another under the empty name, and nothing for a sweep.
         """
         if request["ask"] in TENSOR_REQUESTS:
             return _encode_tensors(number, request, arrays)
@@ -165,7 +167,6 @@ class ProgramClient:
             process.wait_for_exit(GOODBYE_SECONDS)
 
     def _sweep_decoder(self, dtype: str, number: int) -> ReplyDecoder:
-        """Return the decoder of a sweep's reply, with a memory slot if the program uses memory."""
         if self._memory is None or not self._uses_memory:
             return ReplyDecoder(dtype)
         offset, size = self._memory.slot(number)
@@ -178,7 +179,7 @@ class ProgramClient:
 def _encode_tensors(
     number: int, request: Mapping[str, Any], tensors: Mapping[str, Bits]
 ) -> EncodedRequest:
-    """Return a request for a case's operation on named tensors, with the decoder of its reply."""
+    """Return a request for a case's operation on one or more tensors, with its reply's decoder."""
     case: Case = request["case"]
     dtypes, results = tensor_dtypes(case)
     header = TENSOR_REQUESTS[request["ask"]](
@@ -244,7 +245,10 @@ class ReplyDecoder:
         return _storage(self.dtype)
 
     def max_payload(self, elements: int) -> int:
-        """Return the most payload bytes of the reply to a request for ``elements`` elements."""
+        """Return the most payload bytes to accept in reply to a request for ``elements`` elements.
+
+        That is more than a right answer has; of texts it is always ``MAX_TEXT_BYTES``.
+        """
         if STORAGES[self.storage] == TEXT:
             return MAX_TEXT_BYTES
         return _with_room(elements * self.storage.itemsize)
@@ -286,7 +290,7 @@ class TensorsDecoder:
     dtypes: Mapping[str, str]
 
     def max_payload(self, elements: int) -> int:
-        """Return the most payload bytes of a reply, if a tensor has up to ``elements`` elements."""
+        """Return the most payload bytes to accept, with room, for tensors of ``elements`` each."""
         return _with_room(
             elements * sum(_storage(dtype).itemsize for dtype in self.dtypes.values())
         )
@@ -294,8 +298,8 @@ class TensorsDecoder:
     def decode(self, reply: Frame) -> dict[str, Bits] | BaseException:
         """Return tensors by name, or the exception that ``unsupported`` or ``error`` stands for.
 
-        Raises FrameError if the reply is malformed, is no answer to a request with tensors, or has
-        a tensor that the request does not name.
+        A tensor may be missing. Raises FrameError if the reply is malformed, is no answer to a
+        request with tensors, or has a tensor that the request does not name.
         """
         match schema.parse_answer(reply.header):
             case schema.Tensors(tensors=tensors):

@@ -89,7 +89,7 @@ class ProgramOracle:
         """Return the casts of ``bits``; raise the program's error, or ProcessDied.
 
         ProcessDied has the fewest inputs found that end the process. Raises Unsupported if the
-        program offers no casts or lacks one of the dtypes.
+        program offers no casts, lacks one of the dtypes, or answers `unsupported`.
         """
         self._check_offered("cast", case)
         answer: Bits = self._bisector.ask(partial(self._ask, "cast", case), bits)

@@ -39,11 +39,10 @@ def explain(tally: Tally) -> list[Explanation]:
 
 
 def narrow(tally: Tally) -> BehaviorSearch:
-    """Return the tally's search with only the behaviors that may still explain a whole group.
+    """Return the tally's search with only the behaviors that explain, or are nearest to, a group.
 
-    These explain one of the tally's groups, or come nearest to it. More inputs can refute a
-    behavior, but never make a refuted one right. If they refute all that are left for a group, one
-    that explains a part of it may be missing: search among all again.
+    More inputs can refute a behavior, but never make a refuted one right. If they refute all that
+    are left for a group, one that explains a part of it may be missing: search among all again.
     """
     groups = list(_groups(tally))
     kept = {nearest for _, _, nearest in groups}

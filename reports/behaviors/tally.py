@@ -189,9 +189,10 @@ def _counted(source: Format, inputs: NDArray[Any], answers: NDArray[Any]) -> Cou
 def smallest_examples(
     source: Format, examples: Iterable[InputAndAnswer]
 ) -> tuple[InputAndAnswer, ...]:
-    """Return the first ``MAX_EXAMPLES`` examples: by set bits of the input, then by its code.
+    """Return the first ``MAX_EXAMPLES`` examples: by set bits of the input, then by its magnitude.
 
-    The sign of a float counts last, and of equal inputs the smaller answer comes first.
+    The magnitude of a float is its code without the sign bit. Of equals, the smaller code comes
+    first, then the smaller answer.
     """
     magnitude = source.mask if source.is_integral else source.mask ^ source.sign_bit
 

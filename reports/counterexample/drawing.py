@@ -46,7 +46,7 @@ def bit_fields(dtype: Format, datum: ShownDatum) -> str:
     """Split the bits of a pattern: of a float, as ``sign | exponent | mantissa``.
 
     A signed integer is split after the sign; other patterns are not, and fields without bits are
-    left out. A text gives its length in words.
+    left out. A text gives its length, as ``3 characters``.
     """
     if isinstance(datum, str):
         return f"{len(datum)} characters"
@@ -130,7 +130,7 @@ def allowed_columns(target: Format, allowed: str) -> DatumColumns:
 
 
 def aligned_rows(rows: list[tuple[str, DatumColumns]]) -> Iterator[str]:
-    """Yield rows, each a name and its columns, as indented lines with aligned columns."""
+    """Yield one or more rows, each a name and columns, as indented lines with aligned columns."""
     name_width = max(9, *(len(name) for name, _ in rows))
     # Words in place of a pattern, such as an error, may be long, and no column follows them.
     tabled = [cells for _, cells in rows if any(cells[1:])] or [cells for _, cells in rows]

@@ -95,10 +95,10 @@ def subnormals(source: Format, target: Format, patterns: NDArray[Any]) -> Mask:
 def rounded_as_normal(
     source: Format, target: Format, patterns: NDArray[Any]
 ) -> tuple[NDArray[Any], Mask]:
-    """Round floats to as many digits as normal numbers of the target have, ties to even.
+    """Round floats to the digits of the target's normal numbers, ties to even.
 
-    The results are patterns of the source. The mask has the normal inputs that become subnormal in
-    the target, where they are rounded once more.
+    The target must have fewer digits. The results are patterns of the source. The mask has the
+    normal inputs that become subnormal in the target, where they are rounded once more.
     """
     dropped = source.entry.mantissa - target.entry.mantissa
     bits = patterns.astype(np.uint64)
@@ -133,8 +133,8 @@ def clamped_in_source(
 ) -> tuple[NDArray[Any], Mask]:
     """Return, for each float, the target's largest integer, or its lowest if the float is negative.
 
-    Also return the mask of the floats that reach this integer, after it was rounded to their
-    format.
+    Also return the mask of the floats that reach this integer, rounded to their format; it has
+    every NaN too.
     """
     sign = _type(source)(source.sign_bit)
     magnitudes, is_negative = patterns & ~sign, (patterns & sign) != 0
@@ -164,10 +164,10 @@ def clamped_first(target: Format, patterns: NDArray[Any]) -> tuple[NDArray[Any],
 
 
 def with_wrapped_shifts(target: Format, patterns: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
-    """Multiply by 2^64 the float32 numbers at least 2^64 below the target's smallest normal one.
+    """Raise by 64 the exponents of float32 numbers 2^64 or more below the target's smallest normal.
 
-    A shift of 64 or more bits, taken modulo 64, treats them as such products. The mask has these
-    numbers. None is so small that the shift wraps twice.
+    A shift of 64 or more bits, taken modulo 64, does this, and treats zeros and subnormals as if
+    they were normal. The mask has these numbers. None is so small that the shift wraps twice.
     """
     exponents = (patterns >> np.uint32(FRACTION_BITS) & np.uint32(0xFF)).astype(np.int64)
     shifts = target.lowest_exponent - (exponents - format_named("float32").entry.bias)

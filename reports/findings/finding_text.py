@@ -105,7 +105,7 @@ def finding_lines(findings: Findings, finding: Finding) -> Iterator[str]:
 
 
 def mode_or_path(cell: Cell) -> str:
-    """Return the mode of a cell in words; for a check on a chain, all its dtypes and modes."""
+    """Return a cell's mode, `, ` for `/`; for a check on a chain, all its dtypes and modes."""
     if is_chain_check(cell.check):
         return " → ".join(cell.check.split("/")[2:])
     return cell.mode.replace("/", ", ")
@@ -127,9 +127,9 @@ def extent_words(finding: Finding) -> str:
 def example_words(finding: Finding) -> str:
     """Return words for the simplest input of a finding, its answer, and what is allowed.
 
-    Without an input, they are the message of the check, the wrong element of a result, or the text
-    that is refused. Otherwise they name the tensor that shows the problem. They are empty if the
-    finding's sentence says that already.
+    Without an input, a check gives its message. Another case gives the wrong element of a result,
+    else the refused text, else the tensor with the problem; empty if the sentence says that
+    already.
     """
     explained = finding.simplest
     if not explained.smallest:

@@ -41,7 +41,8 @@ TEXT = re.compile(r"([+-]?)(?:([0-9]*)(\.?)[0-9]*)(?:[eE]([+-]?)[0-9]+)?", re.AS
 class Spelling(NamedTuple):
     """How a text is written: its kind, `number` or `word`, its sign, and the parts of a number.
 
-    ``sign`` is `+`, `-` or empty. ``exponent`` is the sign of the exponent, or empty without one.
+    ``sign`` is `+`, `-` or empty. ``exponent`` is the sign of the exponent, `+` if it has none, and
+    empty without an exponent. A single 0 before the point is no leading zero.
     """
 
     kind: str
@@ -192,7 +193,7 @@ def spelling_of(text: str) -> Spelling:
 
 
 def region_phrase(source: Format, some: Collection[Any], among: Collection[Any]) -> str | None:
-    """Return words for the region of the classes ``some``, which are a part of ``among``.
+    """Return words for the region of the classes ``some``, a part of ``among`` that is not empty.
 
     ``among`` are all classes that a mechanism can affect. The words end a sentence; they are empty
     if ``some`` are all of them. Return None if more than ``MOST_PHRASES`` phrases are needed, or if

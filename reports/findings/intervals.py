@@ -83,7 +83,7 @@ class Intervals:
             )
 
     def is_alike(self, other: Intervals) -> bool:
-        """Whether the intervals of both signs begin and end at equal magnitudes."""
+        """Whether these and the other intervals begin and end at equal magnitudes."""
         return all(
             np.array_equal(one.asked[ends], two.asked[more])
             for one, two, ends, more in (
@@ -388,8 +388,8 @@ def step_of(form: Format, code: Any) -> Any:
 def segments(form: Format, first: NDArray[Any], last: NDArray[Any]) -> tuple[int, ...]:
     """Return the steps on a dtype's line that runs of patterns cover, as starts and ends in turn.
 
-    ``first`` and ``last`` are the ends of the runs, in rising order. A segment ends before the step
-    that is given as its end. Runs that touch or overlap on the line share a segment.
+    ``first`` and ``last`` are the ends of at least one run, in rising order. A segment ends before
+    the step that is given as its end. Runs that touch or overlap on the line share a segment.
     """
     starts, ends = step_of(form, first), step_of(form, last) + _steps_per_pattern(form)
     is_new = np.append(True, (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1]))

@@ -87,8 +87,8 @@ def _lines(finding: Finding, record: RunRecord) -> Iterator[str]:
 def requirements_of(script: str) -> list[str]:
     """Return the packages that pip must install for an adapter's script.
 
-    The first is its framework, in the version of the script. There are none for a command of
-    castigate, and for scripts of other adapters.
+    The first is its framework, in the version of the script. There are none unless the first line
+    names a framework that the script imports.
     """
     header = FRAMEWORK.match(script)
     imported = {name.partition(".")[0] for name in IMPORT.findall(script)}

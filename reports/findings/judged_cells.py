@@ -13,7 +13,7 @@ from specs.cases import Case
 
 
 def cell_of(case: Case, judgement: Judgement, digests: Sequence[str]) -> Cell:
-    """Return the cell of a judgement on a case, as a run's tables would hold it.
+    """Return a judgement on a case as a cell of a run's tables, without segments and shown runs.
 
     ``digests`` are those of its inputs and answers, or empty if they are not stored.
     """

@@ -96,7 +96,7 @@ class ExplainedRuns:
 
     @cached_property
     def likely(self) -> Placed | None:
-        """What ``placed`` is by a sample of inputs, or more; if None, ``placed`` is None too."""
+        """What ``placed`` is by a sample, perhaps with more runs; if None, ``placed`` is too."""
         return self.place("few")
 
     @cached_property

@@ -160,10 +160,10 @@ def _rules_of(cell: Cell) -> tuple[CaseRule, ...]:
 
 
 def read_report(runs: Sequence[str]) -> Report:
-    """Read the complete runs in these folders, oldest first, and return the report of the last one.
+    """Read complete runs, one or more, from these folders, oldest first, and report on the last.
 
-    Raise CastigateError for a run that is incomplete, damaged, without cases, or with an unknown
-    document or dtype, and for runs that are out of order.
+    Raise CastigateError if a run is incomplete or damaged, if runs are out of order, or if one of
+    the last two has no cases, or an unknown document, version or dtype.
     """
     stores = [open_run(run) for run in runs]
     for earlier, later in pairwise(stores):

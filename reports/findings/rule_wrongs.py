@@ -53,7 +53,7 @@ def through_usual(asked: CaseFormats) -> Iterator[Wrong]:
 
 
 def through_others(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the rows through every numeric dtype not in ``BETWEEN``, for a numeric pair."""
+    """Yield a numeric pair's rows through each numeric dtype outside ``BETWEEN`` and the pair."""
     tried = *BETWEEN, asked.source.name, asked.target.name
     if asked.is_numeric:
         numeric = (each.name for each in formats().values() if each.is_numeric)
@@ -210,13 +210,13 @@ def _as_wide(dtype: Format) -> Iterator[Format]:
 
 
 def taken_for_twins(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the rows for integers that are taken for integers of the other signedness."""
+    """Yield the rows that take one dtype of the pair for the integer of the other signedness."""
     taken = _taken_for(asked.source, asked.target)
     yield from (each for each in taken if not each.mistaken)
 
 
 def taken_for_others(asked: CaseFormats) -> Iterator[Wrong]:
-    """Yield the rows for dtypes that are taken for any others of the same widths."""
+    """Yield the rows that take the pair for any of the same widths not in ``taken_for_twins``."""
     yield from (each for each in _taken_for(asked.source, asked.target) if each.mistaken)
 
 

@@ -75,8 +75,8 @@ class Evidence:
     def judged(self) -> PolicyVerdict:
         """Return the policy's verdict on the run, compared with the baseline if there is one.
 
-        Raise CastigateError if the baseline has several backends and none of the run's name, or if
-        the cached documents differ from their files.
+        Raise CastigateError if a table is damaged, if the baseline has several backends and none of
+        the run's name, or if the cached documents differ from their files.
         """
         before = None
         if self.baseline is not None:
@@ -300,7 +300,7 @@ def _asked(record: RunRecord) -> dict[str, Any]:
 
 
 def _cases(cells: Sequence[Cell]) -> dict[str, Any]:
-    """Return the `count` of cells, a `table` of them by version, and the table's `digest`.
+    """Return the `count` of cells, a `table` of them by the first part of a name, and its `digest`.
 
     A cell's row has its verdict, its numbers of all, of open and of wrong inputs, and the digest of
     its inputs.

@@ -51,7 +51,8 @@ def has_failure(before: Cell, now: Cell, broken: Divergence | None) -> bool:
     """Return whether ``before`` breaks the rule ``broken`` of ``now`` other than by wrong values.
 
     The two are the same case or check in an earlier run and in a new one. If ``broken`` is None,
-    return whether ``before`` lacks an answer with the same verdict as ``now``.
+    return whether ``before`` has the verdict of ``now``, or any of ``problems_of`` for that
+    verdict.
     """
     if broken is None:
         return before.verdict == now.verdict or bool(problems_of(before, None, now.verdict))
@@ -76,8 +77,8 @@ def shows_no_more(before: Cell, now: Cell, broken: Divergence | None) -> bool:
 def problems_of(cell: Cell, broken: Divergence | None, verdict: str = "") -> list[Problem]:
     """Return the problems of a cell under the rule ``broken``; if it is None, those without a rule.
 
-    Of problems without a rule, the verdict `crashed` selects the deaths of the process, and any
-    other verdict all but those.
+    Of problems without a rule, those that say what was declined are left out. The verdict `crashed`
+    selects the deaths of the process, and any other verdict all but those.
     """
     key = broken.key if broken is not None else ("", "", "")
     found = [each for each in cell.problems if rule_of(each) == key]
@@ -87,7 +88,7 @@ def problems_of(cell: Cell, broken: Divergence | None, verdict: str = "") -> lis
 
 
 def rule_of(problem: Problem) -> tuple[str, str, str] | None:
-    """Return the rule, clause and level that a problem breaks.
+    """Return the rule, clause and level that a problem other than wrong values breaks.
 
     All three are empty for a problem without a rule, by which an answer is missing. The result is
     None if the backend declined.

@@ -136,7 +136,7 @@ class PolicyEntry(StrictModel):
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy that has been read and checked."""
+    """A policy with valid fields; only ``load_policy`` also looks up the names in it."""
 
     entry: PolicyEntry
 

@@ -243,9 +243,10 @@ def _divergences(
 def _failures(cell: Cell) -> Iterator[tuple[Cell, Divergence | None]]:
     """Yield a cell with each rule that it breaks, and with None for each way to lack an answer.
 
-    A check that breaks rules may also lack an answer, and a process may have died before it
-    answered. No acceptance of a rule excuses these, so they come as a copy of the cell with the
-    verdict `error` or `crashed`, and a message about them.
+    A verdict that says that rules are broken comes with None if no rule is known. A check that
+    breaks rules may also lack an answer, and a process may have died before it answered. No
+    acceptance of a rule excuses these, so they come as a copy of the cell with the verdict `error`
+    or `crashed`, and a message about them.
     """
     rules = broken_rules(cell)
     yield from ((cell, broken) for broken in rules)

@@ -46,7 +46,7 @@ def advance(inputs: Moving, step: int) -> None:
 
 
 def exceed(answers: NDArray[Any], mask: int) -> bool:
-    """Whether any answer of an array has a bit beyond a format's mask."""
+    """Whether any answer of an array (at least one) has a bit beyond a format's mask."""
     return int(answers.max()) > mask
 
 
@@ -103,8 +103,8 @@ def _allowed_by_codes(
 ) -> bool:
     """Whether answers are the codes of the segments from ``begin`` to before ``end``.
 
-    ``first`` is the input of the first answer. They are if both ends of every segment are right and
-    the answers change as often as the codes.
+    ``first`` is the input of the first answer. They are if the answers on both sides of each border
+    between segments are right, and the answers change as often as the codes.
     """
     codes = table.bounds[0, begin:end]
     if codes.size == 1:

@@ -30,7 +30,7 @@ class ChunkComparison:
     is_uniform: Callable[[NDArray[Any], Moving, int], bool]
     """Whether all answers are equal; adds a step to inputs in place, as a ``ChunkCheck`` does."""
     exceed: Callable[[NDArray[Any], int], bool]
-    """Whether any answer of an array has a bit beyond a format's mask."""
+    """Whether any answer of an array (at least one) has a bit beyond a format's mask."""
     compare_with_steps: CompareWithSteps
     gather: Gather
     checksum_of_row: Callable[[int, int, int], int]

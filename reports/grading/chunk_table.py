@@ -144,8 +144,9 @@ class Rows:
     def add(self, shift: int, steps: NDArray[np.void]) -> int:
         """Add a row for a stretch with periods of ``1 << shift`` inputs; return its number.
 
-        ``steps`` are those of a period. Without adding a row, return the kind ``NEEDS_GRADING`` if
-        none can hold what is allowed, or ``anything`` if every code is.
+        A period has at most ``ROW`` inputs, and ``steps`` are those of one. Without adding a row,
+        return the kind ``NEEDS_GRADING`` if none can hold what is allowed, or ``anything`` if every
+        code is.
         """
         if self.are_refused(steps).any():
             return NEEDS_GRADING

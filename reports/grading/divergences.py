@@ -41,8 +41,8 @@ def find_failures(
 ) -> Iterator[tuple[Failures, int]]:
     """Yield the failures of each rule and level, and the index of their simplest input.
 
-    Required levels come first. ``branch_indices`` are those of the branches that take the inputs,
-    and ``grades`` those of the answers.
+    Required levels come first. Inputs other than texts are in rising order. ``branch_indices`` are
+    those of the branches that take the inputs, and ``grades`` those of the answers.
     """
     groups = rule_groups(rules)
     fails = grades != ALLOWED
@@ -97,7 +97,7 @@ class FailureTally:
 
 
 def simplicity(source: Format, datum: Any) -> tuple[int, int, int]:
-    """Return the key that sorts inputs: few set bits, then a small magnitude; texts by length."""
+    """Return a sort key: set bits, then code (of a float, its magnitude); of a text, its length."""
     if isinstance(datum, str):
         return len(datum), 0, 0
     code = datum_of(datum)
@@ -106,7 +106,7 @@ def simplicity(source: Format, datum: Any) -> tuple[int, int, int]:
 
 
 def index_of_simplest(source: Format, inputs: Bits, among: NDArray[np.bool_]) -> int:
-    """Return the index of the simplest of the inputs that the mask ``among`` selects."""
+    """Return the index of the simplest of the inputs, at least one, that ``among`` marks."""
     if inputs.dtype.kind == "u":
         # Few inputs have the fewest bits: only for these is the whole key computed.
         bits = np.where(among, np.bitwise_count(inputs), np.uint8(255))

@@ -30,8 +30,9 @@ class Runs:
 
     The last run is there only so that a later part can be joined to it. ``total`` counts all runs.
     Inputs and answers are patterns or texts. ``slope`` is the second answer of a run minus the
-    first; a run is ``straight`` if all its answers rise by that much (modulo 2**64). ``checksum``
-    covers every input of all runs with its answer, in any order.
+    first; of texts and patterns of 128 bits, 1 if they differ. A run is ``straight`` if all its
+    answers rise by that much (modulo 2**64). ``checksum`` covers every input of all runs with its
+    answer, in any order.
     """
 
     total: int

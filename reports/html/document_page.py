@@ -22,7 +22,7 @@ from specs.model.page_lines import LineSpan, cite_lines
 class LineRow:
     """Consecutive lines of a source that the same rules encode.
 
-    If no rule does, ``reason`` says why.
+    If no rule does, ``reason`` is the document's reason for that, or empty.
     """
 
     span: LineSpan

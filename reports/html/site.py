@@ -74,8 +74,8 @@ def write_site(
 ) -> Report:
     """Write the report of runs, oldest first, in place of an older report; return what it shows.
 
-    ``pages`` makes further pages from the last run. Raise CastigateError if a run cannot be read or
-    the folder cannot be written.
+    ``pages`` makes further pages from the last run. Raise CastigateError if a run cannot be read,
+    if the runs are out of order, or if ``out`` holds other files or cannot be written.
     """
     folder = check_output_folder(os.fspath(out))
     report = read_report(runs)

@@ -69,7 +69,8 @@ class Ledger:
     def nearest(self, version: str) -> str:
         """Return the last of the ledger's versions that is not later than ``version``.
 
-        If all are later, return the first of them; if the ledger has none, return ``version``.
+        If all are later, return the first of them; if the ledger has none, ``version`` without
+        local part.
         """
         earlier = [each for each in self.versions if version_order(each) <= version_order(version)]
         return (earlier[-1:] or [*self.versions[:1], public_version(version)])[0]

@@ -99,7 +99,8 @@ class BackendNews:
     def findings(self, found: Sequence[Finding]) -> dict[NewsKind | None, list[FindingNews]]:
         """Group findings by how they differ from the ledger; those under None do not differ.
 
-        ``found`` are the findings of the current run.
+        ``found`` are the findings of the current run. Listed findings that apply to no judged case
+        are left out.
         """
         now: dict[str, list[str]] = {}
         for finding in found:

@@ -101,7 +101,7 @@ def _joined(ways: Sequence[tuple[str, CaseFailure]], newest: str) -> Iterator[Li
 
 
 def _known(finding: Finding, old: Ledger) -> KnownFinding:
-    """Return a finding as a ledger records it; an upstream issue that a person added stays."""
+    """Return a finding as a ledger records it; ``upstream`` is the docket's thread or ``old``'s."""
     before = old.findings.get(finding.name)
     upstream = finding.upstream or (before.upstream if before is not None else None)
     example = shortened(example_words(finding), LONGEST_EXAMPLE)

@@ -54,7 +54,8 @@ def sarif(findings: Findings, record: RunRecord) -> str:
 def write_sarif(store: RunStore, failing: Collection[str], file: str) -> None:
     """Write the findings that explain any of the ``failing`` cases of a run to a file as SARIF.
 
-    If there are none, the log is empty. Raise CastigateError if the file cannot be written.
+    If there are none, the log is empty. Raise CastigateError if the file cannot be written, or if
+    the run's stored findings or tables are damaged.
     """
     found = {
         backend: [each for each in findings if not set(failing).isdisjoint(each.cases)]

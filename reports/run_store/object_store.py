@@ -115,7 +115,7 @@ class ObjectStore:
             self._publish(file, path)
 
     def delete_file(self, path: str) -> None:
-        """Delete an object; raise FileNotFoundError if there is none."""
+        """Delete an object; if there is none, a store may raise FileNotFoundError or do nothing."""
         with _explained(self.protocol):
             self.system.rm_file(path)
 

@@ -154,7 +154,7 @@ class CaseRow:
 
 
 class RunAnswers:
-    """The answers of a run in memory, or only the arrays in ``digests`` if these are given.
+    """The arrays of inputs and answers of a run in memory; if ``digests`` are given, only these.
 
     They are held compressed; the last few that were used are cached decoded.
     """
@@ -168,7 +168,7 @@ class RunAnswers:
             if digests is None or digest.as_py() in digests
         }
         self.array = lru_cache(CACHED_ARRAYS)(self._decode)
-        """Returns the array of a digest; raises CastigateError if the run lacks it."""
+        """Returns the array of a digest; raises CastigateError if it is missing or damaged."""
 
     def cases(self, backend: str) -> Iterator[CaseRow]:
         """Yield the cases of one backend, in the order of the run."""
@@ -185,7 +185,7 @@ class RunAnswers:
         return InputsAndAnswers(self.array(asked), self.array(answers))
 
     def values(self, digest: str) -> NDArray[Any]:
-        """Return the patterns or texts under a digest; raise CastigateError if the run lacks it."""
+        """Return the patterns or texts of a digest; raise CastigateError if missing or damaged."""
         return self.array(digest).values
 
     def _decode(self, digest: str) -> DatumArray:

@@ -200,7 +200,7 @@ def current_environment() -> Environment:
 
 
 def shareable_command(argv: Sequence[str]) -> tuple[str, ...]:
-    """Return a command line without local folders: an absolute path is cut to its last name."""
+    """Return a command line, program first, with the last name alone of each absolute path."""
     program, *arguments = argv
     words = (PurePath(program).name, *(LOCAL_FOLDERS.sub(r"\1", each) for each in arguments))
     return tuple(map(plain_text, words))

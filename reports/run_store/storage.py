@@ -133,7 +133,8 @@ def is_unfinished(name: str) -> bool:
 def folder_at(out: str) -> Folder:
     """Return the folder at a path or URL (``s3://…``, ``gs://…``, ``file://…``).
 
-    It need not exist. Raise CastigateError for a text that names no folder.
+    It need not exist. Raise CastigateError for a text that names no folder, and where ``store_at``
+    does.
     """
     shown = out.encode("utf-8", "backslashreplace").decode()
     if not out or "\0" in out or shown != out:
@@ -175,8 +176,9 @@ def file_to_write(file: str) -> tuple[Folder, str]:
     """Return the folder and the name under which to write a file that a user named.
 
     A link is followed, as by the ``>`` of a shell: its target is written, and the link stays. Raise
-    CastigateError for memory of this process, for a missing folder of this machine, and for a
-    device, a FIFO or an open stream, whose place the renamed file would take.
+    CastigateError for what ``folder_at`` refuses, for memory of this process, a missing folder of
+    this machine and a loop of links, and for a special file such as a FIFO, whose place the renamed
+    file would take.
     """
     folder, name = folder_and_name(file)
     check_outlives(folder)

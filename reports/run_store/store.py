@@ -142,7 +142,7 @@ class RunStore:
 
 
 def create(out: str, record: RunRecord) -> RunStore:
-    """Create a run in a folder that is empty or missing; raise CastigateError for any other."""
+    """Create a run in a missing folder or one without finished files; else raise CastigateError."""
     folder = folder_at(out)
     names = [name for name in folder.names() if not is_unfinished(name)]
     if RECORD in names:
@@ -183,7 +183,10 @@ def resume(out: str, record: RunRecord) -> RunStore:
 
 
 def read_record(folder: Folder) -> RunRecord:
-    """Read ``run.json`` in a folder; raise CastigateError if it is missing or damaged."""
+    """Read ``run.json`` in a folder.
+
+    Raise CastigateError if it is missing, and where ``parse_record`` does.
+    """
     data = folder.read(RECORD)
     if data is None:
         raise CastigateError(

@@ -250,8 +250,9 @@ def pair_row(backend: str, judgement: Judgement) -> dict[str, Any]:
 def problem_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[dict[str, Any]]:
     """Yield the rows of a judgement in ``problems.parquet``.
 
-    Wrong values and notes have none. Of a judgement that does not fail, only deaths of the process
-    have a row, and if the backend answered, also what it declined.
+    Of a judgement that fails, these are its problems, also ``further`` ones, except wrong values
+    and notes. Of any other, only deaths of the process have a row, and if the backend answered,
+    also what it declined.
     """
     name, problems = judgement.check or case.id, judgement.problems
     if judgement.verdict in FAILING:
@@ -288,7 +289,7 @@ def _broken_rule(case: Case, broken: BrokenRule) -> dict[str, Any]:
 
 
 def divergence_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[Any]:
-    """Yield the rows of a judgement in ``divergences.parquet``: an Arrow table per broken rule."""
+    """Yield an Arrow table of ``divergences.parquet`` per ``WrongValues``, a row per listed run."""
     source, target = format_named(case.source), format_named(case.target)
     for divergence in judgement.divergences:
         runs = divergence.runs.listed

@@ -72,9 +72,9 @@ def load_evidence(
 
     If the policy is ``only_new``, the baseline in ``folder`` belongs to it too. ``asked_names``
     returns the names that the run must have, and messages name the certificate ``named``. Raise
-    CastigateError if a Castigate other than this one and those of ``SAME_RESULTS`` wrote it, if
-    files are missing or altered, or if the run has several backends or other settings than the
-    policy.
+    CastigateError if a Castigate other than this one and those of ``SAME_RESULTS`` wrote it, if it
+    has no policy, if files are missing, altered or added, or if the run has other than one backend,
+    no documents, or other settings than the policy.
     """
     _check_suite(certificate, named)
     match certificate.get("policy"):
@@ -103,7 +103,7 @@ def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
     """Return a line for each difference between a certificate and one recomputed from evidence.
 
     After ``SHOWN_DIFFERENCES`` lines, the others are counted. Of a certificate by an earlier suite
-    of ``SAME_RESULTS``, suite and findings are not compared.
+    of ``SAME_RESULTS``, suite, findings and fields that it lacks are not compared.
     """
     # The run's own file of findings proves nothing, so they are searched for again.
     recomputed = certificate_body(evidence, evidence.judged(), found_again(evidence.store))

@@ -78,7 +78,10 @@ def verify_command(
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
-    """Check a certificate: its bytes, its seals and its run, and with --replay some answers."""
+    """Check a certificate: its bytes, its seals and its run, and with --replay some answers.
+
+    Exit code 0 if it holds and its result is pass, otherwise 1.
+    """
     if certificate.is_dir():
         certificate = certificate / FILE
     data = _read_bytes(certificate)

@@ -123,8 +123,8 @@ class Cluster:
     def _note(self, job: Job, worker: str, future: Any) -> None:
         """Queue the result of a finished call for ``answer``, or the Exception in its place.
 
-        That is the one that the function raised, or LostCallError if Dask could not finish the
-        call.
+        That is the one that the function raised, Dask's own if the scheduler cannot import
+        ``call``, or LostCallError if Dask could not finish the call.
         """
         try:
             answer = pickle.loads(future.result())

@@ -78,7 +78,7 @@ class DaskPool:
 
     @property
     def has_chains(self) -> bool:
-        """Whether the backend can run chains: several casts in one program."""
+        """Whether an admitted worker reports that the backend runs several casts in one program."""
         return any(each.has_chains for each in self._admitted.values())
 
     @property
@@ -378,8 +378,9 @@ def cluster_pools(
 ) -> Iterator[list[DaskPool]]:
     """Connect to a cluster, and yield a pool of its workers for each backend.
 
-    The pools and the connection are closed at the end. Raise CastigateError if there is no
-    scheduler, or no usable worker.
+    At the end, the pools and the connection are closed; until then, logging is off in this process.
+    Raise CastigateError for a malformed address or backend, if ``distributed`` is missing, or if
+    there is no scheduler or no usable worker.
     """
     launch_configs(setup.backends, (), setup.seconds)
     disabled = logging.root.manager.disable

@@ -42,6 +42,7 @@ class Installed:
     """A worker's machine and installed versions, by which the workers of a run are compared."""
 
     suite: str
+    """The version of castigate."""
     sources: str
     """The digest of castigate's own files."""
     environment: Environment

@@ -124,7 +124,8 @@ def ask_all(
     Before a sweep, ``progress`` is called with its number of inputs; it returns a function that is
     called with the number of inputs done since its last call. C programs are compiled in
     ``folder``. Raise CastigateError if the codec cannot be called, fails for an input, gives two
-    answers to the same input, or an answer with too many bits.
+    answers to the same input, one with too many bits, or the same to all inputs in each way that is
+    tried.
     """
     try:
         return _ask_all(target, rules, signature, seconds, jobs, folder, progress)
@@ -259,7 +260,6 @@ def _first_compiled(target: CodecTarget, rules: Ruling, ways: list[Callable[[], 
 
 
 def _probes(rules: Ruling) -> Words32:
-    """Return the inputs on which the ways to call a codec are compared."""
     count = 1 << rules.source.bits
     if rules.source.bits <= EXHAUSTIVE_BITS:
         return np.arange(0, count, max(1, count // PROBES)).astype(np.uint32)

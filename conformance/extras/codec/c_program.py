@@ -31,9 +31,9 @@ STRICT = """#pragma GCC diagnostic push
 """
 """Pragmas before a call: the compiler rejects a signature that would convert the argument."""
 CONVERTED = (("double", "float32"), ("float", "bfloat16"))
-"""Types in which a single number of a narrower format is passed, by its value."""
+"""C types that pass single numbers of a narrower format by value, each with that format."""
 CONVERTED_ANSWERS = CONVERTED[:1]
-"""Types in which such a number is returned; as bfloat16, a ``float`` would lose bits."""
+"""Those that may return such numbers; not ``float``, as bfloat16 would lose bits of it."""
 LENIENT = "#pragma GCC diagnostic pop\n"
 LONGEST = 200
 UNKNOWN = re.compile("implicit declaration|undeclared|not declared|not a member")

@@ -140,7 +140,7 @@ def _joined(
     answer: NDArray[Any],
     branch: NDArray[np.uint8],
 ) -> Runs:
-    """Join neighboring ranges of inputs of the same branch into runs; return those listed.
+    """Join neighboring ranges of inputs of one branch into runs; return their ``Runs.listed``.
 
     Range i is from ``first[i]`` to ``last[i]``, and all its inputs have the answer ``answer[i]``.
     """

@@ -132,8 +132,8 @@ class CodecProcess:
     def _located(self, error: CodecFailedError) -> CodecFailedError:
         """Return ``error`` if it has an input, otherwise that of asking its block again.
 
-        If the block does not fail again, the new error names its first input and adds that. If its
-        inputs fail together but not one by one, the error names no single input.
+        If the block does not fail again, the new error says so, and names the block's first input.
+        If its inputs fail together but not one by one, the error names no single input.
         """
         if error.has_input:
             return error

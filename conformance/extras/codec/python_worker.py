@@ -177,7 +177,8 @@ def _module_from(path: Path) -> ModuleType:
 def asker(form: str, codec: Callable[[Any], Any], source: Format, target: Format) -> Answers32:
     """Return a function from an array of patterns to the patterns of the codec's answers.
 
-    ``form`` says in which form the codec takes its inputs; it is one of ``FORMS``.
+    ``form`` says in which form the codec takes its inputs; it is one of ``FORMS``. The function
+    raises WrongTypeError for an answer of a wrong type, shape or range, and what the codec raises.
     """
     match form:
         case "numpy":
@@ -235,7 +236,7 @@ def _from_torch(answer: Any) -> NDArray[Any]:
 def _patterns(answer: Any, bits: NDArray[Any], target: Format) -> NDArray[Any]:
     """Return a codec's array of answers as patterns of the target, one for each of ``bits``.
 
-    Raise WrongTypeError if they have another shape or a wrong type, or are no codes.
+    Raise WrongTypeError for another shape, a wrong type, or answers beyond the target's storage.
     """
     found = np.asarray(answer)
     if found.shape != bits.shape:
@@ -264,7 +265,7 @@ def _patterns(answer: Any, bits: NDArray[Any], target: Format) -> NDArray[Any]:
 def _pattern(answer: Any, target: Format) -> int:
     """Return a codec's single answer as a pattern of the target.
 
-    Raise WrongTypeError if it has a wrong type, or is no code.
+    Raise WrongTypeError if it has a wrong type, or does not fit the target's storage.
     """
     if isinstance(answer, bool) or not isinstance(answer, int | float | np.generic):
         raise WrongTypeError(f"returns a {type(answer).__name__} where {_wanted(target)} is wanted")

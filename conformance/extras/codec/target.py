@@ -187,8 +187,9 @@ def codec_case(
     """Return the case of ``small-floats`` by which a codec of the format ``name`` is judged.
 
     ``wide`` is the format that is encoded, or decoded to. Where ``rounding`` or ``overflow`` is
-    None, the default applies. Raise CastigateError for an unknown format or option value, for an
-    option that has no effect on the pair, and for an overflow to a value that the target lacks.
+    None, the default applies. Raise CastigateError if both formats are equal or one is not offered,
+    for an unknown option value, for an option that has no effect on the pair, and for an overflow
+    to a value that the target lacks.
     """
     if name not in small_formats():
         raise CastigateError(

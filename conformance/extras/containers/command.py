@@ -57,7 +57,8 @@ def containers_command(
 ) -> None:
     """Write tensors with one party and read them with another: they must come back the same.
 
-    Bits, dtype and shape must be those that were written. A refusal is shown, and is no failure.
+    Bits, dtype and shape must be those that were written; exit code 1 if they are not. A refusal is
+    shown, and is no failure.
     """
     if party == [SCHEMA]:
         typer.echo(json.dumps(Containers.model_json_schema(), indent=2))

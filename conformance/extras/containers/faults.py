@@ -68,9 +68,9 @@ def explained(dtype: str, written: Bits, read: Tensor, *, is_strided: bool) -> C
 
 
 def common_fault(found: Sequence[Sequence[str]]) -> str:
-    """Return the name that explains most of the differences, each given by its names.
+    """Return the name that explains most differences; ``found`` has the names of each.
 
-    If several do, return the first of them, but ``OTHER`` last.
+    If several do, return the first of them, but ``OTHER`` last. There must be a name.
     """
     counts = Counter(name for names in found for name in names)
     return max(counts, key=lambda name: (counts[name], name != OTHER))

@@ -55,14 +55,14 @@ class Containers(StrictModel):
 
     @property
     def names(self) -> list[str]:
-        """The containers that some party supports."""
+        """The containers that some party writes and some party reads."""
         return list(dict.fromkeys(way.container for way in self.ways))
 
 
 def way_result(way: Way) -> WayResult:
     """Return the outcome of a way by the results of its probes.
 
-    A refusal of the big-endian probe does not count, as some parties have no such arrays.
+    A refused big-endian probe does not make a way ``PARTLY``, as some parties have no such arrays.
     """
     refused = [probe for probe in way.refused if probe != "big-endian"]
     if way.different:

@@ -355,7 +355,7 @@ def _clauses(chain: Chain, given: int) -> Iterator[str]:
 
 
 def judged_today(decided: Decided, answers: Sequence[Any]) -> Judged:
-    """Judge several answers to one question; return the first wrong one, else the first."""
+    """Judge one or more answers to a question; return the first wrong one, else the first."""
     judge = _judge(decided.question, decided.asked)
     judged = [Judged(each, judge(each)["verdict"]) for each in answers]
     return max(judged, key=lambda each: each.is_wrong)

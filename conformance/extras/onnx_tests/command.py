@@ -48,7 +48,7 @@ class Exporter:
         self._models = ModelBuilder(onnx)
 
     def write(self, case: Case, test: ExportedTest, folder: Path) -> None:
-        """Write the model of a case and the data sets of one of its tests into ``folder``."""
+        """Write a case's model, and one test's data and tolerances of zero, into ``folder``."""
         graph = bitcast_graph(case) if is_bitcast(case) else cast_graph(case)
         model = self._models.with_input(graph, test.data_sets[0].inputs.ndim)
         _write(folder / "model.onnx", model)
@@ -111,7 +111,10 @@ def export_onnx(
     source: SourceOption = None,
     target: TargetOption = None,
 ) -> None:
-    """Write tests in the layout of ONNX's backend tests, with an index by dtype."""
+    """Write tests in the layout of ONNX's backend tests, with an index by dtype.
+
+    Exit code 3 if no case has a test.
+    """
     for name in document or ():
         if name.partition(":")[0] not in DOCUMENTS:
             raise CastigateError(

@@ -53,7 +53,7 @@ class ExportedTest:
 
     data_sets: tuple[DataSet, ...]
     levels: Counter[str]
-    """The inputs that rules of each level take."""
+    """By level, the number of inputs that rules of that level take."""
     group: TextGroup | None = None
 
     @property

@@ -258,7 +258,10 @@ def agree_names(found: Agreement) -> list[str]:
 
 
 def gaps_between(shown: Sequence[ValueRange], first: int, last: int) -> Iterator[ValueRange]:
-    """Yield the ranges of ranks between ``first`` and ``last`` that lie outside of ``shown``."""
+    """Yield the ranges of asked ranks from ``first`` to ``last`` outside of ``shown``.
+
+    ``shown`` are in rising order. The nearest asked ranks beside them begin and end the gaps.
+    """
     start, below = first, None
     for each in shown:
         if each.below is not None:
@@ -270,7 +273,7 @@ def gaps_between(shown: Sequence[ValueRange], first: int, last: int) -> Iterator
 
 
 def portability_of(found: Agreement) -> str:
-    """Return ``SAFE`` if every asked input agrees.
+    """Return ``SAFE`` if every asked input agrees, even if none was asked.
 
     Otherwise return ``IN_RANGE`` if one agreeing range contains zero and one, else ``NOT_SAFE``.
     """

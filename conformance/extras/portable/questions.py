@@ -202,6 +202,7 @@ def survey_stored(
     """Survey a pair by stored answers, on the inputs that all backends in ``rows`` were asked.
 
     ``rows`` has each backend's case in the run, and ``absent`` why other backends have none.
+    Documents without a case of the pair are added to ``absent``.
     """
     cases = {name: case_named(row.case) for name, row in rows.items()}
     required = [each.ranks for each in question.required]

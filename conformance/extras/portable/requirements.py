@@ -62,7 +62,8 @@ def pair_named(text: str) -> tuple[str, str]:
 def required_range(text: str) -> Required:
     """Parse ``SOURCE/TARGET: [LOW, HIGH]``.
 
-    Raise CastigateError if the text is malformed, or if no value of the source lies between.
+    Raise CastigateError if the text is malformed, if ``pair_named`` refuses the pair, if LOW is
+    above HIGH, or if no value of the source lies between.
     """
     match = WRITTEN.fullmatch(text)
     if match is None:

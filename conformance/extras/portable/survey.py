@@ -188,8 +188,8 @@ def survey(
 
     The survey asks ``inputs`` first, then further ones that refine the ends of ranges. If
     ``whole``, it finally asks every input. Without ``refines`` it asks only ``inputs``, which must
-    be distinct, in one row; this is for stored answers. ``required`` has ranges of ranks, in each
-    of which the simplest disagreement is recorded.
+    be distinct, in one row by rising rank; this is for stored answers. ``required`` has ranges of
+    ranks, none empty, in each of which the simplest disagreement is recorded.
     """
     source = parties.source
     ranks = ranks_of(source, inputs)

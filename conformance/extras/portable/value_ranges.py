@@ -128,7 +128,7 @@ class ValueRange:
 def range_words(source: Format, each: ValueRange) -> str:
     """Return a range of finite values as an inequality in ``x``, such as ``-1 < x < 256``.
 
-    Each bound is the rounder of two numbers: the last value inside and the nearest asked outside.
+    A bound is the last value inside or, if ``rounder_bound`` prefers it, the nearest asked outside.
     """
     if each.first == each.last:
         return f"x = {value_words(source, each.first)}"

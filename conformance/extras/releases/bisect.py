@@ -149,9 +149,9 @@ def first_change(
 ) -> ReleaseChange | None:
     """Return two neighboring releases whose answers differ; None if the first and last agree.
 
-    ``releases`` are in rising order, and ``answer_of`` returns the answer of one; that of the last
-    is ``newest``. ``answer_of`` is called about log2(n) times for n releases. If answers change
-    several times, any of the changes may be found.
+    ``releases``, at least one, are in rising order, and ``answer_of`` returns the answer of one;
+    that of the last is ``newest``. ``answer_of`` is called about log2(n) times for n releases. If
+    answers change several times, any of the changes may be found.
     """
     low, high = 0, len(releases) - 1
     oldest = answer_of(releases[low])

@@ -121,6 +121,9 @@ def in_shape(case: Case, bits: Bits) -> Bitcast:
 
 
 def comes_back(case: Case, bits: Bits) -> bool:
-    """Whether the document requires that a bitcast of a tensor gives the same shape and bits."""
+    """Whether a document's ruling of a bitcast keeps a tensor's shape and bits.
+
+    Only the first reading counts, at any level. Raise DocumentError as ``bitcast_ruling`` does.
+    """
     rules = bitcast_ruling(in_shape(case, bits).case)
     return rules.result == bits.shape and rules.keeps_bits

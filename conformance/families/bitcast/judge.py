@@ -259,7 +259,10 @@ def _fault_by(ruling: BitcastRuling, bits: Bits, answer: Bits) -> FaultByOne | N
 def _changed_element(
     ruling: BitcastRuling, bits: Bits, answer: Bits
 ) -> tuple[int, str, str] | None:
-    """Return the first wrong element's index, answered bits and expected bits; None if none is."""
+    """Return the flat index of the first wrong element, its bits and the right ones, both in hex.
+
+    Return None if no element is wrong.
+    """
     expected = by_integer(ruling, bits)
     wrong = np.flatnonzero((answer != expected).reshape(-1))
     if not wrong.size:

@@ -304,7 +304,10 @@ def _condition_word(key: str, shape: Shape, widths: Widths) -> str:
 
 
 def output_shape(word: str, shape: Shape, widths: Widths) -> Shape | None:
-    """Return the shape that an outcome word gives for an input shape; None if it gives none."""
+    """Return the shape that an outcome word gives for an input shape; None if it gives none.
+
+    ``word`` has no suffix ``BY_BITS``; the caller counts ``widths`` accordingly.
+    """
     match word:
         case "same-shape":
             return shape

@@ -91,9 +91,10 @@ CodeMechanism = Callable[[BlockElements], BlockCodes]
 def followed_in_codes(answered: Sequence[GradedBlocks], part: Part) -> tuple[str, ...]:
     """Return the names of the mechanisms that give all codes of a part; empty if none does.
 
-    The mechanisms are tried with exact division, and the ways to divide with the nearest codes. If
-    none of them gives all codes, pairs of a way and a mechanism are tried, and then the same pairs
-    with quotients that are also rounded to the dtype of the numbers. ``AND`` joins the names.
+    Where the document allows two codes, a right one need not be given. The mechanisms are tried
+    with exact division, and the ways to divide with the nearest codes. If none of them gives all
+    codes, pairs of a way and a mechanism are tried, and then the same pairs with quotients that are
+    also rounded to the dtype of the numbers. ``AND`` joins the names.
     """
     few = [
         wrong

@@ -90,13 +90,13 @@ def value_of(fmt: Format, code: int) -> Fraction:
 
 
 def log2_floor(value: Fraction) -> int:
-    """The largest ``k`` with ``2**k <= value``."""
+    """The largest ``k`` with ``2**k <= value``; the value must be positive."""
     power = value.numerator.bit_length() - value.denominator.bit_length()
     return power if Fraction(2) ** power <= value else power - 1
 
 
 def log2_ceil(value: Fraction) -> int:
-    """The smallest ``k`` with ``2**k >= value``."""
+    """The smallest ``k`` with ``2**k >= value``; the value must be positive."""
     return -log2_floor(1 / value)
 
 
@@ -133,8 +133,8 @@ def scale_of(
 ) -> ScaleAnswer:
     """Return the scale of a block of patterns, and the question that decides it.
 
-    A block of zeros, and one with a NaN or an infinity, is open. The last block of a row may be
-    shorter.
+    A block of zeros, and one with a NaN or an infinity, is open, and so may be one whose scale is
+    out of range. The last block of a row may be shorter.
     """
     data = [decode(ruling.number, code) for code in block]
     if any(isinstance(each, NotANumber) for each in data):

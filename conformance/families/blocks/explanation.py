@@ -136,7 +136,7 @@ def _hexadecimals(fmt: Format, codes: Sequence[int]) -> list[str]:
 
 
 def _value(ruling: BlockRuling, code: int, scale: int | None, global_scale: float) -> float | None:
-    """Return the value of a code times its scales; None if it is infinite or NaN."""
+    """Return a code's value times its scales, which must be known; None if that is not finite."""
     assert scale is not None
     [factor] = decoded(ruling.scale, np.array([scale], ruling.scale.storage))
     value = float(values_of(ruling.element)[code] * factor * global_scale)

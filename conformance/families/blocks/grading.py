@@ -39,7 +39,8 @@ LARGE_BINADES = 2
 class Part:
     """A selection of a result's elements: by rule, by whether they are extreme, and whether zero.
 
-    A field that is None selects all. An element is zero if its code is.
+    A field that is None selects all. An element is zero if its code is; for scales, ``is_zero``
+    must be None.
     """
 
     rule: str | None = None
@@ -132,7 +133,8 @@ class GradedBlocks:
     def extreme_blocks(self) -> Mask:
         """The mask of blocks whose largest magnitude or expected scale is extreme.
 
-        Extreme scales are subnormal, the smallest or the largest. A case that decodes has no mask.
+        Extreme scales are subnormal, the smallest or the largest. Raises KeyError if the case
+        decodes.
         """
         scale, expected = self.ruling.scale, self.expected[SCALE].codes
         at_ends = (expected < 1 << scale.entry.mantissa) | (expected == scale.max_code)

@@ -186,7 +186,8 @@ def nearest_codes(values: Floats, quotient: Floats, *, is_even: bool = True) -> 
 def codes(ruling: BlockRuling, x: Bits, scale: Bits, global_scale: float = 1.0) -> Blocks:
     """Return the expected codes of numbers whose blocks have these scales.
 
-    They are open in a block that has a NaN or an infinity, or whose scale is not positive.
+    They are open in a block that has a NaN or an infinity, or whose scale is not positive, and
+    where the ruling leaves an element's question open.
     """
     shape = x.shape
     patterns = in_blocks(ruling.size, x)

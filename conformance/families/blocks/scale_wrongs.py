@@ -72,7 +72,7 @@ def followed_in_scales(
     """Return the names of the mechanisms that explain the scales of the blocks ``among`` selects.
 
     Other rules are tried first, then detours, then a least scale, then a threshold. Only those of
-    the first kind that has any are returned.
+    the first kind that has any are returned. A rule or detour must apply to most wrong scales.
     """
     ruling = answered[0].ruling
     asked = ruling.word("scale")

@@ -61,7 +61,7 @@ class Baseline:
 
     @cached_property
     def is_open(self) -> NDArray[np.bool_]:
-        """A mask of the inputs for which the document allows any answer, or any NaN."""
+        """A mask of the inputs for which any answer, any NaN, or any NaN of a sign is allowed."""
         without_pattern = [
             index
             for index, branch in enumerate(self.rules.branches)

@@ -96,7 +96,7 @@ def explain(case: Case, question: WrittenQuestion) -> Explained:
 
 
 def input_row(case: Case, words: Sequence[str]) -> Bits:
-    """Read inputs from the command line, and return them as one row.
+    """Read inputs from the command line, at least one, and return them as one row.
 
     Raises CastigateError if a word is no input of the source.
     """

@@ -72,8 +72,8 @@ AskRanges = Callable[[Ranges], Ask[GradedAnswers]]
 def follow_all_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[GradedAnswers | None]:
     """Return the known answers and those of all stretches of failing inputs that can be reached.
 
-    Returns None if a stretch is too long, or if there are too many stretches or rounds. Answers
-    after leaps are left out if none of a round fails.
+    Some known answer must fail. Returns None if a stretch is too long, or if there are too many
+    stretches or rounds. Answers after leaps are left out if none of a round fails.
     """
     whole = yield from follow_stretches(known, ask_ranges)
     before = np.zeros(0, np.int64)
@@ -224,8 +224,8 @@ def _sizes_of_ranges(inputs: Bits) -> NDArray[np.int64]:
 def follow(case: Case, rules: Ruling, known: GradedAnswers) -> Ask[Followed]:
     """Request every input around failing ones, and return the wrong values among all answers.
 
-    They are those of the ``known`` answers alone if an answer is missing, or if too many inputs
-    fail.
+    They are those of the ``known`` answers alone, of which some must fail, if an answer is missing
+    or too many inputs fail.
     """
     stairs = staircase(rules)
 

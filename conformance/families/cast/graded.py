@@ -45,7 +45,7 @@ class GradedAnswers:
 
 @dataclass(frozen=True)
 class Followed:
-    """The wrong values of a case, each with its smallest input.
+    """The wrong values of a case, each with its simplest input.
 
     ``inputs`` is how many were requested beyond those of the quick tier. If ``reaches_ends``, every
     failing input of each stretch of the ``values`` is among them.
@@ -65,7 +65,7 @@ def not_followed(rules: Ruling, known: GradedAnswers) -> Followed:
 def wrong_values_of(
     rules: Ruling, graded: GradedAnswers, gather_runs: Gather
 ) -> tuple[tuple[WrongValues, Bits], ...]:
-    """Return the wrong values among graded answers, each with its smallest input.
+    """Return the wrong values among graded answers, each with its simplest input.
 
     ``gather_runs`` gathers failing inputs into runs.
     """
@@ -100,9 +100,9 @@ class RefusedInputs:
     def spread(self, source: Format) -> RefusedInputs:
         """Choose both ends of each branch, sign and wide stretch, powers of two, and some between.
 
-        The widest stretches are those beyond the range: their ends are where a check of the range
-        may be off by one. Powers of two are chosen of integers: a check that misses some bits fails
-        there.
+        There must be inputs. The widest stretches are those beyond the range: their ends are where
+        a check of the range may be off by one. Powers of two are chosen of integers: a check that
+        misses some bits fails there.
         """
         last = self.inputs.size - 1
         sign = self.inputs >> (8 * self.inputs.dtype.itemsize - 1)

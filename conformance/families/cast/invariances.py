@@ -95,7 +95,11 @@ class Invariances:
         return f"{self.cases[0].source}/{self.cases[0].target}"
 
     def judge(self) -> Ask[Judgement]:
-        """Return the judgement on the pair, under the case whose inputs are used."""
+        """Return the judgement on the pair, under the case of its first problem.
+
+        Without a problem it is under the case whose inputs are used; if no case has answers, it is
+        under the first one and ``unsupported``.
+        """
         whole = yield from self._first_baseline()
         if isinstance(whole, NoBaseline):
             reason = Unoffered(whole.reason)

@@ -218,8 +218,8 @@ class _Examination:
         """Request a refused case again in other tensors; return the faults, such as an answer.
 
         Every refused call is repeated. Of casts a sample is, because older versions of a document
-        refuse thousands, but none if few shapes are used. All are repeated at the tier full, and if
-        the adapter is not believed.
+        refuse thousands, and all at the tier full, but none if few shapes are used. If the adapter
+        is not believed, all are in any case.
         """
         case, subject = self.case, self.subject
         if receiver_of(case.document) is not None:
@@ -364,7 +364,8 @@ def conclude(
 ) -> Ask[Judgement]:
     """Return the judgement on a case from its wrong values and other faults, with scripts.
 
-    Inputs and answers are kept in ``arrays``, which several judgements share.
+    A ``judgement`` that ``examined`` already has is not looked at. Inputs and answers are kept in
+    ``arrays``, which several judgements share.
     """
     case, rules, found = examined.case, examined.rules, followed.values
     faulty = [each.problem for each in examined.faults]

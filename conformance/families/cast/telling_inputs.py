@@ -28,8 +28,8 @@ FARTHER = 8
 def telling_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[np.intp]:
     """Return the indices of up to ``MOST`` inputs: NaNs, ties, ends, and some of each branch.
 
-    How many there are of each does not depend on the seed from which the inputs were drawn. Texts
-    longer than ``LONGEST_TEXT`` are left out.
+    There must be ``inputs``, and numbers in rising order. How many there are of each does not
+    depend on the seed from which they were drawn. Texts longer than ``LONGEST_TEXT`` are left out.
     """
     branch_indices = expected.branch_indices
     if rules.source.kind == "text":

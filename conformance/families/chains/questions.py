@@ -39,7 +39,8 @@ class ChainQuestion(NamedTuple):
 def read_chains(words: Sequence[str]) -> ChainQuestion | None:
     """Read a question about a chain of casts; None if it names fewer than three dtypes.
 
-    Raise CastigateError if no document that it may mean has the chain, or the chain is too long.
+    Raise CastigateError as ``parts_of`` does, or if a dtype is unknown, the chain is too long, or
+    no document that the question may mean has it.
     """
     document, path, inputs = parts_of(words)
     if not is_chain(path):

@@ -170,7 +170,10 @@ def rewrites() -> Rewrites:
 
 
 def load_rewrites(path: Path) -> Rewrites:
-    """Load a file of rewrites; raise DocumentError with file and line if it is invalid."""
+    """Load a file of rewrites; raise DocumentError with file and line if it is invalid.
+
+    An edition that does not exist raises CastigateError without them.
+    """
     file = read_yaml(path)
     try:
         return Rewrites.model_validate(file.data)

@@ -145,9 +145,9 @@ def followed(case: Case, problem: Problem) -> Sequence[str]:
 def followed_paths(
     chain: Chain, inputs: Bits, answers: Bits, direct: Bits | None
 ) -> tuple[str, ...]:
-    """Return the names of the simplest rows that give these answers to these inputs.
+    """Return the names of the simplest rows whose casts may give these answers to these inputs.
 
-    There are none if no row does. ``direct`` has the backend's own answers to the direct cast, or
+    There are none if no row's do. ``direct`` has the backend's own answers to the direct cast, or
     is None.
     """
 

@@ -178,7 +178,10 @@ def _neighbors(fmt: Format, value: Fraction) -> Iterator[Fraction]:
 
 
 def dynamic_scale(formula: Formula, xs: Sequence[int]) -> AllowedResult:
-    """Return the scales that a dynamic quantization may give for inputs of these patterns."""
+    """Return the scales that a dynamic quantization may give for inputs of these patterns.
+
+    There must be at least one.
+    """
     trace = _Trace(formula)
     values = [_value(formula.source, x) for x in xs]
     finite = [value for value in values if isinstance(value, Fraction)]

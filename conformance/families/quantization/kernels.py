@@ -338,7 +338,10 @@ def _dequantized(formula: Formula, x: Bits, scale: Bits, zero: Bits | None) -> E
 
 
 def values_of(fmt: Format, bits: Bits) -> Floats:
-    """Return the values of patterns, as float64."""
+    """Return the values of patterns, as float64.
+
+    A float must be float32, float16, bfloat16, or have at most ``TABLE_BITS`` bits.
+    """
     match fmt.name:
         case "float32":
             return bits.astype(np.uint32).view(np.float32).astype(np.float64)
@@ -529,7 +532,7 @@ def spread(case: Case, shape: tuple[int, ...], values: Bits) -> Bits:
 
 
 def _quantize_dynamically(rules: Formula, x: Bits) -> dict[str, Bits]:
-    """Return ``y``, ``scale`` and ``zero`` by name, the latter two as the operator's function does.
+    """Return ``y``, ``scale`` and ``zero`` by name, the latter two as ONNX's function body does.
 
     They are computed in float32, and the codes ``y`` by the formula. ``y`` is zeros if an input is
     not finite, or the scale is not positive and finite.

@@ -428,10 +428,10 @@ def followed_ways(
 ) -> tuple[str, ...]:
     """Return the names of the simplest ways that give these answers; empty if none is found.
 
-    ``JOINT`` joins the names of ways that only together give them. Each array has one item for each
-    element, those of ``layouts`` too. A way must determine at least half of the wrong answers. If
-    ``names_precision``, the case names a precision, which a way that divides in the scale's
-    precision ignores.
+    Zeros may differ in sign. ``JOINT`` joins the names of ways that only together give them. Each
+    array has one item for each element, those of ``layouts`` too. A way must determine at least
+    half of the wrong answers. If ``names_precision``, the case names a precision, which a way that
+    divides in the scale's precision ignores.
     """
     asked = Asked(rules, frozenset(layouts), names_precision)
     singles = {each.name: each.way for each in WRONGS if each.applies(asked)}

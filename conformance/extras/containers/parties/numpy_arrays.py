@@ -30,7 +30,8 @@ class Arrays:
     def array(self, case: Case, bits: Bits) -> Bits:
         """Return an array of the case's dtype that shares the memory of ``bits``.
 
-        For a big-endian case it is a big-endian copy. Raises Unsupported if there is no such dtype.
+        For a big-endian case it is a big-endian copy. Raises Unsupported if there is no such dtype,
+        or none in that byte order.
         """
         dtype = self._adapter.dtype(case.source)
         if BIG in case.modes:

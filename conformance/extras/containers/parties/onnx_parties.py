@@ -263,7 +263,7 @@ class OpenVinoParty(Party):
 
 
 def last_line(error: Exception) -> str:
-    """Return the last line of an error's text that is not blank.
+    """Return the last line of an error's text that is not blank; there must be one.
 
     Openvino's messages begin with the names of files.
     """

@@ -117,9 +117,9 @@ class Party:
 def tensor(dtype: str, bits: Any) -> Tensor:
     """Return the elements of ``bits`` as a tensor of patterns of ``dtype``.
 
-    If Castigate does not know the dtype, the elements are unsigned integers of the same width, or
-    raw bytes if numpy has none so wide. In elements of less than a byte, the bits above are
-    cleared.
+    The elements must be as wide as the dtype's storage. If Castigate does not know the dtype, they
+    become unsigned integers of the same width, or raw bytes if numpy has none so wide. In elements
+    of less than a byte, the bits above are cleared.
     """
     array = np.asarray(bits)
     entry, width = formats().get(dtype), array.dtype.itemsize

@@ -113,8 +113,8 @@ def _typed(dtype: str, bits: Bits) -> bytes:
 def read_tensor(message: bytes) -> Tensor:
     """Return the tensor of a serialized TensorProto.
 
-    Raises ValueError for an unknown data type or wire type, and if the number of elements does not
-    fit the shape.
+    Raises ValueError for an unknown data type or wire type, if the message ends too early, and if
+    the number of elements does not fit the shape.
     """
     shape: list[int] = []
     contents: dict[int, bytes | list[int]] = {}

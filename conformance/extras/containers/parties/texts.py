@@ -112,8 +112,8 @@ def _packed(case: Case, bits: Bits) -> bytes:
 def packed_row(bits: Bits, width: int, is_high_first: bool) -> bytes:
     """Return a row packed with several elements of ``width`` bits in each byte.
 
-    The first element of a byte lies in its high bits if ``is_high_first``, otherwise in its low
-    bits.
+    The first element of a byte lies in its high bits if ``is_high_first``, for which ``width`` must
+    be 2 or 4, otherwise in its low bits.
     """
     row = np.ascontiguousarray(bits)
     if not is_high_first:
@@ -181,7 +181,7 @@ def write_npy(dtype: str, bits: Bits, *, is_big: bool) -> bytes:
 def read_npy(content: bytes) -> Tensor:
     """Return the tensor of an npy file; an unknown dtype keeps the name that the file gives it.
 
-    Raises ValueError if the bytes are no npy file.
+    Raises ValueError if the bytes do not begin as an npy file; damage may raise other errors.
     """
     if content[: len(MAGIC)] != MAGIC:
         raise ValueError("the file does not begin with the magic of npy")
