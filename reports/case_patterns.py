@@ -185,12 +185,18 @@ def _pair_names() -> Iterator[str]:
 
 
 def _chain_names() -> Iterator[str]:
-    from specs.chains import chains_of, lossy  # Few patterns are about chains.
-
     for name, document in documents().items():
         for version in document.entry.versions:
-            for chain in lossy(chains_of(name, version, has_all_modes=False)):
-                yield f"{CHAINS}/{chain.id}"
+            yield from _chains_of(name, version)
+
+
+@cache
+def _chains_of(document: str, version: str) -> dict[str, None]:
+    """Return the names of the checks of the lossy chains of one version, as keys."""
+    from specs.chains import chains_of, lossy  # Few patterns are about chains.
+
+    chains = lossy(chains_of(document, version, has_all_modes=False))
+    return {f"{CHAINS}/{chain.id}": None for chain in chains}
 
 
 def all_ids(rules: str = "") -> list[str]:
@@ -241,6 +247,8 @@ def expand(pattern: str) -> list[str]:
 
 def _expand_stars(pattern: str) -> list[str]:
     document = document_of(pattern)
+    if document == CHAINS:
+        return _expand_chains(pattern)
     if WITHIN_PART not in pattern:
         return [pattern] if pattern in ids_of(document) else []
     _, source, target, *_ = [*pattern.split("/"), "", ""]
@@ -248,6 +256,19 @@ def _expand_stars(pattern: str) -> list[str]:
     one_pair = EVERYTHING not in pattern and WITHIN_PART not in source + target
     candidates = _ids_by_pair(document).get((source, target), ()) if one_pair else ids_of(document)
     return [name for name in candidates if matches(pattern, name)]
+
+
+def _expand_chains(pattern: str) -> list[str]:
+    """Return the chains that a pattern stands for, which has wildcards but no choices.
+
+    There are a hundred thousand chains, so those of one version are listed if it names one.
+    """
+    name, _, version = [*pattern.split("/"), ""][1].partition(":")
+    is_one = name in documents() and version in documents()[name].entry.versions
+    candidates = _chains_of(name, version) if is_one else ids_of(CHAINS)
+    if WITHIN_PART not in pattern:
+        return [pattern] if pattern in candidates else []
+    return [each for each in candidates if matches(pattern, each)]
 
 
 Box = tuple[frozenset[str], ...]

@@ -111,6 +111,16 @@ def test_chains_are_listed_in_patterns_too() -> None:
     ]
     assert sorted(name for pattern in patterns for name in expand(pattern)) == sorted(names)
     assert expand("chains/onnx-cast:25/float32/bfloat16/int8/mode:none") == []
+    assert expand("chains") == expand("chains/") == []
+
+
+def test_chains_of_one_version_are_those_of_all_that_match() -> None:
+    among = [*ids_of("chains")]
+    patterns = ("chains/onnx-cast:1/float32/**", "chains/onnx-cast:*/int64/float16/int8")
+    for pattern in patterns:
+        assert expand(pattern) == [name for name in among if matches(pattern, name)] != []
+    [version] = {name.split("/")[1] for name in expand(patterns[0])}
+    assert version == "onnx-cast:1"
 
 
 def test_names_with_many_parts_are_merged_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
