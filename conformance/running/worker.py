@@ -405,7 +405,10 @@ class TimeLimited:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Cast bits within the time limit."""
+        """Return ``bits`` as the oracle casts them; past the limit, SIGALRM ends this process.
+
+        No exception is raised then. Errors of the oracle, such as Unsupported, pass through.
+        """
         return self._limited(lambda: self._oracle.cast(case, bits))
 
     def _limited_bind(self, oracle: WithBind) -> Callable[[Case, Bits], Bound]:

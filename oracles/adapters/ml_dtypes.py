@@ -41,9 +41,10 @@ class MlDtypes(NumpyArrays):
         self.version = f"{self._ml_dtypes.__version__}+numpy.{np.__version__}"
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return ``bits`` cast by one ``astype``.
+        """Return ``bits`` cast by one ``astype``, which ignores modes such as ``saturate``.
 
-        Raises Unsupported for a parameter, a dtype or a pair of dtypes that ``astype`` lacks.
+        Raises Unsupported for modes that ``require_plain`` refuses, for a dtype that the installed
+        ml_dtypes lacks, and for a pair of dtypes that ``astype`` refuses.
         """
         try:
             return super().cast(case, bits)

@@ -44,7 +44,7 @@ class NumpyArrays(Scripted):
     def casting(self, case: Case) -> str:
         """Return the casting mode of a case, here always ``unsafe``.
 
-        Raises Unsupported for another mode, or a parameter that ``astype`` lacks.
+        Raises Unsupported for another mode, and for modes that ``require_plain`` refuses.
         """
         require_plain(case, "astype")
         return UNSAFE
@@ -96,8 +96,8 @@ class NumpyArrays(Scripted):
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one ``astype``, without warnings.
 
-        Raises Unsupported for a dtype or a parameter that the subclass lacks, and numpy's error for
-        a cast that it refuses.
+        Raises Unsupported for a dtype that the subclass lacks and for modes that ``require_plain``
+        refuses, and numpy's error for a cast that it refuses.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -114,7 +114,8 @@ class NumpyArrays(Scripted):
     def road(self, case: Case) -> str:
         """Return the pair of dtypes as text, and the casting mode unless it is numpy's default.
 
-        Raises Unsupported for a dtype or a parameter that the subclass lacks.
+        Raises Unsupported for a dtype that the subclass lacks, and for modes that ``require_plain``
+        refuses.
         """
         casting = self.casting(case)
         return super().road(case) + ("" if casting == UNSAFE else f", {casting}")

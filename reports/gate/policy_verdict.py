@@ -290,7 +290,11 @@ def _is_judged(cell: Cell) -> bool:
 
 
 def _coverage_shortfalls(policy: Policy, cells: Sequence[Cell]) -> Iterator[str]:
-    """Yield a sentence for each minimum coverage of a policy that its cases do not reach."""
+    """Yield a sentence for each ``minimum_coverage`` of a policy that its cases fall short of.
+
+    That is a percentage of all cases that match, and of these the answered ones count, whatever the
+    verdict: all but `unsupported` and `not-run`. If no case matches, it falls short too.
+    """
     for pattern, per_cent in policy.entry.minimum_coverage.items():
         matching = [cell for cell in cells if matches(pattern, cell.case)]
         yield from _shortfall(pattern, per_cent, matching)

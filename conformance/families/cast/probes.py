@@ -115,7 +115,10 @@ def rewritten(count: int, chance: Random) -> Iterator[Probe]:
 
 
 def lasting() -> Iterator[Probe]:
-    """Yield the probes of the full tier only: every length, a long tensor, one row many times."""
+    """Yield the probes of the full tier only: every length, a long row, many rows of one length.
+
+    The lengths go up to ``EVERY_LENGTH``. Each of the many rows begins one input after the last.
+    """
     yield from (Probe((length,), length * 7) for length in range(1, EVERY_LENGTH + 1))
     yield Probe((LONGEST,))
     yield from (Probe((TURNED,), first) for first in range(REPEATED))
