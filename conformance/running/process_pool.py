@@ -234,7 +234,11 @@ class ProcessPool:
             try:
                 message = worker.receive()
             except WorkerDiedError:
-                self._replace_dead(worker)
+                try:
+                    self._replace_dead(worker)
+                except CastigateError as error:
+                    # Raised by the next call, so that no task done by others is lost.
+                    self._failure = WorkerFailure(str(error))
                 continue
             match message:
                 case Ready() as ready:

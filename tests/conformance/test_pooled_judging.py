@@ -276,6 +276,26 @@ def test_a_task_that_is_done_is_kept_when_another_worker_fails() -> None:
         pool.poll(0)
 
 
+class Left(Running):
+    """A stand-in for a process that ended by itself."""
+
+    exitcode = 3
+
+
+def test_a_task_that_is_done_is_kept_when_a_worker_dies_without_a_task() -> None:
+    [task] = quick_tasks("reference", ["reference"], cases_of("int8/int4"))
+    pool = ProcessPool("reference", launch_configs(["reference"]), Settings())
+    (ended, closed), (here, there) = Pipe(), Pipe()
+    closed.close()
+    pool._workers.append(BackendWorker(Left(), ended))
+    pool._workers.append(BackendWorker(Running(), here, is_ready=True, tasks=deque([task])))
+    there.send(TaskDone(b"part", b""))
+    [(done, _)] = pool.poll(1)
+    assert done.name == task.name
+    with pytest.raises(CastigateError, match="ended by itself with code 3 before its first task"):
+        pool.poll(0)
+
+
 def test_a_bug_in_a_worker_is_no_crash_of_the_backend(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
