@@ -190,7 +190,7 @@ class Node:
 
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script of a case's instruction in node; raise Unsupported as ``cast`` does."""
-        return self._script(cast_operation(case, PROFILES), case, bits)
+        return self._script(cast_operation(case, PROFILES), case, bits.reshape(-1))
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a script that bitcasts patterns in node; raise Unsupported as ``bitcast`` does."""

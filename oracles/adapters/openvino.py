@@ -16,7 +16,13 @@ from oracles.adapters.openvino_onnx import OnnxNodes
 from oracles.adapters.openvino_plugin import SETTINGS, Plugin
 from oracles.adapters.openvino_tensors import DTYPES, OpenvinoTensors
 from oracles.adapters.refusals import load, require_plain, require_variant
-from oracles.adapters.script_text import PACK, UNPACK, bits_statement, print_loop
+from oracles.adapters.script_text import (
+    PACK,
+    UNPACK,
+    bits_statement,
+    print_loop,
+    print_statement,
+)
 from oracles.adapters.tensor_memory import patterns_in, tensor_memory
 from oracles.memory_layouts import in_huge_pages, is_packed
 from oracles.protocol import Bits, Bound, Unsupported
@@ -171,8 +177,8 @@ class OpenVino:
         }
         is_folded = self._variant == "cpu-folded" or self._folds_itself(case)
         script = self._tensors_of(str(case), case.source, case.target, bits)
-        length = "-1" if self._variant == "cpu-dynamic" else "len(bits)"
-        script += (CONSTANT if is_folded else OPERAND).format(length=length, **types)
+        shape = self._written_shape(bits)
+        script += (CONSTANT if is_folded else OPERAND).format(shape=shape, **types)
         script += (CONVERT_LIKE if case.document == LIKE else CONVERT).format(**types)
         if self._variant is None:
             script += FOLD if case.document == LIKE else EVALUATE
@@ -184,12 +190,12 @@ class OpenVino:
                 feed="" if is_folded else "request.set_input_tensor(x)\n",
                 number="",
             )
-        return script + self._unpacked(case.target) + print_loop(case.source, case.target)
+        printed = print_statement(case.source, case.target, bits)
+        return script + self._unpacked(case.target) + printed
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
         """Return a self-contained script that runs a company's only chain on the CPU plugin."""
         [chain], [own] = company.chains, [*bits.values()]
-        length = "-1" if self._variant == "cpu-dynamic" else "len(bits)"
         source = self._tensors.name(chain.source)
         steps = [
             f"step{number} = opset15.convert({f'step{number - 1}' if number else 'operand'},"
@@ -200,7 +206,7 @@ class OpenVino:
         results = [last, *range(last)] if company.road == CHAIN_ROADS[1] else [last]
         return (
             self._tensors_of(f"{chain.id} on {company.road}", chain.source, chain.target, own)
-            + OPERAND.format(length=length, source=source)
+            + OPERAND.format(shape=self._written_shape(own), source=source)
             + "".join(steps)
             + COMPILE.format(
                 results=", ".join(f"step{number}" for number in results),
@@ -231,13 +237,17 @@ class OpenVino:
             + (PACK.format(bits=given.bits) if is_packed(given) else "")
             + TENSORS.format(
                 memory="raw" if is_packed(answer) else "answers",
-                size=f"-(-len(bits) * {answer.bits} // 8)" if is_packed(answer) else "len(bits)",
+                size=f"-(-bits.size * {answer.bits} // 8)" if is_packed(answer) else "shape",
                 storage=answer.storage,
                 content="packed" if is_packed(given) else "bits",
                 source=self._tensors.name(source),
                 target=self._tensors.name(target),
             )
         )
+
+    def _written_shape(self, bits: Bits) -> str:
+        """Return the expression of the shape for which a script compiles its model."""
+        return str([-1] * bits.ndim) if self._variant == "cpu-dynamic" else "shape"
 
     @staticmethod
     def _unpacked(target: str) -> str:
@@ -344,12 +354,13 @@ from openvino import opset15
 
 TENSORS = """\
 
+shape = list(bits.shape)
 {memory} = np.empty({size}, np.{storage})
-x = ov.Tensor({content}, [len(bits)], ov.Type.{source})
-y = ov.Tensor({memory}, [len(bits)], ov.Type.{target})
+x = ov.Tensor({content}, shape, ov.Type.{source})
+y = ov.Tensor({memory}, shape, ov.Type.{target})
 """
 
-OPERAND = "operand = opset15.parameter([{length}], ov.Type.{source})\n"
+OPERAND = "operand = opset15.parameter({shape}, ov.Type.{source})\n"
 
 CONSTANT = "operand = ov.op.Constant(x, shared_memory=False)\n"
 

@@ -27,14 +27,14 @@ NUMPY_DTYPES = frozenset(
 """The dtypes that onnx and onnxruntime exchange as numpy's own."""
 
 PACK = """\
-stream = np.unpackbits(bits[:, None], axis=1, count={bits}, bitorder="little")  # low bits first
+stream = np.unpackbits(bits.reshape(-1, 1), axis=1, count={bits}, bitorder="little")  # low first
 packed = np.packbits(stream, bitorder="little")
 """
 """Statements that pack ``bits``, one code per byte, into ``packed``."""
 
 UNPACK = """\
 stream = np.unpackbits(np.frombuffer(raw, np.uint8), count={bits} * bits.size, bitorder="little")
-answers = np.packbits(stream.reshape(-1, {bits}), axis=1, bitorder="little").ravel()
+answers = np.packbits(stream.reshape(-1, {bits}), axis=1, bitorder="little").reshape(bits.shape)
 """
 """Statements that unpack the memory ``raw`` into ``answers``, one code per byte."""
 
@@ -52,7 +52,7 @@ def bits_statement(dtype: str, bits: Bits, name: str = "bits") -> str:
         case _:
             end = f"np.{storage})"
             elements = [format_named(dtype).hexadecimal(code) for code in bits.ravel().tolist()]
-    if len(elements) == UNEVEN and len(set(elements)) == 1:
+    if bits.shape == (UNEVEN,) and len(set(elements)) == 1:
         return f"{name} = np.full({UNEVEN}, {elements[0]}, {end}"
     if bits.ndim != 1:
         end += f".reshape({bits.shape})"

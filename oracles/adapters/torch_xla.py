@@ -9,7 +9,7 @@ from typing import Any
 
 from oracles.adapters.dtype_table import names_in
 from oracles.adapters.refusals import load, plain_road, require_plain, require_variant
-from oracles.adapters.script_text import bits_statement, print_loop
+from oracles.adapters.script_text import bits_statement, print_statement
 from oracles.adapters.torch_tensors import DTYPES, TorchTensors
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
@@ -91,7 +91,7 @@ class TorchXla:
         return self._from_device(dtype, self._to_device(dtype, bits))
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a self-contained script that casts a row on torch_xla.
+        """Return a self-contained script that casts a tensor on torch_xla.
 
         Raises Unsupported as ``cast`` does.
         """
@@ -106,7 +106,7 @@ class TorchXla:
             + _input_statements(case.source)
             + CAST.format(target=DTYPES[case.target])
             + f"answers = {_answers_expression(case.target)}\n"
-            + print_loop(case.source, case.target)
+            + print_statement(case.source, case.target, bits)
         )
 
     def _require_cast(self, case: Case) -> None:

@@ -15,6 +15,7 @@ from oracles.adapters.script_text import (
     bits_statement,
     mask_expression,
     print_loop,
+    print_statement,
     print_tensor,
 )
 from oracles.adapters.scripted import Function, ScriptedOperation, Statements
@@ -132,10 +133,14 @@ class Tvm:
         return self._answer("copy", (dtype, dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that casts a row on TVM; raise Unsupported as ``road`` does."""
+        """Return a script that casts a tensor on TVM; raise Unsupported as ``road`` does.
+
+        It is a row unless the shape is compiled: a loop of open length gets the flat elements.
+        """
         self.road(case)
+        given = bits.reshape(-1) if self._variant is None else bits
         pair = (case.source, case.target)
-        return self._script("cast", pair, case, bits) + print_loop(*pair)
+        return self._script("cast", pair, case, given) + print_statement(*pair, given)
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
         """Return a script that runs the only chain of a company, whose input is a row, on TVM.
@@ -316,12 +321,13 @@ from tvm import {modules}
 
 
 def tensor(dtype, storage):  # a byte per code of less than a byte: so the compiled code reads it
-    memory = tvm.runtime.empty((len(bits) * np.dtype(storage).itemsize,), "uint8")
-    return memory._create_view((len(bits),), dtype), np.from_dlpack(memory).view(storage)
+    memory = tvm.runtime.empty((bits.size * np.dtype(storage).itemsize,), "uint8")
+    content = np.from_dlpack(memory).view(storage).reshape(bits.shape)
+    return memory._create_view(bits.shape, dtype), content
 
 
 x, content = tensor("{source}", "{source_storage}")
-content[:] = bits
+content[...] = bits
 """
 
 COMPILE = """\
@@ -339,6 +345,6 @@ with builder.function("main", []):
 with tvm.target.Target("{compiler}"):
     module = relax.transform.FoldConstant()(relax.transform.LegalizeOps()(builder.get()))
 y = module["main"].body.body.value
-content = y._create_view((len(bits) * np.dtype("{storage}").itemsize,), "uint8")
-answers = np.from_dlpack(content).view("{storage}")
+content = y._create_view((bits.size * np.dtype("{storage}").itemsize,), "uint8")
+answers = np.from_dlpack(content).view("{storage}").reshape(bits.shape)
 """

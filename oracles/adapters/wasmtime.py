@@ -118,8 +118,8 @@ class Wasmtime:
         return self._answer(copy_operation(dtype), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """Return a script that casts a row on wasmtime; raise Unsupported as ``cast`` does."""
-        return self._script(cast_operation(case, self._profiles), case, bits)
+        """Return a script that casts on wasmtime; raise Unsupported as ``cast`` does."""
+        return self._script(cast_operation(case, self._profiles), case, bits.reshape(-1))
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a script that bitcasts on wasmtime; raise Unsupported as ``bitcast`` does."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import io
 import sys
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from functools import cache, partial
 from typing import Any
 
@@ -38,6 +41,7 @@ from tests.adapters.common import (
     kept_environment,
     layouts,
     onnx_case,
+    parse_printed,
     patterns_of,
     run_script,
     some_patterns,
@@ -556,6 +560,32 @@ class TestBitcasts:
             bits = bits_of(source, ["1" if source == "string" else 1])
             with pytest.raises(Exception):  # noqa: B017 (each framework refuses in its own way)
                 oracle.bitcast(view_case(source, target), bits)
+
+
+def first_script_of_numbers(road: Road) -> list[tuple[Case, list[Any]]]:
+    """The first script's case that casts numbers, with its patterns; none if there is no such."""
+    return [
+        (case, patterns)
+        for case, patterns in road.scripts
+        if format_named(case.source).is_numeric and format_named(case.target).is_numeric
+    ][:1]
+
+
+@pytest.mark.parametrize(("road", "case", "patterns"), params(first_script_of_numbers, pair_of))
+def test_a_script_takes_a_tensor_of_any_shape(
+    road: Road, oracle: Any, case: Case, patterns: list[Any]
+) -> None:
+    for shape in ((), (2, 3)) if road.refusal(case.source, case.target) is None else ():
+        bits = np.resize(bits_of(case.source, patterns), shape)
+        script = oracle.reproduce(case, bits)
+        with redirect_stdout(io.StringIO()) as out, warnings.catch_warnings(action="ignore"):
+            exec(script, {})
+        first, *others = out.getvalue().splitlines()
+        printed = [each.rpartition(" -> ")[2] for each in (first, *others)]
+        if first.startswith("("):
+            printed = " ".join(others).split()
+        expected = patterns_of(oracle.cast(case, bits).ravel())
+        assert [parse_printed(each) for each in printed] == expected, script
 
 
 @pytest.mark.ci_runs_one_of(8)  # scripts load a framework anew
