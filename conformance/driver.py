@@ -49,8 +49,8 @@ def _replies(requests: Requests, client: Client, first: Client | None) -> Sequen
 class BackendJudge:
     """Judges cases of one backend in this process, through a client of its own.
 
-    ``broken`` is the smoke check's result: a fault message for each dtype whose bits the adapter
-    changes or loses. If it is None, the check runs when its result is first needed.
+    ``broken`` is the smoke check's result: a message for each dtype whose bits the adapter changes
+    or loses. If it is None, the check runs when its result is first needed.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class BackendJudge:
 
     @cached_property
     def broken(self) -> Mapping[str, str]:
-        """A fault message for each dtype whose bits the adapter changes or loses."""
+        """A message for each dtype whose bits the adapter changes or loses."""
         return smoke(self.backend)
 
     @cached_property

@@ -108,7 +108,7 @@ class LineTally:
 
 
 def judge_stream(stream: IO[str], tally: LineTally) -> Iterator[dict[str, Any]]:
-    """Yield each line's members with its ``verdict``; of a malformed line, ``error`` and ``line``.
+    """Yield each line as a dict with its ``verdict``; of a malformed line, ``error`` and ``line``.
 
     ``line`` is its number. Blank lines are skipped. ``tally`` counts the lines and their verdicts.
     If it has ``unanswered``, the input of each judged line is removed from there.
@@ -154,7 +154,7 @@ def _numbered(stream: IO[str]) -> Iterator[tuple[int, str | None]]:
 
 
 def _judged(lines: CaseLines, recorded: RecordedLine) -> dict[str, Any]:
-    """Return a line's members and those of its verdict; raise CastigateError if it is malformed."""
+    """Return a line as a dict, with the keys of its verdict; raise CastigateError if malformed."""
     return {
         "case": recorded.case,
         "input": _as_json(recorded.input),

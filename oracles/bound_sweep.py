@@ -58,10 +58,10 @@ class BoundSweep:
         self._call = self._bound()
 
     def __call__(self, first: int, count: int) -> Bits:
-        """Return the answers to ``count`` inputs from number ``first`` on.
+        """Return the answers to ``count`` inputs, at most ``most``, from number ``first`` on.
 
         Raises what the oracle raises and, at the last call at the latest, ``InputsChanged`` if the
-        oracle wrote to any input of the sequence so far.
+        oracle wrote to ``inputs``. An oracle without ``bind`` gets copies.
         """
         if (ahead := self._ahead) is not None:
             self._ahead = None

@@ -62,7 +62,7 @@ def copied(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def layout_of(array: NDArray[Any]) -> Layout | None:
-    """Return the array's layout; None if a fresh array of the same shape would have the same.
+    """Return the array's layout; None if a fresh array of the same shape could have it, too.
 
     It is also None for texts, for an empty array, and for one that is misaligned for its own dtype.
     """

@@ -225,14 +225,15 @@ def _ids_by_pair(document: str) -> dict[tuple[str, str], list[str]]:
 
 
 def document_of(name: str) -> str:
-    """Return the part before the version of a case id or pattern, which names the document."""
+    """Return the document's name in a case id or pattern; of a check's name, its first part."""
     return name.partition("/")[0].partition(":")[0]
 
 
 def expand(pattern: str) -> list[str]:
-    """Return the cases that a pattern stands for; the name of its document may hold no wildcard.
+    """Return the cases or checks of a pattern; none if its document's name has a wildcard.
 
-    Raise CastigateError if the choices of the pattern make more than ``MAX_CHOICES`` texts.
+    A case of several choices comes several times. Raise CastigateError if the choices make more
+    than ``MAX_CHOICES`` texts.
     """
     texts = EITHER.split(pattern)
     # Every second text is a choice.
@@ -259,9 +260,9 @@ def _expand_stars(pattern: str) -> list[str]:
 
 
 def _expand_chains(pattern: str) -> list[str]:
-    """Return the chains that a pattern stands for, which has wildcards but no choices.
+    """Return the chains that a pattern without choices stands for.
 
-    There are a hundred thousand chains, so those of one version are listed if it names one.
+    There are a hundred thousand chains, so only those of one version are listed if it names one.
     """
     name, _, version = [*pattern.split("/"), ""][1].partition(":")
     is_one = name in documents() and version in documents()[name].entry.versions
@@ -300,8 +301,8 @@ MOST_ORDERED = 5
 def _merged(boxes: list[Box]) -> list[Box]:
     """Merge boxes that differ in one part only, part after part, to few boxes.
 
-    Up to ``MOST_ORDERED`` parts are merged in the order that leaves the fewest boxes. More parts
-    have too many orders; of these, each step merges the part that leaves the fewest at that moment.
+    Up to ``MOST_ORDERED`` parts are merged in the order that leaves the fewest boxes. As long as
+    more are left, which have too many orders, each step merges the part that leaves the fewest.
     """
     varying = [at for at in range(len(boxes[0])) if len({box[at] for box in boxes}) > 1]
     while len(varying) > MOST_ORDERED:

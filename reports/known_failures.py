@@ -77,7 +77,7 @@ class KnownFailure:
 
 
 def parse_failure(text: str) -> KnownFailure:
-    """Parse the text that ``str`` gives for a failure; raise ValueError if it is malformed."""
+    """Parse a failure that ``str`` wrote; raise ValueError for under two words or a bad number."""
     what, *inputs, region = text.split()
     return KnownFailure(what, int(inputs[0]) if inputs else 0, region)
 

@@ -170,8 +170,8 @@ class WrongTensor:
 
     ``given`` is the simplest of their inputs in words, with the other tensors that the answer
     depends on, and ``tensor`` the result's name. Of all ``inputs``, ``wrong`` have wrong answers.
-    ``followed`` names the mechanisms that give all of the case's answers. ``where`` describes the
-    drawn tensors that alone show the problem; it is empty if the listed ones do.
+    ``followed`` names the mechanisms that explain the wrong answers. ``where`` describes the drawn
+    tensors that alone show the problem; it is empty if the listed ones do.
     """
 
     rule: str
@@ -228,8 +228,8 @@ class Refused:
     """A backend raises an error where an answer is due.
 
     ``error`` is its class and ``line`` its text. ``inputs`` names the inputs on which it is raised,
-    ``where`` the tensor or the call. ``rule`` is empty unless a rule requires exactly this answer.
-    ``kind`` is `answer` if the backend returned an answer that reports the error.
+    ``where`` the tensor or the call. ``rule`` is empty unless the error breaks a rule. ``kind`` is
+    `answer` if the backend returned an answer that reports the error.
     """
 
     error: str
@@ -346,7 +346,10 @@ def problem_json(problem: Problem) -> dict[str, Any]:
 
 
 def decode_problem(encoded: Mapping[str, Any]) -> Any:
-    """Decode what ``problem_json`` encoded; raise LookupError or TypeError if it is malformed."""
+    """Decode what ``problem_json`` encoded; the values of fields are not checked.
+
+    Raise LookupError or TypeError for an unknown kind, or if a field is unknown or missing.
+    """
     kind = KINDS[encoded["problem"]]
     return kind(
         **{

@@ -122,7 +122,7 @@ def is_chain(parts: Sequence[str]) -> bool:
 
 
 def chain_named(text: str) -> Chain:
-    """Return the chain of an id; raise CastigateError if a step is no case.
+    """Return the chain of an id; raise CastigateError if it is no chain, or a step is no case.
 
     Dtypes may be spelled as frameworks do, and version and modes left out.
     """

@@ -56,8 +56,9 @@ class Edition:
     def matches(self, conditions: dict[str, list[str]], case: Case) -> bool:
         """Return whether all conditions hold for a case.
 
-        The keys of ``conditions`` are `from`, `to`, `pair` and names of modes; each has words. A
-        case of an unlisted pair matches only if `pair` has the word `unlisted`.
+        The keys of ``conditions`` are `from`, `to`, `pair` and names of modes. One of a key's words
+        must fit the case; of `pair`, all. A case of an unlisted pair matches only if `pair` has the
+        word `unlisted`.
         """
         for key, words in conditions.items():
             match key:

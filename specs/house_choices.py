@@ -37,7 +37,8 @@ def decided(rules: HouseRules, case: Case, ruling: Ruling) -> Ruling:
     """Return the ruling of a case with its open branches decided by house rules.
 
     It is ``ruling`` itself if no choice is for the pair, or no branch is open. Raise DocumentError
-    if a choice does not give each open input one possible answer.
+    if several choices are for the pair, an open input gets no possible answer, no input class has
+    just the inputs of an answer, or answers round in several ways.
     """
     source, target = format_named(case.source), format_named(case.target)
     found = choice_for(rules, source, target)

@@ -41,9 +41,9 @@ class Proof:
 def prove(document: Document) -> Proof:
     """Prove a document total and unambiguous, and count what it has.
 
-    Raise DocumentError with file, line and rule if it is not, if a rule, call form, member or
-    example belongs to no case, if a pair of a section is not listed, or for the first of
-    ``line_errors``.
+    Raise DocumentError with file, line and rule if it is not, if a rule takes no input of any case,
+    if a call form, member or example belongs to none, if no version lists a pair of
+    ``bitcast.more``, or for the first of ``line_errors``.
     """
     used: set[str] = set()
     modes: set[tuple[str, str]] = set()
@@ -111,7 +111,7 @@ def _require_cases(document: Document, modes: set[tuple[str, str]]) -> None:
 
 
 def line_errors(document: Document) -> Iterator[DocumentError]:
-    """Yield each error in the lines at which a document points; lines not encoded come last."""
+    """Yield each error in a document's ranges of lines; last, one for all lines not encoded."""
     if not has_pointers(document):
         return
     found = coverage(document)

@@ -136,7 +136,8 @@ def yardsticks() -> Documents:
 def check_cached_documents(names: Iterable[str]) -> None:
     """Raise DocumentError if the cache holds other content than the files of these documents.
 
-    The files of formats are checked too. Any program of the same user can write to the cache.
+    The files of formats are checked too; each file is checked once per process. Any program of the
+    same user can write to the cache.
     """
     sources = {document_named(name.partition(":")[0]).source.path for name in names}
     for path in (FORMATS_FILE, SMALL_FLOATS_FILE, *sorted(sources)):

@@ -30,7 +30,7 @@ def plain_text(text: str) -> str:
 
 
 def plain_line(text: str, longest: int = LONGEST_LINE) -> str:
-    """Join the lines of a text, escape it, and cut out its middle if it is too long."""
+    """Join a text's words by spaces, escape them, and cut out the middle beyond ``longest``."""
     line = plain_text(" ".join(text.split()))
     if len(line) <= longest:
         return line
@@ -45,7 +45,7 @@ def is_plain(text: str) -> bool:
 
 
 def escape_markdown(text: str) -> str:
-    """Join the lines of a text; escape unsafe characters, and Markdown's markup within a line."""
+    """Join a text's words by spaces; escape unsafe characters, and Markdown's markup in a line."""
     return MARKUP.sub(r"\\\1", plain_text(" ".join(text.split())))
 
 

@@ -194,7 +194,7 @@ def case_meant(document: str, parts: Sequence[str]) -> Case:
     """Return the first case of a document that has the dtypes and all modes in ``parts``.
 
     With a version, a shape in ``parts`` may be one that no case has; without, only the newest
-    version that lists the pair is searched. Raise CastigateError if there is no case.
+    version with any case of the pair is searched. Raise CastigateError if there is no case.
     """
     asked = "/".join([document, *parts])
     name, _, version = document.partition(":")

@@ -90,7 +90,10 @@ def house_rules_for(word: str) -> HouseRules:
 
 
 def decided_by(cases: Iterable[Case], words: Sequence[str]) -> Iterator[Case]:
-    """Yield each case with each of the house rules in ``words`` that have a choice for its pair."""
+    """Yield each case with each of the house rules in ``words`` that have a choice for its pair.
+
+    They must be for the case's document, too. Worked examples have no house rules.
+    """
     for word in words:
         rules = house_rules_for(word)
         for case in cases:

@@ -71,7 +71,7 @@ def document_listing(document: Document) -> DocumentListing:
 
 
 def document_details(document: Document, version: str | None) -> DocumentListing:
-    """Describe a document, all its rules, and the cases of ``version``, or of all if it is None."""
+    """Describe a document: all its rules, and ``version`` with its cases, or all if it is None."""
     chosen = [edition(document, version)] if version else list(editions(document))
     return _listing(document, chosen).model_copy(
         update={

@@ -16,9 +16,10 @@ from specs.formats import dtype_spelled
 
 
 def parse_folder(text: str) -> str:
-    """Return ``text``, a folder's path or URL; raise CastigateError if it is empty or in memory.
+    """Return ``text``, a folder's path or URL, as it is; raise CastigateError if it is unusable.
 
-    It is empty if it was written as a shell variable that is not set.
+    That is an empty text, as of a shell variable that is not set, a folder in memory, and what
+    ``folder_at`` refuses.
     """
     if not text:
         raise CastigateError("--out is empty; give the path of a folder")

@@ -205,7 +205,7 @@ def list_page(document: Document, version: str | None, copy: Path | None) -> Ite
     """Yield a page's ranges of lines, each with what encodes it or the reason why nothing does.
 
     ``copy`` is the user's copy of the page, whose text is shown below each range; it must be the
-    edition that the document encodes. With ``version`` only its part of the page is shown.
+    text that the document encodes. With ``version`` only its part of the page is shown.
     """
     found = known_coverage(document)
     text = read_page(copy).split("\n") if copy is not None else None

@@ -34,10 +34,10 @@ class Addon:
 
     Its functions are named as ``module:function``, so that none is imported before it is used.
     ``page`` takes a run's store, and returns a page of its report or None; it is called if a user
-    names the extra or ``shows`` returns true for the run. ``survey`` adds data to a night's run;
-    its arguments are the run's folder and the time limit of an answer. ``executor`` opens the pools
-    of a run whose tasks are done on other machines; its first argument is the address of their
-    scheduler.
+    names the extra or ``shows`` returns true for the run. ``survey`` adds data to a night's run if
+    a user names the extra; its arguments are the run's folder and the time limit of an answer.
+    ``executor`` opens the pools of a run whose tasks are done on other machines; its first argument
+    is the address of their scheduler.
     """
 
     name: str

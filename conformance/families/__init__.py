@@ -182,7 +182,7 @@ def tensors_of(case: Case) -> TensorFunctions:
 
 
 def sentence_of(words: Sequence[str]) -> Sentence | None:
-    """Read the words of a question such as ``quantize 0.25 by 0.1 as float16``.
+    """Read the words of a question, at least one, such as ``quantize 0.25 by 0.1 as float16``.
 
     Return None if the first word is no operation that has such questions. Raise CastigateError if
     the other words do not complete one.

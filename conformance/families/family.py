@@ -118,12 +118,13 @@ class TensorFunctions:
     """The functions of a family whose operations take and return tensors by name.
 
     ``answer`` takes a case and its tensors, and returns the reference's results. ``results`` takes
-    recorded results too, or None for a recorded error, and yields each result graded. ``sample``
-    returns tensors of a case whose results no document leaves open. ``listed`` takes a case, a seed
-    and a number, and yields the inputs of the tier quick, cut to about that many elements where
-    that does not change their scales. ``shapes`` takes a case and the shape of ``x``, and yields
-    the name of each tensor of scales or zero points with the shapes that it may have. ``optional``
-    returns the names of the tensors that may be left out.
+    recorded results too, and yields each graded; with None for a recorded error it may yield only
+    the first. ``sample`` returns tensors of a case whose results no document leaves open.
+    ``listed`` takes a case, a seed and a number. It yields the inputs of the tier quick except
+    drawn ones, cut to about that many elements where that does not change their scales. ``shapes``
+    takes a case and the shape of ``x``, and yields the name of each tensor of scales or zero points
+    with the shapes that it may have. ``optional`` returns the names of the tensors that may be left
+    out.
     """
 
     answer: Callable[[Case, TensorsByName], TensorsByName]
@@ -152,11 +153,10 @@ class ShapedTensor(NamedTuple):
 class CaseLines(Protocol):
     """Lists, spells and judges the JSON lines of one case.
 
-    ``listed`` yields the inputs of the tier quick as JSON data, and ``spelled`` returns the input
-    of a line in the same spelling. ``judge`` returns as data the verdict on an output and what
-    decides it. The data have an ``input_pattern`` or ``output_pattern`` where the line does not
-    spell full patterns. ``spelled`` and ``judge`` raise CastigateError for data that do not fit the
-    case.
+    ``listed`` yields inputs of the tier quick as JSON data, and ``spelled`` returns the input of a
+    line in the same spelling. ``judge`` returns as data the verdict on an output and what decides
+    it. The data have an ``input_pattern`` or ``output_pattern`` where the line does not spell full
+    patterns. ``spelled`` and ``judge`` raise CastigateError for data that do not fit the case.
     """
 
     def listed(self, seed: int, max_examples: int) -> Iterator[Any]: ...

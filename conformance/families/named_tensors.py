@@ -89,7 +89,7 @@ class NamedTensorLines:
         self._given, self._returned = formats_given(case), formats_returned(case)
 
     def listed(self, seed: int, max_examples: int) -> Iterator[Any]:
-        """Yield the inputs of the tier quick as JSON data.
+        """Yield the inputs of the tier quick, but no drawn tensors, as JSON data.
 
         Tensors are cut to about ``MOST_ELEMENTS`` elements where that does not change their scales.
         ``max_examples`` has no effect.
@@ -137,8 +137,8 @@ def are_full_patterns(formats: Mapping[str, Format], given: OutputDatum) -> bool
 def tensors_given(case: Case, given: OutputDatum) -> dict[str, Bits]:
     """Return the tensors of a line's input by name, in the shapes that the case wants.
 
-    Raise CastigateError if ``given`` has no names, or if a tensor is missing, unknown to the case,
-    of another shape, or has an element that is no value of its dtype.
+    Raise CastigateError if ``given`` has no names, lacks a tensor that is not optional, or has one
+    that is unknown to the case, of another shape, or with an element that is no value of its dtype.
     """
     formats = formats_given(case)
     spelled = _members("input", case, formats, given)
@@ -223,8 +223,9 @@ def judge_tensors(
     """Return as data the verdict on an answer, its rule, and what is allowed.
 
     ``tensors`` are the inputs by name. ``answer`` has the results by name; it is None if an error
-    came instead. The data also have the count of ``wrong`` elements and, if there are any, the
-    simplest ``element`` of these. If ``y`` has another shape than ``x``, they have neither.
+    came instead. The data also have the count of ``wrong`` elements. If there are any, they have
+    the simplest wrong ``element`` of one result: the first that breaks a required rule, or else a
+    recommended one. If ``y`` has another shape than ``x``, they have neither.
     """
     if answer is not None and answer[Y].shape != tensors[X].shape:
         return _wrong_shape(case, tensors[X].shape)

@@ -217,7 +217,7 @@ def _code(form: Format, text: str, what: str) -> int:
 def _pattern(form: Format, text: str, what: str) -> int:
     """Return the code of a hex pattern; raise CastigateError for too few, many or large digits.
 
-    Only an integer that is not negative may lack or add leading zeros.
+    Only a bool or an integer that is not negative may lack or add leading zeros.
     """
     code = int(text, 16)
     if form.kind == "boolean" and code > form.max_code and len(text) <= len("0x00"):

@@ -40,7 +40,7 @@ HEADS = (64, 72, 80, 96, 112, 128)
 HEADED = 0.08
 """The share of tensors of rank 3 and more whose last dimension is that of a head."""
 EMPTY = 0.03
-"""The share of shapes with a dimension of no element; in every fourth there is another one."""
+"""The share of shapes with an empty dimension; a fourth of these draw two, or the same twice."""
 BLOCKS = (8, 16, 32)
 BESIDE = ((2, 0), (1, -1), (1, 1))
 SMALL = 9
@@ -52,7 +52,7 @@ FAR = 0.15
 """The share of other steps, and of tensors with a gap, whose step or gap is up to ``FARTHEST``."""
 FARTHEST = 300
 INNERMOST = 0.5
-"""The share of steps that are those of the innermost dimension."""
+"""The share of steps that go to the innermost dimension; the others go to any dimension."""
 GAPS = ((7, 0), (1, 1), (1, 3), (1, 8))
 """Elements between the rows of a matrix, as where columns are cut out of a wider one."""
 OFFSETS = ((50, 0), (14, 1), (10, 2), (10, 3), (8, 15), (8, 64))
@@ -205,7 +205,7 @@ def _simplicity(probe: Probe) -> tuple[object, ...]:
 
 
 def simpler(probe: Probe) -> Iterator[Probe]:
-    """Yield variants of a probe, each plainer along a single axis; some may not be simpler."""
+    """Yield variants of a probe, each plainer along one axis, or a row; some may not be simpler."""
     yield replace(probe, contents="in order", shuffling=0)
     yield replace(probe, contents="one", shuffling=0)
     yield replace(probe, offset=0)

@@ -30,7 +30,7 @@ class FailureFolder:
     folder: Path
 
     def add(self, judgement: Judgement) -> None:
-        """Store a judgement if it fails; one that another process has stored stays as it is."""
+        """Store a judgement if it fails; one that is stored already stays as it is."""
         if judgement.verdict not in FAILING or (path := self._path(judgement)).exists():
             return
         digests = []

@@ -116,7 +116,7 @@ class PooledJudging:
     def tasks(self, backend: str) -> Iterator[Task]:
         """Yield the tasks of a backend's pairs, with their cases and checks.
 
-        Before each of them, take what workers have done meanwhile.
+        Before each of them, take what workers have done, with the errors that ``poll`` raises.
         """
         [pool] = (each for each in self._pools if each.backend == backend)
         for task in self._tasks(pool):

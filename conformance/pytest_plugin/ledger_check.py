@@ -42,7 +42,8 @@ class Ledgers:
     """The ledgers of a run's backends, and whether they are used, ignored or rewritten.
 
     A backend has one for the documents, and one for each set of house rules. The constructor raises
-    CastigateError if the options do not fit each other or a ledger that is to be rewritten.
+    CastigateError if a ledger's file is invalid, or if the options do not fit each other or a
+    ledger that is to be rewritten.
     """
 
     def __init__(self, config: pytest.Config, backends: list[str]) -> None:

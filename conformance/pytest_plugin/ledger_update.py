@@ -43,7 +43,7 @@ class LedgerUpdate:
         self.messages: list[str] = []
 
     def pytest_report_header(self) -> list[str]:
-        """Return lines about the ledgers in use; none in a controller, which lacks the versions."""
+        """Return lines about all ledgers, used or not; none in a controller, without versions."""
         return [] if self.is_controller else list(self._header())
 
     def _header(self) -> Iterator[str]:
@@ -92,7 +92,8 @@ class LedgerUpdate:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """With --update-ledger, rewrite the ledgers if every case was judged.
 
-        If one was not, the session ends with a usage error and a message.
+        If one was not, or a ledger cannot be written, the session ends with a usage error and a
+        message.
         """
         if not self.updates:
             return

@@ -227,8 +227,8 @@ def _check_junit_file(config: pytest.Config) -> None:
 def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     """Load the backends and their ledgers, fill in the versions, and register the plugins.
 
-    A controller of xdist loads only ledgers. Raises CastigateError for an unknown document or
-    backend, and for options that exclude each other.
+    A controller of xdist loads only ledgers. Raises CastigateError for an unknown document, a
+    backend that cannot be loaded and options that cannot be used, and as ``Ledgers`` does.
     """
     names = list(versions)
     cases = select(documents_asked_for(config))  # raises if a document is unknown

@@ -41,7 +41,8 @@ class SuiteProgress:
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Return an item's outcome, no letter and no word; None for items not of the suite.
 
-        Once the run is over it is None for all, so that pytest uses its usual words in the summary.
+        Reports other than that of the call have an empty outcome. Once the run is over it is None
+        for all, so that pytest uses its usual words in the summary.
         """
         if self._is_over or not any(
             name in (RECORD, INVARIANCE) for name, _ in report.user_properties
@@ -88,7 +89,7 @@ class SuiteProgress:
 
 
 class VerdictSummary:
-    """A pytest plugin that shows the verdicts and the broken rules at the end of a run."""
+    """A pytest plugin that counts the verdicts of a run, and shows the counts at its end."""
 
     def __init__(self) -> None:
         self.totals = Totals()

@@ -29,7 +29,7 @@ Tier = Literal["quick", "full"]
 
 @dataclass(frozen=True)
 class Task:
-    """A worker's unit of work: all cases and checks of a pair, or a part of a sweep.
+    """A worker's unit of work: all cases and checks of a pair, or a share of a sweep.
 
     ``among`` are the cases of a pair that its checks may use; they need not all be judged.
     """

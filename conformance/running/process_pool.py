@@ -218,11 +218,11 @@ class ProcessPool:
         return is_waiting or any(each.tasks for each in self._workers)
 
     def poll(self, seconds: float) -> list[tuple[Task, TaskDone]]:
-        """Return tasks done since the last call; wait up to ``seconds`` if there are none.
+        """Return tasks done since the last call; wait up to ``seconds`` for a worker's message.
 
-        Raises CastigateError if a worker that died cannot be replaced, or if one reports a failure,
-        after the tasks that were done before are returned. While there are other workers, they take
-        over the tasks of one that cannot load the backend.
+        Raises CastigateError if a worker that died cannot be replaced. A failure that a worker
+        reports is raised by the next call, so that the tasks done before are returned. While there
+        are other workers, they take over the tasks of one that cannot load the backend.
         """
         if self._failure is not None:
             raise CastigateError(self._failure.message)
@@ -274,7 +274,7 @@ class ProcessPool:
             self._feed(worker)
 
     def _feed(self, worker: BackendWorker) -> None:
-        """Send a ready worker tasks, up to ``AT_HAND`` at a time, but a part of a sweep alone."""
+        """Send a ready worker up to ``AT_HAND`` tasks; a share of a sweep only if it has none."""
         while self._waiting and worker.is_ready:
             is_sweep = self._waiting[0].sweep is not None
             if len(worker.tasks) >= (1 if is_sweep else AT_HAND):
@@ -345,8 +345,8 @@ class ProcessPool:
     def _replace(self, worker: BackendWorker, death: Death) -> BackendWorker:
         """Start a new worker in a dead one's place, wait until it is ready, and return it.
 
-        ``death`` is counted. Raises CastigateError if the dead one had no task and ended by itself,
-        or if ``MAX_KILLS`` without a task were killed.
+        ``death`` is counted. Raises CastigateError if the dead one had no task and nothing outside
+        had killed it, or if ``MAX_KILLS`` without a task were killed.
         """
         worker.end()
         self._deaths[death] += 1

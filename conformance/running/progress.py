@@ -92,7 +92,7 @@ class ProgressReporter:
     def begin_phase(self, words: str) -> None:
         """Show what is done now besides requests to backends; with empty ``words`` show nothing.
 
-        Off a terminal it is shown only if no line was for ``SECONDS_BETWEEN_LINES``.
+        Off a terminal it is shown only if no progress was shown for ``SECONDS_BETWEEN_LINES``.
         """
         if self._bars is not None:
             if self._phase is not None:

@@ -60,7 +60,7 @@ SECONDS_BETWEEN_HEARTBEATS = 5.0
 class Ready:
     """Sent when the backend is loaded: its version, its claims, whether it makes chains of casts.
 
-    ``broken`` has the fault that the smoke check found in each dtype that comes back changed.
+    ``broken`` has a message of the smoke check for each dtype that comes back changed.
     """
 
     version: str
@@ -133,8 +133,9 @@ def work(
     """Load a backend, then answer the link's requests and tasks until its other end closes it.
 
     ``first`` is the first variant of the framework, with which the backend is compared. If another
-    worker has loaded the backend before, ``known`` is that worker's report. An error is sent as
-    ``WorkerFailure`` and ends the work; only a lack of memory is raised.
+    worker has loaded the backend before, ``known`` is that worker's report: it is sent at once, and
+    the backend is loaded when it is first needed. An error is sent as ``WorkerFailure`` and ends
+    the work; only a lack of memory is raised.
     """
     live_with_parent()
     for name, text in settings.rules:
@@ -262,7 +263,7 @@ class TaskRunner:
     def judge(self, order: TaskOrder) -> list[Judgement]:
         """Do a task; return a judgement per case, and then one per check.
 
-        The task of a sweep is judged on its part of the inputs, and has no checks. With
+        The task of a sweep is judged on its share of the inputs, and has no checks. With
         ``order.crash`` all are judged as crashed, but a sweep may be repeated first.
         """
         task = order.task
@@ -332,7 +333,7 @@ class TaskRunner:
 
 
 class _ProgressSender:
-    """Counts inputs, and sends the counts at most every ``SECONDS_BETWEEN_MESSAGES``."""
+    """Counts inputs; ``add`` sends the counts at most every ``SECONDS_BETWEEN_MESSAGES``."""
 
     def __init__(self, link: Connection) -> None:
         self.link = link

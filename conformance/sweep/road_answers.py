@@ -19,7 +19,7 @@ from specs.cases import Case
 SAMPLED_CALL = 1 << 19
 """Inputs of a call if they are not consecutive patterns: they are computed for each call."""
 FEW_PARTS = 8
-"""The most parts of a chunk, each with one answer, that are graded one by one."""
+"""The most steps of a chunk, and the most runs of equal answers in it, if graded by parts."""
 ToAdvance = Callable[[], tuple[Bits | None, int]]
 """Returns a buffer of inputs, and the number that the next pass over the answers must add to each.
 

@@ -29,7 +29,7 @@ CASTS, CALLS = "array-api-astype", "array-api-astype-calls"
 def standard_claims(version: str) -> tuple[str, ...]:
     """Return the claims of a library that declares this version of the array API standard.
 
-    There are none if the standard's documents lack the version.
+    There are none if the document ``CASTS`` lacks the version.
     """
     known = document_named(CASTS).entry.versions
     return tuple(f"{document}:{version}" for document in (CASTS, CALLS)) if version in known else ()

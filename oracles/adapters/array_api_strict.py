@@ -70,7 +70,8 @@ class ArrayApiStrict(Scripted):
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one ``astype``, without warnings.
 
-        Raises Unsupported for a dtype or a parameter that the standard lacks.
+        Raises Unsupported for modes that ``require_plain`` refuses, or a dtype that the standard
+        lacks.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -192,7 +192,8 @@ def _inputs(asked: BlockCase, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
 def _binding(name: str, dtype: str, bits: Bits) -> str:
     """Return the lines that bind a name to an array that is not empty.
 
-    They are short if at most ``FEW`` of more patterns differ from the most frequent one.
+    Of more than ``FEW`` patterns they list only those that differ from the most frequent one,
+    unless more than ``FEW`` do.
     """
     patterns = bits.ravel().tolist()
     usual, _ = Counter(patterns).most_common(1)[0]

@@ -86,7 +86,7 @@ class Cinn(PaddleCasts):
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by one ``bitcast_convert`` of CINN's builder.
 
-        Raises Unsupported for a parameter, a dtype or a builder that this CINN lacks.
+        Raises the errors of ``require_plain`` and of ``Builders.bitcast``.
         """
         self.require_parameters("bitcast", case)
         return Builders().bitcast(case.source, case.target, bits)

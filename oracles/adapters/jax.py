@@ -125,9 +125,10 @@ class Jax(Chained):
         self.dtype(dtype)
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
-        """Raise Unsupported for parameters that jax's function lacks.
+        """Raise Unsupported as ``require_plain`` does, or for a reduction without a precision.
 
-        In the variant `stablehlo` it does so for all cases of ``jax.numpy.astype``, too.
+        Other modes of a reduction are ignored. In the variant `stablehlo` it also does so for all
+        cases of ``jax.numpy.astype``.
         """
         if operation == "bitcast" or precision_of(case) is None:
             super().require_parameters(operation, case)
@@ -203,7 +204,7 @@ class Jax(Chained):
     def cast_text(self, case: Case, x: str) -> str:
         """Return the Python expression that converts the expression ``x``.
 
-        Raises Unsupported for a parameter that the conversion lacks.
+        Raises Unsupported for modes that ``require_plain`` refuses.
         """
         require_plain(case, FUNCTIONS["convert"])
         return f"jax.{FUNCTIONS['convert']}({x}, jnp.{DTYPES[case.target]})"
@@ -225,8 +226,7 @@ class Jax(Chained):
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` after one conversion, or after one reduction of the precision.
 
-        Raises Unsupported for a dtype or a parameter that jax lacks and, in `folded`, if XLA does
-        not fold the program.
+        Raises Unsupported as ``require`` does and, in `folded`, if XLA does not fold the program.
         """
         return self.answer("cast", case, bits).copy()
 
@@ -274,9 +274,10 @@ class Jax(Chained):
             return NAMESPACE.make(self.names, call, bits, self.dtype, nullcontext())
 
     def road(self, case: Case) -> str:
-        """Return the pair of dtypes as text, with ``astype`` or the precision if the case has one.
+        """Return the pair of dtypes as text.
 
-        Raises Unsupported for a dtype or a parameter that jax lacks.
+        A reduction's precision follows, or ``astype`` for cases of ``CASTS``. Raises Unsupported as
+        ``require`` does.
         """
         pair, asked = super().road(case), self._asked("cast", case)
         by = {"astype": ", astype", "reduce_precision": f", {precision_of(case)}"}.get(asked, "")

@@ -124,16 +124,15 @@ class Node:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one instruction; raise TrapError if it traps on an input.
 
-        Raises Unsupported if WebAssembly has no such instruction, or for a parameter or a profile
-        that V8 lacks.
+        Raises Unsupported as ``cast_operation`` does: V8 has the profile `full` alone.
         """
         return self._answer(cast_operation(case, PROFILES), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by one instruction, or copied if none is needed.
 
-        Dtypes of one WebAssembly type, such as int32 and uint32, need none. Raises Unsupported if
-        WebAssembly has no values of a dtype, no instruction between the two types, or no such mode.
+        Dtypes of one WebAssembly type, such as int32 and uint32, need none. Raises Unsupported as
+        ``bitcast_operation`` does.
         """
         return self._answer(bitcast_operation(case), bits)
 

@@ -32,7 +32,7 @@ SAME_VALUE_SINCE = (2, 4)
 
 
 class Numpy(NumpyArrays):
-    """Casts by ``astype`` in the case's mode, bitcasts by ``view``, and makes ``astype`` calls."""
+    """Casts by ``astype`` in a casting mode, bitcasts by ``view``, and makes ``astype`` calls."""
 
     name = "numpy"
     header = HEADER
@@ -47,7 +47,7 @@ class Numpy(NumpyArrays):
     def casting(self, case: Case) -> str:
         """Return the casting mode that a case names, or ``unsafe``, numpy's own default.
 
-        Raises Unsupported for a parameter that ``astype`` lacks.
+        Raises Unsupported as ``require_plain`` does, unless the casting mode is the only parameter.
         """
         if set(case.mode) == {"casting"}:
             return case.mode["casting"]

@@ -44,7 +44,7 @@ class NumpyArrays(Scripted):
     def casting(self, case: Case) -> str:
         """Return the casting mode of a case, here always ``unsafe``.
 
-        Raises Unsupported for another mode, and for modes that ``require_plain`` refuses.
+        Raises Unsupported for modes that ``require_plain`` refuses, such as another casting mode.
         """
         require_plain(case, "astype")
         return UNSAFE
@@ -54,7 +54,7 @@ class NumpyArrays(Scripted):
         self.dtype(dtype)
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
-        """Raise Unsupported for parameters that ``astype`` or ``view`` does not take."""
+        """Raise Unsupported as ``casting`` does for a cast, and else as ``require_plain`` does."""
         if operation == "cast":
             self.casting(case)
         else:
@@ -76,8 +76,8 @@ class NumpyArrays(Scripted):
     def steps(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Statements:
         """Return the statement that binds ``y`` to one ``astype`` or one ``view`` of ``x``.
 
-        The ``astype`` has the case's casting mode. Raises Unsupported as ``casting`` does, for a
-        view of or as texts, and for a view between widths if either is less than a byte.
+        The ``astype`` has the case's casting mode. Raises Unsupported for a cast as ``casting``
+        does, and for a view of or as texts, or between widths if either is less than a byte.
         """
         target = self.expression(case.target)
         if operation == "bitcast":
@@ -96,8 +96,8 @@ class NumpyArrays(Scripted):
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one ``astype``, without warnings.
 
-        Raises Unsupported for a dtype that the subclass lacks and for modes that ``require_plain``
-        refuses, and numpy's error for a cast that it refuses.
+        Raises Unsupported as ``casting`` does and for a dtype that the subclass lacks, and numpy's
+        error for a cast that it refuses.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -106,16 +106,15 @@ class NumpyArrays(Scripted):
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by one ``view``, which scales the last dimension.
 
-        Raises Unsupported as ``steps`` does, and for a dtype or a parameter that the subclass
-        lacks.
+        Raises Unsupported for modes that ``require_plain`` refuses, for a dtype that the subclass
+        lacks, and as ``steps`` does.
         """
         return self.answer("bitcast", case, bits).copy()
 
     def road(self, case: Case) -> str:
         """Return the pair of dtypes as text, and the casting mode unless it is numpy's default.
 
-        Raises Unsupported for a dtype that the subclass lacks, and for modes that ``require_plain``
-        refuses.
+        Raises Unsupported as ``casting`` does, and for a dtype that the subclass lacks.
         """
         casting = self.casting(case)
         return super().road(case) + ("" if casting == UNSAFE else f", {casting}")

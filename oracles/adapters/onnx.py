@@ -120,8 +120,8 @@ class Onnx:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by a model of one Cast or CastLike.
 
-        Raises Unsupported where the evaluator has no such cast, and the checker's error for a model
-        that it refuses.
+        Raises Unsupported for modes that ``require_plain`` refuses, a dtype that onnx lacks or a
+        cast that the evaluator lacks, and the checker's error for a model that it refuses.
         """
         require_plain(case, "ONNX's Cast")
         graph = cast_graph(case)
@@ -139,8 +139,8 @@ class Onnx:
     def quantize(self, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
         """Return, by name, the results of a model of one node that quantizes or dequantizes.
 
-        Raises Unsupported if ONNX has no node for the case or the evaluator lacks the operator, and
-        the checker's error for a model that it refuses.
+        Raises Unsupported if ONNX has no node for the case, onnx no such dtype or the evaluator no
+        such operator, and the checker's error for a model that it refuses.
         """
         node, tensors = quantize_node(case, tensors)
         shapes = without_lengths(node, shapes_of(node, tensors))
@@ -158,9 +158,9 @@ class Onnx:
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Return the result of each chain of a company, all computed by one model.
 
-        ``bits`` has the input of each chain under its index, as text. Raises Unsupported for a
-        parameter that Cast lacks or an opset before 6, and the checker's error for a model that it
-        refuses.
+        ``bits`` has the input of each chain under its index, as text. Raises Unsupported for modes
+        that ``require_plain`` refuses, an opset before 6 or a dtype that onnx lacks, and the
+        checker's error for a model that it refuses.
         """
         chains = company.chains
         for step in (step for chain in chains for step in chain.steps):
@@ -181,22 +181,22 @@ class Onnx:
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by a model of one BitCast, which keeps the shape.
 
-        Raises Unsupported for a parameter that BitCast lacks or a dtype that onnx lacks, and the
-        checker's error for a model that it refuses.
+        Raises Unsupported for modes that ``require_plain`` refuses or a dtype that onnx lacks, and
+        the checker's error for a model that it refuses.
         """
         require_plain(case, "ONNX's BitCast")
         graph = bitcast_graph(case)
         return self._answer(self._evaluator(graph, bits.ndim), graph, bits).copy()
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair of dtypes as text; raise Unsupported for a parameter BitCast lacks."""
+        """Return the pair of dtypes as text; raise Unsupported as ``require_plain`` does."""
         return plain_road(case, "ONNX's BitCast")
 
     def road(self, case: Case) -> str:
         """Return, as text, what a case's model depends on: opset, dtypes and parameters.
 
-        For CastLike the text names the operator, too. Raises Unsupported for a dtype that onnx
-        lacks, or a parameter that Cast lacks.
+        For CastLike the text names the operator, too. Raises Unsupported for modes that
+        ``require_plain`` refuses, or a dtype that onnx lacks.
         """
         require_plain(case, "ONNX's Cast")
         return self._models.road(case)
@@ -230,7 +230,7 @@ class Onnx:
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a self-contained script that does the bitcast on the evaluator.
 
-        Raises Unsupported for a parameter that BitCast lacks or a dtype that onnx lacks.
+        Raises Unsupported for modes that ``require_plain`` refuses, or a dtype that onnx lacks.
         """
         require_plain(case, "ONNX's BitCast")
         return self._script(case, bitcast_graph(case), bits)
@@ -249,7 +249,7 @@ class Onnx:
     def reproduce_quantize(self, case: Case, tensors: Mapping[str, Bits]) -> str:
         """Return a self-contained script that runs the case's node on the evaluator.
 
-        Raises Unsupported if ONNX has no node for the case.
+        Raises Unsupported if ONNX has no node for the case, or onnx no such dtype.
         """
         node, tensors = quantize_node(case, tensors)
         given = ", ".join(
@@ -280,7 +280,7 @@ class Onnx:
         )
 
     def _evaluator(self, graph: Graph, rank: int) -> Any:
-        """Return a graph's evaluator; raise the checker's error if it refuses the graph's model.
+        """Return a graph's evaluator; raise the error that ``_check`` returns, if any.
 
         ``rank`` is that of the input: the checker needs a shape.
         """
@@ -302,7 +302,7 @@ class Onnx:
             return refusal
 
     def _check(self, graph: Graph, rank: int) -> Exception | None:
-        """Return the error with which the checker refuses a graph's model, or None."""
+        """Return the error of building or checking a graph's model, or None."""
         try:
             # The checker needs a shape, so each rank has its own model.
             model = self._models.with_input(graph, rank)

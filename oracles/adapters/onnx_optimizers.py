@@ -250,9 +250,9 @@ class OnnxOptimizer:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` after the casts that the optimizer leaves of a model of one Cast.
 
-        Raises Unsupported for a parameter that Cast or a dtype that onnx lacks, an opset before 6,
-        or a model whose casts cannot be found, and TypeError if these give another dtype than the
-        target.
+        Raises Unsupported for modes that ``require_plain`` refuses, a dtype that onnx lacks, an
+        opset before 6, or a model whose casts cannot be found, and TypeError if these give another
+        dtype than the target.
         """
         require_plain(case, "ONNX's Cast")
         return self._casts.run(self._optimized(cast_graph(case), bits.ndim), {"x": bits})["y"]
@@ -260,7 +260,7 @@ class OnnxOptimizer:
     def road(self, case: Case) -> str:
         """Return, as text, what a case's model depends on: opset, dtypes and parameters.
 
-        Raises Unsupported for a dtype that onnx lacks, or a parameter that Cast lacks.
+        Raises Unsupported for modes that ``require_plain`` refuses, or a dtype that onnx lacks.
         """
         require_plain(case, "ONNX's Cast")
         return self._models.road(case)

@@ -68,8 +68,8 @@ class OpenVino:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one Convert or, for cases of ``LIKE``, one ConvertLike.
 
-        Raises Unsupported for a dtype, a parameter or a conversion that openvino lacks, and for one
-        that `cpu-folded` does not fold.
+        Raises Unsupported for modes that ``require_plain`` refuses, a dtype or a conversion that
+        openvino lacks, and one that `cpu-folded` does not fold.
         """
         require_plain(case, "openvino's Convert")
         target = format_named(case.target)
@@ -100,7 +100,7 @@ class OpenVino:
 
         ``bits`` has the input of each chain under its index, as text. On the road with
         ``middle:output`` the values between casts are outputs of the model, too. Raises Unsupported
-        for what openvino lacks.
+        for modes that ``require_plain`` refuses, and a dtype or a kernel that openvino lacks.
         """
         parameters, ends, middles, inputs = [], [], [], []
         for chain, own in zip(company.chains, company.inputs(bits), strict=True):
@@ -131,7 +131,7 @@ class OpenVino:
     def road(self, case: Case) -> str:
         """Return the pair of dtypes as text, after ``ConvertLike`` if that answers the case.
 
-        Raises Unsupported for a dtype or a parameter that openvino lacks.
+        Raises Unsupported for modes that ``require_plain`` refuses, or a dtype that openvino lacks.
         """
         require_plain(case, "openvino's Convert")
         for dtype in (case.source, case.target):

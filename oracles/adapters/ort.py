@@ -129,8 +129,9 @@ class Ort:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by a model of one Cast or CastLike.
 
-        Raises Unsupported for a parameter that these operators lack, for a missing kernel and, in
-        `folded`, for a node that is not folded. Other errors of onnxruntime are raised unchanged.
+        Raises Unsupported for modes that ``require_plain`` refuses, for a dtype that onnx lacks or
+        a missing kernel and, in `folded`, for a node that is not folded. Other errors of
+        onnxruntime are raised unchanged.
         """
         require_plain(case, "onnxruntime's Cast")
         with self._refusals(*MISSING_KERNELS):
@@ -139,22 +140,22 @@ class Ort:
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by a model of one BitCast, which keeps the shape.
 
-        Raises Unsupported for a parameter, a kernel or a tensor's dtype that onnxruntime lacks and,
-        in `folded`, for a node that is not folded.
+        Raises Unsupported for modes that ``require_plain`` refuses, a kernel or a tensor's dtype
+        that onnxruntime lacks and, in `folded`, for a node that is not folded.
         """
         require_plain(case, "onnxruntime's BitCast")
         with self._refusals(*MISSING_KERNELS, MISSING_TENSORS):
             return self._answer(bitcast_graph(case), bits)
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair of dtypes as text; raise Unsupported for a parameter BitCast lacks."""
+        """Return the pair of dtypes as text; raise Unsupported as ``require_plain`` does."""
         return plain_road(case, "onnxruntime's BitCast")
 
     def road(self, case: Case) -> str:
         """Return, as text, what a case's model depends on: opset, dtypes and parameters.
 
-        For CastLike the text names the operator, too. Raises Unsupported for a dtype that onnx
-        lacks, or a parameter that Cast lacks.
+        For CastLike the text names the operator, too. Raises Unsupported for modes that
+        ``require_plain`` refuses, or a dtype that onnx lacks.
         """
         require_plain(case, "onnxruntime's Cast")
         return self._models.road(case)
@@ -264,7 +265,7 @@ class Ort:
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a self-contained script that does the bitcast on onnxruntime.
 
-        Raises Unsupported for a parameter that BitCast lacks.
+        Raises Unsupported for modes that ``require_plain`` refuses, or a dtype that onnx lacks.
         """
         require_plain(case, "onnxruntime's BitCast")
         return self._script(case, bitcast_graph(case), bits)

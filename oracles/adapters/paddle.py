@@ -137,8 +137,8 @@ class PaddleCasts(Scripted):
     def _make(self, operation: ScriptedOperation, case: Case, form: Hashable) -> Function:
         """Return the function of ``x`` that a case's steps define.
 
-        Raises Unsupported if paddle lacks a dtype or a parameter, or cannot build the static
-        program.
+        Raises Unsupported as ``require`` does, and if paddle cannot build the static program or
+        builds it for another source.
         """
         make = super()._make(operation, case, form)
         if self._variant == "static":
@@ -181,7 +181,8 @@ class PaddleCasts(Scripted):
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one cast of paddle, in memory of their own.
 
-        Raises Unsupported for a dtype, a parameter or a program that paddle lacks.
+        Raises Unsupported as ``require`` does, and if paddle cannot build the program or fetch the
+        answer.
         """
         # For the tensor's own dtype paddle returns the tensor itself: copy it.
         return self.answer("cast", case, bits).copy()
@@ -205,8 +206,7 @@ class Paddle(PaddleCasts):
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by one ``view``, which scales the last dimension.
 
-        Raises Unsupported for a dtype, a parameter or a program that paddle lacks, and for a dtype
-        without a kernel.
+        Raises Unsupported as ``cast`` does, and for a dtype without a kernel.
         """
         try:
             return self.answer("bitcast", case, bits).copy()
@@ -248,7 +248,7 @@ class Paddle(PaddleCasts):
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a self-contained script that views a tensor as another dtype.
 
-        Raises Unsupported with any variant, and for a dtype or a parameter that paddle lacks.
+        Raises Unsupported with any variant, and as ``require`` does.
         """
         if self._variant is not None:
             raise Unsupported(f"paddle:{self._variant} writes no scripts of bitcasts")

@@ -23,7 +23,7 @@ ONLY_FATAL = "3"
 
 
 def load_paddle() -> Any:
-    """Import paddle for the CPU, with one thread and without output, and return it.
+    """Import paddle, set it to the CPU and to a serial executor, silence it, and return it.
 
     It sets GLOG_minloglevel unless that is set. Raises NotInstalled if paddle is missing.
     """

@@ -138,11 +138,11 @@ class Scripted(ABC):
         return None
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
-        """Raise Unsupported for a case with parameters that an operation lacks."""
+        """Raise Unsupported for a case with modes that ``require_plain`` refuses."""
         require_plain(case, self.operations.get(operation, operation))
 
     def require(self, operation: ScriptedOperation, case: Case) -> None:
-        """Raise Unsupported for a case with a parameter or a dtype that an operation lacks."""
+        """Raise Unsupported as ``require_parameters`` does, or for a dtype an operation lacks."""
         self.require_parameters(operation, case)
         for dtype in (case.source, case.target):
             self.require_dtype(operation, dtype)
@@ -185,15 +185,12 @@ class Scripted(ABC):
         return np.asarray(self.out_of(dtype)(tensor))
 
     def road(self, case: Case) -> str:
-        """Return the pair of dtypes as text.
-
-        Raises Unsupported for a dtype or a parameter that a cast lacks.
-        """
+        """Return the pair of dtypes as text; raise Unsupported as ``require`` does for a cast."""
         self.require("cast", case)
         return f"{case.source}->{case.target}"
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair of dtypes as text; raise Unsupported for parameters a bitcast lacks."""
+        """Return the pair of dtypes as text; raise Unsupported as ``require_plain`` does."""
         return plain_road(case, self.operations["bitcast"])
 
     def reproduce(self, case: Case, bits: Bits) -> str:

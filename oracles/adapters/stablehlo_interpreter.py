@@ -66,14 +66,16 @@ class StableHlo:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` after one ``convert`` or one ``reduce_precision``.
 
-        Raises Unsupported for a dtype or a parameter that StableHLO lacks.
+        Raises Unsupported for a ``convert`` with modes that ``require_plain`` refuses, a
+        ``reduce_precision`` without a precision, or a dtype that StableHLO lacks.
         """
         return self._answer(_program(case, bits.shape), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` after one ``bitcast_convert``, in the shape that it gives them.
 
-        Raises Unsupported for a dtype or a parameter that StableHLO lacks.
+        Raises Unsupported for modes that ``require_plain`` refuses, or a dtype that StableHLO
+        lacks.
         """
         require_plain(case, "stablehlo.bitcast_convert")
         return self._answer(
@@ -81,13 +83,13 @@ class StableHlo:
         )
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair of dtypes as text; raise Unsupported for parameters a bitcast lacks."""
+        """Return the pair of dtypes as text; raise Unsupported as ``require_plain`` does."""
         return plain_road(case, "stablehlo.bitcast_convert")
 
     def road(self, case: Case) -> str:
         """Return, as text, the pair of dtypes and, if the precision is reduced, the precision.
 
-        Raises Unsupported for a dtype or a parameter that StableHLO lacks.
+        Raises Unsupported as ``cast`` does.
         """
         precision = _program(case, ()).precision
         for dtype in (case.source, case.target):
@@ -118,7 +120,7 @@ class StableHlo:
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a self-contained script that does a bitcast on the interpreter.
 
-        Raises Unsupported for a dtype or a parameter that StableHLO lacks.
+        Raises Unsupported as ``bitcast`` does.
         """
         require_plain(case, "stablehlo.bitcast_convert")
         for dtype in (case.source, case.target):

@@ -192,8 +192,7 @@ class TensorFlow(Chained):
         """Return a function that takes ``x`` and returns the result of a case's steps.
 
         In the folded variants the function returns the ``tf.function`` of the constant ``x``
-        instead, which is not called yet. Raises Unsupported for a dtype or a parameter that
-        TensorFlow lacks.
+        instead, which is not called yet. Raises Unsupported as ``require`` does.
         """
         if not self._is_folded:
             return super()._make(operation, case, form)
@@ -205,7 +204,7 @@ class TensorFlow(Chained):
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one ``tf.cast``; a long row may be folded in parts.
 
-        Raises Unsupported for a dtype, a parameter or a kernel that TensorFlow lacks, and for a
+        Raises Unsupported as ``require`` does, for a kernel that TensorFlow lacks, and for a
         constant that is not folded.
         """
         with self._refusals():
@@ -219,8 +218,7 @@ class TensorFlow(Chained):
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by one ``tf.bitcast``, in the shape that this gives them.
 
-        Raises Unsupported for a dtype or a parameter that TensorFlow lacks, and for a constant that
-        is not folded.
+        Raises Unsupported as ``require`` does, and for a constant that is not folded.
         """
         make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
         return self._answer(make, case, bits) if self._is_folded else self.run(make, case, bits)
@@ -237,8 +235,8 @@ class TensorFlow(Chained):
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Return the result of each chain of a company, computed eagerly or in one ``tf.function``.
 
-        ``bits`` has the input of each chain under its index, as text. Raises Unsupported for what
-        TensorFlow lacks.
+        ``bits`` has the input of each chain under its index, as text. Raises Unsupported as
+        ``require`` does for a step, and for a kernel that TensorFlow lacks.
         """
         with self._refusals():
             return super().chains(case, company, bits)
@@ -257,8 +255,8 @@ class TensorFlow(Chained):
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
         """Return whether the result of a ``tf.bitcast`` begins at its input's address.
 
-        Raises Unsupported in the folded variants, in which the input is a constant, and for a dtype
-        or a parameter that TensorFlow lacks.
+        Raises Unsupported as ``require`` does, and in the folded variants, in which the input is a
+        constant.
         """
         if self._is_folded:
             raise Unsupported("a constant of a graph is no tensor whose memory could be shared")
@@ -270,7 +268,7 @@ class TensorFlow(Chained):
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Return a call of ``cast``, which caches the traced function by itself.
 
-        Raises Unsupported for a dtype or a parameter that TensorFlow lacks.
+        Raises Unsupported as ``require`` does.
         """
         self.road(case)  # refuses what ``cast`` refuses, for the same reason
         return partial(self.cast, case, bits)

@@ -105,10 +105,7 @@ class Torch(Chained):
         self._tensors.castable(dtype) if operation == "cast" else self._tensors.viewable(dtype)
 
     def require_parameters(self, operation: ScriptedOperation, case: Case) -> None:
-        """Raise Unsupported for a parameter that torch lacks.
-
-        It also does so for an operation that the variant lacks.
-        """
+        """Raise Unsupported as ``require_plain`` does, or if the variant lacks the operation."""
         super().require_parameters(operation, case)
         if self._variant in ALONE and (operation, self._variant) != ("bitcast", "view"):
             raise Unsupported(f"torch:{self._variant} offers {ALONE[self._variant]}; torch casts")
@@ -156,7 +153,8 @@ class Torch(Chained):
         """Return what a compiled function serves: a source dtype, and a rank or lengths.
 
         For a cast it is the rank. For a view, which depends on whether lengths divide, it is each
-        length, where all long ones count as equal. Without compilation the form is None.
+        length, where 2 stands for all longer ones, and 4 in the last dimension of ``PAIRED``
+        dtypes. Without compilation the form is None.
         """
         if not self.compiles_shapes:
             return None
@@ -177,7 +175,8 @@ class Torch(Chained):
     def answer(self, operation: ScriptedOperation, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` after one ``to`` or ``view``, in memory of their own.
 
-        Raises Unsupported as ``require`` does, and if torch lacks a kernel.
+        Raises Unsupported as ``require`` does, and if torch lacks a kernel or pairs no codes of
+        this shape.
         """
         make = self.made(operation, case, self.form_of(operation, case, bits))
         return self._run(operation, make, case, self.tensor(case.source, bits))
@@ -408,7 +407,7 @@ class DeviceSweep:
         self._answers = self._y.view(getattr(torch, SIGNED[target.itemsize]))
 
     def __call__(self, first: int, count: int) -> Any:
-        """Return the answers to ``count`` patterns from ``first`` on.
+        """Return the answers to ``count`` patterns from ``first`` on, but to no more than ``most``.
 
         They are a tensor of signed integers on the device.
         """

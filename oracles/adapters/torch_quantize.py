@@ -67,8 +67,9 @@ class Quantizer:
     def quantize(self, case: Case, given: Mapping[str, Bits]) -> dict[str, Bits]:
         """Return, as ``y``, the codes of ``x`` or, if the case dequantizes, the numbers.
 
-        ``given`` has the tensors ``x``, ``scale`` and perhaps ``zero``. Raises Unsupported for a
-        dtype, a form or a parameter that torch's quantization lacks.
+        ``given`` has the tensors ``x``, ``scale`` and perhaps ``zero``. Raises Unsupported for an
+        operation or a dtype that torch's quantization lacks, for blocks, and if the case has a
+        `precision`.
         """
         parameters = self._parameters(case)
         with warnings.catch_warnings():

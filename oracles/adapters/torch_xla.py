@@ -45,8 +45,8 @@ class TorchXla:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one ``to`` on the device.
 
-        Raises Unsupported for a dtype or a parameter that torch_xla lacks, and TypeError if the
-        result has another dtype than the target.
+        Raises Unsupported for modes that ``require_plain`` refuses or a dtype that torch_xla lacks,
+        and TypeError if the result has another dtype than the target.
         """
         self._require_cast(case)
         target = self._tensors.castable(case.target)
@@ -58,7 +58,8 @@ class TorchXla:
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` after one ``bitcast``, which may add or remove a last dimension.
 
-        Raises Unsupported for a dtype or a parameter that torch_xla lacks.
+        Raises Unsupported for modes that ``require_plain`` refuses, or a dtype that torch_xla
+        lacks.
         """
         require_plain(case, "torch_xla's bitcast")
         for dtype in (case.source, case.target):
@@ -67,13 +68,14 @@ class TorchXla:
         return self._from_device(case.target, self._bitcast(x, to_type=TYPES[case.target]))
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair of dtypes as text; raise Unsupported for parameters a bitcast lacks."""
+        """Return the pair of dtypes as text; raise Unsupported as ``require_plain`` does."""
         return plain_road(case, "torch_xla's bitcast")
 
     def road(self, case: Case) -> str:
         """Return the pair of dtypes as text.
 
-        Raises Unsupported for a dtype or a parameter that torch_xla lacks.
+        Raises Unsupported for modes that ``require_plain`` refuses, or a dtype that torch_xla
+        lacks.
         """
         self._require_cast(case)
         return f"{case.source}->{case.target}"

@@ -65,13 +65,13 @@ class Tvm:
         self._kernel = lru_cache(256 if variant else None)(self._compile)
 
     def bitcast_road(self, case: Case) -> str:
-        """Return the pair of dtypes as text; raise Unsupported for parameters that TVM lacks."""
+        """Return the pair of dtypes as text; raise Unsupported as ``require_plain`` does."""
         return plain_road(case, "reinterpret")
 
     def road(self, case: Case) -> str:
         """Return the pair of dtypes as text.
 
-        Raises Unsupported for a dtype or a parameter that TVM lacks.
+        Raises Unsupported for modes that ``require_plain`` refuses, or a dtype that TVM lacks.
         """
         require_plain(case, "astype")
         for dtype in (case.source, case.target):
@@ -81,8 +81,9 @@ class Tvm:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one loop of ``astype``, or (`folded`) by relax.
 
-        Raises Unsupported for a dtype, a parameter or a cast that TVM lacks, and for a constant
-        that relax does not fold.
+        Raises Unsupported for modes that ``require_plain`` refuses, and a dtype or a cast that TVM
+        lacks. In `folded` it does so for codes of less than a byte, and if relax does not fold the
+        constant.
         """
         require_plain(case, "astype")
         if self._variant == "folded":
@@ -92,8 +93,8 @@ class Tvm:
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Return the result of each chain of a company, each computed by a loop of its own.
 
-        ``bits`` has the input of each chain under its index, as text. Raises Unsupported for what
-        TVM lacks.
+        ``bits`` has the input of each chain under its index, as text. Raises Unsupported for modes
+        that ``require_plain`` refuses, and a dtype or a cast that TVM lacks.
         """
         pairs = zip(company.chains, company.inputs(bits), strict=True)
         return [self._answer("cast", self._path(chain), own) for chain, own in pairs]
@@ -106,7 +107,8 @@ class Tvm:
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` after one loop of ``reinterpret``, which keeps the width and the shape.
 
-        Raises Unsupported in the variant `folded`, and for a dtype or a parameter that TVM lacks.
+        Raises Unsupported in the variant `folded`, for modes that ``require_plain`` refuses, and
+        for a dtype that TVM lacks.
         """
         require_plain(case, "reinterpret")
         if self._variant == "folded":
@@ -145,7 +147,7 @@ class Tvm:
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
         """Return a script that runs the only chain of a company, whose input is a row, on TVM.
 
-        Raises Unsupported for a dtype or a parameter that TVM lacks.
+        Raises Unsupported for modes that ``require_plain`` refuses, or a dtype that TVM lacks.
         """
         [chain], [own] = company.chains, [*bits.values()]
         script = self._script("cast", self._path(chain), f"{chain.id} on {company.road}", own)
@@ -154,8 +156,8 @@ class Tvm:
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a self-contained script that does a bitcast of a row on TVM.
 
-        Raises Unsupported for other shapes, in the variants, and for a dtype or a parameter that
-        TVM lacks.
+        Raises Unsupported for other shapes, in the variants, for modes that ``require_plain``
+        refuses, and for a dtype that TVM lacks.
         """
         require_plain(case, "reinterpret")
         if self._variant is not None or bits.ndim != 1:

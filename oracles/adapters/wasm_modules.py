@@ -175,8 +175,9 @@ class Conversion:
 def cast_operation(case: Case, profiles: Iterable[str]) -> Conversion:
     """Return the conversion of a case; raise Unsupported if no instruction does it.
 
-    A case without an operator gets ``trunc_sat``, which never traps. Unsupported is also raised for
-    a parameter that conversions lack, and for a profile that the runtime's ``profiles`` lack.
+    A case without an operator gets ``trunc_sat``, which never traps, and one without a profile
+    `full`. Unsupported is also raised for a profile that ``profiles`` lacks, and for other modes
+    that ``require_plain`` refuses.
     """
     own = {OPERATOR: "trunc_sat", PROFILE: FULL} | dict(case.modes)
     others = tuple((name, word) for name, word in case.modes if name not in (OPERATOR, PROFILE))
@@ -219,9 +220,10 @@ def _sign(dtype: str) -> str:
 
 
 def bitcast_operation(case: Case) -> Conversion:
-    """Return a case's bitcast; raise Unsupported for a pair or parameter that WebAssembly lacks.
+    """Return a case's bitcast; raise Unsupported for a pair that WebAssembly lacks.
 
-    Dtypes of the same WebAssembly type need no instruction: the bits only move.
+    Dtypes of the same WebAssembly type need no instruction: the bits only move. Unsupported is also
+    raised for modes that ``require_plain`` refuses.
     """
     require_plain(case, "reinterpret")
     for dtype in (case.source, case.target):

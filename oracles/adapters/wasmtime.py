@@ -76,15 +76,15 @@ class Wasmtime:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` cast by one instruction; raise TrapError if it traps on an input.
 
-        Raises Unsupported if WebAssembly has no such instruction or parameter, or the variant no
-        such profile.
+        Raises Unsupported as ``cast_operation`` does. Only `deterministic` has the profile of that
+        name.
         """
         return self._answer(cast_operation(case, self._profiles), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return ``bits`` reinterpreted by one instruction, or copied between dtypes of one type.
 
-        Raises Unsupported for a pair of dtypes or a parameter that WebAssembly lacks.
+        Raises Unsupported as ``bitcast_operation`` does.
         """
         return self._answer(bitcast_operation(case), bits)
 
@@ -93,7 +93,7 @@ class Wasmtime:
         return bitcast_operation(case).road
 
     def road(self, case: Case) -> str:
-        """Return the pair of dtypes and the instruction, as text; raise Unsupported without one."""
+        """Return the pair and the instruction, as text; raise Unsupported as ``cast`` does."""
         return cast_operation(case, self._profiles).road
 
     def bind(self, case: Case, bits: Bits) -> Bound:

@@ -105,7 +105,8 @@ class Client:
         """Return the checked answer to a request, which is sent only if ``known`` is None.
 
         Otherwise ``known`` is the answer, or the exception in its place, from a message of several
-        requests. Raises what the backend raised, or ``Unanswered`` if the answer is malformed.
+        requests; tensors of a batch that it does not answer are sent. Raises what the backend
+        raised, or ``Unanswered`` if the answer is malformed.
         """
         if isinstance(known, BaseException):
             raise known

@@ -14,7 +14,7 @@ from oracles.protocol import Bits
 MAX_CRASHES = 40
 MAX_SECONDS = 300.0
 BISECT_TIMEOUT_SHARE = 8
-"""In the search for a timeout's cause, each request gets the usual time divided by this."""
+"""In the search for a timeout's cause, each probe gets the usual time divided by this."""
 MIN_BISECT_TIMEOUT = 1.0
 
 AskInputs = Callable[[Bits, float], Any]
@@ -86,8 +86,8 @@ def smallest_crash(inputs: Bits, probe: Repeat, confirm: Repeat) -> ProcessDied 
 
     The process has just crashed on all inputs. ``probe`` may use a process that has answered
     before, and a shorter timeout; ``confirm`` repeats the smallest part in a new process. If that
-    lives, the last crash on a larger part counts, unless it was a timeout. For a single input there
-    is no smaller part, so the result is None.
+    lives, the last crash seen counts if it was on a larger part and no timeout; else the result is
+    None, as it is for a single input, of which there is no smaller part.
     """
     inputs = inputs.reshape(-1)
     if inputs.size < 2:
@@ -107,8 +107,9 @@ def smallest_crash(inputs: Bits, probe: Repeat, confirm: Repeat) -> ProcessDied 
 def _bisect(part: Bits, probe: Repeat) -> tuple[Bits, ProcessDied | None]:
     """Halve the inputs again and again, and keep the half that crashes.
 
-    If the first half is harmless, the second is kept without a probe. Returns the smallest part
-    and, if the last crash seen was on a larger part, that crash; else None.
+    If the first half is harmless, the second is kept without a probe. Stops at one input, after
+    ``MAX_CRASHES`` or after ``MAX_SECONDS``. Returns the smallest part and, if the last crash seen
+    was on a larger part, that crash; else None.
     """
     crash = None
     crashes, deadline = 0, monotonic() + MAX_SECONDS

@@ -69,7 +69,7 @@ def encode_frame(header: dict[str, Any], payload: bytes | bytearray = b"") -> Pi
 
 
 def read_frame(read: ReadBytes, max_payload: int = MAX_PAYLOAD) -> Frame | None:
-    """Read the next frame; return None at the end of the stream, raise FrameError if malformed."""
+    """Return the next frame, None at the end; raise FrameError if it is malformed or too long."""
     start = _read_up_to(read, _START.size)
     if not start:
         return None

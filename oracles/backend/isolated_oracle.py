@@ -73,10 +73,10 @@ class IsolatedOracle:
     """An oracle in another process; after a crash, the next request starts a new process.
 
     Beside ``cast``, ``cast_batch``, ``cast_at_once``, ``answer_together`` and ``sweep`` it has the
-    optional methods that the oracle itself has. ``on_reply`` is called after every reply, to show
-    progress. Without a ``description``, the constructor starts the process, and raises
-    CastigateError if the backend cannot be loaded. With the ``description`` that another process of
-    the backend sent, the first request starts the process.
+    optional methods that the oracle itself has, but for ``device_sweep`` and ``bitcast_road``.
+    ``on_reply`` is called after every reply, to show progress. Without a ``description``, the
+    constructor starts the process, and raises CastigateError if the backend cannot be loaded. With
+    the ``description`` that another process of the backend sent, the first request starts it.
     """
 
     claims: tuple[str, ...]
@@ -259,7 +259,7 @@ def _crash_as_exception() -> Iterator[None]:
 
 MESSAGE_BYTES = 1 << 24
 COMPARED_BYTES = 1 << 16
-"""Equal tensors of up to so many bytes are sent once; larger ones only if they are one object."""
+"""Equal tensors of up to so many bytes are sent once; larger ones and texts only if one object."""
 
 
 @dataclass

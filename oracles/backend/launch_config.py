@@ -27,7 +27,7 @@ class LaunchConfig:
 
     ``seconds`` is the timeout of one call, ``startup_seconds`` that of each step of a start, and
     ``memory`` the limit of the process in bytes. If it ``shares_answers``, cases that the adapter
-    puts on one road share the answers, as far as a method of ``ROADS`` names such roads.
+    puts on one road share the answers of each method in ``ROADS``.
     """
 
     python: str | None = None

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 CACHED_CASES = 64
 NOT_CALLED = {"sweep", "device_sweep", *ROADS.values()}
-"""Optional methods that no request names: the server calls or replaces them."""
+"""Optional methods that a description leaves out: only the server may call them."""
 
 
 @cache
@@ -57,7 +57,7 @@ def optional_methods() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class OracleDescription:
-    """The oracle of a backend's process; ``offers`` names the optional methods that it has.
+    """The oracle of a backend's process; ``offers`` has those of ``optional_methods`` that it has.
 
     ``claims`` is None if the oracle has none of its own.
     """
@@ -156,7 +156,7 @@ def decode_call(encoded: dict[str, Any]) -> Call | Company:
 
 
 def encode_layouts(arrays: Mapping[str, Bits]) -> dict[str, Any]:
-    """Encode the layouts of arrays by name; leave out those that a fresh array would have."""
+    """Encode the layouts of arrays by name; leave out arrays for which ``layout_of`` is None."""
     layouts = {name: layout_of(array) for name, array in arrays.items()}
     return {name: _encode_layout(each) for name, each in layouts.items() if each is not None}
 
@@ -171,7 +171,7 @@ def _encode_layout(layout: Layout) -> list[Any]:
 
 
 def encode_batch(batch: TensorBatch) -> dict[str, Any]:
-    """Encode the shapes and memory layouts of a batch; its elements travel as an array."""
+    """Encode a batch but for its elements, which travel as an array."""
     layouts = {str(index): _encode_layout(layout) for index, layout in batch.layouts.items()}
     encoded = {"shapes": list(batch.shapes), "layouts": layouts}
     return encoded | {"is_rewritten": True} if batch.is_rewritten else encoded

@@ -88,7 +88,8 @@ class BatchReply:
     """The replies to the tensors of a batch, in their order.
 
     If all tensors were answered in one message, ``elements`` has all answers in one row. Else
-    ``replies`` has a reply for each tensor, up to the first that was neither answered nor declined.
+    ``replies`` has a reply for each tensor; the first that is neither an answer nor ``Declined`` is
+    the last.
     """
 
     batch: TensorBatch

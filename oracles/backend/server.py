@@ -2,7 +2,7 @@
 
 On the command line follow the arguments of ``main``, the descriptors of both pipes last. The server
 exits with 0 once the pipe of requests is closed or if the backend cannot be loaded, and with 2 for
-a malformed request or a broken pipe. The pipes carry frames only: what the backend prints goes to
+a malformed frame or a broken pipe. The pipes carry frames only: what the backend prints goes to
 stderr. The server can also call the backend from two threads at once.
 """
 
@@ -429,7 +429,7 @@ def main(backend_name: str, memory: int, shares_answers: int, requests: int, rep
     ``requests`` and ``replies`` are file descriptors, ``memory`` is the most bytes that this
     process may use, and a nonzero ``shares_answers`` is passed on to ``Server``. The first frame
     has the version of Castigate, the second the oracle's description; or, if the backend cannot be
-    loaded, the error, and the function returns. Raises FrameError for a malformed request, and
+    loaded, the error, and the function returns. Raises FrameError for a malformed frame, and
     OSError if a pipe breaks.
     """
     die_with_parent()

@@ -55,7 +55,7 @@ class State:
     """The patterns between two steps of a behavior, and for which inputs they are defined.
 
     ``defined`` is False where a NaN or an infinity went into a step that is only about numbers.
-    ``rounding`` is what the next step rounds by; ``converted`` caches casts by target and rounding.
+    ``rounding`` is what later steps round by; ``converted`` caches casts by target and rounding.
     """
 
     format: Format
@@ -93,7 +93,7 @@ class State:
         return rounded(target, self.parts, self.rounding, self.select, self.to(target))
 
     def rounding_by(self, rounding: Rounding) -> State:
-        """Return a state with the same patterns, whose next step rounds in another mode."""
+        """Return a state with the same patterns, after which steps round in another mode."""
         other = replace(self, rounding=rounding)
         other.parts = self.parts
         return other

@@ -26,8 +26,9 @@ def breakpoints(source: Format, target: Format, target_codes: Any) -> Words:
 
     For each of these numbers, they are the largest source pattern not above the number, and that
     pattern's neighbors. 0 and 1 are always included and, if source and target are signed, the
-    negated patterns. After the largest target value, the number one unit further counts too.
-    ``target_codes`` are patterns of non-negative finite values. The result is in rising order.
+    negated patterns. After the largest target value, the number one unit further counts too; for
+    signed integers of less than 64 bits, also 1.5 and 2 units. ``target_codes`` are patterns of
+    non-negative finite values. The result is in rising order.
     """
     codes = np.asarray(target_codes, np.uint64)
     parts = unpack(target, codes, select_arrays)

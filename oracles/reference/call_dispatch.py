@@ -197,7 +197,7 @@ def _builder_call(
 ) -> Decision:
     """Decide a call of a builder's method, whose first two parameters are tensor and dtype.
 
-    Raises RefusedError if one of the two is missing or is of another kind.
+    Raises RefusedError as ``_bind`` does, and if one of the two is missing or is of another kind.
     """
     bound = _bind(method, parameters, args, kwargs)
     tensor, dtype, *_ = parameters

@@ -160,9 +160,10 @@ def exceeds(significand: int, exponent: int, bound: Number) -> bool:
 def zone_of(target: Format, number: Number, multiple: int, unit: int) -> Zone:
     """Return the zone of a finite, nonzero value that rounds to ``multiple * 2**unit``.
 
-    ``overflow``: the rounded value is out of the target's range. ``beyond``: the value itself is,
-    but rounds back into it. ``tiny``: ``|x|`` is below the smallest positive value. ``subnormal``:
-    ``|x|`` is below the smallest normal value. ``inside``: everything else.
+    It is the first that holds. ``overflow``: the rounded value is out of the target's range.
+    ``beyond``: the value itself is, but rounds back into it. ``tiny``: ``|x|`` is below the
+    smallest positive value. ``subnormal``: ``|x|`` is below the smallest normal value. ``inside``:
+    everything else.
     """
     largest, lowest, smallest, smallest_normal = limits(target)
     bound = lowest if number.sign else largest

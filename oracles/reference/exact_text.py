@@ -38,7 +38,7 @@ MOST_DIGITS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """The kind of a text as a literal, and its value if it is a number."""
+    """The kind of a text as a literal, and, for a number, a value that rounds as its own does."""
 
     kind: AtomKind
     number: Number | None = None
@@ -149,8 +149,8 @@ def is_near(source: Format, code: int, answer: str) -> bool:
 def reads_back(source: Format, code: int, answer: str) -> bool:
     """Return whether a text, rounded to the nearest value of the source, is a pattern's value.
 
-    For an integer source the text must be an integer. The sign of a zero is ignored, and so are
-    upper and lower case in NaN and infinities.
+    For an integer source the text's value must be whole. The sign of a zero or NaN is ignored, and
+    so are upper and lower case in NaN and infinities.
     """
     datum = exact.decode(source, code)
     match datum:

@@ -14,7 +14,7 @@ from specs.outcomes import Either, Exactly
 
 
 def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
-    """Return what a numeric ruling allows for each input; the inputs must rise strictly."""
+    """Return what a numeric ruling without worked examples allows for inputs that rise strictly."""
     stairs = staircase(ruling)
     steps, periods = locate_steps(stairs, inputs)
     mask, storage = np.uint64(ruling.target.mask), ruling.target.storage

@@ -27,7 +27,7 @@ HIGHEST_EXPONENT = 2_000
 TEXTS_KEPT = 1 << 11
 """How many scanned texts are cached: all modes and most targets use the same texts."""
 LARGEST_POWER = 6_000
-"""Numbers from ``10**6000`` on overflow every format; those below ``10**-6000`` round to 0."""
+"""Numbers from ``10**6000`` on overflow every format; those below ``10**-6000`` are tiny."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,10 +48,10 @@ class Converted:
     """A rounded value as a target pattern, and where it lies; valid for finite, nonzero inputs.
 
     ``code`` of a float keeps counting past the largest finite pattern, so that overflow is a
-    comparison; ``code`` of an integer is wrapped. ``overflow``: the rounded value is out of range.
-    ``beyond``: the value before rounding is out of range. ``tiny``: that value is below the
-    smallest positive one. ``subnormal``: that value is below the smallest normal one, but not tiny.
-    ``inexact``: rounding dropped a bit that was set.
+    comparison; ``code`` of an integer is wrapped. ``overflow``: the rounded value is out of range,
+    or a negative one is cast to an unsigned float. ``beyond``: the value before rounding is out of
+    range. ``tiny``: that value is below the smallest positive one. ``subnormal``: that value is
+    below the smallest normal one, but not tiny. ``inexact``: rounding dropped a bit that was set.
     """
 
     code: Any

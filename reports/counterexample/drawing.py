@@ -21,7 +21,7 @@ LEAST_DIGITS = 3
 One digit may identify a subnormal number, and still be a third away from its value.
 """
 PLAIN_POWERS = range(-4, 9)
-"""Numbers with these powers of ten are written in plain notation."""
+"""Rounded numbers with these powers of ten are written in plain notation."""
 LONGEST_TEXT, LAST_CHARACTERS = 60, 20
 """The most characters of a text that is shown in full, and those at the end of a longer one."""
 DatumColumns = tuple[str, str, str]

@@ -98,7 +98,7 @@ def rounded_as_normal(
     """Round floats to the digits of the target's normal numbers, ties to even.
 
     The target must have fewer digits. The results are patterns of the source. The mask has the
-    normal inputs that become subnormal in the target, where they are rounded once more.
+    normal inputs below the target's smallest normal number, which are rounded once more there.
     """
     dropped = source.entry.mantissa - target.entry.mantissa
     bits = patterns.astype(np.uint64)
@@ -149,9 +149,9 @@ def clamped_in_source(
 def clamped_first(target: Format, patterns: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
     """Round float32 patterns to nearest in the target, and clamp large ones to its largest value.
 
-    Large are those from the value on that the pattern after the largest would have. A NaN has a
-    larger pattern than every number, and so is clamped too. The mask has the patterns that are
-    above the target's largest value.
+    Signs stay. Large are magnitudes from the value on that the pattern after the largest would
+    have. A NaN has a larger pattern than every number, and so is clamped too. The mask has the
+    patterns whose magnitudes are above the target's largest value.
     """
     single = format_named("float32")
     magnitudes = patterns & np.uint32(single.mask ^ single.sign_bit)

@@ -82,7 +82,8 @@ ROUNDED_FIRST = {
 def form(name: str, *, has_sign: bool = False) -> Wrong:
     """Return the row for backends that answer by the behavior ``name``.
 
-    With ``has_sign``, the answers to negative inputs are negated.
+    With ``has_sign``, which only keys of ``NEGATIVE`` can have, the answers to negative inputs are
+    negated.
     """
     behavior = behaviors()[name]
     is_constant = any(isinstance(step, ConstantAnswer) for step in behavior.steps)

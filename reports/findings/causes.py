@@ -260,7 +260,7 @@ def _without_dtypes(cell: Cell, problem: Problem | None) -> str:
 
 
 def shape_words(shapes: Collection[Shape]) -> str:
-    """Return `, for scalars` or `, for tensors without elements` if this is true of all; or ''."""
+    """Return `, for scalars` or `, for tensors without elements` if each of them is; else ''."""
     if all(0 in shape for shape in shapes):
         return ", for tensors without elements"
     return ", for scalars" if all(shape == () for shape in shapes) else ""

@@ -43,9 +43,10 @@ class Divergence:
     """A rule that a backend breaks in one case.
 
     ``wrong`` counts the failing inputs and ``runs`` their runs. ``smallest`` is the simplest of
-    them, with its ``answer``; they are None if the rule is broken otherwise. ``digest`` covers
-    every failing input with its answer, so two broken rules with equal digests fail alike. Pages
-    draw ``segments`` and list ``shown_runs``. ``failing`` has the listed runs, if the case fails.
+    them, with its ``answer``. ``digest`` covers each with its answer, so that equal digests mean
+    equal failures. If no wrong value of a cast breaks the rule, ``smallest`` and ``answer`` are
+    None, and ``digest`` is empty. Pages draw ``segments`` and list ``shown_runs``. ``failing`` has
+    the listed runs, if the case fails.
     """
 
     rule: str
@@ -95,7 +96,7 @@ class Cell:
     answers: str | None
     check: str = ""
     problems: tuple[Problem, ...] = ()
-    """The problems of a failing cell except wrong values; of any other cell those that limit it."""
+    """Of a failing cell, all but wrong values and notes; of any other, problems that limit it."""
 
     @property
     def name(self) -> str:
@@ -122,7 +123,7 @@ class Cell:
         return Case(self.document, self.version, self.source, self.target, tuple(modes), example)
 
     def failure_by(self, broken: Divergence | None) -> KnownFailure:
-        """Return the known failure by a broken rule, or by the verdict if ``broken`` is None."""
+        """Return the known failure by ``broken``; if that is None, by the verdict in any region."""
         if broken is None:
             return KnownFailure(self.verdict)
         return KnownFailure(broken.rule, broken.wrong, broken.digest)
@@ -144,7 +145,7 @@ class Cell:
 
     @property
     def failure_fingerprint(self) -> tuple[str, ...]:
-        """The broken rules, or the verdict if no answer came; equal for cells that fail alike."""
+        """The broken rules, or else the verdict if no answer came; equal if cells fail alike."""
         if not self.is_answered and not self.broken:
             return (self.verdict,)
         return tuple(f"{each.rule} {each.level} {each.digest}" for each in self.broken)
@@ -213,7 +214,7 @@ class WrongAnswers:
         return self.cell.source, self.cell.target, self.broken.digest
 
     def share(self, runs: Mask) -> float:
-        """Return the share of the wrong answers that lie in the marked runs."""
+        """Return the share of the wrong answers in listed runs that lie in the marked runs."""
         return float(self.failing.count[runs].sum()) / float(self.failing.count.sum())
 
 

@@ -10,7 +10,7 @@ from reports.judgement import NO_ANSWER
 from reports.run_store.record import RunRecord
 
 DivergenceKey = tuple[str, str, str]
-"""Rule, clause and level; for an error or a crash the verdict and two empty strings."""
+"""Rule, clause and level; of an error or crash without a rule, the verdict and two empty texts."""
 CHANGES = {
     "new": "the previous run did not have this divergence",
     "changed": "other inputs or other answers are wrong than in the previous run",

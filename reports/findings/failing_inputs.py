@@ -47,7 +47,7 @@ class FailingInputs:
         return self.runs.first.dtype != object
 
     def at(self, some: Mask) -> FailingInputs:
-        """Return the marked runs as if they were all runs."""
+        """Return the marked runs as if they were all runs; if all are marked, ``total`` stays."""
         count = self.count[some]
         total = self.total if some.all() else int(count.sum())
         return FailingInputs(total, self.runs.at(some), count)
@@ -122,8 +122,8 @@ def _stored(column: NDArray[Any], form: Format) -> NDArray[Any]:
 def failing_inputs(rows: Any, total: int, runs: int) -> FailingInputs:
     """Read the failing inputs of a broken rule from an Arrow table of its divergence rows.
 
-    ``rows`` has the columns of ``divergences.parquet``. ``total`` counts the failing inputs, and
-    ``runs`` their runs, also those without a row.
+    ``rows`` has the columns of ``divergences.parquet`` from ``first`` on. ``total`` counts the
+    failing inputs, and ``runs`` their runs, also those without a row.
     """
 
     def column(name: str) -> NDArray[Any]:

@@ -96,8 +96,9 @@ class Intervals:
 def region_words(source: Format, failing: FailingInputs, asked: NDArray[Any] | None) -> str:
     """Return the words for the failing inputs of a source: intervals and special values, or texts.
 
-    ``asked`` has all inputs asked, in rising order; None if every pattern was. The words are empty
-    for formats without numbers and for patterns of more than 64 bits.
+    ``asked`` has all inputs asked, in rising order; None if every pattern was, or if the ends of
+    all runs are known. The words are empty for formats without numbers and for patterns of more
+    than 64 bits.
     """
     if source.kind == "text":
         return _texts(failing.runs.first.tolist())
@@ -420,7 +421,7 @@ def _steps_per_pattern(form: Format) -> int:
 
 
 def _marks(form: Format) -> list[tuple[int, str]]:
-    """Return pairs of a step and a name for notable patterns: zero, one, the largest, infinity.
+    """Return pairs of a step and a name for notable patterns, such as zero, infinity or the lowest.
 
     A boolean has `false` and `true`, and any other format without numbers has no marks.
     """

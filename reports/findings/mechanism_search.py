@@ -163,7 +163,7 @@ class MechanismSearch:
         self._last_asked: tuple[object, AskedInputs] | None = None
 
     def forget(self) -> None:
-        """Drop all cached results: for hundreds of ways to fail they take hundreds of megabytes."""
+        """Drop the cached results, hundreds of megabytes, but not the inputs asked last."""
         self._runs.clear()
         self._forecasts.clear()
         self._few.clear()

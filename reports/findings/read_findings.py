@@ -54,8 +54,9 @@ def read_findings(
 ) -> dict[str, tuple[Finding, ...]]:
     """Return the findings of each failing backend: those stored, or else those found by a search.
 
-    ``cells`` returns cells and checks of the run, all failing ones among them, if they are known
-    already. Raise CastigateError if the stored findings or a table are damaged.
+    Stored ones of another ``FORMAT`` are not used. ``cells`` returns cells and checks of the run,
+    all failing ones among them, if they are known already. Raise CastigateError if the stored
+    findings or a table are damaged.
     """
     data = store.folder.read(CAUSES)
     if data is None:

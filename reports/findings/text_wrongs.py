@@ -90,7 +90,7 @@ def _allowed_without_exponent(given: GivenAnswers, level: str) -> Mask:
 def _without_exponent(text: Any) -> Any:
     """Write the text of a number in plain notation; return any other answer as it is.
 
-    A number that would have more than ``MOST_PLACES`` digits comes back as it is too.
+    A number whose decimal exponent is beyond ``MOST_PLACES`` comes back as it is too.
     """
     if not (isinstance(text, str) and NUMBER.fullmatch(text)):
         return text

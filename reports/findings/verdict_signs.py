@@ -17,7 +17,7 @@ SIGNS_AND_MEANINGS = {
 }
 CHANGE_SIGNS = dict(zip(CHANGES, "+±−∅", strict=True))
 NO_VERDICT = "."
-"""The character of a case that was not run on a backend."""
+"""The character of a case that a run does not have on a backend; `not-run` has another."""
 
 
 def percentage(part: int, whole: int) -> str:

@@ -109,7 +109,7 @@ class Wrong:
 
     Rows with equal names make one finding. ``matches`` is set for a row that explains other answers
     than its own, and ``follows`` for one that follows the rules of another case. Rows with an equal
-    ``alike`` do not compete to explain a single input.
+    ``alike`` that is not empty do not compete to explain a single input.
     """
 
     name: str
@@ -275,10 +275,11 @@ def is_same(target: Format, codes: Patterns, answers: Patterns) -> Mask:
 
 
 def allowed(case: Case, inputs: Patterns, answers: Patterns, level: str) -> Mask:
-    """Mark the answers that break no rule of a case at a level.
+    """Mark the answers that a case allows and, unless ``level`` is `required`, recommends.
 
-    None is marked if the case is rejected or left open as a whole. For an input that the case
-    leaves open, only the usual conversion counts: nearest for floats, that of C for integers.
+    None is marked if the case has no ruling, or is rejected or left open as a whole. For an input
+    that the case leaves open, only the usual conversion counts: nearest for floats, that of C for
+    integers.
     """
     rules = answered_ruling(case)
     if rules is None:

@@ -45,8 +45,10 @@ class EarlierRun:
         """Return whether the earlier run already has a failure of ``cell``, a cell of the new run.
 
         ``broken`` is a rule that the cell breaks; the earlier run must break it by the same faults
-        or wrong answers, or by wrong answers that the new ones continue. If it is None, an answer
-        is missing from the cell, and must be missing from the earlier one for the same reason.
+        or wrong answers, or, if it was asked other inputs, by wrong answers that the new ones
+        continue. Where inputs must be refused, wrong answers to further inputs always do. If
+        ``broken`` is None, an answer is missing from the cell, and must be missing from the earlier
+        one for the same reason.
         """
         before = self.cells.get(cell.name)
         if before is None:

@@ -67,8 +67,8 @@ def sign_certificate(certificate: dict[str, Any], key: Any) -> dict[str, Any]:
 def verify_signature(certificate: dict[str, Any], named: str) -> str:
     """Return the public key, in hex, that signed a certificate.
 
-    Raise CastigateError, which names the file ``named``, if the signature is malformed or does not
-    match, or if the package `cryptography` is missing.
+    Raise CastigateError if the package `cryptography` is missing, or, with the file's name
+    ``named``, if the signature is malformed or does not match.
     """
     match certificate.get("signature"):
         case {"algorithm": "ed25519", "key": str(key), "value": str(value), **rest} if not rest:

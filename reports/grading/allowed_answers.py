@@ -47,7 +47,7 @@ OUTCOME_NAMES = (
 STAIRCASE_FROM = 1000
 """From this many inputs on, building a staircase is faster than deciding each input alone."""
 CACHED_RULINGS = 32
-"""The most rulings, and the most outcomes for texts, whose expectations are cached."""
+"""The most rulings, and the most outcomes for texts, whose results are cached."""
 MOST_TEXTS = 1 << 18
 
 
@@ -65,7 +65,7 @@ class Expectations:
         self._graded: dict[Hashable, tuple[Bits, Bits, Grades]] = {}
 
     def of(self, ruling: Ruling, inputs: Bits) -> Expected:
-        """Return what a ruling expects of each input; it is cached for the same array object."""
+        """Return what a ruling expects of each input, cached per array object; if open, zeros."""
         if ruling.is_open:
             # Any answer is allowed, so none is computed; the kernels have no complex values.
             nothing = np.zeros(inputs.shape, ruling.target.storage)
@@ -219,7 +219,7 @@ def grade_text(ruling: Ruling, branch_index: int, datum: int | str, answer: str)
 def _accepts(source: Format, outcome: Outcome, datum: int | str, answer: str) -> bool:
     """Return whether an outcome allows a text as the answer to an input.
 
-    A float64 decides it where that is enough, otherwise the exact definition.
+    A regular expression or a float64 decides it where that is enough, else the exact definition.
     """
     if isinstance(datum, int):
         match outcome:
@@ -299,7 +299,7 @@ RuleKey = tuple[str, str, str]
 
 @dataclass(frozen=True, eq=False)
 class RuleGroups:
-    """The keys of all rules that a ruling's answers can break, required levels first."""
+    """The rule keys of all branches of a ruling, required levels first."""
 
     keys: tuple[RuleKey, ...]
     _group_of: NDArray[np.uint8]
@@ -319,7 +319,8 @@ class RuleGroups:
 def rule_groups(ruling: Ruling) -> RuleGroups:
     """Return the rule groups of a ruling.
 
-    Branches with the same rule, clause and level share a key.
+    Each branch has a key with its own level, and one with ``recommended`` even if it recommends
+    nothing. Branches with the same rule, clause and level share a key.
     """
     by_branch = [
         {

@@ -33,7 +33,7 @@ class DeviceCheck:
     def all_right(self, first: int, answers: Any) -> bool:
         """Whether the answers to the inputs from ``first`` on are certainly all allowed.
 
-        ``answers`` is a tensor; all calls must pass tensors of one device and dtype.
+        ``answers`` is a tensor of signed integers; all calls must pass one device and dtype.
         """
         if self._like is None:
             self._like = answers[:0]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_RUNS = 1 << 16
-"""The most runs that are kept of one rule: more than a target of 16 bits has steps."""
+"""The most runs that are listed of one rule: more than a target of 16 bits has steps."""
 COLUMNS = ("first", "last", "answer", "last_answer", "slope", "straight")
 WORD = (1 << 64) - 1
 SHIFTS, FACTORS = (30, 27, 31), (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
@@ -30,9 +30,9 @@ class Runs:
 
     The last run is there only so that a later part can be joined to it. ``total`` counts all runs.
     Inputs and answers are patterns or texts. ``slope`` is the second answer of a run minus the
-    first; of texts and patterns of 128 bits, 1 if they differ. A run is ``straight`` if all its
-    answers rise by that much (modulo 2**64). ``checksum`` covers every input of all runs with its
-    answer, in any order.
+    first, 0 if it has only one; of texts and patterns of 128 bits, 1 if they differ. A run is
+    ``straight`` if all its answers rise by that much (modulo 2**64). ``checksum`` covers every
+    input of all runs with its answer, in any order.
     """
 
     total: int

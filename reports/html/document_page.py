@@ -116,7 +116,7 @@ def _line_rows(found: Coverage, section: LineSpan) -> Iterator[LineRow]:
 
 
 def _rule_rows(report: Report, document: Document, lines: list[LineRow]) -> list[RuleRow]:
-    """Return a row for every part of a document that has a clause, in the document's order."""
+    """Return a row per rule name of the parts that have a clause, in the document's order."""
     rows: dict[str, RuleRow] = {}
     for each in encoders(document):
         if each.clause is not None:

@@ -19,7 +19,7 @@ from specs.formats import Format, format_named
 SIGNS = dict(zip(KINDS, "✕‡∅!†≠+", strict=True))
 """The sign of each kind of finding, so that no page depends on color alone."""
 MOST_ROWS = 40
-"""The most rows of a finding's table of pairs that are shown at first; the others are folded."""
+"""The most rows of a finding's table of pairs that are shown at first; others are collapsed."""
 
 
 def finding_page(finding: Finding) -> str:

@@ -56,8 +56,8 @@ class Use:
 class DocumentTable:
     """The table of the newest version of a document; ``by`` says what its rows are.
 
-    ``backends`` are those that did not decline all its cases. ``uses`` has, by row, and then by
-    backend and column, the fields with cases.
+    ``backends`` are those with a judged case. ``uses`` has, by row, and then by backend and column,
+    the fields with cases.
     """
 
     document: str

@@ -23,7 +23,7 @@ from specs.model.document import ConflictEntry
 class OpenRules:
     """The rules that together leave inputs open in some cases, and counts of these cases.
 
-    ``versions`` are those of the cases, as keys, and ``example`` is the id of one of them.
+    ``versions`` are those of the cases, as keys, and ``example`` is the id of one case.
     """
 
     rules: tuple[str, ...]
@@ -235,7 +235,7 @@ FAMILIES = (
     "wider floats",
     "complex numbers and texts",
 )
-"""The families of target dtypes, in the order of the table."""
+"""The groups of target dtypes, in the order of the table."""
 
 
 @dataclass
@@ -261,7 +261,7 @@ class ComparedBehavior:
 
 @dataclass
 class TargetFamily:
-    """A family of targets, and the behaviors of backends on it, the most common first.
+    """A group of targets, and the behaviors of backends on it, the most common first.
 
     ``whole`` are the behaviors that give all the answers.
     """
@@ -285,7 +285,7 @@ def family_of(target: Format) -> str:
 
 
 def behaviors_by_family(report: Report) -> list[TargetFamily]:
-    """Return the families of targets for which open answers were explained, with the sentences."""
+    """Return the groups of targets for which open answers were explained, with the sentences."""
     order = list(formats())
     found: dict[str, dict[str, ComparedBehavior]] = {}
     cells = sorted(

@@ -31,7 +31,7 @@ Files = Callable[[], Iterator[tuple[str, bytes]]]
 def check_output_folder(out: str) -> Folder:
     """Return the folder for a report; raise CastigateError if it may not be replaced.
 
-    It may not if it is a file, or a folder that holds files but no report.
+    It may not if it is a file, or a folder that is not empty and holds no report.
     """
     folder = folder_at(out)
     if folder.is_local and os.path.exists(folder.path) and not folder.exists:

@@ -155,8 +155,8 @@ def _patterns(index: int, entry: FindingEntry) -> Iterator[tuple[str, str, Locat
 def _add_cases(source: YamlFile, index: int, entry: FindingEntry, ledger: Ledger) -> None:
     """Add the cases of an entry to a ledger.
 
-    Raise DocumentError for a pattern without cases or with too many choices, and for a case that
-    another entry lists with other failures or an overlapping span of versions.
+    Raise DocumentError for a pattern without cases or with too many choices, and for a case that is
+    already listed with other failures or for another span of versions that overlaps.
     """
     span = Span.of(entry.versions)
     for text, pattern, here in _patterns(index, entry):

@@ -32,9 +32,9 @@ WHO_IS_RIGHT: tuple[WhoIsRight, ...] = get_args(WhoIsRight)
 class Difference:
     """The inputs on which two backends differ, under one rule and with the same backend right.
 
-    ``right`` is `one` or `other` if only that backend's answers are allowed, `both` or `neither` if
-    both or none are, and `open` where any is. The ``runs`` have the first backend's answers,
-    ``other_runs`` the second's.
+    ``right`` is `one` or `other` if only that backend's answers have the grade ``ALLOWED``, `both`
+    or `neither` if both or none have, and `open` where any answer is allowed. The ``runs`` have the
+    first backend's answers, ``other_runs`` the second's.
     """
 
     rule: str
@@ -135,7 +135,8 @@ def _who_is_right(
 ) -> NDArray[np.uint8]:
     """Return for each input an index in ``WHO_IS_RIGHT``.
 
-    ``one`` and ``other`` mark where that backend's answer is allowed, ``is_open`` where any is.
+    ``one`` and ``other`` mark where that backend's answer has the grade ``ALLOWED``, ``is_open``
+    where any answer is allowed.
     """
     right = np.full(one.shape, WHO_IS_RIGHT.index("neither"), np.uint8)
     right[one & ~other] = WHO_IS_RIGHT.index("one")

@@ -54,8 +54,8 @@ def sarif(findings: Findings, record: RunRecord) -> str:
 def write_sarif(store: RunStore, failing: Collection[str], file: str) -> None:
     """Write the findings that explain any of the ``failing`` cases of a run to a file as SARIF.
 
-    If there are none, the log is empty. Raise CastigateError if the file cannot be written, or if
-    the run's stored findings or tables are damaged.
+    If there are none, the log has no results. Raise CastigateError if the file cannot be written,
+    or if the run's stored findings or tables are damaged.
     """
     found = {
         backend: [each for each in findings if not set(failing).isdisjoint(each.cases)]
@@ -116,8 +116,9 @@ def _message(finding: Finding, version: str) -> Iterator[str]:
 def _place(backend: str) -> str:
     """Return the path of a backend's file as a URI relative to the working directory.
 
-    For a file outside that directory it is the given path, without its first slash. For a backend
-    that was not given by a path, return its name with slashes for colons.
+    For a file outside that directory it is the given path, without its first slash. Of an ``exec:``
+    command, it is the first word that is a file, else the first word. For a backend that was not
+    given by a path, return its name with slashes for colons.
     """
     path, colon, _ = backend.rpartition(":")
     if backend.startswith("exec:"):

@@ -184,7 +184,7 @@ class BackendScreen:
 def last_screen(backends: Sequence[BackendScreen], rows: int | None = ROWS) -> list[str]:
     """Return the lines of all backends, with as many findings of each as fit into ``rows`` lines.
 
-    If ``rows`` is None, all findings are shown.
+    At most the same number of each is shown, or all if ``rows`` is None. Other lines are not cut.
     """
     most = max((len(each.findings) for each in backends), default=0)
     while True:

@@ -28,7 +28,7 @@ def open_run(out: str) -> RunStore:
     """Open a complete run that has all tables.
 
     Raise CastigateError if there is no run, for an unfinished run or a shard, and if a table is
-    missing, damaged or of another version.
+    missing, of another version, or damaged in its footer. Rows are not read.
     """
     store = _open_complete(out)
     if store.record.shard is not None:

@@ -91,11 +91,11 @@ Dtypes = Annotated[tuple[str, ...], BeforeValidator(_dtypes), PlainSerializer(_s
 
 
 class Selection(StrictModel):
-    """The documents and dtypes that the user selected, as written on the command line.
+    """The documents and dtypes to which the user limited a run; an empty tuple limits nothing.
 
-    ``choices`` are those of a policy, if it chooses among the cases: each case is run at the tier
-    of the first choice that matches it, and left out if none does. Without choices, all cases are
-    run at the run's tier.
+    Documents may have house rules and a version, as ``onnx-cast+java:25``. ``choices`` are those of
+    a policy, if it chooses among the cases: each case is run at the tier of the first choice that
+    matches it, and left out if none does. Without choices, all cases are run at the run's tier.
     """
 
     documents: tuple[str, ...] = ()
@@ -207,7 +207,7 @@ def shareable_command(argv: Sequence[str]) -> tuple[str, ...]:
 
 
 def serialize_record(record: RunRecord) -> bytes:
-    """Encode a record as the bytes of ``run.json``, with a checksum as the last member."""
+    """Encode a record as the bytes of ``run.json``, with a checksum as the last key."""
     # A run that is no shard has no list of parts; most runs ask no chains, and have no house rules.
     empty = {name for name in ("parts", "chains", "rules") if not getattr(record, name)}
     content = record.model_dump(mode="json", exclude=empty)

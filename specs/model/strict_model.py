@@ -12,8 +12,8 @@ from specs.model.yaml_file import YamlFile
 def most_helpful_error(error: ValidationError) -> ErrorDetails:
     """Return the one of pydantic's errors to show.
 
-    Errors of our own validators and of lengths come first, then unknown keys, then all others;
-    among equals, the deepest in the file.
+    Errors of our own validators and of the lengths of lists come first, then unknown keys, then all
+    others; among equals, the deepest in the file.
     """
 
     def rank(detail: ErrorDetails) -> tuple[int, int]:

@@ -64,8 +64,7 @@ class Atom(NamedTuple):
     - ``none``: zeros, NaNs, infinities, and texts that are not numbers
 
     ``subnormal`` describes the source pattern, not the target. ``representable`` means that the
-    target has exactly this value; a zero's sign is not part of its value, so a negative zero is
-    never representable.
+    target has exactly this value; a negative zero never counts, nor does an infinity or a NaN.
     """
 
     kind: AtomKind

@@ -41,7 +41,8 @@ class YamlFile:
 def read_yaml(path: Path) -> YamlFile:
     """Parse a file; raise DocumentError if it is unreadable, empty, or not the YAML we accept.
 
-    A file of Castigate's own packages may come from the cache.
+    Raise it for more than ``MAX_BYTES`` too, but CastigateError for a pipe or a device. A file of
+    Castigate's own packages may come from the cache.
     """
     try:
         require_regular(path)

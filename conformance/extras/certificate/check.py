@@ -73,8 +73,8 @@ def load_evidence(
     If the policy is ``only_new``, the baseline in ``folder`` belongs to it too. ``asked_names``
     returns the names that the run must have, and messages name the certificate ``named``. Raise
     CastigateError if a Castigate other than this one and those of ``SAME_RESULTS`` wrote it, if it
-    has no policy, if files are missing, altered or added, or if the run has other than one backend,
-    no documents, or other settings than the policy.
+    has no valid policy, if files are missing, altered or added, or if the run has other than one
+    backend, no documents, or other settings than the policy.
     """
     _check_suite(certificate, named)
     match certificate.get("policy"):
@@ -125,7 +125,8 @@ def _check_folder(certificate: dict[str, Any], folder: Path) -> dict[str, str]:
     """Return the sealed digests by file; raise CastigateError if a file differs or is missing.
 
     A link, an empty folder and a file that is not sealed are errors in a folder of sealed files,
-    but not beside the certificate.
+    but not beside the certificate. In the folders of the run and of the baseline, only links and
+    added files are looked for.
     """
     match certificate.get("folder"), certificate.get("run"), certificate.get("baseline"):
         case dict() as sealed, dict() as run, (None | dict()) as baseline:

@@ -105,8 +105,8 @@ class Replay:
 def fresh_count(count: int, answered: int) -> int:
     """Return how many cases of a replay get fresh inputs: half of ``count``, but at least one.
 
-    It is at most ``answered``, the number of answered cases. If all replayed cases get fresh
-    inputs, they are asked the recorded inputs too.
+    Halves are rounded down. It is at most ``answered``, the number of answered cases. If all
+    replayed cases get fresh inputs, they are asked the recorded inputs too.
     """
     return min(max(count // 2, 1), answered)
 

@@ -47,7 +47,7 @@ class Job:
     losses: int = 0
     """Workers that were lost during its calls."""
     failures: int = 0
-    """Workers whose call raised an error."""
+    """Calls that raised an error."""
     calls: dict[str, Any] = field(default_factory=dict)
     """The future of each worker's call."""
     begun: float = 0.0

@@ -47,15 +47,15 @@ C_PARTS, PYTHON_PARTS = 16, 2
 MOST_RUNS = 1 << 18
 """The most runs of equal answers in a part of a sweep; bfloat16 has 65,536 codes in all."""
 PROBES = 256
-"""Number of inputs on which the ways to call a codec are compared."""
+"""About the most inputs on which the ways to call a codec are compared; the least of a sample."""
 FITTING = 0.5
-"""A way to call a codec is taken to be the right one if its share of right answers exceeds this."""
+"""The share of right answers that a way to call a codec must exceed to seem right."""
 MEASURED, MANY = 1 << 12, 1 << 18
-"""Number of inputs by which the time of a call is measured: one at a time, and in arrays."""
+"""Number of inputs by which a call is timed: of a Python function of one number, and of others."""
 LONGEST_SWEEP = 600.0
 """Seconds that a sweep may take; a slower codec is asked a sample."""
 SAMPLE_SECONDS = 10.0
-"""Seconds for which a codec is asked a sample if it is too slow for a sweep."""
+"""Seconds that a sample may take, by the time of a call."""
 MOST_SAMPLED = 1 << 24
 PREFIX = 1 << 16
 """Number of 32-bit patterns that share their high 16 bits."""
@@ -123,9 +123,9 @@ def ask_all(
     None to try some. ``seconds`` limits one block of inputs, and ``jobs`` the processes at a time.
     Before a sweep, ``progress`` is called with its number of inputs; it returns a function that is
     called with the number of inputs done since its last call. C programs are compiled in
-    ``folder``. Raise CastigateError if the codec cannot be called, fails for an input, gives two
-    answers to the same input, one with too many bits, or the same to all inputs in each way that is
-    tried.
+    ``folder``. Raise CastigateError if the codec cannot be called, fails for an input, gives an
+    answer with too many bits or, unless a sample is asked, two answers to one input. Without
+    ``signature``, raise it too for a library or Python function of one answer to all inputs.
     """
     try:
         return _ask_all(target, rules, signature, seconds, jobs, folder, progress)
@@ -230,7 +230,7 @@ def _ready(
 def _fits(codec: _Ready, rules: Ruling) -> bool:
     """Return whether a codec that failed for some input is right for most of five simple ones.
 
-    These are 0, 0.5, 1, 2 and -1.
+    These are the pattern 0, and 0.5, 1, 2 and -1; without a sign, 1 stands in place of -1.
     """
     source = rules.source
     one, step = source.one_code, 1 << source.entry.mantissa
@@ -284,7 +284,7 @@ def _ways(
     """Yield for each way to call the codec a function that prepares and returns it.
 
     A way is the type of a C function, or a form of a Python function. Raise CastigateError if
-    ``signature`` is given for a Python function, or has wrong widths.
+    ``signature`` is given for a Python function, is malformed, or has wrong widths.
     """
     source, answer = rules.source, rules.target
     if target.kind == "python":

@@ -87,7 +87,7 @@ def _asked(rules: Ruling, answers: CodecAnswers, problems: list[WrongValues]) ->
     """Return the inputs on which causes are searched for.
 
     Of a sample these are all that were asked. Otherwise they are the selected ones of the quick
-    tier, the smallest input of each problem, and the ends and the simplest input of each listed run
+    tier, the simplest input of each problem, and the ends and the simplest input of each listed run
     of wrong answers.
     """
     source = rules.source

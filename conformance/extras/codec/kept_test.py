@@ -38,7 +38,7 @@ UNPACK = 'zlib.decompress(base64.b85decode(TABLE.replace("\\n", "")))'
 def write_kept_test(path: Path, target: CodecTarget, case: Case, answers: CodecAnswers) -> None:
     """Write to ``path`` a pytest file that checks the codec again.
 
-    Raise CastigateError if pytest would not find a file of that name, or if it cannot be written.
+    Raise CastigateError unless the file is named ``test_….py``, and if it cannot be written.
     """
     if not path.name.startswith("test_") or path.suffix != ".py":
         raise CastigateError(f"--keep {path}: pytest looks for files named test_….py")

@@ -37,7 +37,7 @@ Advance = Callable[[int], None]
 
 
 class CodecFailedError(CastigateError):
-    """A codec ended its process, raised an error, or exceeded its time limit.
+    """A codec ended its process, raised an error, gave a malformed answer, or took too long.
 
     ``says`` describes the failure. If ``has_input``, ``place`` is the input at fault, or -1 if that
     is unknown. Otherwise ``place`` is the first input of the failed block; from ``_list`` it is

@@ -178,7 +178,8 @@ def asker(form: str, codec: Callable[[Any], Any], source: Format, target: Format
     """Return a function from an array of patterns to the patterns of the codec's answers.
 
     ``form`` says in which form the codec takes its inputs; it is one of ``FORMS``. The function
-    raises WrongTypeError for an answer of a wrong type, shape or range, and what the codec raises.
+    raises WrongTypeError for an answer of a wrong type, shape or range, what the codec raises, and
+    in the form ``torch`` TypeError if nothing has imported torch.
     """
     match form:
         case "numpy":

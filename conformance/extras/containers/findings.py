@@ -40,7 +40,7 @@ class ChangedTensor(StrictModel):
     """A tensor that comes back changed: what was written, what was read, and a script.
 
     ``patterns`` and ``read_patterns`` have a few elements in hex. The fields on what was read are
-    empty if nothing was. ``script`` is empty if it would be too long.
+    empty if nothing was. ``script`` is empty if it is too long or cannot be written.
     """
 
     dtype: str
@@ -213,7 +213,7 @@ def _first_shown(difference: ChangedProbe) -> int:
     """Return the index of the first element that a finding shows.
 
     It is that of the first difference if the tensor has more than ``SHOWN`` elements and keeps its
-    shape and dtype, otherwise 0.
+    shape and storage dtype, otherwise 0.
     """
     read, bits = difference.read, difference.probe.bits
     if read is None or read.bits.shape != bits.shape or bits.size <= SHOWN:

@@ -120,8 +120,8 @@ def survey(
 class ContainerCell:
     """The results of a group of dtypes from one writer to one reader.
 
-    ``counts`` has the number of dtypes by outcome. ``words`` names the dtypes that change, and up
-    to two reasons of refusals.
+    ``counts`` has the number of dtypes by outcome. ``words`` names the dtypes that change, and
+    gives up to two reasons why others are ``REFUSED``.
     """
 
     group: str

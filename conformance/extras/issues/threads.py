@@ -98,7 +98,7 @@ class Decided:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all answers that the thread speaks of are equal, and no other is allowed."""
+        """Whether the thread's answers are equal and conform, and ``allowed`` lists no other."""
         given = {str(each.answer) for each in self.sides}
         conforms = all(each.verdict == "conforms" for each in self.sides)
         allows_more = isinstance(self.allowed, list) and len(self.allowed) > 1

@@ -29,7 +29,7 @@ from specs.outcomes import Anything, Exactly, ParsesTo, PlainText, Rejected
 from specs.ruling import ruling
 
 MAX_INPUTS = 16_384
-"""The most inputs of a case; float64 has 12,000 special values."""
+"""About the most inputs of a cast of numbers; float64 has 12,000 special values."""
 REJECTED = "to be refused"
 OPEN = "open"
 SEVERAL = "several answers are right"

@@ -38,7 +38,7 @@ from specs.model.vocabulary import Rounding
 SAFE, IN_RANGE, NOT_SAFE, ABSENT = "safe", "safe in range", "not safe", "not offered"
 """How portable a pair of dtypes is between two backends, the best first."""
 MOST_SHOWN = 3
-"""The most ranges of finite values that are put into words."""
+"""The most ranges of finite values that ``PortablePair.agree`` names."""
 MOST_WRITTEN = 1000
 """The most ranges of a pair that are written to a file, the widest."""
 MOST_LINES = 3
@@ -242,7 +242,7 @@ class KnownAgreement:
 def shown_ranges(found: Agreement) -> list[ValueRange]:
     """Return at most ``MOST_SHOWN`` agreeing ranges of finite values, from low to high.
 
-    These are the range that contains zero and one, if there is one, and the widest others.
+    These are the ``home_range``, if there is one, and the widest others of ``wide_ranges``.
     """
     home = home_range(found)
     kept = [home] if home is not None else []
@@ -275,7 +275,8 @@ def gaps_between(shown: Sequence[ValueRange], first: int, last: int) -> Iterator
 def portability_of(found: Agreement) -> str:
     """Return ``SAFE`` if every asked input agrees, even if none was asked.
 
-    Otherwise return ``IN_RANGE`` if one agreeing range contains zero and one, else ``NOT_SAFE``.
+    Otherwise return ``IN_RANGE`` if there is a ``home_range``, which contains one and any zero,
+    else ``NOT_SAFE``.
     """
     if found.asked == found.agreeing:
         return SAFE

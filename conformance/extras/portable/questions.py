@@ -38,11 +38,11 @@ from specs.ruling import ruling
 from specs.selection import case_named, cases_of_pair
 
 COMMON = "onnx-cast"
-"""The document whose case is asked of a backend that claims no cast of the pair."""
+"""The document whose case is asked first of a backend that claims no cast of the pair."""
 VECTOR = 64
 """The least length of a row: a kernel's code for a shorter rest may give other answers."""
 SEED, MAX_EXAMPLES = 0, 1000
-"""The seed and the random inputs of tier quick, as a run asks them by default."""
+"""The seed and the number of random inputs of tier quick, as a run has them by default."""
 WHOLE_BITS = 32
 """The widest sources of which every input can be asked."""
 
@@ -92,9 +92,10 @@ def of_backends(
 ) -> Surveyed:
     """Ask backends the same inputs of a pair, and return where they agree.
 
-    Backends and documents without a case of the pair are left out. If no backend is left, or fewer
-    than two of both together, no input is asked. ``on_asked`` is called with the number of inputs
-    of each row. Raise LostBackendError if a backend fails during the survey.
+    Backends that answer no case of the pair, and documents without one, are left out. If no backend
+    is left, or fewer than two of both together, nothing is surveyed. ``on_asked`` is called with
+    the number of inputs of each row. Raise LostBackendError if a backend fails during the survey,
+    and CastigateError for an unknown document.
     """
     found = {each.name: asked_of(each, question.source, question.target) for each in backends}
     asked = [each for each in found.values() if isinstance(each, BackendCase)]
@@ -151,7 +152,7 @@ def of_run(
 
     ``names`` are the backends to compare, by default all of the run. Without ``questions``, the
     pairs are all that at least two of them answered. Raise CastigateError for a backend that the
-    run does not have.
+    run does not have, and for an unknown document.
     """
     known = {each.name: each.version for each in store.record.backends}
     for name in names:
@@ -281,8 +282,8 @@ class BackendCase:
 def asked_of(backend: Backend, source: str, target: str) -> BackendCase | str:
     """Return the backend with the first case of a pair that it answers, or the reason why none.
 
-    Cases of documents that it claims come first, then that of ``COMMON``, then those of others. If
-    a case ends in an error instead of a refusal, that error is the reason.
+    Cases of documents that it claims come first, unless it claims all; then that of ``COMMON``,
+    then those of others. If a case ends in an error instead of a refusal, that error is the reason.
     """
     reasons = []
     for case in _cases(backend, source, target):

@@ -186,10 +186,11 @@ def survey(
 ) -> Survey:
     """Yield rows of inputs, get each backend's answers to them, and return where all agree.
 
-    The survey asks ``inputs`` first, then further ones that refine the ends of ranges. If
-    ``whole``, it finally asks every input. Without ``refines`` it asks only ``inputs``, which must
-    be distinct, in one row by rising rank; this is for stored answers. ``required`` has ranges of
-    ranks, none empty, in each of which the simplest disagreement is recorded.
+    The survey asks ``inputs`` first, with the ends of cells and of required ranges, then further
+    ones that refine the ends of agreeing ranges. If ``whole``, it finally asks every input. Without
+    ``refines`` it asks only ``inputs``, which must be distinct, in one row by rising rank; this is
+    for stored answers. ``required`` has ranges of ranks, none empty, in each of which the simplest
+    disagreement is recorded.
     """
     source = parties.source
     ranks = ranks_of(source, inputs)
@@ -352,7 +353,7 @@ class _Ranges:
         """The last rank that was added."""
 
     def add(self, ranks: Ranks, agrees: Mask) -> None:
-        """Add the next inputs by rank, and whether each agrees; ranks must exceed earlier ones."""
+        """Add one or more inputs by rank, above all earlier ones, and whether each agrees."""
         self._asked += ranks.size
         self._agreeing += int(np.count_nonzero(agrees))
         turns = np.flatnonzero(agrees[1:] != agrees[:-1]) + 1

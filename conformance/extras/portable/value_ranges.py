@@ -128,7 +128,8 @@ class ValueRange:
 def range_words(source: Format, each: ValueRange) -> str:
     """Return a range of finite values as an inequality in ``x``, such as ``-1 < x < 256``.
 
-    A bound is the last value inside or, if ``rounder_bound`` prefers it, the nearest asked outside.
+    A bound is the last value inside. If that is not zero, the next value outside is the bound if it
+    was asked and is zero, or if ``rounder_bound`` prefers it.
     """
     if each.first == each.last:
         return f"x = {value_words(source, each.first)}"

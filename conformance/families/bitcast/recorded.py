@@ -44,7 +44,7 @@ class BitcastLines:
         self._rules = bitcast_ruling(case)
 
     def listed(self, seed: int, max_examples: int) -> Iterator[Any]:
-        """Yield the tensors of the tier quick as JSON data, each once.
+        """Yield the tensors of ``contents`` as JSON data, each once.
 
         ``max_examples`` has no effect.
         """

@@ -140,8 +140,8 @@ def _takers_of_words(
 def _ruling(document: Document, case: Case, takers: tuple[str, ...]) -> BitcastRuling:
     """Return the ruling of a case by the only rule in ``takers``.
 
-    Raises DocumentError if there are several, or if the rule's outcome would change the number of
-    bits.
+    Raises DocumentError if there are several, or if the rule's outcome gives the case no shape with
+    the same number of bits.
     """
     entry = document.entry
     assert entry.bitcast is not None
@@ -234,9 +234,9 @@ class BitcastPair:
         return Case(self.document, self.version, self.source, self.target, modes)
 
     def widened(self, shape: Shape) -> Shape:
-        """Return the shape that a bitcast turns into ``shape``: longer by a last dimension.
+        """Return ``shape`` with a last dimension of ``parts``, which make one target element.
 
-        That dimension has the length ``parts``. If the target is not wider, return ``shape``.
+        If the target is not wider, return ``shape`` itself.
         """
         return (*shape, self.parts) if self.parts > 1 else shape
 

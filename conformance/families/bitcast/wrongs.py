@@ -71,8 +71,8 @@ def _in_groups(ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
 def _reversed_groups(size: int, patterns: Patterns, *, is_filled: bool = False) -> Patterns:
     """Return ``patterns`` with each group of ``size`` elements reversed, in the same shape.
 
-    An incomplete last group stays as it is; if ``is_filled``, zeros fill it up before it is
-    reversed and cut off again.
+    An incomplete last group stays as it is. If ``is_filled``, zeros fill it up before it is
+    reversed, and what no longer fits the shape is cut off.
     """
     flat = patterns.reshape(-1)
     missing = -flat.size % size if is_filled else 0

@@ -56,7 +56,7 @@ class BlockElements:
 
     @cached_property
     def values(self) -> Floats:
-        """The values of the codes that have no sign bit, in the order of the codes."""
+        """The values of the codes from 0 to the largest finite one, in the order of the codes."""
         return values_of(self.format)[: self.format.max_code + 1]
 
     @cached_property

@@ -158,7 +158,7 @@ def _finite_blocks(
 
 
 def _thresholds(ruling: BlockRuling, global_scale: float) -> Floats:
-    """Return the largest magnitudes of blocks at which some scale rule changes the scale."""
+    """Return largest magnitudes of blocks at which a scale rule changes the scale, and others."""
     if ruling.scale.entry.mantissa:
         largest = values_of(ruling.element)[ruling.element.max_code]
         values = values_of(ruling.scale)[: ruling.scale.max_code + 1]
@@ -223,7 +223,7 @@ def _signs(number: Format, shape: tuple[int, ...], chance: np.random.Generator) 
 
 
 def _with_ties(ruling: BlockRuling, global_scale: float, chance: np.random.Generator) -> Bits:
-    """Return blocks whose elements are ties between two codes, and numbers beside these."""
+    """Return blocks of ties between two codes, of values of codes, and of numbers beside these."""
     values = values_of(ruling.element)[: ruling.element.max_code + 1]
     step = values[-1] - values[-2]
     beyond = values[-1] + step * np.array([0.25, 0.5, 0.75])

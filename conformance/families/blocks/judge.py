@@ -259,8 +259,9 @@ def _explained(
 ) -> Ask[list[BlockFault]]:
     """Return the faults of a broken rule, each with its smallest block and its mechanisms.
 
-    There is one fault if mechanisms give all answers, or if the smallest block is right alone. Else
-    extreme blocks, and zeros among codes, are explained apart from the others.
+    There is one fault if mechanisms give all answers, or all that the rule decides, or if the
+    smallest block is right alone. Else extreme blocks, and zeros among codes, are explained apart
+    from the others.
     """
     search = followed_in_products if answered[0].ruling.is_decoding else followed_in_codes
     if wrong.result == SCALE:

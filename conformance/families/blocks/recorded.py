@@ -107,7 +107,7 @@ def _block_result(
 
 
 def listed(case: Case, seed: int, most: int) -> Iterator[TensorsByName]:
-    """Yield the inputs of the tier quick in parts of whole rows, about ``most`` elements each."""
+    """Yield ``block_inputs`` in parts of whole rows: one row, or at most ``most`` elements."""
     for each in block_inputs(block_ruling(case), seed):
         x = each.tensors[X]
         count = max(1, most // x.shape[-1])

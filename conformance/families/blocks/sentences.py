@@ -22,7 +22,7 @@ BESIDE_OTHERS = "changes-blocks-beside-others"
 
 
 def says(name: str) -> str:
-    """Return the sentence of a finding about blocks; empty if no row has this name."""
+    """Return the sentence of a finding about blocks, also by joined names; empty for any other."""
     if threshold := scale_wrongs.says(name) or extreme_scales.says(name):
         return threshold
     known = _sentences()
@@ -32,7 +32,7 @@ def says(name: str) -> str:
 
 @cache
 def _sentences() -> dict[str, str]:
-    """Return the sentences of all rows, by name."""
+    """Return the sentences of all rows, and of two findings without a row, by name."""
     rows: tuple[Wrong[Any, Any], ...] = (
         *(scale_wrongs.other_rule(*pair) for pair in permutations(get_args(ScaleRule), 2)),
         *scale_wrongs.DETOURS,

@@ -273,7 +273,8 @@ def run_faults(case: Case, promise: PromiseEntry) -> Ask[list[Fault | Unoffered]
 
     Return the faults. If the backend cannot run a Linear that is created in the target's dtype, or
     declines to run this one, return an ``Unoffered`` with the reason instead: not every framework
-    computes in every dtype. Raises ``Unanswered`` if the backend crashes.
+    computes in every dtype. Raises ``Unanswered`` if the backend crashes, or if the bits of a
+    converted parameter are malformed.
     """
 
     def run(call: Call) -> Ask[Answered[Returned] | Declined | Raised | Malformed]:

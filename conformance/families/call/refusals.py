@@ -38,9 +38,10 @@ AFTERWARDS = "right after this call is refused"
 
 
 def refusal_faults(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
-    """Repeat a refused call in other tensors; return the faults of it and of calls after it.
+    """Repeat a refused call in other tensors; return a fault of it and one of later calls, if any.
 
-    Raises ``Unanswered`` if the backend crashes.
+    Raises ``Unanswered`` if the backend crashes, or if the answer to a later call lacks a member of
+    the receiver or has malformed bits.
     """
     if not (answered := _answered_cases(case)):
         return (yield from answered_again(case, inputs))
@@ -102,7 +103,7 @@ def _wrong(case: Case, reply: Reply) -> Fault | None:
     """Return the fault of the reply to a call that should be answered.
 
     It is one in the values, the form or the receiver, or an error. Return None if there is no
-    fault, or the backend declines the call.
+    fault, if the backend declines the call, or if the reply is malformed.
     """
     receiver, name = receiver_of(case.document), member_of(case)
     assert receiver is not None

@@ -110,7 +110,7 @@ class Changes:
 
 
 def smallest(subject: Subject, changes: list[Change]) -> Change:
-    """Return the change in the simplest tensor, of the simplest input.
+    """Return the change in the simplest tensor, there at the first position, of the simplest input.
 
     One that a claimed document forbids comes first, then one of a required answer.
     """
@@ -330,8 +330,9 @@ def answers_at_once(row: Baseline, plan: ProbePlan) -> Ask[ProbeAnswers]:
 def answers_beside(row: Baseline, plan: ProbePlan, beside: Case) -> Ask[ProbeAnswers]:
     """Request probes from one thread while another casts the same patterns as ``beside`` says.
 
-    The answers to the probes are returned as by ``answers_to``; there are none for calls, or after
-    an error. Whether the other case is answered rightly is judged in its own pair.
+    The answers to the probes are returned as by ``answers_to``; there are none for calls, or if the
+    backend declines or raises an error. Whether the other case is answered rightly is judged in its
+    own pair.
     """
     if not plan.probes or receiver_of(row.case.document) is not None:
         return iter(())

@@ -94,8 +94,8 @@ class Baseline:
 def candidates(subject: Subject, cases: Sequence[Case], *, calls: bool) -> list[Case]:
     """Return the casts of a pair, or with ``calls`` its calls, in the order to try them.
 
-    Claimed ones come first, then ones that are not open, then the newest versions of each document.
-    Worked examples and cases that must be refused are left out.
+    Claimed ones come first, then ones that are not open, then documents in the order of ``cases``,
+    each with its newest version first. Worked examples and cases that must be refused are left out.
     """
     order = {name: index for index, name in enumerate(dict.fromkeys(c.document for c in cases))}
 

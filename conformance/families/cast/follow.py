@@ -72,8 +72,9 @@ AskRanges = Callable[[Ranges], Ask[GradedAnswers]]
 def follow_all_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[GradedAnswers | None]:
     """Return the known answers and those of all stretches of failing inputs that can be reached.
 
-    Some known answer must fail. Returns None if a stretch is too long, or if there are too many
-    stretches or rounds. Answers after leaps are left out if none of a round fails.
+    Some known answer must fail. Returns None if stretches have too many inputs, if leaps reach too
+    many new ones, or after ``MOST_ROUNDS`` rounds. Answers after leaps are left out if none of a
+    round fails.
     """
     whole = yield from follow_stretches(known, ask_ranges)
     before = np.zeros(0, np.int64)

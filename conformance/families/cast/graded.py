@@ -47,8 +47,9 @@ class GradedAnswers:
 class Followed:
     """The wrong values of a case, each with its simplest input.
 
-    ``inputs`` is how many were requested beyond those of the quick tier. If ``reaches_ends``, every
-    failing input of each stretch of the ``values`` is among them.
+    ``inputs`` is how many were graded beyond those of the quick tier, without a last round of leaps
+    in which none fails. If ``reaches_ends``, the ``values`` have every failing input of each of
+    their stretches.
     """
 
     values: tuple[tuple[WrongValues, Bits], ...]

@@ -270,8 +270,8 @@ class Invariances:
     def _shrink(self, found: Changes) -> Ask[None]:
         """Ask simpler tensors than those with forbidden changes; add their changes to ``found``.
 
-        Does nothing if few shapes are used. If a tensor is answered right when it is requested
-        again, its changes in ``found`` get ``OTHER_TENSORS`` as what came before.
+        Does nothing if few shapes are used. Unless its row has more than ``MOST`` inputs, a tensor
+        that is right when requested again gets ``OTHER_TENSORS`` in ``found`` as what came before.
         """
         if self.subject.few_shapes:
             return

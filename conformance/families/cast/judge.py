@@ -103,7 +103,7 @@ class Examined:
 
 
 def examine(subject: Subject, case: Case) -> Ask[Examined]:
-    """Request all inputs of a case in one row, and some in other shapes; return the outcome."""
+    """Request all inputs of a case in one row, and some in other shapes; return what is found."""
     examination = _Examination(subject, case)
     try:
         judgement = yield from examination.run()
@@ -122,7 +122,7 @@ def examine(subject: Subject, case: Case) -> Ask[Examined]:
 
 @dataclass
 class _Examination:
-    """The steps of ``examine``; its fields are set even if a step raises an error."""
+    """What ``examine`` does with a case; its fields are set even if ``run`` raises an error."""
 
     subject: Subject
     case: Case
@@ -142,7 +142,7 @@ class _Examination:
         )
 
     def run(self) -> Ask[Examined | Judgement]:
-        """Examine the case, and return the outcome or the judgement.
+        """Examine the case, and return what is found, or the judgement if nothing is left to grade.
 
         Raises ``Unanswered`` if an answer is missing, and DepartedError if a call returns something
         other than values of the target.
@@ -193,8 +193,8 @@ class _Examination:
     def _rejected(self, first: ValueAnswer) -> Ask[Examined | Judgement]:
         """Examine a case that must be refused; ``first`` is the answer to all inputs in one row.
 
-        Raises ``Unanswered`` if that is declined, malformed or a crash, or if the case crashes in
-        another tensor.
+        Raises ``Unanswered`` if that is declined, malformed or a crash, or as ``refusal_faults``
+        does.
         """
         rules, inputs = self.rules, self.inputs
         match first:

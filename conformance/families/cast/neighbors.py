@@ -36,8 +36,8 @@ def neighbors(case: Case, is_full: bool) -> list[Case]:
     """Return casts of the same edition to request before a row of ``case``.
 
     They have another source or target of the same width, or a wider source of the same kind (for
-    one of 64 bits a narrower), or must be refused. At the tier full these are all such cases; at
-    the tier quick one of each kind, which the case's id chooses.
+    one of 64 bits a narrower), or the same source and must be refused. At the tier full these are
+    all such cases; at the tier quick one of each kind, which the case's id chooses.
     """
     known = first_cases(case.document, case.version).values()
     source, target = format_named(case.source), format_named(case.target)

@@ -47,7 +47,7 @@ class Line(NamedTuple):
 def pair_lines(
     cases: Sequence[Case], explained: Sequence[Mapping[str, Any]], backends: Sequence[Backend]
 ) -> Iterator[str]:
-    """Yield a heading, a line per document, and the errors of backends.
+    """Yield a heading, a line or more per case, and the errors of backends.
 
     ``explained`` has ``Explained.told`` of each case, for one and the same input, with ``answers``
     by names of backends.

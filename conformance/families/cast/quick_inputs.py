@@ -67,7 +67,8 @@ def inputs_through(
 ) -> Bits:
     """Return the quick tier's inputs for a cast that goes through the formats ``on_the_way``.
 
-    They are those of casts to each of the formats, and the ends of the staircase's stretches.
+    They are those of casts to the target and to each of these formats, and the ends of the
+    staircase's stretches.
     """
     parts = [
         quick_inputs(source.name, each.name, seed, max_examples).astype(np.uint64)
@@ -82,7 +83,7 @@ def few_inputs(case: Case, ruling: Ruling, most: int) -> Bits:
     """Return at most about ``most`` inputs of a case: all specials, then breakpoints.
 
     A worked example, a source without numbers and one with at most ``most`` patterns have all
-    inputs of the quick tier but the random ones.
+    inputs of the quick tier with seed 0, but not the ``max_examples`` random ones.
     """
     source = ruling.source
     if case.example is not None or not source.is_numeric or 1 << source.bits <= most:

@@ -94,9 +94,9 @@ def answered_tensors(
 
 
 def ask_and_locate(case: Case, inputs: Bits) -> Ask[ValueAnswer]:
-    """Return the backend's answer to a tensor; an error names the inputs that raise it.
+    """Return the backend's answer to a tensor; an error names what ``located`` finds.
 
-    Raises ``Unanswered`` if the backend crashes during the search for these.
+    Raises ``Unanswered`` if the backend crashes during this search.
     """
     answer = yield from ask_values(case, inputs)
     if isinstance(answer, Raised):
@@ -105,10 +105,10 @@ def ask_and_locate(case: Case, inputs: Bits) -> Ask[ValueAnswer]:
 
 
 def located(case: Case, inputs: Bits, error: Exception) -> Ask[Raised]:
-    """Return the error together with the inputs that raise it.
+    """Return the error together with one input that raises it, found by bisection.
 
-    They are found by bisection; of texts only the simplest is named. Raises ``Unanswered`` if the
-    backend crashes.
+    Where inputs raise it only together, it is a range of numbers, or a sentence about texts. Of
+    texts the simplest is named. Raises ``Unanswered`` if the backend crashes.
     """
     source = format_named(case.source)
     if source.kind == "text":

@@ -265,7 +265,7 @@ def _at_fast_paths(target: Format, chance: np.random.Generator) -> Iterator[str]
 
 
 def _moved_into_digits(target: Format, chance: np.random.Generator) -> Iterator[str]:
-    """Yield numbers of few digits by powers of ten that the float does not hold exactly.
+    """Yield numbers of few digits times powers of ten that the float does not hold exactly.
 
     A parser may multiply the digits by a part of the power first, and then by the rest, which is
     exact. That is right only where the first product is exact as well.

@@ -30,8 +30,9 @@ Baselines = Mapping[Case, Baseline | NoBaseline]
 def judge_variants(
     first: Subject, second: Subject, cases: Sequence[Case], known: Baselines
 ) -> Ask[Judgement]:
-    """Compare two variants' answers to the first case that both answer; judge the second variant.
+    """Compare two variants' answers to the first cast that both answer; judge the second variant.
 
+    ``candidates`` gives the order. If there is no such cast, the verdict is ``unsupported``.
     ``known`` has the second variant's answers to cases that were judged before.
     """
     both = yield from _baselines(first, second, cases, known)

@@ -86,7 +86,8 @@ class Composed:
     def allows_all_of(self, other: Composed) -> Any:
         """Return the condition under which all answers that another chain allows are allowed here.
 
-        The other chain must have the same target.
+        The other chain must have the same target. NaNs of a sign that it allows count as allowed
+        here only if anything is, or ``nans`` has that sign or ``any``.
         """
         holds = self.is_open | (other.is_open ^ True)
         for condition, pattern in other.ways:

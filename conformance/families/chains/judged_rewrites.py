@@ -32,7 +32,7 @@ class Rewritten(StrictModel):
 
 
 class RewrittenChains(StrictModel):
-    """The judged rewrites of all rules and installed optimizers, as the JSON file has them."""
+    """Judged rewrites of rules with an edition and installed optimizers, as the file has them."""
 
     suite: str = VERSION
     date: str
@@ -41,7 +41,7 @@ class RewrittenChains(StrictModel):
 
 
 def write_rewrites(every: RewrittenChains, folder: Path) -> Path:
-    """Write the judged rewrites to the JSON file of a folder; return its path."""
+    """Write the judged rewrites to ``FILE`` in a folder that exists; return the file's path."""
     path = folder / FILE
     path.write_text(every.model_dump_json(exclude_none=True, indent=1) + "\n", encoding="utf-8")
     return path

@@ -37,7 +37,7 @@ class ChainQuestion(NamedTuple):
 
 
 def read_chains(words: Sequence[str]) -> ChainQuestion | None:
-    """Read a question about a chain of casts; None if it names fewer than three dtypes.
+    """Read a question about a chain of casts; None if ``is_chain`` is false of its path.
 
     Raise CastigateError as ``parts_of`` does, or if a dtype is unknown, the chain is too long, or
     no document that the question may mean has it.

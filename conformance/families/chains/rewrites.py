@@ -149,7 +149,7 @@ def left_by(rule: Rewrite, chain: Chain) -> tuple[Case, ...]:
     """Return the casts that a rule leaves of a chain that it rewrites.
 
     By ``leaves`` these are the direct cast, unless it would not change the dtype; nothing; the
-    steps that change the dtype; or the casts through the ``wider`` dtype.
+    steps that change the dtype; or the casts through the ``wider`` dtype, in default modes.
     """
     match rule.leaves:
         case "direct":

@@ -27,7 +27,7 @@ Made = Iterator[tuple[str, Sequence[Case] | None]]
 """Yields pairs of what the row is about, and the casts that are made in the place of a chain's.
 
 A row is about a kind of dtypes, a dtype, or nothing, which is empty. None stands for casts that the
-document does not have.
+document lacks or refuses.
 """
 
 

@@ -67,8 +67,9 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a dynamic quantization by several tensors.
 
     Problems of several tensors are one, which shows the first, if result, rule and level are the
-    same and one mechanism, or none, explains them. A missing answer decides only if nothing is
-    wrong in the tensors that were answered; an answer of a wrong form decides alone.
+    same and one mechanism, or none, explains them. A missing answer, a refusal too, decides only if
+    nothing is wrong in the tensors that were answered; an answer of a wrong form decides alone. A
+    tensor whose scale is open is counted and not judged.
     """
     rules, settings = formula(case), subject.settings
     given = list(dynamic_inputs())

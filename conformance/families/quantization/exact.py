@@ -304,8 +304,9 @@ def _fits(
 
     It is exact if the format has the result and its operands. It is out of range if the result,
     ``of_rounded`` or an operand lies beyond the format's range when it is rounded, or if an operand
-    after the first rounds to zero. ``of_rounded`` is the result of the rounded operands; None
-    counts as out of range, too. In a format of unsigned floats nothing is out of range.
+    after the first is not zero but rounds to it. ``of_rounded`` is the result of the rounded
+    operands; None counts as out of range, too. In a format of unsigned floats nothing is out of
+    range.
     """
     if fmt.is_signed or fmt.is_integral:
         shrunk = any(each != 0 and nearest(fmt, each) == 0 for each in operands[1:])
@@ -374,8 +375,8 @@ def _kind_of_zero_point(
     """Return the situation of a zero point: `none`, `zero`, `exact` or `other`.
 
     ``zero`` is its pattern, or None; ``offset`` its value, ``other`` the other operand of the step,
-    and ``result`` their sum or difference. It is `exact` if the format has all those that are
-    numbers.
+    and ``result`` their sum or difference. It is `exact` if ``offset`` is a number, and the format
+    has all of these three that are numbers.
     """
     if zero is None:
         return "none"

@@ -49,7 +49,7 @@ TENSORS = 7
 SHORTEST = 1
 """The length of the last block of a row: so few that blocks of equal length would be shorter."""
 MOST_TIES = 40
-"""The most codes beside whose ties inputs lie."""
+"""About the most codes beside whose ties inputs lie."""
 SEED = 46
 DRAWN = 96
 """The number of inputs that are drawn at random, about evenly among the codes."""
@@ -75,7 +75,7 @@ class Given:
 
 
 def telling_requests(case: Case, *, has_whole: bool = True) -> tuple[Given, ...]:
-    """Return the requests by which a case of quantize or dequantize is judged.
+    """Return the listed requests of a case of quantize or dequantize, those that are not drawn.
 
     If ``has_whole``, and the form is `tensor`, one of them has all patterns of a source of up to 16
     bits, under the conditions of ``telling_inputs``.
@@ -341,7 +341,7 @@ def _others(case: Case, given: Given) -> Iterator[tuple[str, Callable[[Bits], Bi
 DRAWS = 6
 """Drawn tensors of a case, at the tier quick."""
 MORE_BLOCKS = 16
-"""How many times as many blocks lie along the axis as along any other dimension."""
+"""The largest factor by which the axis of a drawn shape is lengthened, in blocks."""
 SHORT = 0.5
 """The share of drawn tensors of blocks whose last block is shorter."""
 

@@ -78,7 +78,8 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
     """Judge a case by all its requests; those that the backend declines are left out.
 
     If it declines all, the verdict is ``unsupported``. An error, a crash or a malformed answer
-    decides the verdict only if no other answer is wrong.
+    decides the verdict only if no other answer is wrong. Of a dynamic quantization, see
+    ``judge_dynamic``.
     """
     if operation_of(case) == "dynamic-quantize":
         return (yield from judge_dynamic(subject, case))

@@ -46,10 +46,10 @@ TABLE_BITS = 8
 class ExpectedCodes:
     """The patterns that a formula allows for each element of an array; any where ``is_open``.
 
-    Each array of ``strong`` holds an allowed pattern per element, and the reference answers with
-    the first. Those of ``weaker`` hold patterns that only break a recommendation; where
-    ``is_recommended``, so does any other pattern. ``NO_CODE`` and the numbers of ``NAN_CODES``
-    stand in the place of patterns.
+    Each array of ``strong`` holds an allowed pattern per element, or ``NO_CODE``; the reference
+    answers with the first pattern. Those of ``weaker`` hold patterns that only break a
+    recommendation; where ``is_recommended``, so does any other pattern. The numbers of
+    ``NAN_CODES`` stand in the place of patterns.
     """
 
     strong: list[Codes]
@@ -487,8 +487,8 @@ def _fits(
 
     It is exact if the format has the ``result`` and both operands. It is out of range if one of
     these, or the result of the rounded operands, lies beyond the format's range when it is rounded,
-    or if ``other`` rounds to zero. In a format of unsigned floats nothing is out of range.
-    ``operate`` computes the result of two operands.
+    or if ``other`` is not zero but rounds to it. In a format of unsigned floats nothing is out of
+    range. ``operate`` computes the result of two operands.
     """
     out = np.zeros(result.shape, np.bool_)
     fits = _has(fmt, result)

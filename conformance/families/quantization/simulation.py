@@ -204,7 +204,7 @@ def _float_codes(rules: Formula, way: Deviation, quotient: Floats) -> NDArray[np
 
 
 def code_of_cast(rules: Formula, situation: Situation, is_negative: bool) -> int:
-    """Return the pattern, or number of ``NAN_CODES``, that Cast recommends in a situation."""
+    """Return the pattern, or number of ``NAN_CODES``, that Cast recommends, or else allows."""
     return code_of_outcome(rules.cast_of(situation, is_negative=is_negative).strictest)
 
 
