@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import gc
-import io
 import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
 from functools import cache, partial
 from typing import Any
 
@@ -573,14 +571,14 @@ def first_script_of_numbers(road: Road) -> list[tuple[Case, list[Any]]]:
 
 @pytest.mark.parametrize(("road", "case", "patterns"), params(first_script_of_numbers, pair_of))
 def test_a_script_takes_a_tensor_of_any_shape(
-    road: Road, oracle: Any, case: Case, patterns: list[Any]
+    road: Road, oracle: Any, case: Case, patterns: list[Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
     for shape in ((), (2, 3)) if road.refusal(case.source, case.target) is None else ():
         bits = np.resize(bits_of(case.source, patterns), shape)
         script = oracle.reproduce(case, bits)
-        with redirect_stdout(io.StringIO()) as out, warnings.catch_warnings(action="ignore"):
+        with warnings.catch_warnings(action="ignore"):
             exec(script, {})
-        first, *others = out.getvalue().splitlines()
+        first, *others = capfd.readouterr().out.splitlines()
         printed = [each.rpartition(" -> ")[2] for each in (first, *others)]
         if first.startswith("("):
             printed = " ".join(others).split()
