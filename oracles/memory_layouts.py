@@ -155,7 +155,11 @@ def unpack(packed: Bytes, count: int, bits: int) -> Bytes:
 
 
 def _spread(packed: Bytes, bits: int) -> Bytes:
-    """Unpack codes into a byte each by shifts of words, a hundred times as fast as bit by bit."""
+    """Unpack codes of 4 or 2 bits into a byte each, a hundred times as fast as bit by bit.
+
+    ``bits`` must be a key of ``SPREADS``. All codes of the bytes are returned, also those that only
+    fill up the last byte.
+    """
     dtype, steps = SPREADS[bits]
     words = packed.astype(dtype)
     for shift, mask in steps:

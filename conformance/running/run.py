@@ -347,8 +347,9 @@ def _store_not_run(tasks: list[Task], backend: str, store: RunStore) -> None:
         if task.name not in done:
             over = (Note(TIME_OVER),)
             left = [Judgement(case.id, backend, "not-run", over) for case in task.cases]
-            pair = Judgement(task.among[0].id, backend, "not-run", over)
-            left += [replace(pair, check=check) for check in task.checks]
+            if task.checks:
+                pair = Judgement(task.among[0].id, backend, "not-run", over)
+                left += [replace(pair, check=check) for check in task.checks]
             store.write(task.name, left)
 
 

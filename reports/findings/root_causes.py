@@ -196,7 +196,11 @@ def _explain_by(
 
 
 def _choose_all(found: Sequence[RuleExplanation]) -> list[Choice]:
-    """Choose mechanisms that hold everywhere, then others; return the choices in order."""
+    """Choose mechanisms that hold everywhere, then others; return the choices in order.
+
+    Those that hold everywhere in a case take named regions of other cases before others are chosen.
+    The items of ``found`` are changed: each chosen cause takes its runs, which are no longer left.
+    """
     steps: list[Choice] = []
     _choose(found, steps, Reach.EVERYWHERE)
     for chosen in [*steps]:

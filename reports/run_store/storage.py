@@ -307,7 +307,7 @@ class LocalFiles:
         The end need not exist. A link of ``/proc`` to an open stream is its own end. Raise OSError
         for more than ``MAX_LINKS`` links, as in a loop.
         """
-        for _ in range(MAX_LINKS):
+        for _ in range(MAX_LINKS + 1):
             folder = os.path.realpath(os.path.dirname(path))
             if not os.path.islink(path) or folder.startswith("/proc/"):
                 return path

@@ -191,6 +191,15 @@ def test_codes_of_blocks_are_judged_by_the_scale_that_came() -> None:
     }
 
 
+@pytest.mark.parametrize("name", [MX, DECODED])
+def test_blocks_without_rows_are_judged(name: str) -> None:
+    x, scale = ({"shape": shape, "bits": []} for shape in ([0, 40], [0, 2]))
+    given, output = ({"x": x, "scale": scale}, {"y": x})
+    if name == MX:
+        given, output = {"x": x}, {"scale": scale, "y": x}
+    assert verdict(name, given, output)["verdict"] in ("conforms", "open")
+
+
 def test_a_dynamic_quantization_is_judged_in_three_parts() -> None:
     given = {"x": [0.0, 255.0]}
     right: Line = {"scale": 1.0, "zero": 0, "y": [0, 255]}
@@ -212,6 +221,7 @@ BAD: list[tuple[str, Any, Any, str]] = [
     (CODES, {"x": [1], "scale": 1.0}, {"y": [300]}, "`output.y[0]` `300` is outside the range"),
     (ALONG_AXIS, {"x": [1.0], "scale": 1.0}, {"y": [1]}, "the form `axis` needs an axis 1"),
     (IN_BLOCKS, {"x": [[1]], "scale": 1.0}, {"y": [[1.0]]}, "`input.scale` has shape scalar"),
+    (DYNAMIC, {"x": []}, {"y": [], "scale": 0.0, "zero": 0}, "`x` has no elements, so that no sca"),
     (MX, {"x": 1.0}, {"scale": 1, "y": 1}, "`input.x` has no dimension"),
     (MX, {"x": [1.0]}, {"y": [1]}, "`output` has no tensor `scale`"),
     (MX, {"x": [1.0]}, {"scale": [1], "y": [1, 2]}, "`output.y` has shape 2"),

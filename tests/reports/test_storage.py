@@ -12,7 +12,7 @@ import fsspec
 import pytest
 
 from reports.run_store.open_run import open_run, read_batches
-from reports.run_store.storage import UNFINISHED, Folder, folder_at
+from reports.run_store.storage import MAX_LINKS, UNFINISHED, Folder, LocalFiles, folder_at
 from reports.run_store.store import create, resume
 from reports.run_store.tables import SCHEMAS
 from specs.errors import CastigateError
@@ -152,3 +152,14 @@ def test_a_relative_folder_stays_the_same_when_the_working_directory_changes(
     assert folder.read("one") == b"1"
     shutil.rmtree(tmp_path / "run")
     assert folder.read("one") is None
+
+
+def test_as_many_links_are_followed_as_the_system_follows(tmp_path: Path) -> None:
+    (tmp_path / "0").write_text("the end")
+    for number in range(1, MAX_LINKS + 2):
+        (tmp_path / str(number)).symlink_to(str(number - 1))
+    last = tmp_path / str(MAX_LINKS)
+    assert LocalFiles().end_of_links(str(last)) == str(tmp_path / "0")
+    assert last.read_text() == "the end"
+    with pytest.raises(OSError, match="symbolic links"):
+        LocalFiles().end_of_links(str(tmp_path / str(MAX_LINKS + 1)))

@@ -198,7 +198,9 @@ class GradedBlocks:
 
     def unblocked(self, blocks: NDArray[Any]) -> NDArray[Any]:
         """Return elements by block in the shape of the tensor, without the last block's padding."""
-        return blocks.reshape(*self.x.shape[:-1], -1)[..., : self.x.shape[-1]]
+        *rows, last = self.x.shape
+        whole = last + -last % self.ruling.size
+        return blocks.reshape(*rows, whole)[..., :last]
 
 
 def magnitudes_of(number: Format, bits: Bits) -> Bits:

@@ -110,7 +110,13 @@ def in_blocks(size: int, rows: NDArray[Any]) -> NDArray[Any]:
     """Cut the last dimension into blocks, along a new last one; zeros fill up the last block."""
     missing = -rows.shape[-1] % size
     padded = np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, missing)])
-    return padded.reshape(*rows.shape[:-1], -1, size)
+    return padded.reshape(*rows.shape[:-1], padded.shape[-1] // size, size)
+
+
+def out_of_blocks(blocks: NDArray[Any], width: int) -> NDArray[Any]:
+    """Undo ``in_blocks``: join the blocks of each row, and keep its first ``width`` elements."""
+    *rows, count, size = blocks.shape
+    return blocks.reshape(*rows, count * size)[..., :width]
 
 
 def scales(ruling: BlockRuling, x: Bits, global_scale: float = 1.0) -> Blocks:
@@ -189,7 +195,6 @@ def codes(ruling: BlockRuling, x: Bits, scale: Bits, global_scale: float = 1.0) 
     They are open in a block that has a NaN or an infinity, or whose scale is not positive, and
     where the ruling leaves an element's question open.
     """
-    shape = x.shape
     patterns = in_blocks(ruling.size, x)
     numbers = decoded(ruling.number, patterns)
     factors = decoded(ruling.scale, scale)[..., np.newaxis] * global_scale
@@ -202,11 +207,8 @@ def codes(ruling: BlockRuling, x: Bits, scale: Bits, global_scale: float = 1.0) 
     asked[np.broadcast_to(~is_ordinary, asked.shape)] = NUMBER["element"]
     asked[np.broadcast_to(~is_finite, asked.shape)] = NUMBER["infinity-block"]
     asked[np.broadcast_to(is_nan, asked.shape)] = NUMBER["nan-block"]
-    flat = (*shape[:-1], -1)
     is_open = ~is_ordinary | _open(ruling)[asked]
-    found, asked, is_open = (
-        each.reshape(flat)[..., : shape[-1]] for each in (found, asked, is_open)
-    )
+    found, asked, is_open = (out_of_blocks(each, x.shape[-1]) for each in (found, asked, is_open))
     return _blocks(ruling.element.storage, found, asked, is_open)
 
 
@@ -259,9 +261,7 @@ def products(ruling: BlockRuling, x: Bits, scale: Bits, global_scale: float = 1.
         special = number.infinity_code | sign if question == "infinity-code" else nan_of(number)
         found = np.where(holds, special, found)
         asked[holds] = NUMBER[question]
-    flat = (*x.shape[:-1], -1)
-    found = found.reshape(flat)[..., : x.shape[-1]]
-    asked = asked.reshape(flat)[..., : x.shape[-1]]
+    found, asked = (out_of_blocks(each, x.shape[-1]) for each in (found, asked))
     return _blocks(number.storage, found, asked, _open(ruling)[asked])
 
 

@@ -82,9 +82,11 @@ def _dynamic(case: Case, x: Bits, answer: TensorsByName | None) -> Iterator[Grad
     """Yield the scale, judged by the input, the zero point by the scale, and the codes by both.
 
     Only the scale is yielded if there is no answer, if the scale is open, or if the recorded one is
-    no positive finite number.
+    no positive finite number. Raise CastigateError if ``x`` has no elements.
     """
     rules, xs = formula(case), x.reshape(-1).tolist()
+    if not xs:
+        raise CastigateError("`x` has no elements, so that no scale follows from it")
     due = dynamic_scale(rules, xs)
     yield _single(rules, SCALE, rules.scale, due, answer)
     if answer is None or due.is_open:
