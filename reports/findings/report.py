@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -12,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
 from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -56,6 +59,8 @@ TextLines = tuple[str, ...]
 Behaviors = dict[CellKey, TextLines]
 EXPLAINERS = 2
 """Processes, besides this one, that explain the open answers of a large run."""
+CELLS = "cells"
+"""The file of the cells that these processes explain."""
 MANY_CELLS = 20_000
 """From this many cells on, other processes explain the open answers."""
 VerdictCounts = dict[tuple[str, str], Counter[str]]
@@ -213,19 +218,30 @@ def _explained_meanwhile(run: str, cells: Cells) -> Iterator[Callable[[], Behavi
 
     If the run is large, other processes begin to explain at once, and the function waits for them.
     It explains the answers itself if the run is small, or if one of the processes was killed.
+
+    Cells and explanations lie in files: where a process is killed while more than a pipe holds is
+    on its way to or from it, older versions of Python wait for the rest without end.
     """
     explain_here = partial(explain_open_answers, RunAnswers(open_run(run)), cells)
     if len(cells) < MANY_CELLS:
         yield explain_here
         return
-    with ProcessPoolExecutor(EXPLAINERS, get_context("spawn"), initializer=_begin) as executor:
-        shares = [slice(first, None, EXPLAINERS) for first in range(EXPLAINERS)]
+    with (
+        TemporaryDirectory(prefix="castigate-") as folder,
+        ProcessPoolExecutor(EXPLAINERS, get_context("spawn"), initializer=_begin) as executor,
+    ):
         open_cells = {key: cell for key, cell in cells.items() if cell.open}
-        explained = [executor.submit(_explain_run, run, open_cells, share) for share in shares]
+        Path(folder, CELLS).write_bytes(pickle.dumps(open_cells))
+        explained = [
+            executor.submit(_explain_run, run, folder, number) for number in range(EXPLAINERS)
+        ]
 
         def explanations() -> Behaviors:
+            found: Behaviors = {}
             try:
-                found = {key: lines for each in explained for key, lines in each.result().items()}
+                for number, each in enumerate(explained):
+                    each.result()
+                    found |= pickle.loads(Path(folder, str(number)).read_bytes())
             except BrokenProcessPool:
                 return explain_here()
             return {key: found[key] for key in cells if key in found}
@@ -240,8 +256,12 @@ def _begin() -> None:
     collect_garbage_rarely()
 
 
-def _explain_run(run: str, cells: Cells, share: slice) -> Behaviors:
-    return explain_open_answers(RunAnswers(open_run(run)), cells, share)
+def _explain_run(run: str, folder: str, number: int) -> None:
+    """Explain a share of the cells in a folder, and write the explanations beside them."""
+    cells: Cells = pickle.loads(Path(folder, CELLS).read_bytes())
+    share = slice(number, None, EXPLAINERS)
+    found = explain_open_answers(RunAnswers(open_run(run)), cells, share)
+    Path(folder, str(number)).write_bytes(pickle.dumps(found))
 
 
 def _finding_changes(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from select import PIPE_BUF
 from typing import Any
 from unittest.mock import Mock
 
@@ -62,6 +65,24 @@ def test_a_large_run_is_explained_elsewhere_with_the_same_result(
     assert read_report([run]).behaviors == expected
     # Only what the other process cannot explain is explained in this one.
     assert here.call_count == crashes
+
+
+def test_what_goes_through_a_queue_fits_a_pipe(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11.2 waits without end for a queue that a killed process no longer reads."""
+    sizes = []
+    submit = ProcessPoolExecutor.submit
+
+    def measured(self: ProcessPoolExecutor, call: Any, /, *arguments: Any) -> Any:
+        future = submit(self, call, *arguments)
+        sizes.append(len(pickle.dumps((call, arguments))))
+        sizes.append(len(pickle.dumps(future.result())))
+        return future
+
+    monkeypatch.setattr(report, "MANY_CELLS", 0)
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", measured)
+    assert read_report([run]).behaviors
+    assert len(sizes) == 2 * report.EXPLAINERS
+    assert max(sizes) < PIPE_BUF
 
 
 def die() -> None:
