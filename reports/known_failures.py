@@ -77,9 +77,13 @@ class KnownFailure:
 
 
 def parse_failure(text: str) -> KnownFailure:
-    """Parse a failure that ``str`` wrote; raise ValueError for under two words or a bad number."""
-    what, *inputs, region = text.split()
-    return KnownFailure(what, int(inputs[0]) if inputs else 0, region)
+    """Parse a failure that ``str`` wrote; raise ValueError for other texts."""
+    match text.split():
+        case [what, region]:
+            return KnownFailure(what, 0, region)
+        case [what, inputs, region]:
+            return KnownFailure(what, int(inputs), region)
+    raise ValueError(f"`{text}` is no failure")
 
 
 def failures(case: Case, judgement: Judgement) -> tuple[KnownFailure, ...]:

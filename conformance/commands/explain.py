@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import takewhile
 from typing import Annotated, Any
@@ -20,8 +20,8 @@ from conformance.families.cast.pair_comparison import most_telling, pair_lines
 from conformance.families.family import QUESTION_HELP, SCALE_HELP, WITH_SCALES, WrittenQuestion
 from conformance.judging.asking import Ask
 from oracles.backend.client import Client
-from oracles.backend.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
-from oracles.backend.loading import close, load_isolated
+from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
+from oracles.backend.loading import load_all
 from oracles.registry import Backend
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -80,7 +80,7 @@ def explain_command(
     if (asks := several_of(words)) is not None:
         question = asks(words, scale, zero)
         with ExitStack() as stack:
-            loaded = _loaded(stack, launch_configs(backend or (), python or (), timeout))
+            loaded = load_all(stack, launch_configs(backend or (), python or (), timeout))
             for line in question(_answer, loaded, as_json):
                 typer.echo(line)
         return
@@ -88,7 +88,7 @@ def explain_command(
     cases = [*cases, *decided_by(cases, rules or ())]
     configs = launch_configs(backend or (), python or (), timeout)
     with ExitStack() as stack:
-        backends = _loaded(stack, configs)
+        backends = load_all(stack, configs)
         case = cases[0]
         family = family_of(case)
         if not family.tensors and (scale is not None or zero is not None):
@@ -148,14 +148,6 @@ def _report(refused: Sequence[CastigateError]) -> None:
 
 def _answer(asking: Ask[Any], backend: Backend) -> Any:
     return drive(asking, Client(backend))
-
-
-def _loaded(stack: ExitStack, configs: Mapping[str, LaunchConfig]) -> list[Backend]:
-    """Load backends, and close them when the stack is closed; raise CastigateError if one fails."""
-    backends = [load_isolated(name, config) for name, config in configs.items()]
-    for each in backends:
-        stack.callback(close, each)
-    return backends
 
 
 def _explained(

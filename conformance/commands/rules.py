@@ -16,7 +16,7 @@ from conformance.house_rules.proof import HouseProof, prove_house_rules
 from conformance.judging.asking import in_step
 from oracles.backend.client import Client
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
-from oracles.backend.loading import close, load_isolated
+from oracles.backend.loading import load_all
 from oracles.registry import Backend
 from reports.findings.finding_text import counted
 from specs.behaviors import behaviors
@@ -61,9 +61,7 @@ def rules_command(
 
 def _show_who_obeys(chosen: list[HouseRules], configs: Mapping[str, LaunchConfig]) -> None:
     with ExitStack() as stack:
-        backends = [load_isolated(name, config) for name, config in configs.items()]
-        for each in backends:
-            stack.callback(close, each)
+        backends = load_all(stack, configs)
         for rules in chosen:
             cases = asked_cases(rules)
             if not cases:

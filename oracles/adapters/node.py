@@ -255,13 +255,19 @@ class Process:
 
     def _send(self, left: memoryview) -> None:
         while left:
-            left = left[self._requests.write(left) :]
+            try:
+                left = left[self._requests.write(left) :]
+            except BrokenPipeError:
+                raise self._ended() from None
 
     def _receive(self, left: memoryview) -> None:
         while left:
             if not (count := self._replies.readinto(left)):  # type: ignore[attr-defined]
-                raise RuntimeError(f"node ended: exit status {self._process.wait()}")
+                raise self._ended()
             left = left[count:]
+
+    def _ended(self) -> RuntimeError:
+        return RuntimeError(f"node ended: exit status {self._process.wait()}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -165,7 +165,7 @@ class Onnx:
         chains = company.chains
         for step in (step for chain in chains for step in chain.steps):
             require_plain(step, "ONNX's Cast")
-        if int(case.version) < FIRST_NUMBERED:
+        if cast_graph(chains[0].steps[0]).opset < FIRST_NUMBERED:
             raise Unsupported("ReferenceEvaluator reads the attribute `to` only as a number")
         model = self._models.chains(company, {}, [])
         self._onnx.checker.check_model(model, full_check=True)

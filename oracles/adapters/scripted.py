@@ -279,10 +279,10 @@ class Chained(Scripted):
         ``bits`` has the input of each chain under its index, as text. Raises Unsupported as
         ``require`` does for a step.
         """
+        names = [f"x{number}" for number in range(len(company.chains))]
+        ends = [self._end(chain, name) for chain, name in zip(company.chains, names, strict=True)]
         pairs = zip(company.chains, company.inputs(bits), strict=True)
         tensors = [self.tensor(chain.source, own) for chain, own in pairs]
-        names = [f"x{number}" for number in range(len(tensors))]
-        ends = [self._end(chain, name) for chain, name in zip(company.chains, names, strict=True)]
         steps = self.chain_steps(company.road, ", ".join(names), f"({', '.join(ends)},)")
         make = function_of(self._prepare(steps.once, None), ", ".join(names), steps.each, "y")
         found = zip(company.chains, make(*tensors), strict=True)

@@ -220,8 +220,9 @@ class TensorFlow(Chained):
 
         Raises Unsupported as ``require`` does, and for a constant that is not folded.
         """
-        make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
-        return self._answer(make, case, bits) if self._is_folded else self.run(make, case, bits)
+        with self._refusals():
+            make = self.made("bitcast", case, self.form_of("bitcast", case, bits))
+            return self._answer(make, case, bits) if self._is_folded else self.run(make, case, bits)
 
     def _answer(self, make: Function, case: Case, bits: Bits) -> Bits:
         """Return the patterns into which the operation on the constant ``bits`` is folded.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any, Protocol, runtime_checkable
 
 from oracles.backend.isolated_oracle import IsolatedOracle
@@ -54,6 +55,18 @@ def load_isolated(
         backend = Backend(name, IsolatedOracle(name, config, on_reply, description))
     check_claims(name, backend.oracle)
     return backend
+
+
+def load_all(stack: ExitStack, configs: Mapping[str, LaunchConfig]) -> list[Backend]:
+    """Load backends, in processes of their own; raise CastigateError if one fails.
+
+    When the ``stack`` is closed, it closes those that are loaded, also if a later one failed.
+    """
+    backends: list[Backend] = []
+    for name, config in configs.items():
+        backends.append(load_isolated(name, config))
+        stack.callback(close, backends[-1])
+    return backends
 
 
 def drives_framework(name: str) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
 from conformance.families.chains.composition import chain_inputs
+from oracles.adapters.scripted import Chained
 from oracles.protocol import Bits, NotInstalled, Unsupported
 from oracles.registry import load_backend
+from specs.cases import Case
 from specs.chains import Chain, Company, chain_named
 from specs.errors import CastigateError
 from tests.adapters.common import kept_environment
@@ -53,6 +56,25 @@ def ends(adapter: Any, chains: tuple[Chain, ...], road: str, bits: list[Bits]) -
     given = {f"{number}": bits[number] for number in reversed(range(len(bits)))}
     found: list[Bits] = adapter.chains(chains[0].steps[0], Company(chains, road), given)
     return found
+
+
+def test_chains_of_other_documents_are_answered(adapter: Any) -> None:
+    """Their versions are no numbers of an opset."""
+    for edition in ("numpy-astype:2.3", "openvino-convert:1"):
+        chain = chain_named(f"{edition}/float32/int32/float64")
+        bits = np.array([1.5, -2.5], np.float32).view(np.uint32)
+        answers = [ends(adapter, (chain,), road, [bits])[0] for road in adapter.chain_roads]
+        assert [each.view(np.float64).tolist() for each in answers] == [[1.0, -2.0]] * len(answers)
+
+
+def test_a_chain_from_a_dtype_that_is_missing_is_refused(adapter: Any) -> None:
+    if not isinstance(adapter, Chained):
+        pytest.skip("what the framework says of it comes through")
+    dtypes = ("float6e2m3", "float32", "float16")
+    chain = Chain(tuple(Case("plain-cast", "open", *pair) for pair in pairwise(dtypes)))
+    for road in adapter.chain_roads:
+        with pytest.raises(Unsupported, match="float6e2m3"):
+            ends(adapter, (chain,), road, [np.arange(4, dtype=np.uint8)])
 
 
 def test_company_changes_no_answer(adapter: Any) -> None:

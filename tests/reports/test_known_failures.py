@@ -232,3 +232,9 @@ def test_a_text_is_short_and_names_no_folder() -> None:
     assert shortened(r"no C:\Users\someone\kernel.cc") == "no kernel.cc"
     assert shortened("float32/float16") == "float32/float16"
     assert len(shortened("x" * 1000)) == 90
+
+
+@pytest.mark.parametrize("text", ["", "violates", "violates x 00ff", "violates 3 00ff more"])
+def test_other_texts_are_no_failures(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no failure|invalid literal"):
+        parse_failure(text)

@@ -197,8 +197,10 @@ class CodecProcess:
                 process.kill()
                 process.wait()
         code, at = process.returncode, int(place[0])
-        if code == 0:
-            return float(place[1]) * 1e-9
+        seconds = float(place[1]) * 1e-9
+        # These are written last: without them the codec itself ended the process, by exit(0).
+        if code == 0 and seconds:
+            return seconds
         said = stderr.read_text(encoding="utf-8", errors="replace").strip()
         raise self._failure(code, at, said)
 

@@ -16,8 +16,7 @@ from conformance.extras.issues.docket import Thread, docket
 from conformance.extras.issues.threads import PRESENT, VERDICTS, DecidedThread, decide
 from conformance.extras.issues.words import counts, page, thread_data, thread_lines
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
-from oracles.backend.loading import close, load_isolated
-from oracles.registry import Backend
+from oracles.backend.loading import load_all
 from reports.findings.finding_text import counted
 from specs.errors import CastigateError, did_you_mean
 
@@ -48,10 +47,7 @@ def docket_command(
     """Decide public threads about conversions: by the document, and by what is answered today."""
     threads = [decide(each) for each in _threads(project or [])]
     with ExitStack() as stack:
-        backends: list[Backend] = []
-        for name, config in launch_configs(backend or (), python or (), timeout).items():
-            backends.append(load_isolated(name, config))
-            stack.callback(close, backends[-1])
+        backends = load_all(stack, launch_configs(backend or (), python or (), timeout))
         threads = ask_backends(threads, backends)
         versions = {each.name: each.version for each in backends}
     if page_file is not None:

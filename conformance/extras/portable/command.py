@@ -25,7 +25,7 @@ from conformance.extras.portable.questions import (
 )
 from conformance.extras.portable.requirements import pair_named, required_range
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
-from oracles.backend.loading import close, load_isolated
+from oracles.backend.loading import load_all
 from oracles.registry import BUILTINS
 from reports.run_store.open_run import open_run
 from specs.errors import CastigateError
@@ -130,10 +130,7 @@ def _answered(
         return
     if not questions:
         raise CastigateError("no pair is named; write --pair SOURCE/TARGET, such as float32/uint8")
-    backends = []
-    for name, config in launch_configs(asked, pythons, timeout).items():
-        backends.append(load_isolated(name, config))
-        stack.callback(close, backends[-1])
+    backends = load_all(stack, launch_configs(asked, pythons, timeout))
     for question in questions:
         with _progress(question) as bar:
             task = bar.add_task(question.name, total=question.inputs)

@@ -111,6 +111,9 @@ class PortablePairs(StrictModel):
     pairs: tuple[PortablePair, ...]
 
 
+NOT_SAMPLED = "another answer to an input that was not sampled"
+
+
 @dataclass(frozen=True)
 class KnownAgreement:
     """The agreement on a pair, with the names of the backends in the order of their answers.
@@ -201,7 +204,10 @@ class KnownAgreement:
         """Describe what each backend answers to the sampled inputs at ``places``, by its name.
 
         Also describe by document whether it allows these answers, or which backends' it does not.
+        A sweep of all inputs may find a difference where none was sampled; no answer is known then.
         """
+        if not places.size:
+            return dict.fromkeys(self.names, NOT_SAMPLED)
         sample = self.found.sample
         inputs = sample.inputs[places]
         answers = [each[places] for each in sample.answers]

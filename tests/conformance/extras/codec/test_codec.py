@@ -302,6 +302,7 @@ def test_a_slow_function_is_sampled_with_the_odds_said(monkeypatch: pytest.Monke
         ("crashes", "ended its process by SIGSEGV for 0x4200 (3)"),
         ("hangs", "did not return within 1 s for 0x4200 (3)"),
         ("ends", "ended its process with exit code 7 for 0x4200 (3)"),
+        ("ends_as_if_done", "ended its process with exit code 0 for 0x4200 (3)"),
         ("changes", "a codec's answer depends on its input alone"),
         ("crashes_on_a_jump", "ended its process by SIGSEGV for 0x4200 (3)"),
         ("missing", f"{UNRULY} has no function `missing`"),

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import conformance.extras.portable.survey as engine
-from conformance.extras.portable.pairs import IN_RANGE, NOT_SAFE, SAFE, portability_of
+from conformance.extras.portable.pairs import (
+    IN_RANGE,
+    NOT_SAFE,
+    NOT_SAMPLED,
+    SAFE,
+    KnownAgreement,
+    portability_of,
+)
 from conformance.extras.portable.survey import (
     Agreement,
     FirstDisagreement,
@@ -326,3 +333,16 @@ def test_the_ranks_of_an_interval(
 def test_an_interval_at_zero_holds_both_zeros() -> None:
     ranks = np.array([*ranks_between(E4M3, Fraction(0), Fraction(0))], np.uint64)
     assert patterns_of(E4M3, ranks).tolist() == [0x80, 0]
+
+
+def test_a_difference_that_only_a_sweep_meets_has_its_place_and_no_answers() -> None:
+    parties = Parties(FLOAT16, format_named("int8"))
+    lone, start = 0x3C77, np.array([0, 0x3C00, 0x4000, 0xBC00], np.uint16)
+    zeros: Backend = lambda bits: np.zeros(bits.shape, np.uint8)  # noqa: E731
+    one: Backend = lambda bits: (bits == lone).astype(np.uint8)  # noqa: E731
+    found = drive(survey(parties, start, True), [zeros, one])
+    assert (found.asked - found.agreeing, lone in found.sample.inputs) == (1, False)
+    known = KnownAgreement(found, parties, ("one", "other"), "nearest-even")
+    [difference] = known.pair({"one": "1", "other": "2"}, {}, False).differ
+    assert difference.where == ("x = 1.116",)
+    assert difference.does == {"one": NOT_SAMPLED, "other": NOT_SAMPLED}
