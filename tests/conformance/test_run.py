@@ -157,9 +157,9 @@ TWO = (backend("ManyRuns"), backend("WrongRange"), ONNX, "--source=uint32", FULL
 @pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize("more", [["--target=float16"], []], ids=["one pair", "all pairs"])
 def test_tables_are_the_same_for_any_number_of_jobs(more: list[str], tmp_path: Path) -> None:
-    for jobs in (1, 2, 3):
+    for jobs in (1, 3):
         assert run(tmp_path / str(jobs), *TWO, *more, f"--jobs={jobs}") == 1
-        assert tables(tmp_path / str(jobs)) == tables(tmp_path / "1")
+    assert tables(tmp_path / "3") == tables(tmp_path / "1")
 
 
 @pytest.fixture(scope="module")

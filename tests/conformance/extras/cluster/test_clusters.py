@@ -147,7 +147,10 @@ def test_the_tasks_of_a_worker_that_hangs_are_done_by_another(
         ("dask://127.0.0.1:1", "no Dask scheduler answers at tcp://127.0.0.1:1; start one with"),
     ],
 )
-def test_a_wrong_address_is_one_line(address: str, message: str, tmp_path: Path) -> None:
+def test_a_wrong_address_is_one_line(
+    address: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("conformance.extras.cluster.connection.SECONDS_TO_CONNECT", 1.0)
     code, out, err = castigate("run", *GIVEN, f"--executor={address}", f"--out={tmp_path / 'run'}")
     assert (code, out) == (2, "")
     assert err.startswith(f"castigate: {message}")
