@@ -42,8 +42,8 @@ def prove(document: Document) -> Proof:
     """Prove a document total and unambiguous, and count what it has.
 
     Raise DocumentError with file, line and rule if it is not, if a rule takes no input of any case,
-    if a call form, member or example belongs to none, if no version lists a pair of
-    ``bitcast.more``, or for the first of ``line_errors``.
+    if a call form, member or example belongs to none, if no version lists a pair that
+    the document adds, or for the first of ``line_errors``.
     """
     used: set[str] = set()
     modes: set[tuple[str, str]] = set()

@@ -73,7 +73,7 @@ class IsolatedOracle:
     """An oracle in another process; after a crash, the next request starts a new process.
 
     Beside ``cast``, ``cast_batch``, ``cast_at_once``, ``answer_together`` and ``sweep`` it has the
-    optional methods that the oracle itself has, but for ``device_sweep`` and ``bitcast_road``.
+    optional methods that the oracle itself has, but for ``device_sweep`` and one of roads.
     ``on_reply`` is called after every reply, to show progress. Without a ``description``, the
     constructor starts the process, and raises CastigateError if the backend cannot be loaded. With
     the ``description`` that another process of the backend sent, the first request starts it.
