@@ -201,8 +201,10 @@ def test_who_dies_when_its_roads_are_asked_is_one_line(tmp_path: Path) -> None:
     assert err.endswith(": the process was ended by SIGSEGV; it was asked for its `road`\n")
 
 
-@pytest.mark.ci_runs_one_of(3)
-@pytest.mark.parametrize("tier", ["quick", "full"])
+@pytest.mark.parametrize(
+    "tier",
+    ["quick", pytest.param("full", marks=pytest.mark.nightly)],  # a sweep takes twenty seconds
+)
 @pytest.mark.parametrize("name", ["ExitsOnItsRoad", "InterruptsOnItsRoad"])
 def test_a_road_that_tries_to_exit_ends_no_worker(name: str, tier: str, tmp_path: Path) -> None:
     given = (backend(name), *BOOL, f"--tier={tier}", f"--out={tmp_path / 'run'}")

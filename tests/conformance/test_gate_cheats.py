@@ -258,7 +258,7 @@ def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_backend_that_knows_the_inputs_of_the_baseline_fails(
     baseline: Path, tmp_path: Path
 ) -> None:
-    policy = written(tmp_path, f"{POLICY}only-new: true\n")
+    policy = written(tmp_path, f"{SETTINGS}only-new: true\n")
     asked = (f"--backend={CHEATS}:KnowsTheBaseline", f"--policy={policy}", "--jobs=1")
     folder = tmp_path / "gate"
     run = (f"--baseline={baseline}", f"--out={folder}")
