@@ -44,7 +44,7 @@ class BoundSweep:
         """The number of the first input in the buffer, and that of the last call's first input."""
         self._last: Bits | None = None
         self._ahead: Bits | BaseException | None = None
-        """What the last call of ``pass_over`` gave, answers or an error, until it is returned."""
+        """The answers, or the error, of the last call in ``pass_over``, until they are returned."""
         self.inputs = in_huge_pages(min(most, hi - lo), format_named(case.source).storage)
         """The inputs of the last call; if that had fewer than the buffer holds, others follow them.
 

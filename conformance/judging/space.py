@@ -103,7 +103,7 @@ def drawn_shape(
             lengths.append(chance.choice(HEADS))
         else:
             share = 1 - chance.random() ** (1 / others) if others else 1
-            # Each dimension before it can have two elements, as far as there are so many.
+            # Leave two elements for each dimension before this one, while enough are left.
             length = max(min(2, left), int((left >> others) ** share))
             lengths.append(_telling_length(chance, lengths, left, length))
         left = max(1, left // lengths[-1])

@@ -1,9 +1,7 @@
-"""``python -m oracles.backend.server``: serves one backend through two pipes.
+"""``python -m oracles.backend.server``: serves one backend through two pipes, which carry frames.
 
-On the command line follow the arguments of ``main``, the descriptors of both pipes last. The server
-exits with 0 once the pipe of requests is closed or if the backend cannot be loaded, and with 2 for
-a malformed frame or a broken pipe. The pipes carry frames only: what the backend prints goes to
-stderr. The server can also call the backend from two threads at once.
+The arguments are those of ``main``, the pipes' descriptors last. The exit code is 2 for a malformed
+frame or a broken pipe, else 0. The backend prints to stderr, and may be called from two threads.
 """
 
 from __future__ import annotations
@@ -242,8 +240,8 @@ class Server:
         """Return the key of an encoded case; cases with equal keys get one answer to equal tensors.
 
         The key is a ``_Refusal`` where the oracle refuses the road, the road's name if the method
-        ``ask`` shares answers by road, and else the case itself: roads of casts are tested by
-        comparing the answers to all cases.
+        ``ask`` shares answers by road, else the case: its answer is to be compared with those of
+        its road.
         """
         case = decode_case(encoded)
         try:
@@ -427,10 +425,9 @@ def main(backend_name: str, memory: int, shares_answers: int, requests: int, rep
     """Serve a backend through two pipes until the pipe of requests is closed.
 
     ``requests`` and ``replies`` are file descriptors, ``memory`` is the most bytes that this
-    process may use, and a nonzero ``shares_answers`` is passed on to ``Server``. The first frame
-    has the version of Castigate, the second the oracle's description; or, if the backend cannot be
-    loaded, the error, and the function returns. Raises FrameError for a malformed frame, and
-    OSError if a pipe breaks.
+    process may use, and ``Server`` gets whether ``shares_answers`` is not 0. The first frame has
+    the version of Castigate, the second the oracle's description, or the error if the backend
+    cannot be loaded. Raises FrameError for a malformed frame, and OSError if a pipe breaks.
     """
     die_with_parent()
     disable_core_dumps()
@@ -474,9 +471,8 @@ def cast_at_once(
 ) -> dict[str, Bits]:
     """Cast tensors in two threads at the same time, and return the answers by the tensors' names.
 
-    The first thread casts every second tensor, from the first one on, as the first case. The second
-    thread casts the others as the second case. An exception of the oracle in either thread is
-    raised.
+    The first thread casts every second tensor, from the first one on, as the first case, the second
+    thread the others as the second case. Raises what the oracle raises in either thread.
     """
     names = list(tensors)
     halves = names[::2], names[1::2]

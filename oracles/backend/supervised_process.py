@@ -79,7 +79,7 @@ TRACEBACK = "Traceback (most recent call last):"
 
 
 def crash_reason(stderr: bytes) -> str:
-    """Return the line of stderr that says why a process died; empty if there is none.
+    """Return the line of stderr that says why a process died; empty if no line says it.
 
     That is a library's fatal message, else a Python exception, else the first line that names an
     error, else the last line above the stack trace. The line is cut to ``MAX_REASON``, and its

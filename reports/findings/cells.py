@@ -96,7 +96,7 @@ class Cell:
     answers: str | None
     check: str = ""
     problems: tuple[Problem, ...] = ()
-    """Of a failing cell, all but wrong values and notes; of any other, problems that limit it."""
+    """A failing cell has all its problems here but wrong values and notes, any other its limits."""
 
     @property
     def name(self) -> str:

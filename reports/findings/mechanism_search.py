@@ -44,9 +44,9 @@ MOST_REGIONS = 4
 
 
 class Reach(IntEnum):
-    """Where the backend does fail, among the inputs on which a mechanism predicts failures.
+    """How far a mechanism is right about which inputs fail: on which of those that it predicts.
 
-    ``EVERYWHERE`` means on all of these.
+    ``EVERYWHERE`` means on all inputs for which it predicts a failure.
     """
 
     EVERYWHERE = 0

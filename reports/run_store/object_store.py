@@ -120,7 +120,7 @@ class ObjectStore:
             self.system.rm_file(path)
 
     def delete_folder(self, path: str) -> None:
-        """Delete all objects below a path; raise FileNotFoundError if there is none."""
+        """Delete all objects below a path; raise FileNotFoundError if no object lies there."""
         with _explained(self.protocol):
             self.system.rm(path, recursive=True)
 

@@ -7,13 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from specs.behaviors import reductions
 from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
@@ -591,10 +585,7 @@ class DocumentEntry(StrictModel):
             yield from ((name, entry.clause, conflict) for conflict in entry.conflict)
 
     def breakable(self) -> set[str]:
-        """Return the names of all parts that a verdict can report as broken.
-
-        These are rules, promises, forms, tensor rules and examples.
-        """
+        """Return the names that verdicts can report as broken: rules, promises, forms, others."""
         forms = (f"{FORM}:{name}" for name in self.forms)
         return {*self.rules, *self.promises(), *forms, *self.tensors, *self.examples}
 

@@ -102,7 +102,8 @@ int main(int count, char **words) {
     else
         list(out, opened(words[4], "rb"), strtoul(words[5], NULL, 10));
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
-    progress[1] = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000u + (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
+    /* Never 0, which says that the codec itself ended the process. */
+    progress[1] = 1 + (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000u + (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
     if (fclose(out)) {
         perror(words[3]);
         return NO_FILE;

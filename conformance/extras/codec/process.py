@@ -198,7 +198,7 @@ class CodecProcess:
                 process.wait()
         code, at = process.returncode, int(place[0])
         seconds = float(place[1]) * 1e-9
-        # These are written last: without them the codec itself ended the process, by exit(0).
+        # The drivers write these last, and never as 0: else the codec itself called exit(0).
         if code == 0 and seconds:
             return seconds
         said = stderr.read_text(encoding="utf-8", errors="replace").strip()

@@ -72,7 +72,7 @@ def main() -> None:
     else:
         first, count, most = map(int, words)
         _sweep(ask, place, storage, first, count, most, out)
-    place[1] = process_time_ns() - begin
+    place[1] = 1 + process_time_ns() - begin  # never 0: see ``driver.c``
 
 
 def _asked(

@@ -1,1 +1,1 @@
-"""Where backends agree: on which inputs all of them give the same bits."""
+"""Finds the inputs to which all backends give the same bits."""

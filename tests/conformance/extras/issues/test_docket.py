@@ -138,7 +138,7 @@ def test_of_several_questions_a_fault_counts_most(tmp_path: Path) -> None:
 def test_two_modes_may_want_the_two_answers(
     tmp_path: Path, questions: list[str], verdict: str
 ) -> None:
-    """What a mode wants from another system does not excuse the wanted answer."""
+    """An answer that its own mode allows stays right beside a system in another mode."""
     assert thread(tmp_path, *questions).verdict.verdict == verdict
 
 
