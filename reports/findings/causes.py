@@ -114,7 +114,7 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
     raised = {
         cause.name: (cause, says)
         for cell, _, problem in failures
-        if not cell.check and isinstance(problem, Refused | BrokenAdapter)
+        if not cell.check and isinstance(problem, Refused)
         for cause, says in [_cause_of_error(problem)]
     }
     for each, name in zip(failures, chosen, strict=True):
@@ -157,8 +157,10 @@ def _cause(failure: Failure) -> tuple[Cause, str]:
             return _lost_refusal(cell, broken)
         case Died(how=how):
             return Cause("crash", "dies"), f"its process dies{f': {shortened(how)}' if how else ''}"
-        case Refused() | BrokenAdapter():
+        case Refused():
             return _cause_of_error(problem)
+        case BrokenAdapter(dtype=dtype):
+            return Cause("wrong refusal", f"adapter-breaks-{dtype}"), shortened(words(problem))
         case WritesToInputs():
             return WRITES_TO_INPUTS
         case WrongForm() if broken is None:
@@ -203,15 +205,10 @@ def _lost_refusal(cell: Cell, broken: Divergence) -> tuple[Cause, str]:
     return Cause("lost refusal", f"accepts-what-{document}-refuses"), says
 
 
-def _cause_of_error(problem: Refused | BrokenAdapter) -> tuple[Cause, str]:
+def _cause_of_error(problem: Refused) -> tuple[Cause, str]:
     """Return the cause and the sentence for an error where an answer is due."""
-    match problem:
-        case Refused(error=error, line=line):
-            pass
-        case BrokenAdapter(dtype=error, how=line):
-            pass
-    says = f"raises {error}: {shortened(ADDRESS.sub('…', line))}"
-    return Cause("wrong refusal", f"raises-{error}"), says
+    says = f"raises {problem.error}: {shortened(ADDRESS.sub('…', problem.line))}"
+    return Cause("wrong refusal", f"raises-{problem.error}"), says
 
 
 def _cause_of_check(failure: Failure, raised: Mapping[str, tuple[Cause, str]]) -> tuple[Cause, str]:

@@ -29,6 +29,8 @@ from specs.json_source import JsonError, load_json
 FORMAT = 1
 """Changes when the fields of a finding change; findings of another format are not read."""
 STORED = tuple(each.name for each in fields(ExplainedCase) if each.name != "cell")
+UNREADABLE = (JsonError, ValueError, LookupError, TypeError, AttributeError)
+"""What is raised where a file of findings holds other JSON."""
 
 
 def found_again(store: RunStore) -> dict[str, tuple[Finding, ...]]:
@@ -67,7 +69,7 @@ def read_findings(
         if content["format"] == FORMAT:
             by_key = {(each.backend, each.name): each for each in failing}
             return _decode(content["findings"], by_key)
-    except (JsonError, ValueError, LookupError, TypeError):
+    except UNREADABLE:
         path = store.folder.display_path(CAUSES)
         raise CastigateError(f"{path} is damaged; {REPAIR_ADVICE}") from None
     return found_again(store)
@@ -82,7 +84,7 @@ def stored_ids(store: RunStore) -> frozenset[str] | None:
             return None
         found = content["findings"].items()
         return frozenset(f"{backend}/{each['name']}" for backend, every in found for each in every)
-    except (JsonError, ValueError, LookupError, TypeError):
+    except UNREADABLE:
         return None
 
 

@@ -27,7 +27,7 @@ from reports.findings.read_findings import found_again, read_findings
 from reports.findings.rule_wrongs import taken_for
 from reports.findings.wrong import GivenAnswers
 from reports.judgement import NEXT_SCRIPT
-from reports.problems import BrokenPromise, ChangesWithShape, Refused, WrongShape
+from reports.problems import BrokenAdapter, BrokenPromise, ChangesWithShape, Refused, WrongShape
 from specs.cases import Case, Shape
 from specs.chains import chain_named
 from specs.formats import format_named
@@ -413,6 +413,13 @@ def test_of_findings_of_a_kind_that_of_most_cases_is_the_first() -> None:
     stored: dict[str, Any] = {}
     found = find_findings(cells, stored.__getitem__)["one"]
     assert [each.name for each in found] == ["raises-ValueError", "raises-TypeError"]
+
+
+def test_an_adapter_that_changes_bits_is_no_error_of_the_framework() -> None:
+    refused = cell("onnx-cast:25/float32/int8", verdict="error")
+    [(cause, says)] = find_causes([Failure(refused, None, BrokenAdapter("int8", "it loses 0x80"))])
+    assert cause == ("wrong refusal", "adapter-breaks-int8")
+    assert says == "the adapter, not the framework: int8: it loses 0x80"
 
 
 def test_an_error_has_an_exact_count_of_no_inputs() -> None:

@@ -363,7 +363,13 @@ def test_changes_of_findings_are_counted(same: int, changes: dict[str, int], wor
     assert changes_words(same, changes) == words
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1, "findings": {"faulty": [{}]}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "{}",
+        '{"format": 1, "findings": []}', '{"format": 1, "findings": {"faulty": [{}]}}',
+    ],
+)  # fmt: skip
 def test_stored_findings_that_cannot_be_read_are_one_line(text: str, tmp_path: Path) -> None:
     store = judged_run(tmp_path / "run", {"faulty": RIGHT.cast}, NARROW[:1])
     store.folder.write(CAUSES, text.encode())
