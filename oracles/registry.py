@@ -363,13 +363,13 @@ def installed() -> Iterator[str]:
 
 
 def installed_frameworks() -> Iterator[str]:
-    """Yield the installed backends that cast tensors themselves and start no executable.
+    """Yield the installed backends that cast tensors by a package of their own.
 
     Backends of other packages are taken to do so.
     """
     for name in installed():
         builtin = BUILTINS.get(name)
-        if builtin is None or (builtin.casts and not builtin.executable):
+        if builtin is None or (builtin.casts and builtin.package is not None):
             yield name
 
 

@@ -199,7 +199,8 @@ def _finding_changes(one: Side, other: Side) -> list[FindingChange]:
         {side.backend: read_findings(side.answers.store).get(side.backend, ())}
         for side in (one, other)
     )
-    return finding_changes(before, now)
+    same = one.answers.store.record.seed == other.answers.store.record.seed
+    return finding_changes(before, now, has_same_seed=same)
 
 
 def _compare_case(

@@ -23,7 +23,6 @@ from conformance.commands.options import (
 )
 from conformance.commands.report import describe_report
 from conformance.commands.run import how_to_resume, print_screens
-from conformance.running.kept_parts import KeptParts
 from conformance.running.nights import Nights
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, run
@@ -50,7 +49,7 @@ def nightly_command(
         typer.Option(
             "--backend",
             metavar="NAME",
-            help="A backend (repeatable; default: all installed).",
+            help="A backend (repeatable; default: all installed frameworks).",
         ),
     ] = None,
     document: DocumentOption = None,
@@ -66,7 +65,7 @@ def nightly_command(
     ] = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Run every installed backend, compare with ledgers and past nights, and write the report.
+    """Run every installed framework, compare with ledgers and past nights, and write the report.
 
     The exit code is 0 if every backend fails exactly as its ledger lists, else 1; 3 if nothing was
     judged. With --no-ledger it is that of `castigate run`.
@@ -75,11 +74,13 @@ def nightly_command(
     nights = Nights(out)
     # Checked before the run, so that no night is run in vain.
     check_output_folder(nights.report)
-    folder = nights.next_run(current_time())
+    now = current_time()
+    folder = nights.next_run(now)
     request = RunRequest(
         tuple(dict.fromkeys(backend or installed_frameworks())),
         Selection(documents=tuple(document or ())),
         tier.value,
+        seed=int(f"{now:%Y%m%d}"),
         pythons=tuple(python or ()),
         seconds=timeout,
         has_chains=chains,
@@ -87,8 +88,7 @@ def nightly_command(
     try:
         with progress_reporter() as progress:
             jobs = jobs or os.cpu_count() or 1
-            kept = KeptParts(nights.folder)
-            store = run(request, folder, jobs, False, sys.argv, progress, kept=kept)
+            store = run(request, folder, jobs, False, sys.argv, progress)
             progress.begin_phase("writing the tables and finding causes")
             ledgers = None if no_ledger else RunLedgers(store.record)
             totals = finish_run(store, ledgers=ledgers)

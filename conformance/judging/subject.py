@@ -6,13 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from oracles.claims import Claim
+from reports.drawn_tensors import TIMES_FULL, TIMES_GATE
 from reports.grading.allowed_answers import Expectations
 from reports.judgement import Verdict
 from reports.run_store.record import Selection
 from specs.cases import Case
-
-TIMES_GATE, TIMES_FULL = 10, 200
-"""How many times as many tensors a gate draws, and the tier full."""
 
 
 @dataclass(frozen=True)

@@ -71,9 +71,9 @@ class Ledgers:
         self.used = {
             name: ledger
             for name, ledger in self.ledgers.items()
-            if ledger.options == self.input_options
+            if ledger.is_about(self.input_options)
         }
-        """The ledgers that were written with the same options, so that counts are comparable."""
+        """The ledgers that were written with the same options, but for the seed."""
 
     def _require_whole_run(self, config: pytest.Config) -> None:
         """Raise CastigateError unless --update-ledger may rewrite all ledgers.
@@ -110,7 +110,9 @@ class Ledgers:
     def applied(self, name: str, version: str) -> AppliedLedger | None:
         """Return the ledger ``name`` as used for a version of its backend; None if it is unused."""
         ledger = self.used.get(name)
-        return ledger.applied_to(version, exactly=self.exactly) if ledger is not None else None
+        if ledger is None:
+            return None
+        return ledger.applied_to(version, self.input_options, exactly=self.exactly)
 
     def compare(
         self, backend: JudgedBackend, name: str, case: Case, found: list[KnownFailure], verdict: str
@@ -124,7 +126,7 @@ class Ledgers:
         if self.updating:
             return LedgerComparison("known", "goes into the ledger") if found else None
         applied = self.applied(ledger_of(backend.name, name), backend.version)
-        listed = applied.at(name) if applied is not None else []
+        listed = applied.at(name, found) if applied is not None else []
         if self.only_required:
             listed = [each for each in listed if each.failure.what != "deviates"]
             found = [each for each in found if each.what != "deviates"]

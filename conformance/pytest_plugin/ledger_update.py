@@ -64,6 +64,8 @@ class LedgerUpdate:
             yield f"made with {applied.base}, used for {applied.version}; {used} cases listed"
         if others:
             yield f"{others} cases not used, listed for other versions"
+        if not applied.has_same_seed:
+            yield f"it was written with seed {ledger.options.seed}, so only verdicts are compared"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Collect what an item recorded for the ledger."""

@@ -48,7 +48,6 @@ from specs.loader import document_named, documents
 from specs.selection import select
 
 if TYPE_CHECKING:
-    from conformance.running.kept_parts import KeptParts
     from reports.ledger.run_check import RunLedgers
 
 TIME_OVER = "the time for all cases was over"
@@ -152,14 +151,12 @@ def run(
     reporter: ProgressReporter,
     only: list[Case] | None = None,
     checks_pairs: bool = True,
-    kept: KeptParts | None = None,
 ) -> RunStore:
     """Do the tasks of a run that are not done yet, store their parts in ``out``; return the store.
 
     With ``resumes`` the run in ``out`` is continued. ``only``, unless empty, are cases to judge in
-    place of all selected ones. With ``checks_pairs`` the checks of their pairs are made too. Tasks
-    of the reference that an earlier run has done are taken from ``kept``, which then keeps those of
-    this run. ``argv`` is recorded. Raises CastigateError for unusable options or backends.
+    place of all selected ones. With ``checks_pairs`` the checks of their pairs are made too.
+    ``argv`` is recorded. Raises CastigateError for unusable options or backends.
     """
     cases = only or selected_cases(request.selection)
     with _pools(request, cases, jobs, reporter) as pools:
@@ -167,11 +164,7 @@ def run(
         record = _record(request, cases, pools, argv)
         store = resume(out, record) if resumes else create(out, record)
         if not store.record.complete:
-            if kept is not None:
-                kept.restore(store)
             store = _do_tasks(request, cases, pools, store, reporter, until, checks_pairs)
-            if kept is not None:
-                kept.keep(store)
     return store
 
 

@@ -30,13 +30,17 @@ class DivergenceChange:
     level: str
 
 
-def cell_changes(before: Cell, now: Cell) -> list[DivergenceChange]:
-    """List the divergences of a cell that appeared, disappeared or changed, sorted by kind."""
+def cell_changes(before: Cell, now: Cell, *, has_same_seed: bool) -> list[DivergenceChange]:
+    """List the divergences of a cell that appeared, disappeared or changed, sorted by kind.
+
+    None has changed unless the runs ``has_same_seed``: with another they asked other inputs.
+    """
     old, new = _divergences(before), _divergences(now)
     gone = "mended" if now.is_answered else "unanswered"
     kinds = {key: "new" for key in new if key not in old}
     kinds |= {key: gone for key in old if key not in new}
-    kinds |= {key: "changed" for key in new if key in old and new[key] != old[key]}
+    if has_same_seed:
+        kinds |= {key: "changed" for key in new if key in old and new[key] != old[key]}
     return [
         DivergenceChange(kinds[key], now.backend, now.case, key[0], key[2])
         for key in sorted(kinds, key=lambda key: (list(CHANGES).index(kinds[key]), key))
@@ -44,10 +48,14 @@ def cell_changes(before: Cell, now: Cell) -> list[DivergenceChange]:
 
 
 def run_changes(
-    before: dict[CellKey, Cell], now: dict[CellKey, Cell]
+    before: dict[CellKey, Cell], now: dict[CellKey, Cell], *, has_same_seed: bool
 ) -> dict[CellKey, list[DivergenceChange]]:
     """Return the changes of each cell that is in both runs and has changed."""
-    found = {key: cell_changes(before[key], cell) for key, cell in now.items() if key in before}
+    found = {
+        key: cell_changes(before[key], cell, has_same_seed=has_same_seed)
+        for key, cell in now.items()
+        if key in before
+    }
     return {key: changes for key, changes in found.items() if changes}
 
 

@@ -21,10 +21,11 @@ class FindingChange:
     words: str = ""
 
 
-def finding_changes(before: Findings, now: Findings) -> list[FindingChange]:
+def finding_changes(before: Findings, now: Findings, *, has_same_seed: bool) -> list[FindingChange]:
     """List the findings that are new, then those changed, then those mended.
 
     Both runs must have the same backends: all findings of another backend count as new or mended.
+    Unless both ``has_same_seed``, they asked other inputs, and only cases are compared.
     """
     old, new = (
         {each.id: each for found in findings.values() for each in found}
@@ -32,16 +33,18 @@ def finding_changes(before: Findings, now: Findings) -> list[FindingChange]:
     )
     changes = [FindingChange("new", each) for name, each in new.items() if name not in old]
     for name, each in new.items():
-        if name in old and (words := _difference(old[name], each)):
+        if name in old and (words := _difference(old[name], each, has_same_seed)):
             changes.append(FindingChange("changed", each, words))
     return changes + [
         FindingChange("mended", each) for name, each in old.items() if name not in new
     ]
 
 
-def _difference(before: Finding, now: Finding) -> str:
+def _difference(before: Finding, now: Finding, has_same_seed: bool) -> str:
     if set(before.cases) != set(now.cases):
         return f"from {len(before.cases):,} to {len(now.cases):,} cases"
+    if not has_same_seed:
+        return ""
     if before.inputs != now.inputs:
         return f"from {before.inputs:,} to {now.inputs:,} inputs"
     regions = [[(each.cell.case, each.digest) for each in one.explained] for one in (before, now)]

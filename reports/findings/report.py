@@ -191,7 +191,7 @@ def read_report(runs: Sequence[str]) -> Report:
         now,
         checks,
         {key: _history(key, verdicts) for key in now},
-        run_changes(before, now),
+        run_changes(before, now, has_same_seed=_have_same_seed(stores)),
         tuple(map(_verdict_counts, verdicts)),
         explanations,
         findings,
@@ -278,7 +278,12 @@ def _finding_changes(
     common = earlier & later
     found = read_findings(stores[-2], lambda: [*cells.values(), *read_checks(stores[-2])])
     before = {name: each for name, each in found.items() if name in common}
-    return finding_changes(before, {name: now[name] for name in now if name in common})
+    after = {name: now[name] for name in now if name in common}
+    return finding_changes(before, after, has_same_seed=_have_same_seed(stores))
+
+
+def _have_same_seed(stores: Sequence[RunStore]) -> bool:
+    return len({store.record.seed for store in stores[-2:]}) == 1
 
 
 def _cells_by_key(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import get_args
 
+from reports.case_patterns import INVARIANCES, kind_of_check
+from reports.drawn_tensors import DRAWS, TIMES_FULL, TIMES_GATE, not_asked_words
 from reports.findings.finding_text import counted
 from reports.gate.policy import JudgedLevel, Policy, load_policy, shipped_policies
 from reports.gate.policy_verdict import PolicyVerdict
@@ -18,6 +20,8 @@ CHAINS = (
 def left_out(policy: Policy, verdict: PolicyVerdict) -> Iterator[str]:
     """Yield a line for each kind of question that is not asked, or whose answers are not judged."""
     yield CHAINS
+    if any(kind_of_check(each.check) == INVARIANCES for each in verdict.checks):
+        yield not_asked_words(DRAWS * (TIMES_FULL if policy.tier == "full" else TIMES_GATE))
     scopes = [("", policy.entry.levels)]
     scopes += [(" ".join(each.match), each.levels) for each in policy.entry.cases if each.levels]
     for patterns, levels in scopes:

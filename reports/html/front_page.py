@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from reports.case_patterns import INVARIANCES, kind_of_check
+from reports.drawn_tensors import DRAWS, PAIRS_OF_A_KERNEL, TIMES_FULL, rows
 from reports.findings.changes import DivergenceChange, setup_differences
 from reports.findings.report import Report, Version
 from reports.findings.verdict_signs import NO_VERDICT
@@ -43,7 +45,20 @@ def front_page(report: Report) -> dict[str, Any]:
         "shown_changes": changes[:SHOWN_CHANGES],
         "all_changes": len(changes),
         "not_compared": _count_not_compared(report),
+        "drawn": _drawn(report),
     }
+
+
+def _drawn(report: Report) -> dict[str, Any] | None:
+    """Return how many tensors of a pair are drawn, and by condition how likely they meet a fault.
+
+    Return None if the run asked no pair in tensors.
+    """
+    if not any(kind_of_check(each.check) == INVARIANCES for each in report.checks):
+        return None
+    number = DRAWS * (TIMES_FULL if report.record.tier == "full" else 1)
+    found = rows(number, PAIRS_OF_A_KERNEL * number)
+    return {"tensors": number, "pairs": PAIRS_OF_A_KERNEL, "rows": list(found)}
 
 
 def _facts(report: Report) -> dict[str, Any]:

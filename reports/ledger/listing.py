@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from reports.findings.finding import FindingKind
@@ -75,30 +75,52 @@ class Ledger:
         earlier = [each for each in self.versions if version_order(each) <= version_order(version)]
         return (earlier[-1:] or [*self.versions[:1], public_version(version)])[0]
 
-    def applied_to(self, version: str, *, exactly: bool = False) -> AppliedLedger:
-        """Return the ledger for a version, with the listings of the nearest version.
+    def is_about(self, options: InputOptions) -> bool:
+        """Return whether the ledger says how a run with these options fails; any seed will do."""
+        return replace(options, seed=self.options.seed) == self.options
+
+    def applied_to(
+        self, version: str, options: InputOptions, *, exactly: bool = False
+    ) -> AppliedLedger:
+        """Return the ledger for a run of a version, with the listings of the nearest version.
 
         If ``exactly``, only listings whose span contains the version itself apply.
         """
         base = public_version(version) if exactly else self.nearest(version)
-        return AppliedLedger(self, public_version(version), base)
+        return AppliedLedger(self, public_version(version), base, options == self.options)
 
 
 @dataclass(frozen=True)
 class AppliedLedger:
-    """A ledger as it is used for one version of its backend: with the listings of ``base``."""
+    """A ledger as it is used for one version of its backend: with the listings of ``base``.
+
+    With another seed than the ledger's, a run asks other inputs. It may miss what is listed, and
+    finds other regions of it, so that only verdicts can be compared.
+    """
 
     ledger: Ledger
     version: str
     base: str
+    has_same_seed: bool = True
 
-    def at(self, case: str) -> list[Listing]:
-        """Return the listings of a case that apply."""
-        return self.ledger.at(case, self.base)
+    def at(self, case: str, found: Sequence[KnownFailure]) -> list[Listing]:
+        """Return the listings of a case with which its failures can be compared.
+
+        With another seed, these are the listings of verdicts that are found, in the regions found.
+        """
+        listed = self.ledger.at(case, self.base)
+        if self.has_same_seed:
+            return listed
+        now = {each.what: each for each in found}
+        return [
+            replace(each, failure=now[each.failure.what])
+            for each in listed
+            if each.failure.what in now
+        ]
 
     def counted(self) -> tuple[int, int]:
         """Return how many cases have listings that apply, and how many have only others."""
-        used = sum(bool(self.at(case)) for case in self.ledger.listings)
+        used = sum(bool(self.ledger.at(case, self.base)) for case in self.ledger.listings)
         return used, len(self.ledger.listings) - used
 
     def links(self, names: Iterable[str]) -> list[str]:

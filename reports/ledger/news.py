@@ -160,6 +160,8 @@ class BackendNews:
         match self.applied:
             case None:
                 return "without a ledger"
+            case AppliedLedger(has_same_seed=False, ledger=ledger):
+                return f"since its ledger of seed {ledger.options.seed}"
             case AppliedLedger(version=version, base=base) if version == base:
                 return "since its ledger"
             case AppliedLedger(base=base):

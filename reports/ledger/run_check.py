@@ -26,17 +26,18 @@ class RunLedgers:
         """By backend, the options of each ledger that is not used, because the run has others."""
         for each in record.backends:
             ledger = load_ledger(each.name)
-            if ledger is not None and ledger.options != options:
+            if ledger is not None and not ledger.is_about(options):
                 self.unused[each.name] = ledger.options
                 ledger = None
-            applied = ledger.applied_to(each.version) if ledger is not None else None
+            applied = ledger.applied_to(each.version, options) if ledger is not None else None
             self.news[each.name] = BackendNews(each.name, each.version, applied)
 
     def add(self, case: Case, judgement: Judgement) -> None:
         """Compare one judgement with the ledger of its backend, and keep the result."""
         news, name = self.news[judgement.backend], judgement.check or case.id
-        listed = news.applied.at(name) if news.applied is not None else []
-        compared = compare_with_listings(listed, failures(case, judgement), judgement.verdict)
+        found = failures(case, judgement)
+        listed = news.applied.at(name, found) if news.applied is not None else []
+        compared = compare_with_listings(listed, found, judgement.verdict)
         if compared is not None:
             news.add(name, compared)
 

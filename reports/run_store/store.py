@@ -42,10 +42,6 @@ class RunStore:
         """Store the bytes of a finished task's part, which appears whole or not at all."""
         self.folder.write(_part_path(task), part)
 
-    def part(self, task: str) -> bytes:
-        """Return the bytes of a task's part; empty if it is missing."""
-        return self.folder.read(_part_path(task)) or b""
-
     def read(self, task: str) -> list[Judgement]:
         """Read the judgements of a task; raise CastigateError if its part is missing or damaged."""
         path = _part_path(task)

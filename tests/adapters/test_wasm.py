@@ -265,10 +265,10 @@ def test_without_node_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatc
     assert "node" not in installed()
 
 
-def test_a_night_asks_node_only_by_name() -> None:
+def test_a_night_asks_node_and_the_reference_only_by_name() -> None:
     make("node")
-    assert "node" in installed()
-    assert "node" not in installed_frameworks()
+    assert {"node", "reference", "numpy"} <= {*installed()}
+    assert {"node", "reference", "numpy"} & {*installed_frameworks()} == {"numpy"}
 
 
 def test_a_node_that_ends_is_an_error_that_says_so() -> None:

@@ -312,9 +312,17 @@ def test_an_update_for_another_version_keeps_the_entries_of_the_first(listed: Be
 
 @pytest.mark.nightly
 def test_a_ledger_is_not_used_with_other_inputs(listed: Bench) -> None:
-    code, output = listed.suite("four saturated", "--seed=1")
+    code, output = listed.suite("four saturated", "--max-examples=5")
     assert code == FAILED
     assert "not used; it was written with --tier=quick --seed=0 --max-examples=1000" in output
+
+
+@pytest.mark.nightly
+def test_with_another_seed_a_ledger_lists_verdicts(listed: Bench) -> None:
+    code, output = listed.suite("four saturated", "--seed=1")
+    assert code == PASSED, output
+    assert "it was written with seed 0, so only verdicts are compared" in output
+    assert listed.suite("four raises", "--seed=1")[0] == FAILED
 
 
 @pytest.mark.nightly

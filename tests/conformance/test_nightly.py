@@ -12,6 +12,7 @@ from xml.etree import ElementTree as Tree
 import pytest
 
 from conformance.running.nights import Nights
+from reports.run_store.open_run import open_run
 from tests.conformance.processes import (
     BOOL,
     PROC,
@@ -80,6 +81,7 @@ def test_two_nights_of_one_second_have_a_run_each(
         assert night(tmp_path, "Right")[0] == 0
     runs = sorted(path.name for path in (tmp_path / "runs").iterdir())
     assert runs == ["20231114-221320", "20231114-221320-02"]
+    assert open_run(str(tmp_path / "runs" / runs[0])).record.seed == 20231114
 
 
 def test_an_invalid_source_date_epoch_is_one_line(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from reports.drawn_tensors import SHARES
 from reports.findings.report import Report, read_report
 from reports.html.front_page import RuleSummary, front_page
 from reports.html.pages import ComparedBehavior, Point, TargetFamily, behaviors_by_family, trends
@@ -207,3 +208,15 @@ def test_what_backends_share_stands_in_one_row(report: Report) -> None:
         ComparedBehavior("a", {"ort": pair, "torch": pair}),
         ComparedBehavior("b", {"ort": pair}),
     ]
+
+
+@pytest.mark.parametrize(("tier", "tensors"), [("quick", 16), ("full", 3200)])
+def test_the_front_page_says_how_likely_drawn_tensors_meet_a_fault(
+    tier: str, tensors: int, tmp_path: Path
+) -> None:
+    report = read_report([planted_run(tmp_path / "run", judged(), ["ort"], tier=tier)])
+    assert front_page(report)["drawn"] is None
+    cell = next(iter(report.cells.values()))
+    checked = replace(report, checks=(replace(cell, check="invariances/float32/int8"),))
+    drawn = front_page(checked)["drawn"]
+    assert (drawn["tensors"], len(drawn["rows"])) == (tensors, len(SHARES))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reports.findings.cells import Cell, Divergence
-from reports.findings.changes import cell_changes, setup_differences
+from reports.findings.changes import DivergenceChange, cell_changes, setup_differences
 from reports.run_store.record import BackendRecord, Selection, TierOfCases
 from tests.reports.common import record
 
@@ -22,6 +22,10 @@ def cell(*broken: Divergence, verdict: str = "violates") -> Cell:
     return Cell("ort", *CASE, verdict, "", 9, 0, 3, 2, False, broken, "", None, None)
 
 
+def changes(before: Cell, now: Cell) -> list[DivergenceChange]:
+    return cell_changes(before, now, has_same_seed=True)
+
+
 def test_changes_are_sorted_by_kind_then_by_rule() -> None:
     before = cell(*(replace(BROKEN, rule=rule) for rule in ("d", "c", "b", "a")))
     now = cell(
@@ -29,7 +33,7 @@ def test_changes_are_sorted_by_kind_then_by_rule() -> None:
         replace(BROKEN, rule="e", level="recommended"),
         *(replace(BROKEN, rule=rule, digest="cd") for rule in ("b", "a")),
     )
-    assert [(each.kind, each.rule, each.level) for each in cell_changes(before, now)] == [
+    assert [(each.kind, each.rule, each.level) for each in changes(before, now)] == [
         ("new", "e", "recommended"),
         ("new", "f", "required"),
         ("changed", "a", "required"),
@@ -37,22 +41,28 @@ def test_changes_are_sorted_by_kind_then_by_rule() -> None:
         ("mended", "c", "required"),
         ("mended", "d", "required"),
     ]
-    assert {(each.backend, each.case) for each in cell_changes(before, now)} == {("ort", CASE[0])}
+    assert {(each.backend, each.case) for each in changes(before, now)} == {("ort", CASE[0])}
 
 
 @pytest.mark.parametrize(
     "change", [{"digest": "cd"}, {"wrong": 4}, {"runs": 3}, {"smallest": "0x2"}, {"answer": "0x3"}]
 )
 def test_other_inputs_or_answers_change_a_divergence(change: dict[str, Any]) -> None:
-    [found] = cell_changes(cell(BROKEN), cell(replace(BROKEN, **change)))
+    [found] = changes(cell(BROKEN), cell(replace(BROKEN, **change)))
     assert (found.kind, found.rule) == ("changed", "rounds")
-    assert cell_changes(cell(BROKEN), cell(replace(BROKEN, allowed=("0x01",)))) == []
+    assert changes(cell(BROKEN), cell(replace(BROKEN, allowed=("0x01",)))) == []
+
+
+def test_another_seed_asks_other_inputs_which_changes_no_divergence() -> None:
+    before, now = cell(BROKEN), cell(replace(BROKEN, digest="cd"), replace(BROKEN, rule="new"))
+    found = cell_changes(before, now, has_same_seed=False)
+    assert [(each.kind, each.rule) for each in found] == [("new", "new")]
 
 
 def test_an_error_with_broken_rules_is_compared_by_its_rules() -> None:
     wrong = cell(BROKEN, verdict="error")
-    assert [each.rule for each in cell_changes(cell(verdict="conforms"), wrong)] == ["rounds"]
-    assert [each.kind for each in cell_changes(cell(BROKEN), wrong)] == []
+    assert [each.rule for each in changes(cell(verdict="conforms"), wrong)] == ["rounds"]
+    assert [each.kind for each in changes(cell(BROKEN), wrong)] == []
 
 
 DIFFERENT: list[tuple[dict[str, Any], dict[str, Any], str]] = [

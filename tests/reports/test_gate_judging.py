@@ -112,6 +112,18 @@ def test_what_a_gate_leaves_out_is_said(tmp_path: Path) -> None:
     assert body["left-out"] == lines
 
 
+@pytest.mark.parametrize(("tier", "draws"), [("quick", "160"), ("full", "3,200")])
+def test_a_gate_says_how_likely_its_tensors_meet_a_fault(
+    tier: str, draws: str, tmp_path: Path
+) -> None:
+    ours = policy(tier=tier)
+    judged = evidence(gated_run(tmp_path / "run"), ours).judged()
+    assert not any("tensors" in line for line in left_out(ours, judged))
+    held = replace(judged.cells[0], check="invariances/float8e5m2/bool")
+    _, line, *_ = left_out(ours, replace(judged, checks=(held,)))
+    assert line.startswith(f"not asked: most tensors; {draws} drawn ones of each pair")
+
+
 def test_a_policy_that_looks_like_a_shipped_one_is_shown_as_another() -> None:
     assert policy_words(policy_named("strict")) == "strict (as castigate ships)"
     assert policy_words(policy(policy="str1ct")) == "str1ct (not one that castigate ships)"

@@ -220,16 +220,16 @@ def test_a_version_of_its_own_has_its_entries_and_others_those_of_the_nearest() 
     ledger = updated(first, "1.20", {CASE: [failure(region="b" * 16)]})
 
     def applied(version: str, *, exactly: bool = False) -> tuple[str, list[str]]:
-        used = ledger.applied_to(version, exactly=exactly)
-        return used.base, [each.failure.region[0] for each in used.at(CASE)]
+        used = ledger.applied_to(version, OPTIONS, exactly=exactly)
+        return used.base, [each.failure.region[0] for each in used.at(CASE, [])]
 
     assert applied("1.10+cpu") == ("1.10", ["a"])
     assert applied("1.9") == applied("1.19") == ("1.10", ["a"])
     assert applied("1.20.1") == applied("2.0+cu128") == ("1.20", ["b"])
     assert applied("1.20.1", exactly=True) == ("1.20.1", [])
     mended = updated(ledger, "1.30", {})
-    assert mended.applied_to("1.31").at(CASE) == []
-    assert mended.applied_to("1.29").base == "1.20"
+    assert mended.applied_to("1.31", OPTIONS).at(CASE, []) == []
+    assert mended.applied_to("1.29", OPTIONS).base == "1.20"
 
 
 def test_an_update_keeps_links_and_tells_findings_anew() -> None:

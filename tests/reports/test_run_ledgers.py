@@ -35,9 +35,10 @@ def screen_of(
     ledger: Ledger | None,
     found: Judgement,
     findings: Sequence[Finding] = (),
+    seed: int = 0,
 ) -> tuple[bool, list[str]]:
     monkeypatch.setattr(run_check, "load_ledger", lambda name: ledger)
-    ledgers = RunLedgers(record())
+    ledgers = RunLedgers(record(seed=seed))
     ledgers.add(HALF, found)
     screens = list(ledgers.screens({"ort": tuple(findings)}))
     return ledgers.hold, [line.rstrip() for line in last_screen(screens)]
@@ -103,3 +104,23 @@ def test_a_ledger_of_other_inputs_is_not_used(monkeypatch: pytest.MonkeyPatch) -
     holds, lines = screen_of(monkeypatch, other, KNOWN)
     assert not holds
     assert "  its ledger is not used; it was made with --tier=full --seed=0" in lines[-1]
+
+
+WEAKER = replace(divergence(steps(4)), level="recommended")
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (judgement(HALF, divergence(steps(4))), "the same finding"),
+        (RIGHT, "no finding"),
+        (replace(judgement(HALF, WEAKER), verdict="deviates"), "0 findings as before, 1 new"),
+    ],
+    ids=["other inputs of the same verdict", "not met", "another verdict"],
+)
+def test_with_another_seed_verdicts_alone_are_compared(
+    monkeypatch: pytest.MonkeyPatch, found: Judgement, told: str
+) -> None:
+    holds, [head, *_] = screen_of(monkeypatch, LISTED, found, seed=1)
+    assert head == f"ort 1.31.1, since its ledger of seed 0: {told}"
+    assert holds == ("new" not in told)

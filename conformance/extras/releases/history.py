@@ -116,7 +116,8 @@ def _tell(backend: str, release: str, before: tuple[str, Findings] | None, now: 
         typer.echo(f"{backend} {release}: {counted(len(findings), 'finding')}")
         return
     earlier, old = before
-    changes = finding_changes({backend: old.get(backend, ())}, {backend: findings})
+    before_and_now = {backend: old.get(backend, ())}, {backend: findings}
+    changes = finding_changes(*before_and_now, has_same_seed=True)
     kinds = Counter(each.kind for each in changes)
     counts = {kind: kinds[kind] for kind in CHANGE_KINDS}
     same = len(findings) - counts["new"] - counts["changed"]

@@ -39,7 +39,6 @@ from conformance.families.cast.baseline import (
 )
 from conformance.families.cast.neighbors import cast_words, in_turn, neighbors
 from conformance.families.cast.probes import (
-    DRAWS,
     DRAWS_OF_CALL,
     DRAWS_OF_ROAD,
     LARGE,
@@ -66,6 +65,7 @@ from conformance.judging.subject import Subject
 from conformance.judging.verdicts import crashed, problem_of
 from oracles.backend.replies import Answered, Crashed, Unanswered
 from oracles.backend.requests import Road
+from reports.drawn_tensors import DRAWS
 from reports.judgement import Judgement, Verdict
 from reports.problems import BrokenPromise, Note, Problem, Unoffered
 from specs.case_calls import receiver_of

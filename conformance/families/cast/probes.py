@@ -17,6 +17,7 @@ import numpy as np
 
 from conformance.judging.probe import LENGTHS, Probe, shape_of_pair
 from conformance.judging.space import drawn_probe
+from reports.drawn_tensors import DRAWS
 
 LARGE = (1 << 16) + 3
 """More elements than frameworks leave to one thread."""
@@ -31,9 +32,9 @@ AROUND_BLOCKS = tuple(block + beside for block in (128, 256, 512) for beside in 
 TURNS = 8
 """At the tier quick a pair gets one listed probe in this many. Which one its version and the seed
 choose, so that all pairs together get all of them, and so does one pair in some nights."""
-DRAWS, DRAWS_OF_CALL, DRAWS_OF_ROAD = 16, 32, 6
-"""Tensors that are drawn at the tier quick for a pair, for one that has only calls, and for each
-further road of a pair and each further form of its calls."""
+DRAWS_OF_CALL, DRAWS_OF_ROAD = 2 * DRAWS, 6
+"""Tensors that are drawn at the tier quick for a pair that has only calls, and for each further
+road of a pair and each further form of its calls."""
 OFTEN = 12
 """How many times one drawn tensor is asked with other contents in the same memory."""
 SMALL = 1 << 12

@@ -10,12 +10,18 @@ from random import Random
 import numpy as np
 import pytest
 
-from conformance.families.cast.probes import DRAWS
 from conformance.judging.asking import Ask
-from conformance.judging.chances import CONDITIONS, chance_to_meet, rows, share
 from conformance.judging.probe import Probe
 from conformance.judging.space import CONTENTS, RANKS, drawn_probe, drawn_shape, shrunk
-from conformance.judging.subject import TIMES_GATE
+from lab.chances import CONDITIONS, shares
+from reports.drawn_tensors import (
+    DRAWS,
+    PAIRS_OF_A_KERNEL,
+    SHARES,
+    TIMES_GATE,
+    chance_to_meet,
+    rows,
+)
 
 COUNT = 23
 MANY = 4000
@@ -133,7 +139,7 @@ def test_what_is_right_when_it_is_asked_again_is_not_made_smaller() -> None:
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "invariances.md"
-NIGHTS, PAIRS_OF_A_KERNEL = 7, 300
+NIGHTS = 7
 
 
 def test_the_page_has_the_products_own_numbers() -> None:
@@ -143,10 +149,14 @@ def test_the_page_has_the_products_own_numbers() -> None:
     assert not missing
 
 
+def test_the_shares_are_those_of_the_sampler() -> None:
+    assert {words: round(share, 6) for words, share in shares().items()} == SHARES
+
+
 @pytest.mark.parametrize("words", CONDITIONS)
 def test_a_share_is_that_of_counted_draws(words: str) -> None:
     counted = sum(map(CONDITIONS[words], drawn(8, MANY)))
-    due = share(words) * MANY
+    due = SHARES[words] * MANY
     assert abs(counted - due) < 6 * max(due, 1) ** 0.5
     met = chance_to_meet(words, DRAWS)
     groups = [drawn(seed, DRAWS) for seed in range(400)]
