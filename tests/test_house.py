@@ -16,8 +16,9 @@ from pkgutil import resolve_name
 import pytest
 
 from conformance.families import FAMILIES
+from specs.selection import case_named
 from tests.conformance.processes import castigate_process
-from tests.html.planted import planted_run
+from tests.html.planted import HALF, planted_run
 
 ROOT = Path(__file__).parents[1]
 FLOORS = ("specs", "oracles", "reports", "conformance")
@@ -130,7 +131,7 @@ def test_only_the_list_of_extras_names_an_extra() -> None:
 
 
 def test_a_report_imports_no_extra_that_has_nothing_to_show(tmp_path: Path) -> None:
-    run = planted_run(tmp_path / "run", backends=["ort"], document="onnx-cast")
+    run = planted_run(tmp_path / "run", backends=["ort"], of=[case_named(HALF)])
     code = (
         "import sys, castigate_entry\ntry:\n    castigate_entry.main()\nfinally:\n"
         "    print(*(name for name in sys.modules if name.startswith('conformance.extras.')))"
