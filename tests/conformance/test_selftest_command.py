@@ -129,24 +129,21 @@ def test_what_the_protocol_requires_is_exit_code_1(
     assert result in broken(found)[where]
 
 
-DTYPES = '["int8", "int4", "uint8", "uint4"]'
-
-
 @pytest.mark.parametrize(
     ("deed", "result"),
     [
         ("another-shape", "invalid answer: the answer has shape (255,), the input (256,)"),
         ("exit", "crashed: on 0x95: the process ended by itself with code 7"),
-        ("huge-payload", "crashed: on 0x95: the process sent an invalid reply: a payload of"),
+        pytest.param(
+            "huge-payload",
+            "crashed: on 0x95: the process sent an invalid reply: a payload of",
+            marks=pytest.mark.nightly,  # a crash like `exit`, which tests/wire has in CI
+        ),
         ("markup", "error: "),
     ],
 )
-def test_a_hostile_program_is_broken(deed: str, result: str, tmp_path: Path) -> None:
-    program = tmp_path / "hostile.py"
-    text = HOSTILE.read_text(encoding="utf-8")
-    assert text.count(DTYPES) == 1
-    program.write_text(text.replace(DTYPES, '["int8"]'), encoding="utf-8")
-    code, found, err = results(f"exec:{shlex.quote(sys.executable)} {program} {deed}")
+def test_a_hostile_program_is_broken(deed: str, result: str) -> None:
+    code, found, err = results(f"exec:{shlex.quote(sys.executable)} {HOSTILE} {deed}")
     assert (code, err) == (1, "")
     assert broken(found)["cast", "int8"].startswith(result)
     # It starts only if shared memory is offered.
