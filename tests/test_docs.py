@@ -31,7 +31,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,10 @@ CUT = "…"
 SLOW = re.compile(r"^loading .* takes over \d+ s; waiting for up to \d+ s\n", re.MULTILINE)
 """Lines that a command prints in addition if the machine is busy."""
 LANGUAGES = {"console", "json", "mermaid", "python", "sh", "text", "yaml"}
-PYTEST_HERE = ("-p", "no:castigate", "-p", "castigate_entry", "-p", "no:cacheprovider")
+PYTEST_HERE = (
+    *("-p", "no:castigate", "-p", "castigate_entry", "-p", "no:cacheprovider"),
+    *("--capture=sys", "-W", "ignore::pytest.PytestAssertRewriteWarning"),
+)
 """The suite's plugin from this checkout, even where another one is installed."""
 
 NOT_RUN: dict[str, tuple[str, ...]] = {
@@ -257,12 +260,17 @@ def castigate(arguments: list[str], stdin: str) -> tuple[int, str]:
     return int(left.value.code or 0), SLOW.sub("", out.getvalue())
 
 
+def pytest_here(arguments: list[str]) -> tuple[int, str]:
+    """The exit code of pytest inside this process, started from the checkout, and its output."""
+    out = io.StringIO()
+    with chdir(ROOT), redirect_stdout(out), redirect_stderr(out):
+        code = pytest.main([*PYTEST_HERE, *arguments])
+    return int(code), SLOW.sub("", out.getvalue())
+
+
 def process(arguments: list[str], folder: Path, stdin: str) -> tuple[int, str]:
     """The exit code and the output of a command that is a process of its own."""
-    if arguments[0] == "pytest":
-        arguments = [sys.executable, "-m", "pytest", *PYTEST_HERE, *arguments[1:]]
-        folder = ROOT
-    elif arguments[0] == "python":
+    if arguments[0] == "python":
         arguments = [sys.executable, *arguments[1:]]
     done = subprocess.run(
         arguments,
@@ -293,6 +301,8 @@ def run(text: str, folder: Path) -> tuple[int, str]:
             pytest.skip(f"{part[0]} is not installed")
         if part[0] == "castigate":
             code, output = castigate(part[1:], output)
+        elif part[0] == "pytest":
+            code, output = pytest_here(part[1:])
         else:
             code, output = process(part, folder, output)
     if target is not None:

@@ -9,13 +9,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
 
 from conformance.families import FAMILIES
-from tests.conformance.processes import castigate, castigate_process
+from specs.selection import case_named
+from tests.conformance.processes import castigate_process
+from tests.html.planted import HALF, planted_run
 
 ROOT = Path(__file__).parents[1]
 FLOORS = ("specs", "oracles", "reports", "conformance")
@@ -23,8 +26,13 @@ EXTRAS = ROOT / "conformance" / "extras"
 HEAVY = ("torch", "onnxruntime", "onnx", "ml_dtypes", "array_api_strict")
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
     """The modules that a file imports, at any place in it."""
+    return frozenset(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -64,7 +72,7 @@ def test_no_circles_between_modules() -> None:
     for floor in FLOORS:
         for path in files_of(floor):
             name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-            graph[name] = set(imports(path))
+            graph[name] = {*imports(path)}
     known = set(graph)
 
     def reaches(start: str, goal: str, seen: set[str]) -> bool:
@@ -123,14 +131,12 @@ def test_only_the_list_of_extras_names_an_extra() -> None:
 
 
 def test_a_report_imports_no_extra_that_has_nothing_to_show(tmp_path: Path) -> None:
-    run, site = (f"--out={tmp_path / name}" for name in ("run", "site"))
-    cast = ("--document=onnx-cast:25", "--source=int4", "--target=int8")
-    assert castigate("run", "--backend=reference", *cast, run)[0] == 0
+    run = planted_run(tmp_path / "run", backends=["ort"], of=[case_named(HALF)])
     code = (
         "import sys, castigate_entry\ntry:\n    castigate_entry.main()\nfinally:\n"
         "    print(*(name for name in sys.modules if name.startswith('conformance.extras.')))"
     )
-    asked = [sys.executable, "-c", code, "report", str(tmp_path / "run"), site]
+    asked = [sys.executable, "-c", code, "report", run, f"--out={tmp_path / 'site'}"]
     done = subprocess.run(asked, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[1:] == [""]
 

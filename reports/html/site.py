@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import BytecodeCache, ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 
 from reports.findings.changes import CHANGES
 from reports.findings.report import Report, read_report
@@ -63,6 +64,23 @@ class Mark(NamedTuple):
     meaning: str
 
 
+class CompiledTemplates(BytecodeCache):
+    """Keeps compiled templates for the next report of this process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Fill the bucket of a template that is kept."""
+        if bucket.key in self._kept:
+            bucket.bytecode_from_string(self._kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep the template of a bucket."""
+        self._kept[bucket.key] = bucket.bytecode_to_string()
+
+
+COMPILED_TEMPLATES = CompiledTemplates()
 Pages = Callable[[RunStore], Sequence[Page]]
 """Returns the pages that are added to the report, from its last run."""
 
@@ -107,6 +125,7 @@ def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        bytecode_cache=COMPILED_TEMPLATES,
     )
     of_modes = list(mode_pages(report))
     present = {documents()[document].entry.operation for document, _ in report.cases}

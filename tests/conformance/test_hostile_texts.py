@@ -14,7 +14,7 @@ import pytest
 from tests.conformance.processes import ROOT, castigate
 
 HOSTILE = "tests/conformance/data/hostile_texts.py:HostileTexts"
-FEW = ("--document=onnx-cast:25", "--source=int2")
+FEW = ("--document=onnx-cast:25", "--source=int2", "--target=int4", "--target=string")
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]")
 LONGEST = 2_000
 

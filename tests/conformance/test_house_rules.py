@@ -1,6 +1,7 @@
 """House rules on every way to a verdict: run, reading a run, pytest, explain and the gate.
 
-A process knows one text of house rules by each name, so each command is a process of its own.
+A process knows one text of house rules by each name, so texts here have names of their own, and
+after each test this process forgets them.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-from tests.conformance.processes import ROOT, rows
-from tests.conformance.processes import castigate_process as castigate
+from tests.conformance.processes import ROOT, castigate, castigate_process, rows
 
 PLANTED = "tests/conformance/data/saturating.py:AllButMinusInfinity"
 RIGHT = "tests/conformance/data/saturating.py:Saturating"
@@ -38,6 +40,12 @@ levels: [required]
 tier: quick
 may-be-unsupported: ['**']
 """
+
+
+@pytest.fixture(autouse=True)
+def _forgotten_rules() -> Iterator[None]:
+    with patch.dict("specs.house_rules._own"):
+        yield
 
 
 @pytest.fixture
@@ -71,7 +79,7 @@ def test_a_run_by_rules_of_a_file_is_read_without_the_file(
 ) -> None:
     out = tmp_path / "run"
     run = ("run", f"--backend={PLANTED}", f"--rules={ours}", *PAIR, f"--out={out}")
-    code, _, _ = castigate(*run, before=before)
+    code, _, _ = castigate_process(*run, before=before)
     assert code == 1
     ours.unlink()
     assert json.loads((out / "run.json").read_text())["rules"] == {"ours": RULES}
@@ -130,12 +138,13 @@ def test_pytest_judges_by_house_rules(ours: Path) -> None:
 
 
 def test_rules_says_who_obeys_and_in_which_regions_not(ours: Path) -> None:
-    ours.write_text(RULES.replace("to: int8}", "to: [int8, uint8, uint4]}"))
+    text = RULES.replace("rules: ours", "rules: three")
+    ours.write_text(text.replace("to: int8}", "to: [int8, uint8, uint4]}"))
     backends = [f"--backend={each}" for each in (RIGHT, PLANTED, "reference", "numpy")]
     code, said, _ = castigate("rules", str(ours), *backends)
     assert code == 0
     heading, *lines = said.splitlines()
-    assert heading == "ours where onnx-cast:25, from float32, is open"
+    assert heading == "three where onnx-cast:25, from float32, is open"
     assert "    int8 uint8 uint4: obeys" in lines
     assert "    int8: obeys but for -inf; int8 of -INF is 0, not -128" in lines
     assert "    uint8 uint4: obeys" in lines
@@ -144,13 +153,15 @@ def test_rules_says_who_obeys_and_in_which_regions_not(ours: Path) -> None:
 
 
 def test_rules_that_decide_nothing_say_so(ours: Path) -> None:
-    ours.write_text(RULES.replace("from: float, to: int8", "from: int8, to: int16"))
+    text = RULES.replace("rules: ours", "rules: none")
+    ours.write_text(text.replace("from: float, to: int8", "from: int8, to: int16"))
     code, said, err = castigate("rules", str(ours), f"--backend={RIGHT}")
-    assert (code, said, err) == (0, "ours decides nothing in the newest version of onnx-cast\n", "")
+    assert (code, said, err) == (0, "none decides nothing in the newest version of onnx-cast\n", "")
 
 
 def test_rules_asks_from_the_first_source_if_not_from_float32(ours: Path) -> None:
-    ours.write_text(RULES.replace("from: float,", "from: [float16, float64],"))
+    text = RULES.replace("rules: ours", "rules: sources")
+    ours.write_text(text.replace("from: float,", "from: [float16, float64],"))
     code, said, _ = castigate("rules", str(ours), "--backend=ort")
     assert code == 0
-    assert said.startswith("ours where onnx-cast:25, from float64, is open\n")
+    assert said.startswith("sources where onnx-cast:25, from float64, is open\n")

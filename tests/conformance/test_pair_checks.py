@@ -22,7 +22,7 @@ tier: quick
 max-examples: 20
 seed: 0
 cases:
-  - match: ['pypto-cast:seed/float32/float16/**']
+  - match: ['pypto-cast:seed/float32/float16/mode:CAST_RINT']
 {more}
 """
 SAYS = "changes its answers with position, length or layout"
@@ -80,7 +80,7 @@ def gate(folder: Path, more: str) -> tuple[int, dict[str, Any]]:
     folder.mkdir()
     policy, out = folder / "policy.yaml", folder / "gate"
     policy.write_text(POLICY.format(more=more))
-    arguments = (f"--backend={WRONG}", f"--policy={policy}", f"--out={out}")
+    arguments = (f"--backend={WRONG}", f"--policy={policy}", "--jobs=1", f"--out={out}")
     code, _, _ = castigate("gate", *arguments)
     content: dict[str, Any] = json.loads((out / "certificate.json").read_text())
     assert content["checks"]["count"] == len(pairs(out / "run"))

@@ -51,24 +51,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
     return planted_run(tmp_path_factory.mktemp("runs") / "run", keep_low_bits)
 
 
-@pytest.mark.parametrize("crashes", [False, True])
-def test_a_large_run_is_explained_elsewhere_with_the_same_result(
-    crashes: bool, run: str, monkeypatch: pytest.MonkeyPatch
+def test_a_large_run_is_explained_elsewhere_and_what_goes_through_a_queue_fits_a_pipe(
+    run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Python 3.11.2 waits without end for a queue that a killed process no longer reads."""
     expected = read_report([run]).behaviors
     assert expected
-    monkeypatch.setattr(report, "MANY_CELLS", 0)
-    here = Mock(side_effect=report.explain_open_answers)
-    monkeypatch.setattr(report, "explain_open_answers", here)
-    if crashes:
-        monkeypatch.setattr(report, "_begin", die)
-    assert read_report([run]).behaviors == expected
-    # Only what the other process cannot explain is explained in this one.
-    assert here.call_count == crashes
-
-
-def test_what_goes_through_a_queue_fits_a_pipe(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python 3.11.2 waits without end for a queue that a killed process no longer reads."""
     sizes = []
     submit = ProcessPoolExecutor.submit
 
@@ -80,9 +68,25 @@ def test_what_goes_through_a_queue_fits_a_pipe(run: str, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(report, "MANY_CELLS", 0)
     monkeypatch.setattr(ProcessPoolExecutor, "submit", measured)
-    assert read_report([run]).behaviors
+    here = Mock(side_effect=report.explain_open_answers)
+    monkeypatch.setattr(report, "explain_open_answers", here)
+    assert read_report([run]).behaviors == expected
+    assert here.call_count == 0
     assert len(sizes) == 2 * report.EXPLAINERS
     assert max(sizes) < PIPE_BUF
+
+
+def test_what_a_process_that_died_has_not_explained_is_explained_here(
+    run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = read_report([run]).behaviors
+    monkeypatch.setattr(report, "MANY_CELLS", 0)
+    monkeypatch.setattr(report, "EXPLAINERS", 1)
+    monkeypatch.setattr(report, "_begin", die)
+    here = Mock(side_effect=report.explain_open_answers)
+    monkeypatch.setattr(report, "explain_open_answers", here)
+    assert read_report([run]).behaviors == expected
+    assert here.call_count == 1
 
 
 def die() -> None:

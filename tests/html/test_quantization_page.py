@@ -21,7 +21,9 @@ ASKED = (f"--document={DOCUMENT}", "--document=mx-blocks", "--source=float16")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("quantization")
     targets = ("--target=int8", "--target=uint8")
-    castigate("run", f"--backend={PLANTED}", *ASKED, *targets, f"--out={folder / 'run'}")
+    castigate(
+        "run", f"--backend={PLANTED}", *ASKED, *targets, "--jobs=1", f"--out={folder / 'run'}"
+    )
     assert castigate("report", str(folder / "run"), f"--out={folder / 'site'}")[0] == 0
     return folder / "site"
 

@@ -168,6 +168,19 @@ class FewSamples(Right):
             answers[(bits & 3 == 3) | (bits == 1)] = 0
 
 
+class Halves(Right):
+    """Offers float32 to float16 alone."""
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        if (case.source, case.target) != ("float32", "float16"):
+            raise Unsupported("only float32 to float16")
+        return super().cast(case, bits)
+
+
+class HalvesTiesAway(Halves, TiesAway):
+    """Offers the same, and rounds ties away from zero."""
+
+
 class Other(Right):
     """Reports another version."""
 
