@@ -65,8 +65,8 @@ class OnDevice(Bound):
 def assert_same(
     on_device: OnDevice, on_host: Bound, names: list[str], lo: int, hi: int
 ) -> list[Judgement]:
-    found = swept(on_device, names, lo, hi, fast=False)
-    assert plain(tuple(found)) == plain(tuple(swept(on_host, names, lo, hi, fast=False)))
+    found = swept(on_device, names, lo, hi)
+    assert plain(tuple(found)) == plain(tuple(swept(on_host, names, lo, hi)))
     return found
 
 

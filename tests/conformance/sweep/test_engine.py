@@ -120,7 +120,7 @@ CHANGES: dict[str, Change] = {
 
 
 @pytest.mark.ci_runs_one_of(10)
-# Numba compiles for each width of answers; tests below sweep by it in CI, with 8 and 16 bits.
+# Numba compiles for each width; tests below sweep by it in CI, with answers of 16 bits.
 @pytest.mark.parametrize(
     "fast", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["numpy", "fastest"]
 )
@@ -182,9 +182,9 @@ def test_the_parts_of_any_cut_make_up_the_whole(
     names = names_of(pair)[:1] if raises else names_of(pair)
     change = at_random(density)
     oracle = Bound(names[0], raising_where_open(names[0], change) if raises else change)
-    whole = swept(oracle, names, lo, hi, visit, fast=False)
+    whole = swept(oracle, names, lo, hi, visit)
     edges = sorted({lo, hi, *(lo + int(cut * (hi - lo)) for cut in cuts)})
-    parts = [swept(oracle, names, *part, visit, fast=False) for part in pairwise(edges)]
+    parts = [swept(oracle, names, *part, visit) for part in pairwise(edges)]
     for number, one in enumerate(whole):
         each = [part[number] for part in parts]
         assert plain(reduce(joined, each)) == plain(one)
@@ -232,7 +232,7 @@ def test_few_wrong_answers_of_many_chunks_and_a_stretch_after_them_are_found_in_
         return np.where(inputs >= stretch, answers.dtype.type(1), few)
 
     oracle = Bound("onnx-cast:25/float32/float16", change)
-    [judgement] = swept(oracle, [oracle.base], lo, hi)
+    [judgement] = swept(oracle, [oracle.base], lo, hi, fast=True)
     [divergence] = judgement.divergences
     assert divergence.runs.total > MOST_WAITING
     assert_found(judgement, oracle, np.arange(lo, hi, dtype=np.uint32))

@@ -102,13 +102,13 @@ def test_a_wrong_value_is_found_beside_them() -> None:
 
 @pytest.mark.parametrize("oracle", [Planted, Bound])
 def test_a_sweep_passes_over_chunks_that_are_refused(oracle: type[Planted]) -> None:
-    [found] = swept(oracle(TRAPS), [TRAPS], LO, HI, fast=False)
+    [found] = swept(oracle(TRAPS), [TRAPS], LO, HI)
     assert (found.verdict, found.inputs, found.problems) == ("conforms", HI - LO, ())
 
 
 @pytest.mark.parametrize("oracle", [Planted, Bound])
 def test_a_sweep_finds_every_answer_to_inputs_that_must_be_refused(oracle: type[Planted]) -> None:
-    [found] = swept(oracle(CLAMPS.id), [TRAPS], LO, HI, fast=False)
+    [found] = swept(oracle(CLAMPS.id), [TRAPS], LO, HI)
     [wrong] = found.divergences
     assert (wrong.count, wrong.smallest, wrong.allowed) == (HI - TOO_LARGE, TOO_LARGE, ("error",))
 
@@ -116,7 +116,7 @@ def test_a_sweep_finds_every_answer_to_inputs_that_must_be_refused(oracle: type[
 @pytest.mark.parametrize("oracle", [Planted, Bound])
 def test_a_sweep_finds_zeros_too(oracle: type[Planted]) -> None:
     first, last = 0x7FC0_0000, 0x7FC0_5000
-    [wrong] = swept(oracle(CLAMPS.id), [TRAPS], first, last, fast=False)[0].divergences
+    [wrong] = swept(oracle(CLAMPS.id), [TRAPS], first, last)[0].divergences
     assert (wrong.count, wrong.answer, wrong.allowed) == (last - first, 0, ("error",))
 
 
@@ -143,7 +143,7 @@ def test_a_sweep_finds_wrong_values_in_a_chunk_that_is_refused() -> None:
     def change(bits: Any, answers: Any) -> Any:
         return answers + (bits == LARGEST)
 
-    [wrong] = swept(Planted(TRAPS, change), [TRAPS], LO, HI, fast=False)[0].divergences
+    [wrong] = swept(Planted(TRAPS, change), [TRAPS], LO, HI)[0].divergences
     assert (wrong.count, wrong.smallest) == (1, LARGEST)
 
 
