@@ -29,6 +29,7 @@ from specs.selection import cases_of_pair
 FEWEST_DTYPES, MOST_DTYPES = 3, 4
 """The fewest and the most dtypes of a chain."""
 PATHS_KEPT = 4
+STEPS_KEPT = 1 << 12
 Input = TypeVar("Input")
 
 
@@ -169,12 +170,13 @@ def _dtype_places(parts: Sequence[str]) -> list[int]:
 def _steps(
     document: str, version: str, dtypes: Sequence[str], modes: Sequence[Sequence[str]]
 ) -> list[Case | None]:
-    pairs = zip(dtypes, dtypes[1:], modes, strict=False)
+    pairs = zip(dtypes, dtypes[1:], map(tuple, modes), strict=False)
     return [_step(document, version, *each) for each in pairs]
 
 
+@lru_cache(STEPS_KEPT)
 def _step(
-    document: str, version: str, source: str, target: str, modes: Sequence[str]
+    document: str, version: str, source: str, target: str, modes: tuple[str, ...]
 ) -> Case | None:
     for case in cases_of_pair(document, version, source, target):
         if set(modes) <= set(case.id.split("/")[3:]) and _may_stand(case):

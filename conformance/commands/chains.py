@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -44,7 +46,7 @@ def chains_command(
             typer.echo(json.dumps(RemovableCasts.model_json_schema(), indent=2))
         case [word] if word == REWRITES:
             every = judged_rewrites()
-            _write(every, rewrites_page.page(every), json_file, page_file)
+            _write(every, partial(rewrites_page.page, every), json_file, page_file)
             typer.echo("\n".join(rewrites_page.summary_lines((*every.rules, *every.installed))))
         case [one] if "/" not in one:
             _document(one, json_file, page_file)
@@ -71,7 +73,7 @@ def _document(name: str, json_file: Path | None, page_file: Path | None) -> None
             f"{document.name} has no chains: it is not about casts, or repeats another document"
         )
     every = table_of(f"{document.name}:{version or list(document.entry.versions)[-1]}")
-    _write(every, removable_page.page(every), json_file, page_file)
+    _write(every, partial(removable_page.page, every), json_file, page_file)
     typer.echo(f"{every.edition}: {len(every.chains):,} chains of two casts")
     typer.echo("\n".join(removable_page.summary_lines(every.chains)))
 
@@ -89,8 +91,10 @@ def _looked_up(name: str) -> RemovableCast:
     return found
 
 
-def _write(every: StrictModel, page: str, json_file: Path | None, page_file: Path | None) -> None:
+def _write(
+    every: StrictModel, page: Callable[[], str], json_file: Path | None, page_file: Path | None
+) -> None:
     if json_file is not None:
         json_file.write_text(every.model_dump_json(exclude_none=True) + "\n", encoding="utf-8")
     if page_file is not None:
-        page_file.write_text(page, encoding="utf-8")
+        page_file.write_text(page(), encoding="utf-8")

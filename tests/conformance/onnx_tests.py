@@ -1,7 +1,9 @@
-"""Runs exported ONNX tests, as their page says that they are to be run."""
+"""Runs exported ONNX tests, as their page says that they are to be run, and reads ONNX's own."""
 
 from __future__ import annotations
 
+import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,20 @@ import numpy as np
 from oracles.adapters.tensor_memory import ort_value_buffer, patterns_of_ort_value
 from oracles.memory_layouts import is_packed, unpack
 from specs.formats import Format, format_named, formats
+
+
+def node_tests(operator: str) -> list[Any]:
+    """ONNX's own tests of an operator as one node, without those of its expansion into others.
+
+    The operator's module makes them when it is imported. Nothing else is collected, so those of the
+    other operators are not made.
+    """
+    made = import_module("onnx.backend.test.case.node")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import_module(f"{made.__name__}.{operator.lower()}")
+    single = (test for test in made._NodeTestCases if len(test.model.graph.node) == 1)
+    return [test for test in single if test.model.graph.node[0].op_type == operator]
 
 
 def form_of(tensor: Any) -> Format:

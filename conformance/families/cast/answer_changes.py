@@ -13,6 +13,7 @@ from functools import partial
 from heapq import nsmallest
 
 import numpy as np
+from numpy.typing import NDArray
 
 from conformance.families.cast.baseline import Baseline
 from conformance.families.cast.neighbors import held_by
@@ -99,14 +100,23 @@ class Changes:
         picked, flat = probe.picks(row.inputs.size).reshape(-1), answer.reshape(-1)
         moved, is_forbidden = row.changed(picked, flat)
         forbidden: list[Change] = []
-        seen: set[tuple[int, ShownDatum]] = set()
-        for position, is_wrong in zip(moved.tolist(), is_forbidden.tolist(), strict=True):
+        first = _first_of_equals(picked[moved], flat[moved])
+        for position, is_wrong in zip(moved[first].tolist(), is_forbidden[first], strict=True):
             key = (int(picked[position]), datum_of(flat[position]))
-            if key not in seen:
-                seen.add(key)
-                (forbidden if is_wrong else self.open).append(Change(row, probe, position, *key))
+            (forbidden if is_wrong else self.open).append(Change(row, probe, position, *key))
         self.forbidden += forbidden
         return forbidden
+
+
+def _first_of_equals(*columns: Bits) -> NDArray[np.intp]:
+    """Return the place of the first of each set of equal rows, in rising order."""
+    order = np.lexsort(columns)
+    is_new = np.zeros(order.size, bool)
+    is_new[:1] = True
+    for column in columns:
+        ordered = column[order]
+        is_new[1:] |= ordered[1:] != ordered[:-1]
+    return np.sort(order[is_new])
 
 
 def smallest(subject: Subject, changes: list[Change]) -> Change:

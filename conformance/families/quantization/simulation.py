@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -76,16 +77,15 @@ class Deviation:
     carries_twice: bool | None = None
     narrows_quotients: bool | None = None
 
-    @property
+    @cached_property
     def differences(self) -> dict[str, Any]:
         """The fields that are not None, with their values."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}
+        return {name: value for name, value in vars(self).items() if value is not None}
 
     def joined(self, other: Deviation) -> Deviation | None:
         """Return both deviations in one; None if they set the same field."""
-        more = other.differences
-        return None if self.differences.keys() & more.keys() else replace(self, **more)
+        own, more = self.differences, other.differences
+        return None if own.keys() & more.keys() else Deviation(**own, **more)
 
 
 UNSETTLED = -5

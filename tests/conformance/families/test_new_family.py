@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -115,14 +116,14 @@ def test_explain_asks_the_backend(house: Path) -> None:
     assert list(told["answers"].values()) == [["0x3fc00000", "0x00000000"]]
 
 
-@pytest.mark.parametrize(
-    ("output", "verdict"), [("0x00000001", "conforms"), ("0x00000000", "violates")]
-)
-def test_judge_reads_recorded_copies(house: Path, output: str, verdict: str) -> None:
-    line = json.dumps({"case": CASE, "input": "0x00000001", "output": output})
-    code, printed = castigate(house, "judge", "-", given=line)
-    assert code == (verdict == "violates"), printed
-    assert f'"verdict": "{verdict}"' in printed
+def test_judge_reads_recorded_copies(house: Path) -> None:
+    lines = [
+        json.dumps({"case": CASE, "input": "0x00000001", "output": output})
+        for output in ("0x00000001", "0x00000000")
+    ]
+    code, printed = castigate(house, "judge", "-", given="\n".join(lines))
+    assert code == 1, printed
+    assert re.findall('"verdict": "([a-z]+)"', printed) == ["conforms", "violates"]
 
 
 def test_the_checkout_knows_no_copies() -> None:

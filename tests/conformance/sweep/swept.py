@@ -78,7 +78,7 @@ def swept(
     lo: int,
     hi: int,
     visit: InputSequence = DENSE,
-    fast: bool = True,
+    fast: bool = False,
 ) -> list[Judgement]:
     reports: list[tuple[int, int]] = []
     backend_judge = BackendJudge(Backend("planted", oracle), {}, Settings())

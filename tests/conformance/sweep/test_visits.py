@@ -58,9 +58,9 @@ VISITS: dict[str, Callable[[], InputSequence]] = {
     "dense": lambda: Dense(1 << 32),
     "sample": lambda: Sample(format_named("float64"), (SEED, 1)),
     "small sample": lambda: Sample(format_named("uint64"), (SEED, 2), 1 << 10),
+    "float64 to int4": partial(steps_of, "float64/int4"),
     "float64 to float32": partial(steps_of, "float64/float32"),
     "float64 to float8e8m0": partial(steps_of, "float64/float8e8m0"),
-    "float64 to int4": partial(steps_of, "float64/int4"),
     "int64 to float32": partial(steps_of, "int64/float32"),
     "uint64 to bfloat16": partial(steps_of, "uint64/bfloat16"),
     "int64 to uint64": partial(steps_of, "int64/uint64"),
@@ -133,16 +133,17 @@ def windows(pair: str, chance: np.random.Generator) -> Iterator[tuple[int, int]]
 
 
 PAIRS = (
+    "float64/int4",
     "float64/float32",
     "float64/float16",
-    "float64/float8e8m0",
+    "int64/float32",
     "float64/int32",
     "float64/int64",
-    "float64/int4",
+    "float64/float4e2m1",
+    "float64/float8e8m0",
     "float64/uint2",
-    "int64/float32",
-    "int64/float64",
     "uint64/bfloat16",
+    "int64/float64",
     "uint64/float4e2m1",
 )
 
@@ -167,7 +168,7 @@ def test_a_walk_sees_a_step_that_is_not_visited(monkeypatch: pytest.MonkeyPatch)
     original = sweep_inputs._points
     monkeypatch.setattr(sweep_inputs, "_points", lambda steps: original(steps)[:1])
     with pytest.raises(AssertionError, match="0x"):
-        test_the_inputs_below_at_and_above_each_step_are_visited("float64/float16")
+        test_the_inputs_below_at_and_above_each_step_are_visited("float64/int4")
 
 
 def test_of_too_many_steps_those_at_both_ends_are_visited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,11 +216,11 @@ def test_the_sample_depends_on_the_seed_and_the_pair_alone() -> None:
 
 
 def test_ways_of_visiting() -> None:
-    float32, float64 = format_named("float32"), format_named("float64")
+    int4, float32, float64 = map(format_named, ("int4", "float32", "float64"))
     assert sequence_kinds(float32) == ("dense",)
     assert sequence_kinds(float64) == ("steps", "sample")
     assert input_sequence("dense", float32, float64, [], 0) == Dense(1 << 32)
     assert input_sequence("sample", float64, float32, [], 0).size == 1 << 30
     assert isinstance(
-        input_sequence("steps", float64, float32, rulings_of("float64/float32"), 0), StepPatterns
+        input_sequence("steps", float64, int4, rulings_of("float64/int4"), 0), StepPatterns
     )

@@ -11,6 +11,7 @@ from conformance.extras.onnx_tests.command import Exporter
 from conformance.extras.onnx_tests.tests import exported_case
 from specs.formats import format_named
 from specs.selection import case_named, select
+from tests.conformance.onnx_tests import node_tests
 
 OPSET = 25
 LONG_NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}
@@ -19,13 +20,12 @@ LONG_NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}
 def onnxs_own_inputs() -> Iterator[tuple[str, int]]:
     """The case of each of ONNX's own tests of Cast, and the number of its inputs."""
     onnx = pytest.importorskip("onnx")
-    from onnx.backend.test.case.node import collect_testcases
 
     def name(number: int) -> str:
         word = onnx.TensorProto.DataType.Name(number)
         return LONG_NAMES.get(word, word.lower())
 
-    for test in collect_testcases("Cast"):
+    for test in node_tests("Cast"):
         [node] = test.model.graph.node
         given = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
         source = name(test.model.graph.input[0].type.tensor_type.elem_type)
@@ -42,7 +42,6 @@ def onnxs_own_inputs() -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.nightly
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of its own cases
 def test_the_export_covers_onnxs_own_tests_with_more_inputs() -> None:
     found, exporter = dict(onnxs_own_inputs()), Exporter()
     assert len(found) == 60

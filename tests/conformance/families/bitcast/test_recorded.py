@@ -87,7 +87,7 @@ def answers(case: Case, ruling: BitcastRuling, bits: Any) -> dict[str, Any]:
 def test_the_verdict_is_that_of_a_run_on_the_same_answer(document: str) -> None:
     chosen = [case for case in BITCASTS if case.document == document]
     verdicts = set()
-    for case in chosen[:: max(1, len(chosen) // 120)]:
+    for case in chosen[:: max(1, len(chosen) // 40)]:
         ruling = bitcast_ruling(case)
         if np.prod(ruling.shape) > 100:
             continue

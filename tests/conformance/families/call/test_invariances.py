@@ -111,7 +111,7 @@ def test_calls_alone_are_the_baseline_of_their_pair(
 
 
 def test_a_fault_of_an_unclaimed_call_differs() -> None:
-    found = check(cases("bool", "int32"), [], call=spoiled(from_sixteen_on))
+    found = check(cases("bool", "int32")[:1], [], call=spoiled(from_sixteen_on))
     assert found.verdict == "differs"
 
 
@@ -125,7 +125,8 @@ def test_a_pair_whose_calls_are_all_declined_says_why() -> None:
 
 @pytest.mark.parametrize("form", ["non-blocking", "memory-format", "listed-other"])
 def test_each_form_of_a_call_is_asked_in_tensors_of_chance(form: str) -> None:
-    asked = cases("float32", "float16")
+    forms = {"dtype", "non-blocking", "memory-format", "listed-other"}
+    asked = [each for each in cases("float32", "float16") if each.mode["form"] in forms]
     found = check(
         asked,
         [TO],
@@ -156,7 +157,7 @@ def test_a_call_that_gives_no_tensor_back_in_some_shape_breaks_a_promise() -> No
         gave = RIGHT.call(case, made, bits)
         return replace(gave, tensors={}) if bits[""].ndim == 3 else gave
 
-    found = check(cases("float32", "float16"), [TO], call=call)
+    found = check(cases("float32", "float16")[:1], [TO], call=call)
     assert (found.verdict, "gives no tensor back" in found.message) == ("violates", True), found
 
 
@@ -170,7 +171,7 @@ def test_a_call_that_gives_no_tensor_back_in_some_shape_breaks_a_promise() -> No
 def test_a_promise_besides_values_holds_in_every_tensor(
     call: Any, document: str, source: str, target: str, says: str
 ) -> None:
-    asked = cases(source, target, document)
+    asked = cases(source, target, document)[:3]
     found = check(asked, [document], call=call)
     assert found.verdict in ("violates", "deviates"), found
     assert says in found.message
@@ -312,7 +313,7 @@ def test_a_refused_call_changes_nothing_else_of_the_next_either(
 def test_results_are_kept_while_the_next_calls_are_made(adapter: str, verdict: str) -> None:
     backend = load_isolated(f"{REUSING}:{adapter}", LaunchConfig(seconds=60.0))
     judge = BackendJudge(backend, {}, Settings(max_examples=20))
-    asked = cases("float32", "float16")
+    asked = cases("float32", "float16")[:3]
     check = "invariances/float32/float16"
     plain = [case for case in asked if case.mode["form"] == "dtype"]
     [*_, found] = drive(judge_pair(judge.subject, plain, [check], asked), judge.client)

@@ -50,7 +50,7 @@ def verdicts(
 
 
 def test_the_reference_without_a_fault_conforms() -> None:
-    assert verdicts(Backend("none", Surprising("")), "full") == ["conforms", "conforms"]
+    assert verdicts(Backend("none", Surprising("")), "quick") == ["conforms", "conforms"]
 
 
 PAIRS = [*dict.fromkeys((case.source, case.target) for case in select([ONNX]))]
@@ -84,7 +84,7 @@ def test_a_rare_condition_is_in_the_space(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(UNSEEN))
 def test_what_no_tier_finds_is_among_the_limitations(name: str) -> None:
-    assert not set(verdicts(Backend(name, Surprising(name)), "full")) & set(FAILED)
+    assert verdicts(Backend(name, Surprising(name)), "full") == ["conforms", "conforms"]
     assert f"`{name}`" in LIMITATIONS.read_text()
 
 

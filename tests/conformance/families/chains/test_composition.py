@@ -53,9 +53,9 @@ def compare(chain: Chain, inputs: NDArray[Any]) -> None:
 @pytest.mark.parametrize(("document", "version"), EDITIONS)
 def test_kernels_compose_as_the_definition_does(document: str, version: str) -> None:
     chance = random.Random(f"{document}:{version}")
-    for chain in chance.sample(list(chains_of(document, version)), 60):
+    for chain in chance.sample(list(chains_of(document, version)), 40):
         inputs = chain_inputs(chain.dtypes, 300)
-        compare(chain, inputs[np.sort(chance.sample(range(inputs.size), min(60, inputs.size)))])
+        compare(chain, inputs[np.sort(chance.sample(range(inputs.size), min(40, inputs.size)))])
 
 
 @pytest.mark.nightly
@@ -145,7 +145,7 @@ def test_the_steps_can_be_walked_with_fractions() -> None:
         and not {"float8e8m0", "int4", "uint4", "int2", "uint2"} & {*chain.dtypes}
     ]
     walked = 0
-    for chain in chance.sample(narrow, 300):
+    for chain in chance.sample(narrow, 120):
         source = format_named(chain.source)
         inputs = chain_inputs(chain.dtypes, 100)
         for code in chance.sample(inputs.tolist(), min(20, inputs.size)):
@@ -163,7 +163,7 @@ def test_the_steps_can_be_walked_with_fractions() -> None:
             else:
                 assert ends(chain.rulings, code).codes == {at}, (chain.id, hex(code))
                 walked += 1
-    assert walked > 1500
+    assert walked > 600
 
 
 def bits_of(value: float) -> int:
@@ -211,13 +211,13 @@ def test_the_compiled_check_counts_what_the_definition_forbids(name: str) -> Non
     target = format_named(chain.target)
     count_of = count_forbidden(chain.rulings)
     first = chance.randrange(1 << 15)
-    size = 2000
+    size = 600
+    allowed = [ends(chain.rulings, first + at) for at in range(size)]
     answers = np.array([chance.randrange(target.mask + 1) for _ in range(size)], target.storage)
-    right = [next(iter(ends(chain.rulings, first + at).codes), 0) for at in range(size)]
+    right = [next(iter(own.codes), 0) for own in allowed]
     answers[::2] = np.array(right, target.storage)[::2]
     expected = 0
-    for at, answer in enumerate(answers.tolist()):
-        own = ends(chain.rulings, first + at)
+    for own, answer in zip(allowed, answers.tolist(), strict=True):
         nans = [codes for sign in own.nans for codes in target.nans(sign)]
         is_nan = any(answer in codes for codes in nans)
         expected += not (own.is_open or answer in own.codes or is_nan)

@@ -100,7 +100,7 @@ def _only(strong: np.ndarray, best: np.ndarray, target: Format) -> np.ndarray:
     return np.asarray((fine | (np.isin(strong, zeros) & np.isin(best, zeros))).all(0))
 
 
-@pytest.mark.ci_runs_one_of(2)
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize("version", VERSIONS[::-1])
 def test_quantization_by_one_is_a_cast(version: str) -> None:
     cases = quantizations(version)
@@ -173,7 +173,7 @@ def test_webnn_casts_what_it_has_rounded_and_limited(target: str) -> None:
     case = case_named(f"webnn-quantize-linear:draft/float16/{target}/scale:float16/form:tensor")
     cast = ruling(case_named(f"webnn-cast:draft/float16/{target}"))
     low, high = {"uint8": (0, 255), "int8": (-128, 127)}[target]
-    for code in range(0, 1 << 16, 7):
+    for code in range(0, 1 << 16, 61):
         value = np.array(code, np.uint16).view(np.float16)
         if np.isnan(value):
             continue
@@ -259,7 +259,6 @@ def test_a_misreading_that_all_truths_share_is_found(
 ) -> None:
     version = "23" if "another version" in misreading else "25"
     cases = [each for each in quantizations(version) if each.source == "float16"]
-    assert [each for case in cases for each in differences(case)] == []
     quantization_ruling.formula.cache_clear()
     match misreading:
         case "in range before rounding":
@@ -277,7 +276,7 @@ def test_a_misreading_that_all_truths_share_is_found(
         # The definition and the kernels still agree, so that no comparison of the two can tell.
         for case in cases:
             assert disagreements(case) == []
-        assert [each for case in cases for each in differences(case)]
+        assert any(map(differences, cases))
     finally:
         quantization_ruling.formula.cache_clear()
 

@@ -490,10 +490,8 @@ def zeros_unless(is_served: Callable[[Tensors], bool]) -> Quantize:
 def test_a_backend_that_serves_only_some_shapes_is_found(
     name: str, is_served: Callable[[Tensors], bool]
 ) -> None:
-    quick = judge(name, zeros_unless(is_served)).verdict
-    gate = judged(name, answering(zeros_unless(is_served)), AS_A_GATE).verdict
-    assert {quick, gate} <= {"violates", "conforms"}
-    assert gate == "violates"
+    found = judged(name, answering(zeros_unless(is_served)), AS_A_GATE)
+    assert found.verdict == "violates"
 
 
 def test_two_mechanisms_together() -> None:
@@ -590,7 +588,7 @@ def test_an_error_hides_no_wrong_answer_of_another_tensor() -> None:
         if tensors["x"].size == 1:
             raise ValueError("one element only")
         found = answer_rightly(case, tensors)
-        return {**found, "y": found["y"] ^ 1}
+        return {**found, "y": np.zeros_like(found["y"])}
 
     found = judge(DYNAMIC, odd)
     assert found.verdict == "violates"
@@ -619,7 +617,7 @@ def test_open_scales_break_nothing() -> None:
     [
         ("scale", lambda found: found | {"scale": found["scale"] + np.uint32(2)}),
         ("zero", lambda found: found | {"zero": (found["zero"] + 1).astype(np.uint8)}),
-        ("y", lambda found: found | {"y": found["y"] ^ np.uint8(1)}),
+        ("y", lambda found: found | {"y": np.zeros_like(found["y"])}),
     ],
 )
 def test_each_result_of_a_dynamic_quantization_is_judged(

@@ -6,9 +6,7 @@ that only another page of ONNX contradicts.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +26,7 @@ from specs.cases import Case
 from specs.formats import Format, dtype_spelled, format_named
 from specs.outcomes import Nan
 from specs.ruling import ruling
+from tests.conformance.onnx_tests import node_tests
 
 onnx = pytest.importorskip("onnx")
 
@@ -73,20 +72,8 @@ def patterns(dtype: str, tensor: Any) -> np.ndarray:
     return array.view(fmt.storage) & np.array(fmt.mask, fmt.storage)
 
 
-@cache
-def all_tests() -> list[Any]:
-    """The node tests of the onnx package, which makes them once only."""
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return list(collect_testcases(None))
-
-
-def node_tests(operator: str) -> list[NodeTest]:
-    """The tests of an operator as one node, without those of its expansion into other nodes."""
-    single = (test for test in all_tests() if len(test.model.graph.node) == 1)
-    return [_read(test) for test in single if test.model.graph.node[0].op_type == operator]
+def read_tests(operator: str) -> list[NodeTest]:
+    return [_read(test) for test in node_tests(operator)]
 
 
 def _read(test: Any) -> NodeTest:
@@ -143,7 +130,7 @@ def is_allowed(fmt: Format, due: AllowedResult, code: int) -> bool:
 @pytest.mark.parametrize("operator", ["QuantizeLinear", "DequantizeLinear"])
 def test_elements(operator: str) -> None:
     judged = opened = 0
-    tests = node_tests(operator)
+    tests = read_tests(operator)
     assert len(tests) >= COUNTS[operator]
     for test in tests:
         case = case_of(operator, test)
@@ -161,7 +148,7 @@ def test_elements(operator: str) -> None:
 
 
 def test_dynamic_quantization() -> None:
-    tests = node_tests("DynamicQuantizeLinear")
+    tests = read_tests("DynamicQuantizeLinear")
     assert len(tests) >= COUNTS["DynamicQuantizeLinear"]
     for test in tests:
         rules = formula(case_of("DynamicQuantizeLinear", test))
@@ -174,7 +161,7 @@ def test_dynamic_quantization() -> None:
 
 
 def cast_like() -> Iterator[tuple[NodeTest, Case]]:
-    for test in node_tests("CastLike"):
+    for test in read_tests("CastLike"):
         target = test.expected_dtypes[0]
         modes = ()
         if target.startswith("float8"):
@@ -198,5 +185,5 @@ def test_cast_like() -> None:
             assert due.branch.level == "recommended", shown
             otherwise.add((test.name, code))
     assert otherwise == OTHERWISE
-    assert len(node_tests("CastLike")) >= COUNTS["CastLike"]
+    assert len(read_tests("CastLike")) >= COUNTS["CastLike"]
     assert judged > 500
