@@ -8,7 +8,7 @@ from lab.page_model.__main__ import comparisons, is_known
 from lab.page_model.kinds import Kinds, Verdict, relation
 from lab.page_model.onnx import DYNAMIC, quantize
 
-IN_THE_SUITE = 2_000
+IN_THE_SUITE = 6_000
 COMPARISONS = dict(comparisons(IN_THE_SUITE))
 
 
