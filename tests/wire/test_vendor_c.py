@@ -43,7 +43,7 @@ FAULTS = {
     "TIES_AWAY": (FLOAT8 + "1", "saturate-24"),
     "TRUNCATION": (FLOAT8 + "0", "no-saturate"),
     "NAN_SIGN_LOST": (FLOAT8 + "0", "no-saturate"),
-    "NAN_TO_INFINITY": ("onnx-cast:25/bfloat16/float16", "float-to-float"),
+    "NAN_TO_INFINITY": ("onnx-cast:25/float32/float16", "float-to-float"),
     "LOW_MAXIMUM": (FLOAT8 + "1", "saturate-24"),
     "EARLY_OVERFLOW": (FLOAT8 + "0", "no-saturate"),
     "FLUSHED_RESULTS": (FLOAT8 + "1", "saturate-24"),
