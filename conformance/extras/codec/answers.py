@@ -216,9 +216,9 @@ def _ready(
         if best is None or merit > best[0]:
             best = merit, codec
     if best is None or best[0][0] < FITTING:
-        for codec, error in failures:
+        for codec, failure in failures:
             if _fits(codec, rules):
-                raise error
+                raise failure
     if best is not None:
         return best[1]
     if constant:
@@ -226,7 +226,7 @@ def _ready(
             f"target `{target.text}` answers {constant} to every input, however it is called; "
             + ("name its type by --signature" if target.kind != "python" else "look at its type")
         )
-    raise _most_telling(target, [error for _, error in failures])
+    raise _most_telling(target, [failure for _, failure in failures])
 
 
 def _fits(codec: _Ready, rules: Ruling) -> bool:
