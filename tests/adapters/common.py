@@ -7,7 +7,8 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,13 @@ def run_script(script: str) -> list[str]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+def run_script_here(script: str) -> list[str]:
+    """Run a script in this process, which has imported its framework, and return what it prints."""
+    with redirect_stdout(StringIO()) as printed:
+        exec(script, {})
+    return printed.getvalue().splitlines()
 
 
 def compared(first: Any, second: Any, source: str, target: str) -> tuple[Verdict, str]:

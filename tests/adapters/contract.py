@@ -581,7 +581,9 @@ ROADS = (
         scripts=((onnx_case("float8e4m3fn", "bfloat16"), [0x3C, 0xFF]),),
     ),
     TVM,
-    replace(TVM, variant="static"),
+    replace(
+        TVM, variant="static", layout_dtypes=("float64", "bfloat16", "float8e8m0", "int2", "bool")
+    ),
     replace(
         TVM,
         variant="folded",

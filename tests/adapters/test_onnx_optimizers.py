@@ -94,14 +94,14 @@ def test_a_script_says_so_where_the_casts_that_are_left_may_make_anything() -> N
 
 def test_company_changes_no_answer(adapter: Any) -> None:
     chance = random.Random(adapter.name)
-    every = chance.sample(list(lossy(chains_of("onnx-cast", "25", has_all_modes=False))), 30)
+    every = chance.sample(list(lossy(chains_of("onnx-cast", "25", has_all_modes=False))), 15)
     for road in adapter.chain_roads:
         alone: dict[Chain, Bits] = {}
         for chain in every:
             # onnxruntime writes no model for which it lacks a kernel.
             with suppress(Unsupported):
                 alone[chain] = made(adapter, chain, road, chain_inputs(chain.dtypes, 300))
-        assert len(alone) > 8
+        assert len(alone) > 4
         bits = {f"{at}": chain_inputs(each.dtypes, 300) for at, each in enumerate(alone)}
         first = next(iter(alone)).steps[0]
         together = adapter.chains(first, Company(tuple(alone), road), bits)

@@ -203,7 +203,7 @@ class TestBlocks:
                 oracle.quantize(case, {"x": x, "scale": scale})
 
 
-@pytest.mark.ci_runs_one_of(3)
+@pytest.mark.ci_runs_one_of(6)
 @pytest.mark.parametrize(("case", "tensors", "expected"), EXACT[:5], ids=IDS[:5])
 def test_a_script_runs_alone_and_prints_the_answer(
     oracle: Any, case: Case, tensors: dict[str, Bits], expected: list[int], tmp_path: Any

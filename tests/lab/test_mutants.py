@@ -95,7 +95,7 @@ def test_only_the_case_itself_is_wrong_if_the_name_says_so() -> None:
 
 
 FOUND = {
-    f"ties-toward-zero@{HALF}": "values",
+    "ties-toward-zero@onnx-cast:25/float8e5m2/float4e2m1": "values",
     f"drops-the-lowest-bit@{HALF}": "values",
     "overflows-one-pattern-early+of-negative-values@onnx-cast:25/float64/float32": "values",
     "negative-zero-becomes-zero@pypto-cast:seed/float16/float32": "values",
@@ -164,7 +164,7 @@ def test_a_name_is_right_only_if_every_finding_is_the_planted_cause(
 
 def test_the_same_seed_chooses_the_same_mutants() -> None:
     def names(seed: int) -> list[str]:
-        some = list(combinations(seed))[::400]
+        some = list(combinations(seed))[::1000]
         return [each.name for each in map(chosen, some) if each is not None]
 
     assert names(1) == names(1) != names(2)

@@ -28,10 +28,10 @@ from specs.ruling import ruling
 from tests.lab.commands import lab
 
 pytest.importorskip("bitwuzla")
-FEW, MANY = 6, 200
+FEW, MANY = 3, 200
 WHOLE_BITS = 8
 SAMPLE = 1500
-OF_A_TABLE = 40
+OF_A_TABLE = 20
 EDITIONS = ("onnx-cast:25", "plain-cast:open", "plain-cast:wraps", "plain-cast:saturates")
 
 

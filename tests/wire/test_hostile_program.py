@@ -272,7 +272,8 @@ def test_a_program_that_ignores_bye_is_killed(hostile: LoadHostile) -> None:
 @pytest.mark.parametrize("deed", ["exit", "huge-payload", "flood-of-stderr", "later-number"])
 def test_a_run_goes_on_after_a_crash(deed: str, tmp_path: Path) -> None:
     options = (f"--backend={backend_name(deed)}", "--document=onnx-cast:25", "--source=int8")
-    assert run(tmp_path / "run", *options, "--target=int4", f"--timeout={SECONDS}") == 1
+    more = ("--target=int4", f"--timeout={SECONDS}", "--jobs=1")
+    assert run(tmp_path / "run", *options, *more) == 1
     found = verdicts(tmp_path / "run")
     assert found[CASE.id] == "crashed"
 

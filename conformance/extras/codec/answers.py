@@ -17,6 +17,7 @@ from conformance.extras.codec.process import (
     CodecFailedError,
     CodecProcess,
     ManyRunsError,
+    NotLoadedError,
     NotOpenedError,
     Words32,
     python_command,
@@ -197,17 +198,16 @@ def _ready(
         return _first_compiled(target, rules, ways)
     probes = _probes(rules)
     best: tuple[tuple[float, int], _Ready] | None = None
-    failures: list[CastigateError] = []
-    likely: CodecFailedError | None = None
+    failures: list[tuple[_Ready, CodecFailedError]] = []
     constant = ""
     for way in ways:
+        codec = way()
         try:
-            codec = way()
             answers, _ = codec.process.answers(probes, probes.size)
+        except NotLoadedError:
+            raise
         except CodecFailedError as error:
-            failures.append(error)
-            if likely is None and _fits(codec, rules):
-                likely = error
+            failures.append((codec, error))
             continue
         if (answers == answers[0]).all():
             constant = constant or rules.target.hexadecimal(int(answers[0]))
@@ -215,8 +215,10 @@ def _ready(
         merit = _share_right(rules, probes, answers), np.unique(answers).size
         if best is None or merit > best[0]:
             best = merit, codec
-    if likely is not None and (best is None or best[0][0] < FITTING):
-        raise likely
+    if best is None or best[0][0] < FITTING:
+        for codec, failure in failures:
+            if _fits(codec, rules):
+                raise failure
     if best is not None:
         return best[1]
     if constant:
@@ -224,7 +226,7 @@ def _ready(
             f"target `{target.text}` answers {constant} to every input, however it is called; "
             + ("name its type by --signature" if target.kind != "python" else "look at its type")
         )
-    raise _most_telling(target, failures)
+    raise _most_telling(target, [failure for _, failure in failures])
 
 
 def _fits(codec: _Ready, rules: Ruling) -> bool:
@@ -266,7 +268,7 @@ def _probes(rules: Ruling) -> Words32:
     return few_patterns(rules.source.name, rules.target.name, PROBES).astype(np.uint32)
 
 
-def _most_telling(target: CodecTarget, failures: list[CastigateError]) -> CastigateError:
+def _most_telling(target: CodecTarget, failures: list[CodecFailedError]) -> CodecFailedError:
     """Return which of ``failures`` to report for a codec that cannot be called in any way.
 
     Of C, it is the first. Of a Python function, ``failures`` has one for each of ``FORMS``; that of

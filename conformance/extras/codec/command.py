@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from conformance.commands.options import JobsOption
 from conformance.extras.codec.answers import CodecAnswers, ask_all
 from conformance.extras.codec.judging import JudgedCodec, judge_codec
-from conformance.extras.codec.kept_test import write_kept_test
+from conformance.extras.codec.kept_test import check_name, write_kept_test
 from conformance.extras.codec.target import CodecTarget, codec_case, target_named
 from reports.counterexample.drawing import aligned_rows, datum_columns
 from reports.findings.finding import Finding
@@ -117,6 +117,8 @@ def codec_command(
         raise CastigateError("TARGET is missing; name a function, or ask for --table")
     if not (math.isfinite(seconds) and seconds > 0):
         raise CastigateError(f"--timeout {seconds:g}: give a number of seconds above 0")
+    if keep is not None:
+        check_name(keep)
     codec = target_named(target)
     with TemporaryDirectory(prefix="castigate-") as folder, _progress() as progress:
         answers = ask_all(

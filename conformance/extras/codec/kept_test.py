@@ -35,13 +35,17 @@ STRIDE = 4099
 UNPACK = 'zlib.decompress(base64.b85decode(TABLE.replace("\\n", "")))'
 
 
+def check_name(path: Path) -> None:
+    """Raise CastigateError unless a file is named ``test_….py``, as pytest wants it."""
+    if not path.name.startswith("test_") or path.suffix != ".py":
+        raise CastigateError(f"--keep {path}: pytest looks for files named test_….py")
+
+
 def write_kept_test(path: Path, target: CodecTarget, case: Case, answers: CodecAnswers) -> None:
     """Write to ``path`` a pytest file that checks the codec again.
 
-    Raise CastigateError unless the file is named ``test_….py``, and if it cannot be written.
+    Raise CastigateError if it cannot be written.
     """
-    if not path.name.startswith("test_") or path.suffix != ".py":
-        raise CastigateError(f"--keep {path}: pytest looks for files named test_….py")
     text = kept_test(path, target, case, answers)
     try:
         path.write_text(text, encoding="utf-8")

@@ -49,6 +49,10 @@ class CodecFailedError(CastigateError):
         self.says, self.place, self.has_input = says, place, has_input
 
 
+class NotLoadedError(CodecFailedError):
+    """The process ended, or took too long, while it loaded the codec: that calls it in no way."""
+
+
 class ManyRunsError(Exception):
     """A part of a sweep has more runs of equal answers than the limit."""
 
@@ -258,9 +262,10 @@ class NotOpenedError(CastigateError):
 
 
 def _failed_at(says: str, at: int) -> CodecFailedError:
-    """Return the error of the block that begins at ``at``; for ``STARTING`` its place is -1."""
-    is_loaded = at != STARTING
-    return CodecFailedError(says, at if is_loaded else -1, has_input=not is_loaded)
+    """Return the error of the block that begins at ``at``, or of loading for ``STARTING``."""
+    if at == STARTING:
+        return NotLoadedError(says, -1, has_input=True)
+    return CodecFailedError(says, at)
 
 
 def error_among(inputs: Words32) -> str:

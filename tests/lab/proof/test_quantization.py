@@ -93,13 +93,13 @@ FAULTS: dict[str, tuple[ModuleType, str, str, Callable[..., Obligation], str | i
         block_kernels, "asked[power < -POWER_LIMIT]", "asked[power <= -POWER_LIMIT]",
         prove_scale, mx("float4e2m1", "even"),
     ),
-    "a scale of zero": (
-        block_kernels, "np.clip(codes, 1, ruling.scale.max_code)",
-        "np.clip(codes, 0, ruling.scale.max_code)", prove_scale, nvfp4("nearest-away"),
-    ),
     "ties to odd codes": (
         block_kernels, "reached & (codes % 2 == 1)", "reached & (codes % 2 == 0)",
         prove_codes, mx("float4e2m1", "floor"),
+    ),
+    "a scale of zero": (
+        block_kernels, "np.clip(codes, 1, ruling.scale.max_code)",
+        "np.clip(codes, 0, ruling.scale.max_code)", prove_scale, nvfp4("nearest-away"),
     ),
     "a subnormal number decoded as a normal one": (
         block_kernels, "power = np.maximum(field, int(entry.zero != \"none\")) -",
@@ -109,6 +109,10 @@ FAULTS: dict[str, tuple[ModuleType, str, str, Callable[..., Obligation], str | i
         block_kernels, "places | np.where(is_negative, fmt.sign_bit, 0)", "places",
         prove_codes, mx("float4e2m1", "floor"),
     ),
+    "the wrong end": (
+        quantization_kernels, 'target.lowest_code if word == "saturated"',
+        'target.max_code if word == "saturated"', prove_ending, ending_of("int2"),
+    ),
     "a zero point subtracted": (
         quantization_kernels, "total = whole + offset", "total = whole - offset",
         prove_ending, ending_of("int2"),
@@ -116,10 +120,6 @@ FAULTS: dict[str, tuple[ModuleType, str, str, Callable[..., Obligation], str | i
     "a quotient cut off": (
         quantization_kernels, "whole = np.rint(values) if", "whole = np.floor(values) if",
         prove_ending, ending_of("uint2"),
-    ),
-    "the wrong end": (
-        quantization_kernels, 'target.lowest_code if word == "saturated"',
-        'target.max_code if word == "saturated"', prove_ending, ending_of("int2"),
     ),
     "a negative float at the positive end": (
         quantization_kernels, 'target.lowest_code if word == "saturated"',

@@ -24,17 +24,17 @@ def removal_of(chain: Chain) -> Removal:
     return Removal(chain.rulings, [ruling(chain.direct)])
 
 
-@pytest.mark.ci_runs_one_of(3)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.ci_runs_one_of(6)
+@pytest.mark.parametrize("seed", range(6))
 def test_the_solver_and_all_patterns_agree(seed: int) -> None:
     narrow = [
         chain for chain in chains_of("onnx-cast", "25") if format_named(chain.source).bits <= 8
     ]
-    for chain in random.Random(seed).sample(narrow, 2):
-        removal = removal_of(chain)
-        for question in (removal.contradiction, removal.is_open, removal.weakening):
-            solved, tried = removal.solve(question, SECONDS), removal.exhaust(question)
-            assert (solved == "none") == (tried == "none"), chain.id
+    chain = random.Random(seed).choice(narrow)
+    removal = removal_of(chain)
+    for question in (removal.contradiction, removal.is_open, removal.weakening):
+        solved, tried = removal.solve(question, SECONDS), removal.exhaust(question)
+        assert (solved == "none") == (tried == "none"), chain.id
 
 
 def test_the_solver_finds_an_input_of_which_less_is_required() -> None:

@@ -64,6 +64,7 @@ def test_a_mistake_is_one_line(arguments: tuple[str, ...], message: str) -> None
 def test_a_run_keeps_it_and_its_report_shows_it(tmp_path: Path) -> None:
     run, site = str(tmp_path / "run"), tmp_path / "site"
     asked = ("--backend=reference", "--document=onnx-cast:25", "--source=int4", "--target=bool")
+    asked += ("--jobs=1",)
     assert castigate("run", *asked, f"--out={run}")[0] == 0
     castigate("report", run, f"--out={site}")
     assert not (site / "containers.html").exists()
@@ -79,7 +80,12 @@ def test_a_run_keeps_it_and_its_report_shows_it(tmp_path: Path) -> None:
 
 
 def test_a_night_asks_the_installed_parties(tmp_path: Path) -> None:
-    asked = ("--backend=reference", "--document=cinn-bitcast-calls", "--with=containers")
+    asked = (
+        "--backend=reference",
+        "--document=cinn-bitcast-calls",
+        "--with=containers",
+        "--jobs=1",
+    )
     with patch.object(results, "installed_parties", lambda: [TEXT]):
         code, _, err = castigate("nightly", f"--out={tmp_path}", *asked)
     assert (code, "error" in err) == (0, False)

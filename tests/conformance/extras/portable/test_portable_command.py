@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from conformance.extras.portable.questions import PairQuestion
+from oracles.registry import load_backend
 from tests.conformance.processes import castigate
 
 DATA = "tests/conformance/data/saturating.py"
@@ -17,6 +18,13 @@ ONE, OTHER = f"{DATA}:Saturating", f"{DATA}:AllButMinusInfinity"
 BOTH = ("portable", ONE, OTHER)
 PAIR = "--pair=float32/int32"
 SAMPLED = r"[\d,]+ inputs asked, by a sample"
+
+
+@pytest.fixture
+def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask backends in this process, where that is not the point."""
+    load = "conformance.extras.portable.command.load_all"
+    monkeypatch.setattr(load, lambda stack, configs: [*map(load_backend, configs)])
 
 
 def test_the_ranges_and_what_each_does_elsewhere() -> None:
@@ -30,6 +38,7 @@ def test_the_ranges_and_what_each_does_elsewhere() -> None:
     assert [each.strip() for each in does] == [f"{ONE}: -2147483648", f"{OTHER}: 0"]
 
 
+@pytest.mark.usefixtures("_in_this_process")
 def test_a_narrow_source_is_asked_whole() -> None:
     _, out, _ = castigate(*BOTH, "--pair=e4m3fn/int8")
     assert out.splitlines() == [
@@ -43,6 +52,7 @@ def test_only_a_source_that_is_asked_whole_has_a_total() -> None:
     assert PairQuestion("float64", "int8", whole=True).inputs is None
 
 
+@pytest.mark.usefixtures("_in_this_process")
 @pytest.mark.parametrize(
     ("interval", "expected"),
     [
@@ -66,6 +76,7 @@ def test_a_required_interval_is_safe_or_not(interval: str, expected: int) -> Non
         )
 
 
+@pytest.mark.usefixtures("_in_this_process")
 def test_documents_and_house_rules_are_parties() -> None:
     named = ("--document=onnx-cast", "--document=onnx-cast+java:25")
     required = "--require=float32/int32: [-inf, 0]"
@@ -88,6 +99,7 @@ def test_a_backend_that_is_absent_is_not_safe() -> None:
     assert out.endswith("is not checked: numpy: numpy has no dtype float8e4m3fn\n")
 
 
+@pytest.mark.usefixtures("_in_this_process")
 def test_one_party_is_nothing_to_compare(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     code, out, _ = castigate("portable", ONE, PAIR, f"--page={page}")
@@ -99,6 +111,7 @@ def test_one_party_is_nothing_to_compare(tmp_path: Path) -> None:
     assert castigate("portable", ONE, "--require=int8/int8: [0, 1]")[0] == 1
 
 
+@pytest.mark.usefixtures("_in_this_process")
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -124,6 +137,7 @@ def test_bad_input_is_one_line(words: list[str], said: str) -> None:
     assert err.count("\n") == 1
 
 
+@pytest.mark.usefixtures("_in_this_process")
 def test_the_file_is_as_the_schema_says(tmp_path: Path) -> None:
     file, page = tmp_path / "portable.json", tmp_path / "portable.md"
     written = (f"--json={file}", f"--page={page}")
@@ -147,7 +161,9 @@ def test_the_file_is_as_the_schema_says(tmp_path: Path) -> None:
 def test_a_run_is_surveyed_by_its_answers(tmp_path: Path) -> None:
     folder = str(tmp_path / "run")
     asked = ("--document=onnx-cast:25", "--source=float32", "--target=int32")
-    castigate("run", f"--backend={ONE}", f"--backend={OTHER}", *asked, f"--out={folder}")
+    castigate(
+        "run", f"--backend={ONE}", f"--backend={OTHER}", *asked, "--jobs=1", f"--out={folder}"
+    )
     code, out, err = castigate("portable", folder)
     assert (code, err) == (0, "")
     assert "ranges are sampled, their ends too" in out

@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("portability")
     backends = [f"--backend={each}" for each in (ONE, OTHER)]
     asked = ("--document=onnx-cast:25", "--source=float32", "--source=int4", "--target=int8")
-    castigate("run", *backends, *asked, f"--out={folder / 'run'}")
+    castigate("run", *backends, *asked, "--jobs=1", f"--out={folder / 'run'}")
     assert castigate("report", str(folder / "run"), f"--out={folder / 'site'}")[0] == 0
     return folder
 
@@ -61,7 +61,7 @@ def test_a_pair_that_one_of_two_offers_is_not_offered(tmp_path: Path) -> None:
     pytest.importorskip("numpy")
     backends = ("--backend=numpy", f"--backend={ONE}")
     asked = ("--document=onnx-cast:25", "--source=int4", "--source=int8", "--target=uint8")
-    castigate("run", *backends, *asked, f"--out={tmp_path}")
+    castigate("run", *backends, *asked, "--jobs=1", f"--out={tmp_path}")
     [porting] = portings(open_run(str(tmp_path)))
     found = {each.source: each.portability for each in porting.pairs}
     assert found == {"int4": ABSENT, "int8": SAFE}

@@ -1,5 +1,6 @@
 /* Codecs that end their process, do not return, or change their mind; and sound ones of other types. */
 #include <stdlib.h>
+#include <unistd.h>
 #include "planted.h"
 
 static inline uint8_t crashes(float x) { return x == 3.0f ? *(volatile uint8_t *)8 : e4m3fn(x); }
@@ -9,7 +10,7 @@ static inline uint8_t crashes_on_a_jump(float x) {
     last = x;
     return x == 3.0f && before < 2.99f ? *(volatile uint8_t *)8 : e4m3fn(x);
 }
-static inline uint8_t hangs(float x) { while (x == 3.0f) { } return e4m3fn(x); }
+static inline uint8_t hangs(float x) { while (x == 3.0f) pause(); return e4m3fn(x); }
 static inline uint8_t ends(float x) { if (x == 3.0f) exit(7); return e4m3fn(x); }
 static inline uint8_t ends_as_if_done(float x) { if (x == 3.0f) exit(0); return e4m3fn(x); }
 static inline uint8_t changes(float x) { return (uint8_t)(e4m3fn(x) ^ (rand() & 1)); }
