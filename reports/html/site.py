@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import BytecodeCache, ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from jinja2.bccache import Bucket
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from reports.findings.changes import CHANGES
 from reports.findings.report import Report, read_report
@@ -64,23 +64,6 @@ class Mark(NamedTuple):
     meaning: str
 
 
-class CompiledTemplates(BytecodeCache):
-    """Keeps compiled templates for the next report of this process."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Fill the bucket of a template that is kept."""
-        if bucket.key in self._kept:
-            bucket.bytecode_from_string(self._kept[bucket.key])
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep the template of a bucket."""
-        self._kept[bucket.key] = bucket.bytecode_to_string()
-
-
-COMPILED_TEMPLATES = CompiledTemplates()
 Pages = Callable[[RunStore], Sequence[Page]]
 """Returns the pages that are added to the report, from its last run."""
 
@@ -114,19 +97,22 @@ def _files(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, bytes]]
         yield f"data/{name}.js", data_file(name, data)
 
 
-def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
-    """Yield the file name and the text of each page."""
-    environment = Environment(
-        loader=ChoiceLoader(
-            [PackageLoader(name) for name in ("reports.html", *(each.package for each in added))]
-        ),
+@cache
+def _environment(packages: tuple[str, ...]) -> Environment:
+    """Return the templates of these packages; what is compiled serves all reports of a process."""
+    return Environment(
+        loader=ChoiceLoader([PackageLoader(name) for name in packages]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        bytecode_cache=COMPILED_TEMPLATES,
     )
+
+
+def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
+    """Yield the file name and the text of each page."""
+    environment = _environment(("reports.html", *(each.package for each in added)))
     of_modes = list(mode_pages(report))
     present = {documents()[document].entry.operation for document, _ in report.cases}
     of_pairs = [each for each in operations() if each in present and not of_family(each, "page")]
