@@ -57,9 +57,9 @@ def passes(compiled: bool, layout: Table, first: int, answers: NDArray[Any]) -> 
 
 
 WIDTHS = (2, 8)
-"""Bytes of the answers that are checked by numba too; it takes seconds to compile for a width.
+"""Bytes of the answers that are checked by numba too, which takes seconds to compile for a width.
 
-Numba widens narrower sums to 64 bits, and these to floats: two widths that stand for all.
+Numba computes narrower answers in 64 bits unless they are cut, so that 2 bytes stand for 1 and 4.
 """
 ALL_WIDTHS = pytest.param((1, 2, 4, 8), marks=pytest.mark.nightly, id="all widths")
 
