@@ -30,7 +30,7 @@ def test_a_behavior_is_what_the_kernels_compute(
     source: str, target: str, behavior: Behavior
 ) -> None:
     one, other = format_named(source), format_named(target)
-    inputs = thinned(few_patterns(source, target, 150), 600)
+    inputs = thinned(few_patterns(source, target, 150), 1_500)
     answers, is_defined = evaluate(behavior, one, other, inputs)
     found = [answer_of_behavior(behavior, one, other, code) for code in inputs.tolist()]
     assert [each is not None for each in found] == is_defined.tolist()
