@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from conformance.families.cast.quick_inputs import every_pattern, few_patterns
-from oracles.protocol import Bits
 from oracles.reference import exact_rulings
 from oracles.reference.exact import atom_of, decode
 from reports.findings.finding_text import datum_words
@@ -23,7 +23,7 @@ from specs.formats import Format
 from specs.house_choices import answer_outcome, choice_for, says_of
 from specs.house_rules import ChoiceEntry, HouseRules
 from specs.loader import documents, with_house_rules
-from specs.model.vocabulary import OTHERWISE, Atom
+from specs.model.vocabulary import OTHERWISE, Atom, Rounding
 from specs.outcomes import Behaves, Exactly, Outcome, Rejected
 from specs.ruling import rule_case, ruling
 from specs.totality import partition_atoms
@@ -84,13 +84,17 @@ def _contradict_nothing(
     if page.partition is None or page.is_open or page.is_rejection:
         return
     alone = _choice_alone(rules, name, choice, page)
-    for code in _inputs(page.source, page.target).tolist():
-        atom = atom_of(page.source, page.target, page.rounding, decode(page.source, code))
-        branch = page.branches[page.branch_of[atom]]
-        if branch.level != "required" or atom not in alone.branch_of:
-            continue
-        if isinstance(branch.outcome, Rejected):
-            continue  # where a mode refuses a number, no rules say what its cast gives
+    inputs = _inputs_by_atom(page.source, page.target, page.rounding)
+    # Where a mode refuses a number, no rules say what its cast gives.
+    compared = {
+        code: branch
+        for atom, index in page.branch_of.items()
+        if (branch := page.branches[index]).level == "required"
+        and not isinstance(branch.outcome, Rejected)
+        and atom in alone.branch_of
+        for code in inputs.get(atom, ())
+    }
+    for code, branch in sorted(compared.items(), key=lambda each: each[0]):
         [chosen] = exact_rulings.allow(alone, code).codes
         if grade_pattern(page, exact_rulings.allow(page, code), chosen) == NOT_ALLOWED:
             given = datum_words(page.source.name, page.source.hexadecimal(code))
@@ -102,10 +106,18 @@ def _contradict_nothing(
             raise rules.source.error(("choices", name), message)
 
 
-def _inputs(source: Format, target: Format) -> Bits:
+@lru_cache(maxsize=256)
+def _inputs_by_atom(source: Format, target: Format, rounding: Rounding) -> dict[Atom, list[int]]:
+    """Return the inputs of a pair that are compared, by their atoms, for the rulings of it."""
     if source.bits <= 8:
-        return every_pattern(source)
-    return few_patterns(source.name, target.name, INPUTS)
+        inputs = every_pattern(source)
+    else:
+        inputs = few_patterns(source.name, target.name, INPUTS)
+    found: dict[Atom, list[int]] = {}
+    for code in inputs.tolist():
+        atom = atom_of(source, target, rounding, decode(source, code))
+        found.setdefault(atom, []).append(code)
+    return found
 
 
 def _choice_alone(rules: HouseRules, name: str, choice: ChoiceEntry, page: Ruling) -> Ruling:

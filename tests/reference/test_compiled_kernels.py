@@ -28,7 +28,7 @@ PICKED = [
     "pypto-cast:0.2/float16/int8/mode:CAST_RINT/satmode:off",
 ]
 SEED = 20_261_121
-SOME = pytest.mark.ci_runs_one_of(8)
+SOME = pytest.mark.ci_runs_one_of(16)
 """Compiling takes seconds per ruling."""
 
 pytest.importorskip("numba", reason="compiling needs the extra `fast`")

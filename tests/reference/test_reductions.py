@@ -73,14 +73,14 @@ def test_definition_kernels_and_staircase_agree(name: str) -> None:
     assert inputs.size > 200
     by_kernels = expect_by_kernels.expect(rules, inputs)
     assert_equal(rules, inputs, by_kernels, expect_by_staircase.expect(rules, inputs))
-    few = inputs[:: max(1, inputs.size // 5_000)]
+    few = inputs[:: max(1, inputs.size // 1_000)]
     some = by_kernels.at(np.searchsorted(inputs, few))
     assert_equal(rules, few, some, expect_by_exact.expect(rules, few))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="needs numba")
 @pytest.mark.ci_runs_one_of(4)
-@pytest.mark.parametrize("name", [*CASES][::6])
+@pytest.mark.parametrize("name", [*CASES][::-6])
 def test_compiled_kernels_agree(name: str) -> None:
     rules = ruling(CASES[name])
     inputs = near_half_ulps(rules)

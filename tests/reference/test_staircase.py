@@ -93,7 +93,7 @@ def disagreements(stairs: Staircase, inputs: NDArray[Any]) -> list[str]:
     ]
 
 
-@pytest.mark.ci_runs_one_of(20)
+@pytest.mark.ci_runs_one_of(40)
 @pytest.mark.parametrize("name", numeric_rulings())
 def test_staircase_and_kernels_agree(name: str) -> None:
     rules = numeric_rulings()[name]
@@ -158,8 +158,8 @@ def faults(stairs: Staircase) -> Iterator[tuple[str, int, Staircase]]:
     "name",
     [
         "onnx-cast:19/float16/float8e4m3fn/saturate:1",
-        "pypto-cast:seed/float16/int8/mode:CAST_RINT",
         "onnx-cast:13/float32/float16",
+        "pypto-cast:seed/float16/int8/mode:CAST_RINT",
         "onnx-cast:13/int64/float32",
     ],
 )

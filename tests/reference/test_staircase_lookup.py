@@ -21,6 +21,7 @@ from tests.search import examples
 RULINGS = numeric_rulings()
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize("name", [*RULINGS][::34])
 def test_branches_are_those_of_the_kernels(name: str) -> None:
     rules = RULINGS[name]
@@ -42,7 +43,7 @@ WIDE_OPEN = [n for n, r in RULINGS.items() if r.open_branches and r.source.bits 
 
 
 @given(st.data())
-@examples(150)
+@examples(60)
 def test_open_inputs_of_a_narrow_source_are_counted(data: st.DataObject) -> None:
     rules = RULINGS[data.draw(st.sampled_from(NARROW_OPEN))]
     end = rules.source.mask + 1
@@ -52,7 +53,7 @@ def test_open_inputs_of_a_narrow_source_are_counted(data: st.DataObject) -> None
 
 
 @given(st.data())
-@examples(150)
+@examples(60)
 def test_open_inputs_of_a_wide_source_are_counted(data: st.DataObject) -> None:
     rules = RULINGS[data.draw(st.sampled_from(WIDE_OPEN))]
     stairs = staircase(rules)
@@ -89,7 +90,7 @@ def test_open_steps_are_counted_anywhere_in_a_period(one: int, other: int, at: i
 
 
 @given(st.sampled_from([*RULINGS]), st.data())
-@examples(150)
+@examples(60)
 def test_all_inputs_of_one_step_are_allowed_the_same(name: str, data: st.DataObject) -> None:
     rules = RULINGS[name]
     stairs = staircase(rules)

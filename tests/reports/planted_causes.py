@@ -193,8 +193,8 @@ PLANTED: dict[str, Planted] = {
         by_width,
         tuple(
             f"{ONNX}/{each}/"
-            for each in ("bfloat16/int8", "bfloat16/float32", "float32/bfloat16", "uint32/float64",
-                         "float8e5m2/float32", "float8e5m2/bfloat16", "bfloat16/float8e5m2/")
+            for each in ("bfloat16/int8", "int16/bfloat16", "uint32/float64", "float8e5m2/float32",
+                         "float8e5m2/bfloat16")
         ),
     ),
     "RoundsToOdd": Planted(to_odd, (f"{ONNX}/float32/bfloat16/",)),
@@ -209,10 +209,13 @@ PLANTED: dict[str, Planted] = {
     "ByWayOfInt16": Planted(through("int16"), (f"{ONNX}/int32/float32/",)),
     "Random": Planted(
         random,
-        tuple(
-            f"{ONNX}/{source}/{target}/"
-            for source in ("float16", "int8", "float8e5m2", "float32")
-            for target in ("float8e4m3fn", "int8", "bool", "float32", "uint4")
+        (
+            f"{ONNX}/float16/uint4/",
+            *(
+                f"{ONNX}/{source}/{target}/"
+                for source in ("int8", "float8e5m2")
+                for target in ("float8e4m3fn", "int8", "bool", "float32", "uint4")
+            ),
         ),
     ),
 }  # fmt: skip

@@ -92,7 +92,7 @@ def test_special_and_random_patterns_of_more_bits(names: tuple[str, str]) -> Non
     # For the target bool, the quick tier has little but special and random patterns.
     inputs = quick_inputs(names[0], "bool", SEED, 200)
     check_all_behaviors(
-        names, np.unique(np.concatenate([inputs[:: 1 + inputs.size // 1500], near_ends(names)]))
+        names, np.unique(np.concatenate([inputs[:: 1 + inputs.size // 500], near_ends(names)]))
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import reduce
 from itertools import pairwise
@@ -24,7 +24,18 @@ GradedAnswers = tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]
 COMPARISONS = [chunk_comparison(compiled=False)]
 with suppress(ImportError):
     COMPARISONS.append(chunk_comparison(compiled=True))
-GATHERS = [each.gather for each in COMPARISONS]
+
+
+def gather_in_64_bits(
+    inputs: NDArray[Any], answers: NDArray[Any], groups: NDArray[np.uint8]
+) -> Iterator[tuple[int, Runs]]:
+    """Gather by numba without compiling for each width of inputs, which takes a second."""
+    return COMPARISONS[-1].gather(inputs.astype(np.uint64), answers, groups)
+
+
+GATHERS = [gather, gather_in_64_bits][: len(COMPARISONS)]
+IN_OWN_WIDTHS = pytest.param(COMPARISONS[-1].gather, marks=pytest.mark.nightly, id="own widths")
+"""Inputs are widened where they are loaded, so that their width matters little."""
 
 
 @st.composite
@@ -89,7 +100,7 @@ def runs_of_part(data: GradedAnswers, group: int, begin: int, end: int) -> Runs:
     return dict(gather(inputs, answers, groups)).get(group, no_runs(inputs, answers))
 
 
-@pytest.mark.parametrize("gather_variant", GATHERS, ids=["numpy", "numba"][: len(GATHERS)])
+@pytest.mark.parametrize("gather_variant", [*GATHERS, IN_OWN_WIDTHS])
 @given(graded_answers())
 def test_gather_finds_the_same_runs_as_a_walk(gather_variant: Any, data: GradedAnswers) -> None:
     found = dict(gather_variant(*data))
@@ -205,7 +216,7 @@ def test_patterns_of_128_bits_are_stored_as_integers() -> None:
     assert found.answer.tolist() == [(1 << 127) + 5, 1 << 64, 1]
 
 
-@pytest.mark.parametrize("gather_variant", GATHERS, ids=["numpy", "numba"][: len(GATHERS)])
+@pytest.mark.parametrize("gather_variant", GATHERS)
 def test_runs_of_alternating_and_of_all_answers(
     gather_variant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,5 +249,5 @@ def test_long_runs_are_the_same_in_both_forms() -> None:
         groups = np.repeat(chance.integers(0, 3, len(lengths)), lengths).astype(np.uint8)
         answers = np.repeat(chance.integers(0, 3, len(lengths)), np.roll(lengths, 1))
         answers = answers.astype(np.uint16)
-        one, *others = [dict(each(inputs, answers, groups)) for each in GATHERS]
+        one, *others = [dict(each.gather(inputs, answers, groups)) for each in COMPARISONS]
         assert all(same(runs, other[group]) for other in others for group, runs in one.items())

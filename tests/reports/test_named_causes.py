@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.families.cast import follow
 from reports.findings.failing_inputs import AskedInputs
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import extent_words
@@ -97,6 +98,12 @@ NAMED = {
     ),
     "Random": (UNEXPLAINED, "gives wrong values that no closed form explains"),
 }
+
+
+@pytest.fixture(autouse=True)
+def _few_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask at most a million inputs around failing ones: the names depend on far fewer."""
+    monkeypatch.setattr(follow, "MOST_FOLLOWED", 1 << 20)
 
 
 def found_in(folder: Path, planted: Planted) -> tuple[Finding, ...]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from conformance.families.cast.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
 from oracles.reference.expectations import Expected, has_branch
-from oracles.reference.staircase import staircase
+from oracles.reference.staircase import Staircase, staircase
 from reports.grading.allowed_answers import (
     ALLOWED,
     NOT_ALLOWED,
@@ -106,11 +106,22 @@ def flipped(
     return answers ^ ((np.uint64(1) << bit) * (chance.random(answers.size) < 0.5))
 
 
-@pytest.fixture(params=["numpy", "numba"])
+def compare_in_64_bits(
+    stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Compare by numba without compiling for the widths of a ruling."""
+    compare = chunk_comparison(compiled=True).compare_with_steps
+    return compare(stairs, inputs.astype(np.uint64), answers.astype(np.uint64))
+
+
+# Compiling takes a second for each pair of widths, which matter only where elements are loaded.
+@pytest.fixture(params=["numpy", "numba-64", pytest.param("numba", marks=pytest.mark.nightly)])
 def graded(request: pytest.FixtureRequest) -> Any:
-    if request.param == "numba":
-        pytest.importorskip("numba", reason="needs numba (the extra `fast`)")
-    compare = chunk_comparison(request.param == "numba").compare_with_steps
+    if request.param == "numpy":
+        return grade_by_staircase
+    pytest.importorskip("numba", reason="needs numba (the extra `fast`)")
+    in_own_widths = chunk_comparison(compiled=True).compare_with_steps
+    compare = in_own_widths if request.param == "numba" else compare_in_64_bits
     return partial(grade_by_staircase, compare=compare)
 
 

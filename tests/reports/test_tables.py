@@ -34,7 +34,6 @@ from specs.errors import CastigateError
 from tests.reports.common import (
     FROM_TEXT,
     HALF,
-    JUDGEMENTS,
     TO_COMPLEX,
     TO_TEXT,
     divergence,
@@ -43,6 +42,7 @@ from tests.reports.common import (
     patterns,
     steps,
 )
+from tests.reports.judgement_strategies import JUDGEMENTS
 from tests.search import examples
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from reports.grading.failure_runs import MOST_RUNS
 from reports.judgement import Judgement
 from reports.run_store.task_file import DamagedPartError, decode_task, encode_task, read_task_name
-from tests.reports.common import HALF, JUDGEMENTS, TEXTS, divergence, judgement, same, steps
+from tests.reports.common import HALF, divergence, judgement, same, steps
+from tests.reports.judgement_strategies import JUDGEMENTS, TEXTS
 
 SMALL = encode_task("task", [judgement(HALF, divergence(steps(3)))])
 

@@ -19,13 +19,14 @@ from specs.outcomes import Anything, Behaves, Exactly
 from specs.ruling import rule_case, ruling
 from specs.selection import case_named, select
 from specs.selection import with_house_rules as named_with_house_rules
+from tests.reference.thinned import thinned
 
 NEWEST = [
     f"{document}+{name}:{[*documents()[document].entry.versions][-1]}"
     for name, rules in shipped_rules().items()
     for document in rules.entry.documents
 ]
-WIDE_INPUTS = 40
+WIDE_INPUTS = 400
 """The approximate number of inputs that are compared if a source has more than 8 bits."""
 EVERY = 8
 """One of this many cases of a document with house rules is compared."""
@@ -63,9 +64,11 @@ def test_definition_kernels_and_staircase_agree_under_house_rules(document: str)
     for case in distinct[crc32(document.encode()) % EVERY :: EVERY]:
         rules = ruling(case)
         source = format_named(case.source)
-        small = every_pattern(source) if source.bits <= 8 else None
-        inputs = few_patterns(case.source, case.target, WIDE_INPUTS) if small is None else small
-        inputs = np.unique(inputs).astype(source.storage)
+        if source.bits <= 8:
+            inputs = every_pattern(source)
+        else:
+            inputs = few_patterns(case.source, case.target, WIDE_INPUTS)
+            inputs = thinned(inputs, WIDE_INPUTS)
         wanted = expect_by_exact.expect(rules, inputs)
         for way in (expect_by_kernels, expect_by_staircase):
             found = way.expect(rules, inputs)

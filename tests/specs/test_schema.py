@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ SHIPPED_SCHEMA = Path(specs.__file__).with_name("document.schema.json")
 PATHS = [*sorted(DOCUMENTS.glob("*.yaml")), Path(__file__).parent / "data" / "small.yaml"]
 
 
+@cache
 def validator() -> Any:
     return jsonschema.Draft202012Validator(json_schema())
 
