@@ -151,11 +151,12 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 TWO = (backend("ManyRuns"), backend("WrongRange"), ONNX, "--source=uint32", FULL, "--seed=7")
-BYTES = (backend("WrongByte"), ONNX, "--source=uint8", "--target=bool", "--target=int4")
+BYTES = (backend("WrongByte"), ONNX, "--source=int4", "--source=uint8", "--target=bool")
+BYTES += ("--target=int2", "--target=uint4", "--target=bfloat16")
 
 
 @pytest.mark.ci_runs_one_of(2)
-@pytest.mark.parametrize(("given", "jobs"), [(BYTES, 2), (TWO, 3)], ids=["two pairs", "all pairs"])
+@pytest.mark.parametrize(("given", "jobs"), [(BYTES, 2), (TWO, 3)], ids=["quick", "full"])
 def test_tables_are_the_same_for_any_number_of_jobs(
     given: tuple[str, ...], jobs: int, tmp_path: Path
 ) -> None:
