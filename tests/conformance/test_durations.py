@@ -35,13 +35,14 @@ def test_seconds_of_phases_backends_and_pairs(
     assert seconds == sorted(seconds, reverse=True)
 
 
-@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (
+            ["--durations-castigate=-1"],
+            "--durations-castigate is -1; give a whole number from 0 on",
+        ),
         (["--durations-castigate=1", "-n", "2"], "measures no workers of xdist; leave out -n"),
-        # In CI a negative --seed is refused by the same code.
-        (["--durations-castigate=-1"], "--durations-castigate is -1; give a whole number from 0"),
     ],
 )
 def test_bad_usage(arguments: list[str], message: str) -> None:
