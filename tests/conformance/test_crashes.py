@@ -24,7 +24,8 @@ from tests.conformance.processes import (
 )
 
 CASE = "onnx-cast:25/int4/int2"
-FEW = (*INT4, *(f"--target={name}" for name in ("bool", "int2", "uint4", "float16")))
+FEW = (*INT4, *(f"--target={name}" for name in ("bool", "int2", "uint4", "float16")), "--jobs=1")
+"""One worker judges other pairs before and after that of ``CASE``."""
 SWEPT = "onnx-cast:25/uint32/bool"
 FEW_SECONDS = "import conformance.running.process_pool as pool; pool.SECONDS_OF_SILENCE = 12.0; "
 """Lowers the seconds for which a worker may be silent; its tasks take a fraction of these."""
