@@ -85,13 +85,15 @@ def run_command(
     """Run cases against backends, each in its own processes, and store the verdicts."""
     if resume and out is None:
         raise CastigateError("--resume needs --out, the folder of the run to continue")
-    if resume and backend is None:
+    # Read here too, so that no backend is loaded in vain.
+    begun = read_record(folder_at(out or "")) if resume else None
+    if begun is not None and backend is None:
         if document or rules or source or target or shard or (tier, seed, max_examples) != DEFAULTS:
             raise CastigateError(
                 "--resume without --backend takes all options from the run; leave the others "
                 "out, or repeat all of them with --backend"
             )
-        request = request_of(read_record(folder_at(out or "")))
+        request = request_of(begun)
     elif backend is None:
         raise CastigateError(f"no backend is named; add --backend NAME; {available_backends()}")
     else:

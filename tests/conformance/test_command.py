@@ -20,7 +20,7 @@ from specs.model.page_lines import cite_lines
 from specs.questions import read_question
 from specs.ruling import ruling
 from specs.selection import case_named, select
-from tests.conformance.processes import castigate, castigate_process
+from tests.conformance.processes import castigate
 
 DATA = Path(__file__).with_name("data")
 HALF = "onnx-cast:25/float16/float32"
@@ -472,7 +472,7 @@ def test_a_shell_completes_commands_and_their_options(monkeypatch: pytest.Monkey
     monkeypatch.setenv("_CASTIGATE_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_CWORD", "1")
     monkeypatch.setenv("COMP_WORDS", "castigate ga")
-    assert castigate_process()[1].split() == ["gate"]
+    assert castigate()[1].split() == ["gate"]
     monkeypatch.setenv("COMP_CWORD", "2")
     monkeypatch.setenv("COMP_WORDS", "castigate gate --ba")
-    assert castigate_process()[1].split() == ["--backend", "--baseline"]
+    assert castigate()[1].split() == ["--backend", "--baseline"]

@@ -46,7 +46,7 @@ def test_seconds_of_phases_backends_and_pairs(
     ],
 )
 def test_bad_usage(arguments: list[str], message: str) -> None:
-    code, output = suite("--backend=reference", *arguments)
+    code, output = suite("--backend=reference", "--document=cinn-cast", *arguments)
     assert code == USAGE
     assert message in output
 

@@ -15,6 +15,7 @@ from specs import VERSION
 from tests.conformance.processes import (
     BOOL,
     FULL,
+    ONNX,
     PROC,
     ROOT,
     SECONDS_TO_END,
@@ -131,7 +132,7 @@ def test_whatever_is_raised_does_not_exit_with_1(raised: str, line: str) -> None
 def test_a_run_whose_reader_goes_away_does_not_exit_with_1(closed: str, tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    given = ("--backend=reference", "--document=onnx-cast:25", "--source=int2")
+    given = ("--backend=reference", ONNX, "--source=int2", "--target=int4")
     process = start_castigate("run", *given, f"--out={tmp_path / 'run'}", **{closed: writing})
     os.close(writing)
     process.communicate(timeout=SECONDS_TO_END)

@@ -35,7 +35,7 @@ from tests.conformance.test_suite import FAILED, USAGE, suite
 HOSTILE, NOTING, RUNNABLE = hostile.__file__, noting.__file__, runnable.__file__
 MANY = ("--document=tensorflow-bitcast", "--document=cinn-bitcast-convert")
 """Many pairs, which are judged quickly: bitcasts of few elements."""
-FEW = MANY[:1]
+FEW = (*MANY[:1], "-k", "/int8/ or /uint8/")
 JOBS = min(os.cpu_count() or 1, MAX_JOBS)
 
 
@@ -144,6 +144,7 @@ def run(folder: Path, name: str, *arguments: str) -> Found:
     xml, notes = folder / f"{name}.xml", folder / f"{name}{len(arguments)}"
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv(noting.NOTES, str(notes))
+        environment.setenv(noting.LOADS, "1" if "-n" in arguments else str(JOBS))
         code, output = suite(f"--backend={NOTING}:{name}", "-q", f"--junitxml={xml}", *arguments)
     found = [str(one.get("value")) for one in ElementTree.parse(xml).iter("property")]
     lines = notes.read_text().splitlines()
@@ -162,14 +163,19 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return found
 
 
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """A run in as many workers as there are processors."""
+    return run(tmp_path_factory.mktemp("several"), "Noting", *FEW)
+
+
 def test_a_run_with_several_workers_shows_the_same_in_the_same_order(
-    alone: Found, tmp_path: Path
+    alone: Found, several: Found
 ) -> None:
-    found = run(tmp_path, "Noting", *FEW)
-    assert (found.code, found.loaded) == (FAILED, JOBS)
-    assert found.records == alone.records
-    assert "castigate: a worker" not in found.output
-    assert wait_for_ends(found.pids) == []
+    assert (several.code, several.loaded) == (FAILED, JOBS)
+    assert several.records == alone.records
+    assert "castigate: a worker" not in several.output
+    assert wait_for_ends(several.pids) == []
 
 
 @pytest.mark.nightly
@@ -184,28 +190,20 @@ def test_workers_of_xdist_have_one_worker_each_and_find_the_same(
     assert len(found.asked) < 1.5 * len(alone.asked)
 
 
-def test_the_pair_of_a_worker_that_was_killed_is_judged_again(alone: Found, tmp_path: Path) -> None:
-    found = run(tmp_path, "LosesItsWorker", *FEW)
-    assert (found.code, found.records) == (FAILED, alone.records)
-    assert found.loaded == JOBS + 1
-    [line] = [line for line in found.output.splitlines() if line.startswith("castigate: a worker")]
-    assert line == (
-        f"castigate: a worker of {NOTING}:LosesItsWorker was ended by SIGKILL; "
-        "its task is done again"
-    )
-
-
-def test_a_pair_that_ends_each_worker_has_crashed_and_all_others_are_judged(
+def test_pairs_whose_worker_ended_are_judged_again_and_crash_if_they_end_each_worker(
     alone: Found, tmp_path: Path
 ) -> None:
-    found = run(tmp_path, "CrashesItsWorkers", *FEW)
-    assert found.code == FAILED
+    found = run(tmp_path, "LosesItsWorkers", *FEW)
+    assert (found.code, found.loaded) == (FAILED, JOBS + 3)
     for before, now in zip(alone.records, found.records, strict=True):
         if "/int8/uint8" in literal_eval(now)["item"]:
             assert literal_eval(now)["verdict"] == "crashed"
         else:
             assert now == before
-    assert found.output.count("was ended by SIGSEGV; its task is done again") == 2
+    lines = [line for line in found.output.splitlines() if line.startswith("castigate: a worker")]
+    ended = f"castigate: a worker of {NOTING}:LosesItsWorkers was ended by SIG{{}}; "
+    said = [ended.format(name) + "its task is done again" for name in ("KILL", "SEGV", "SEGV")]
+    assert sorted(lines) == said
 
 
 @pytest.mark.skipif(JOBS < 2, reason="a single processor has one worker")
@@ -217,7 +215,8 @@ def test_workers_that_cannot_load_the_backend_are_done_without(
     assert "the device is taken" in found.output
 
 
-@pytest.mark.parametrize(("option", "items"), [("--exitfirst", 1), ("--maxfail=2", 2)])
+@pytest.mark.ci_runs_one_of(2)
+@pytest.mark.parametrize(("option", "items"), [("--maxfail=2", 2), ("--exitfirst", 1)])
 def test_a_run_that_stops_early_ends_its_workers(option: str, items: int, tmp_path: Path) -> None:
     found = run(tmp_path, "Noting", *FEW, option)
     verdicts = [literal_eval(each)["verdict"] for each in found.records]
@@ -226,16 +225,19 @@ def test_a_run_that_stops_early_ends_its_workers(option: str, items: int, tmp_pa
     assert wait_for_ends(found.pids) == []
 
 
-def test_an_item_that_is_collected_twice_is_judged_once(tmp_path: Path) -> None:
-    once = run(tmp_path, "Noting", *FEW)
+def test_an_item_that_is_collected_twice_is_judged_once(several: Found, tmp_path: Path) -> None:
     twice = run(tmp_path, "Noting", *FEW, "--keep-duplicates", "conformance")
-    assert twice.records == once.records * 2
-    assert sorted(twice.asked) == sorted(once.asked)
+    assert twice.records == several.records * 2
+    assert sorted(twice.asked) == sorted(several.asked)
 
 
 ENDINGS = [
-    ("SegfaultsOnItsRoad", ["--tier=full", "-k", "bool"], "it was asked for its `road`"),
-    ("SegfaultsOnItsRoad", ["--tier=full", "-k", "bool", "-n1"], "it was asked for its `road`"),
+    ("SegfaultsOnItsRoad", ["--tier=full", "-k", "uint32/bool"], "it was asked for its `road`"),
+    (
+        "SegfaultsOnItsRoad",
+        ["--tier=full", "-k", "uint32/bool", "-n1"],
+        "it was asked for its `road`",
+    ),
     ("IsAnotherInEachProcess", ["-k", "int4"], "run again with one version"),
 ]
 

@@ -199,7 +199,7 @@ def test_an_interrupted_run_says_how_to_resume(tmp_path: Path) -> None:
     assert tables(out) == tables(tmp_path / "other")
 
 
-@pytest.mark.ci_runs_one_of(3)
+@pytest.mark.ci_runs_one_of(6)
 @needs_proc
 @pytest.mark.parametrize("seed", range(6))
 def test_an_interrupt_at_any_moment_is_one_line(seed: int, tmp_path: Path) -> None:
