@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -37,27 +37,28 @@ class Group:
 
 
 @cache
-def groups() -> tuple[Group, ...]:
-    """Group all numeric rulings with distinct meanings, except rejections and open ones."""
+def distinct_rulings() -> dict[str, Ruling]:
+    """Return every ruling of a cast with a meaning of its own, under the id of its first case."""
     first: dict[Hashable, tuple[str, Ruling]] = {}
-    for name, rules in _rulings():
-        first.setdefault(rules.meaning, (name, rules))
-    grouped: dict[tuple[Format, Format, Rounding], list[tuple[str, Ruling]]] = {}
-    for name, rules in first.values():
-        grouped.setdefault((rules.source, rules.target, rules.rounding), []).append((name, rules))
-    return tuple(Group(*key, tuple(rulings)) for key, rulings in grouped.items())
-
-
-def _rulings() -> Iterator[tuple[str, Ruling]]:
     for document in documents().values():
         for edition in editions(document):
             for case in edition.cases():
-                if case.example is not None or not is_cast(case):
-                    continue
-                rules = ruling(case)
-                numeric = rules.source.is_numeric and rules.target.is_numeric
-                if numeric and not (rules.is_rejection or rules.is_open):
-                    yield case.id, rules
+                if case.example is None and is_cast(case):
+                    rules = ruling(case)
+                    first.setdefault(rules.meaning, (case.id, rules))
+    return dict(first.values())
+
+
+@cache
+def groups() -> tuple[Group, ...]:
+    """Group all numeric rulings with distinct meanings, except rejections and open ones."""
+    grouped: dict[tuple[Format, Format, Rounding], list[tuple[str, Ruling]]] = {}
+    for name, rules in distinct_rulings().items():
+        numeric = rules.source.is_numeric and rules.target.is_numeric
+        if numeric and not (rules.is_rejection or rules.is_open):
+            key = rules.source, rules.target, rules.rounding
+            grouped.setdefault(key, []).append((name, rules))
+    return tuple(Group(*key, tuple(rulings)) for key, rulings in grouped.items())
 
 
 TIME_LIMIT = 300.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,22 +96,18 @@ def _files(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, bytes]]
         yield f"data/{name}.js", data_file(name, data)
 
 
-@cache
-def _environment(packages: tuple[str, ...]) -> Environment:
-    """Return the templates of these packages; what is compiled serves all reports of a process."""
-    return Environment(
-        loader=ChoiceLoader([PackageLoader(name) for name in packages]),
+def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
+    """Yield the file name and the text of each page."""
+    environment = Environment(
+        loader=ChoiceLoader(
+            [PackageLoader(name) for name in ("reports.html", *(each.package for each in added))]
+        ),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-
-
-def _pages(report: Report, added: Sequence[Page]) -> Iterator[tuple[str, str]]:
-    """Yield the file name and the text of each page."""
-    environment = _environment(("reports.html", *(each.package for each in added)))
     of_modes = list(mode_pages(report))
     present = {documents()[document].entry.operation for document, _ in report.cases}
     of_pairs = [each for each in operations() if each in present and not of_family(each, "page")]

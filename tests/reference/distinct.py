@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import cache
 
+from lab.proof.obligations import distinct_rulings
 from specs.branches import Ruling
-from specs.operations import is_cast
-from specs.ruling import ruling
-from specs.selection import select
 
 
 @cache
@@ -16,8 +13,8 @@ def numeric_rulings() -> dict[str, Ruling]:
     """Return every ruling between numeric formats that is not a rejection."""
     return {
         name: rules
-        for name, rules in _rulings_of_numbers().items()
-        if rules.target.is_numeric and not rules.is_rejection
+        for name, rules in distinct_rulings().items()
+        if rules.source.is_numeric and rules.target.is_numeric and not rules.is_rejection
     }
 
 
@@ -26,17 +23,6 @@ def text_rulings() -> dict[str, Ruling]:
     """Return every ruling from a numeric format to texts whose answers are not open."""
     return {
         name: rules
-        for name, rules in _rulings_of_numbers().items()
-        if not rules.target.is_numeric and not rules.is_open
+        for name, rules in distinct_rulings().items()
+        if rules.source.is_numeric and not (rules.target.is_numeric or rules.is_open)
     }
-
-
-@cache
-def _rulings_of_numbers() -> dict[str, Ruling]:
-    first: dict[Hashable, tuple[str, Ruling]] = {}
-    for case in select([]):
-        if case.example is None and is_cast(case):
-            rules = ruling(case)
-            if rules.source.is_numeric:
-                first.setdefault(rules.meaning, (case.id, rules))
-    return dict(first.values())
