@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.families.cast.baseline import Baseline
-from conformance.families.cast.neighbors import held_by
+from conformance.families.cast.probes import held_by
 from conformance.judging.asking import Ask, ask
 from conformance.judging.probe import Probe, ProbePlan
 from conformance.judging.subject import Subject

@@ -37,7 +37,6 @@ from conformance.families.cast.baseline import (
     candidates,
     judgement_on_pair,
 )
-from conformance.families.cast.neighbors import cast_words, in_turn, neighbors
 from conformance.families.cast.probes import (
     DRAWS_OF_CALL,
     DRAWS_OF_ROAD,
@@ -48,10 +47,13 @@ from conformance.families.cast.probes import (
     alone,
     at_once,
     beside,
+    cast_words,
     drawn,
     few_probes,
+    in_turn,
     lasting,
     listed,
+    neighbors,
     rewritten,
     shuffled,
     whole_probes,
