@@ -1,4 +1,4 @@
-"""What the drawn tensors of a run do not meet, as numbers.
+"""How likely the tensors that a run draws meet a fault that depends on the tensor.
 
 A fault that depends on the tensor shows where its condition is met: the innermost step is 2, say,
 and there are more than 64 elements. The conditions here are those of faults that frameworks have
@@ -43,10 +43,10 @@ def rows(*draws: int) -> Iterator[tuple[str, ...]]:
 
 
 def not_asked_words(draws: int) -> str:
-    """Say in one line what ``draws`` tensors of a pair leave out, by the two rarest conditions."""
-    rarest = sorted(SHARES, key=SHARES.__getitem__)[:2]
-    chances = [f"{chance_to_meet(each, draws):.0%} ({each})" for each in rarest]
+    """Say in one line how likely ``draws`` tensors of a pair meet a fault of that pair alone."""
+    rarest = min(SHARES, key=SHARES.__getitem__)
+    chance = int(100 * chance_to_meet(rarest, draws))
     return (
-        f"not asked: most tensors; {draws:,} drawn ones of each pair meet a fault of that pair"
-        f" alone with a chance of {', '.join(chances)} or more"
+        f"not asked: most tensors; the {draws:,} that are drawn for a pair meet a fault of that"
+        f" pair alone with a chance of at least {chance}%, the least for one that needs {rarest}"
     )

@@ -103,7 +103,7 @@ def requirements_of(script: str) -> list[str]:
 def _example(shown: ExplainedCase) -> Iterator[str]:
     """Yield lines with the simplest input, what is expected, the answer, and the clause."""
     cell, entry = shown.cell, documents()[shown.cell.document].entry
-    # A tensor that is told has a shape of its own.
+    # The words about a wrong tensor give its shape, which need not be that of the mode.
     modes = [
         mode.replace(":", " = ")
         for mode in filter(None, cell.mode.split("/"))

@@ -33,7 +33,7 @@ from specs.formats import Format, format_named
 FIRST_TRIED = 1024
 """The most runs on which a mechanism is tried first; if it explains one, it is tried on all."""
 NEARLY_ALL = 0.9
-"""Of the answers where a mechanism predicts failures, it must give at least this share.
+"""Where a mechanism predicts failures, it must predict at least this share of the answers.
 
 It is less than 1, because another fault may change a few of the answers.
 """
@@ -58,7 +58,7 @@ class Reach(IntEnum):
 
 @dataclass(frozen=True)
 class Forecast:
-    """Where a mechanism is right about which inputs fail, and how many bits that is worth.
+    """On which inputs a mechanism predicts failures rightly, and how many bits that saves.
 
     ``region`` is the name of a region. ``elsewhere`` has the classes of inputs outside it, for
     which the mechanism predicts failures and is wrong.

@@ -81,7 +81,8 @@ SAME = {
     ("below-normal-becomes-zero", "flushes-subnormals"),
     ("subnormals-become-zero", "flushes-subnormals"),
 }
-"""Where integers stay as they are C converts so, and a codec that flushes has words of its own."""
+"""Pairs of rows that give the same answers, but have names of their own: C, too, keeps integers
+that fit, and a codec is said to flush subnormals."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -15,6 +15,7 @@ import pytest
 from reports.findings import failing_inputs
 from reports.findings.failing_inputs import known_ruling
 from reports.findings.finding import UNEXPLAINED, Finding
+from reports.findings.finding_changes import finding_changes
 from reports.findings.finding_text import changes_words, finding_record, findings_lines
 from reports.findings.read_findings import causes_of, read_findings
 from reports.findings.report import read_report
@@ -339,6 +340,18 @@ def test_stored_findings_of_two_runs_are_compared(tmp_path: Path) -> None:
         store.folder.write(CAUSES, causes_of(store))
     report = read_report([str(tmp_path / "before"), str(tmp_path / "now")])
     assert [each.kind for each in report.finding_changes] == ["new"]
+
+
+@pytest.mark.parametrize(("has_same_seed", "kinds"), [(True, ["changed"]), (False, [])])
+def test_another_seed_changes_no_finding_of_the_same_cases(
+    has_same_seed: bool, kinds: list[str], tmp_path: Path
+) -> None:
+    before, now = (
+        read_findings(judged_run(tmp_path / name, {"faulty": one_fault((ONE[0].id,), wrong)}, ONE))
+        for name, wrong in (("before", 0x40), ("now", 0x41))
+    )
+    found = finding_changes(before, now, has_same_seed=has_same_seed)
+    assert [each.kind for each in found] == kinds
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def store(run: str, found: Containers) -> None:
 
 
 def stored_tables(folder: Folder) -> list[ContainerTable]:
-    """Return the tables of the survey that is stored in a run's folder; empty if there is none.
+    """Return the tables of the survey in a run's folder; an empty list if the folder has none.
 
     Raise CastigateError if the file cannot be read.
     """

@@ -168,7 +168,7 @@ class GradedBlocks:
 
     @cached_property
     def shape_fault(self) -> str:
-        """The first result of a wrong shape, in words; empty if there is none."""
+        """The first result whose shape is wrong, in words; empty if every shape is right."""
         *front, last = self.x.shape
         wanted = {Y: self.x.shape, SCALE: (*front, -(-last // self.ruling.size))}
         for name, result in self.results.items():

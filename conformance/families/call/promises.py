@@ -1,4 +1,4 @@
-"""What calls promise besides the values of a case: device, memory, the receiver, other members.
+"""Judges what documents promise of calls besides values: device, memory, receiver, other members.
 
 Each call is made again on a few elements in tensors of several ranks. A layer is made with members
 of one other dtype, as for its values, and with members of several, some of the target's.
