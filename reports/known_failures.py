@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from reports.case_patterns import INVARIANCES, kind_of_check
 from reports.judgement import BREAKS_RULE, NO_ANSWER, VERDICT_OF_LEVEL, Judgement
 from reports.problems import (
     NAMES,
@@ -86,14 +87,21 @@ def parse_failure(text: str) -> KnownFailure:
     raise ValueError(f"`{text}` is no failure")
 
 
-def failures(case: Case, judgement: Judgement) -> tuple[KnownFailure, ...]:
+def failures(
+    case: Case, judgement: Judgement, *, with_drawn: bool = True
+) -> tuple[KnownFailure, ...]:
     """Return the ways in which a judgement fails; none if it does not fail.
 
     There is one for an error or a crash, else one for the broken rules of each level: `violates`
     for required rules, `deviates` for recommended ones. The region leaves out how a process died,
     which varies with the machine. Of the broken rules of a check, it has only the names.
+
+    Unless ``with_drawn``, what drawn tensors alone show is left out, as another seed may not meet
+    it: all of a check of invariances, and rules that are broken in drawn tensors.
     """
     verdict = judgement.verdict
+    if not with_drawn and judgement.check and kind_of_check(judgement.check) == INVARIANCES:
+        return ()
     roles = {case.target: "target", case.source: "source"}
     if verdict in NO_ANSWER:
         errors = [each for each in judgement.problems if isinstance(each, Fault | BrokenAdapter)]
@@ -103,6 +111,8 @@ def failures(case: Case, judgement: Judgement) -> tuple[KnownFailure, ...]:
         return ()
     by_verdict: dict[str, list[BrokenRule]] = {}
     for broken in judgement.broken_rules:
+        if not with_drawn and _is_drawn(broken):
+            continue
         by_verdict.setdefault(VERDICT_OF_LEVEL[broken.level], []).append(broken)
     found = []
     for name, parts in by_verdict.items():
@@ -110,6 +120,10 @@ def failures(case: Case, judgement: Judgement) -> tuple[KnownFailure, ...]:
         data = [each.rule if judgement.check else _data(each, roles) for each in parts]
         found.append(KnownFailure(name, inputs, _digest(name, data)))
     return tuple(found)
+
+
+def _is_drawn(problem: BrokenRule) -> bool:
+    return isinstance(problem, WrongTensor) and bool(problem.where)
 
 
 def _digest(verdict: str, data: Sequence[Any]) -> str:
@@ -124,7 +138,7 @@ def _data(problem: BrokenRule | BrokenAdapter, roles: Mapping[str, str]) -> list
     """
     if isinstance(problem, WrongValues):
         return [problem.rule, problem.count, problem.runs.checksum]
-    if isinstance(problem, WrongTensor) and problem.where:
+    if isinstance(problem, WrongTensor) and _is_drawn(problem):
         # Each seed draws other tensors, so which elements are wrong is chance.
         return [NAMES[type(problem)], problem.rule, problem.tensor]
     found: list[Any] = [NAMES[type(problem)], getattr(problem, "rule", "")]

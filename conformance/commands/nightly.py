@@ -107,7 +107,7 @@ def nightly_command(
         screens = list(findings_screens(report.findings, versions))
     else:
         screens = list(ledgers.screens(report.findings))
-        code = code if code not in (0, 1) else int(not ledgers.hold)
+        code = code if code not in (0, 1) else int(not ledgers.hold(report.findings))
     print_screens(screens, totals, verbose)
     typer.echo(f"{nights.report}/index.html: {describe_report(report)}")
     raise typer.Exit(code)

@@ -152,8 +152,7 @@ def compare_with_listings(
         return None
     names = tuple(dict.fromkeys(name for each in listed for name in each.findings))
     if not listed:
-        how = ", ".join(map(_with_inputs, found))
-        return LedgerComparison("unlisted", f"unlisted: {how}")
+        return unlisted(found)
     if not found:
         message = f"stale: {', '.join(names)} is listed, but the verdict is {verdict} now"
         return LedgerComparison("stale", message, names)
@@ -161,6 +160,11 @@ def compare_with_listings(
     if differences:
         return LedgerComparison("changed", f"changed: {'; '.join(differences)}", names)
     return LedgerComparison("known", ", ".join(names), names)
+
+
+def unlisted(found: Sequence[KnownFailure]) -> LedgerComparison:
+    """Return the result for a case that fails so and is not listed."""
+    return LedgerComparison("unlisted", f"unlisted: {', '.join(map(_with_inputs, found))}")
 
 
 def _differences(listed: Sequence[Listing], found: Sequence[KnownFailure]) -> Iterator[str]:

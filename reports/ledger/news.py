@@ -9,8 +9,9 @@ from typing import Literal, get_args
 
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import changes_words, counted, extent_words
+from reports.known_failures import KnownFailure
 from reports.ledger.ledger_file import update_command
-from reports.ledger.listing import AppliedLedger, LedgerComparison, LedgerStatus
+from reports.ledger.listing import AppliedLedger, LedgerComparison, LedgerStatus, unlisted
 from reports.outputs.totals import BackendScreen
 
 NewsKind = Literal["new", "changed", "mended"]
@@ -37,7 +38,8 @@ class FindingNews:
 
     ``finding`` is None if the current run does not have it. ``same`` counts the cases that fail as
     listed, and ``otherwise`` has those that fail in another way. A case that moved from one finding
-    to another is ``gone`` from the first and ``more`` for the second.
+    to another is ``gone`` from the first and ``more`` for the second. ``met`` has the cases in
+    which only the tensors of another seed than the ledger's show the finding.
     """
 
     name: str
@@ -47,6 +49,7 @@ class FindingNews:
     more: list[CaseNews] = field(default_factory=list)
     gone: list[CaseNews] = field(default_factory=list)
     otherwise: list[CaseNews] = field(default_factory=list)
+    met: list[CaseNews] = field(default_factory=list)
 
     def kind(self, is_listed: bool) -> NewsKind | None:
         """Return whether the finding is new, changed or mended; None if all is as listed.
@@ -88,6 +91,13 @@ class BackendNews:
     known: Counter[str] = field(default_factory=Counter)
     """How many cases fail as listed, by the name of the finding."""
     cases: list[CaseNews] = field(default_factory=list)
+    drawn: list[CaseNews] = field(default_factory=list)
+    """The cases that fail in tensors which the ledger's seed does not draw."""
+
+    @property
+    def draws_anew(self) -> bool:
+        """Whether the run has another seed than the ledger, and so other tensors."""
+        return self.applied is not None and not self.applied.has_same_seed
 
     def add(self, case: str, compared: LedgerComparison) -> None:
         """Count a case that fails as listed, or add it to ``cases`` if it does not."""
@@ -95,6 +105,13 @@ class BackendNews:
             self.known.update(compared.findings)
         else:
             self.cases.append(CaseNews(case, compared.status, compared.message, compared.findings))
+
+    def add_drawn(self, case: str, found: Sequence[KnownFailure]) -> None:
+        """Keep a case in which tensors show ``found`` that the ledger's seed does not draw."""
+        assert self.applied is not None
+        listings = self.applied.ledger.at(case, self.applied.base)
+        names = tuple(dict.fromkeys(name for each in listings for name in each.findings))
+        self.drawn.append(CaseNews(case, "unlisted", unlisted(found).message, names))
 
     def findings(self, found: Sequence[Finding]) -> dict[NewsKind | None, list[FindingNews]]:
         """Group findings by how they differ from the ledger; those under None do not differ.
@@ -125,10 +142,21 @@ class BackendNews:
                 told[name].gone.append(each)
             for name in old & new:
                 told[name].otherwise.append(each)
+        for each in self.drawn:
+            for name in now.get(each.case, [UNEXPLAINED]):
+                # A kernel serves many pairs, so other tensors meet its fault in others of them.
+                if name not in listed:
+                    told[name].more.append(each)
+                    continue
+                before.add(name)
+                if name not in each.listed:
+                    told[name].met.append(each)
         by_kind: dict[NewsKind | None, list[FindingNews]] = {}
         for name, finding_news in told.items():
             if name in before or finding_news.more:
-                by_kind.setdefault(finding_news.kind(name in before), []).append(finding_news)
+                by_kind.setdefault(
+                    finding_news.kind(name in before or bool(finding_news.met)), []
+                ).append(finding_news)
         return by_kind
 
     def screen(self, found: Sequence[Finding]) -> BackendScreen:
@@ -148,12 +176,20 @@ class BackendNews:
         ]
         same = len(by_kind.get(None, ()))
         news: dict[str, int] = {kind: len(by_kind.get(kind, ())) for kind in NEWS_KINDS}
-        record = [f"  to record it: {update_command(self.backend)}"]
+        met = sum(len(each.met) for found in by_kind.values() for each in found)
+        elsewhere = f"; {counted(met, 'case')} more by other tensors" if met else ""
         return BackendScreen(
-            f"{self.backend} {self.version}, {self._since}: {changes_words(same, news)}",
+            f"{self.backend} {self.version}, {self._since}: {changes_words(same, news)}{elsewhere}",
             told,
-            record if told and self.applied is not None else (),
+            [self._advice] if told and self.applied is not None else (),
         )
+
+    @property
+    def _advice(self) -> str:
+        """Say how the ledger records what differs, or which seed shows it again."""
+        if self.draws_anew:
+            return "  a ledger is made with its own seed; `castigate run --seed` shows this again"
+        return f"  to record it: {update_command(self.backend)}"
 
     @property
     def _since(self) -> str:

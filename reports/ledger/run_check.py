@@ -35,16 +35,24 @@ class RunLedgers:
     def add(self, case: Case, judgement: Judgement) -> None:
         """Compare one judgement with the ledger of its backend, and keep the result."""
         news, name = self.news[judgement.backend], judgement.check or case.id
-        found = failures(case, judgement)
+        found = failures(case, judgement, with_drawn=not news.draws_anew)
         listed = news.applied.at(name, found) if news.applied is not None else []
         compared = compare_with_listings(listed, found, judgement.verdict)
         if compared is not None:
             news.add(name, compared)
+        everything = failures(case, judgement)
+        if everything != found:
+            news.add_drawn(name, everything)
 
-    @property
-    def hold(self) -> bool:
-        """Whether every backend fails exactly as its ledger lists; without one, not at all."""
-        return not any(each.cases for each in self.news.values())
+    def hold(self, findings: Findings) -> bool:
+        """Return whether every backend fails as its ledger lists; without one, not at all.
+
+        ``findings`` are those of the run, by backend.
+        """
+        return all(
+            each.findings(findings.get(name, ())).keys() <= {None}
+            for name, each in self.news.items()
+        )
 
     def screens(self, findings: Findings) -> Iterator[BackendScreen]:
         """Yield a screen per backend: which findings are the same, new, changed or mended.

@@ -16,6 +16,7 @@ from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.run_check import RunLedgers
 from reports.ledger.version_spans import Span
 from reports.outputs.totals import last_screen
+from reports.problems import WrongTensor
 from tests.reports.common import HALF, divergence, judgement, record, steps
 
 KNOWN = judgement(HALF, divergence(steps(3)))
@@ -26,6 +27,7 @@ LISTED = Ledger(
     listings={HALF.id: [Listing(FAILURE, Span.of("1.31.1"), ("truncates",))]},
     versions=("1.31.1",),
 )
+OTHER = "onnx-cast:25/float16/int8"
 RECORDS = "  to record it: pytest --pyargs conformance --backend=ort --update-ledger"
 RIGHT = replace(KNOWN, verdict="conforms", problems=())
 
@@ -40,8 +42,9 @@ def screen_of(
     monkeypatch.setattr(run_check, "load_ledger", lambda name: ledger)
     ledgers = RunLedgers(record(seed=seed))
     ledgers.add(HALF, found)
-    screens = list(ledgers.screens({"ort": tuple(findings)}))
-    return ledgers.hold, [line.rstrip() for line in last_screen(screens)]
+    by_backend = {"ort": tuple(findings)}
+    screens = list(ledgers.screens(by_backend))
+    return ledgers.hold(by_backend), [line.rstrip() for line in last_screen(screens)]
 
 
 def test_a_known_failure_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,3 +127,28 @@ def test_with_another_seed_verdicts_alone_are_compared(
     holds, [head, *_] = screen_of(monkeypatch, LISTED, found, seed=1)
     assert head == f"ort 1.31.1, since its ledger of seed 0: {told}"
     assert holds == ("new" not in told)
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "seed", "told"),
+    [
+        ("truncates", "shape 3 x 5", 1, "ledger of seed 0: the same finding; 1 case more by other"),
+        ("truncates", "shape 3 x 5", 0, "ledger: 0 findings as before, 1 new"),
+        ("truncates", "", 1, "ledger of seed 0: 0 findings as before, 1 new"),
+        ("wraps", "shape 3 x 5", 1, "ledger of seed 0: 0 findings as before, 1 new"),
+    ],
+    ids=["a drawn tensor", "the ledger's seed", "a listed tensor", "a finding not listed"],
+)
+def test_another_seed_may_meet_a_listed_finding_in_another_case(
+    monkeypatch: pytest.MonkeyPatch, name: str, where: str, seed: int, told: str
+) -> None:
+    broken = WrongTensor("r", "c", "required", "y", "0x1", "0x2", ("0x3",), 1, 9, where=where)
+    failing = replace(KNOWN, problems=(broken,))
+    explained = ExplainedCase(
+        cell_of(HALF, failing, ()), "a", "1", "required", 1, True, "", "0x0001", "0x02", ("0x03",)
+    )
+    finding = Finding(name, "ort", "depends on layout", name, (explained,))
+    others = replace(LISTED, listings={OTHER: LISTED.listings[HALF.id]})
+    holds, [head, *_] = screen_of(monkeypatch, others, failing, [finding], seed)
+    assert head.startswith(f"ort 1.31.1, since its {told}")
+    assert holds == ("more by other" in head)
