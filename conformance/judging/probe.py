@@ -120,6 +120,14 @@ class Probe:
             inside += 0 if place else self.gap
         return Layout(tuple(strides), self.offset)
 
+    @property
+    def spread(self) -> int:
+        """How many elements there are in memory from the first place to the last, both included."""
+        if self.layout is None or not prod(self.shape):
+            return prod(self.shape)
+        ends = zip(self.shape, self.layout.strides, strict=True)
+        return 1 + sum((length - 1) * abs(step) for length, step in ends)
+
     @cached_property
     def effective_steps(self) -> tuple[int, ...]:
         """The steps of the layout; a dimension of at most one element has the step 1."""

@@ -51,10 +51,17 @@ STEPS = ((5, 2), (2, 3), (4, -1), (4, 0), (1, -2))
 FAR = 0.15
 """The share of other steps, and of tensors with a gap, whose step or gap is up to ``FARTHEST``."""
 FARTHEST = 300
+MOST_SPREAD = 1 << 18
+"""The most elements from a tensor's first to its last place in memory, if steps or a gap are far.
+
+Beyond it they become near: one tensor in a hundred would take nine tenths of the memory of all.
+"""
 INNERMOST = 0.5
 """The share of steps that go to the innermost dimension; the others go to any dimension."""
 GAPS = ((7, 0), (1, 1), (1, 3), (1, 8))
 """Elements between the rows of a matrix, as where columns are cut out of a wider one."""
+NEAR_STEP, NEAR_GAP = (max(value for _, value in near) for near in (STEPS, GAPS))
+"""The farthest of the steps and gaps that most tensors have."""
 OFFSETS = ((50, 0), (14, 1), (10, 2), (10, 3), (8, 15), (8, 64))
 """Elements between a boundary of 64 bytes and the beginning of a tensor."""
 AGAIN = 0.15
@@ -156,13 +163,17 @@ def drawn_memory(chance: Random, shape: Shape) -> Probe:
     gap = chosen(chance, GAPS) if rank > 1 else 0
     if gap and chance.random() < FAR:
         gap = log_uniform(chance, 16, FARTHEST)
-    return Probe(
+    drawn = Probe(
         shape,
         order=() if order == [*range(rank)] else tuple(order),
         steps=tuple(steps),
         gap=gap,
         offset=chosen(chance, OFFSETS),
     )
+    if drawn.spread <= MOST_SPREAD:
+        return drawn
+    near = tuple(step if abs(step) <= NEAR_STEP else NEAR_STEP for step in steps)
+    return replace(drawn, steps=near, gap=min(gap, NEAR_GAP))
 
 
 def drawn_probe(chance: Random, count: int, before: Probe | None = None) -> Probe:

@@ -14,6 +14,9 @@ from specs.branches import Ruling
 from specs.formats import Format
 from specs.model.vocabulary import Atom
 
+ARRAYS_KEPT = 32
+"""The most arrays of patterns whose atoms are cached: the search for causes asks many again."""
+
 
 def allow(ruling: Ruling, input_value: int | str) -> Allowed:
     """Return what a ruling allows for one input, a pattern or a text."""
@@ -54,7 +57,7 @@ def _expect_texts(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
     return Expected(branches, nothing, nothing)
 
 
-@lru_cache(4)
+@lru_cache(ARRAYS_KEPT)
 def _atoms(
     source: Format, target: Format, patterns: tuple[int, ...]
 ) -> tuple[tuple[Atom, ...], NDArray[np.intp]]:

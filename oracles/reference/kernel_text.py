@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ldexp
+from math import nan
+from typing import Any
 
-from oracles.reference import exact
-from oracles.reference.exact import Number
+import numpy as np
+from numpy.typing import NDArray
+
 from oracles.reference.kernels import OFFSET, TOP, Converted, Unpacked, convert, rounded, unpack
-from oracles.reference.machine_words import MASK, WIDTH, Word, select_words
+from oracles.reference.machine_words import MASK, WIDTH, Word, select_arrays, select_words
 from specs.branches import Ruling
 from specs.formats import Format
 from specs.model.vocabulary import Rounding
@@ -272,43 +274,74 @@ INTEGER = re.compile(r"[+-]?[0-9]{1,30}", re.ASCII)
 MOST_PRECISION = 50
 """The most bits of a significand for which midpoints, with up to two bits more, are doubles."""
 LEAST_EXPONENT = -1000
-REMEMBERED = 1 << 17
+ENDS_KEPT = 8
+"""The most arrays of patterns whose neighborhoods are cached: many texts are read for each."""
 
 
-def surely_reads_back(source: Format, code: int, text: str) -> bool:
-    """Return True if a text certainly rounds to a pattern's value; False if not, or if unknown.
+def surely_read_back(source: Format, codes: NDArray[Any], texts: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mark the texts that certainly round to the value of their pattern; others may do so too.
 
     ``float`` rounds a text to the nearest double and never past one: if its result lies between two
-    doubles, so does the text.
+    doubles, so does the text. Sources are floats or integers.
     """
     if source.is_integral:
-        datum = exact.decode(source, code)
-        assert isinstance(datum, Number)
-        value = -datum.significand if datum.sign else datum.significand
-        return INTEGER.fullmatch(text) is not None and int(text) == value
-    ends = _ends_of(source, code)
-    if ends is None or FLOAT.fullmatch(text) is None:
-        return False
-    return ends[0] < float(text) < ends[1]
+        rows = zip(whole_numbers(source, codes), texts.tolist(), strict=True)
+        found = (INTEGER.fullmatch(text) is not None and int(text) == each for each, text in rows)
+        return np.fromiter(found, bool, codes.size)
+    low, high = _ends_of(source, codes.tobytes())
+    numbers = (float(each) if FLOAT.fullmatch(each) else nan for each in texts.tolist())
+    read = np.fromiter(numbers, np.float64, codes.size)
+    return (low < read) & (read < high)
 
 
-@lru_cache(REMEMBERED)
-def _ends_of(source: Format, code: int) -> tuple[float, float] | None:
-    """Return two doubles between which every number rounds to a pattern's value, if known.
+def whole_numbers(source: Format, codes: NDArray[Any]) -> list[int]:
+    """Return the values of the patterns of an integer format."""
+    sign = source.sign_bit
+    return [code - ((code & sign) << 1) for code in codes.tolist()]
 
-    None stands for zeros, infinities, NaNs, formats of too many bits, and very small values.
+
+def finite_doubles(source: Format, codes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the values of patterns as doubles, rounded to nearest; NaN where there is none.
+
+    Only integers of more than 53 bits are rounded.
     """
-    datum = exact.decode(source, code)
-    if (
-        not isinstance(datum, Number)
-        or datum.significand == 0
-        or source.precision > MOST_PRECISION
-        or datum.exponent < LEAST_EXPONENT
-    ):
-        return None
+    if source.is_integral:
+        return np.array(whole_numbers(source, codes), np.float64)
+    significands, exponents = _decoded(source, codes)
+    values = np.ldexp(significands, exponents)
+    return np.where(codes & codes.dtype.type(source.sign_bit), -values, values)
+
+
+def _decoded(source: Format, codes: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Return the significands and exponents of the magnitudes of floats; NaN without a value.
+
+    A significand counts units of its pattern's last place, so that no float has more than 53 bits.
+    """
+    wide = codes.astype(np.uint64)
+    parts = unpack(source, wide, select_arrays)
+    fields = (wide & np.uint64(source.mask ^ source.sign_bit)) >> np.uint64(source.entry.mantissa)
+    is_lowest = (fields == 0) & (source.entry.zero != "none")
+    mantissas = wide & np.uint64((1 << source.entry.mantissa) - 1)
+    hidden = np.where(is_lowest, 0, 1 << source.entry.mantissa)
+    significands = (mantissas.astype(np.int64) | hidden).astype(np.float64)
+    significands[parts.nan | parts.infinity] = nan
+    units = np.maximum(fields.astype(np.int32), is_lowest)
+    return significands, (units - source.entry.bias - source.entry.mantissa).astype(np.int32)
+
+
+@lru_cache(ENDS_KEPT)
+def _ends_of(source: Format, codes: bytes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return two doubles for each pattern, between which every number rounds to its value.
+
+    They are NaN for zeros, infinities, NaNs, formats of too many bits, and very small values.
+    """
+    patterns = np.frombuffer(codes, source.storage)
+    significands, exponents = _decoded(source, patterns)
+    is_unknown = (significands == 0) | (exponents < LEAST_EXPONENT)
+    significands[is_unknown | (source.precision > MOST_PRECISION)] = nan
     # The unit of the binade below is half as large.
-    begins_binade = datum.significand == 1 << source.entry.mantissa
-    finer = 2 if begins_binade else 1
-    inner = ldexp((datum.significand << finer) - 1, datum.exponent - finer)
-    outer = ldexp(2 * datum.significand + 1, datum.exponent - 1)
-    return (-outer, -inner) if datum.sign else (inner, outer)
+    finer = np.where(significands == 1 << source.entry.mantissa, 2, 1).astype(np.int32)
+    inner = np.ldexp(np.ldexp(significands, finer) - 1, exponents - finer)
+    outer = np.ldexp(2 * significands + 1, exponents - 1)
+    is_negative = (patterns & patterns.dtype.type(source.sign_bit)) != 0
+    return np.where(is_negative, -outer, inner), np.where(is_negative, -inner, outer)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
-from math import ldexp
 from typing import Any
 
 import numpy as np
 
 from oracles.protocol import Mask
-from oracles.reference.exact import Number, decode
 from oracles.reference.exact_text import NUMBER
+from oracles.reference.kernel_text import finite_doubles
 from reports.findings.wrong import (
     GivenAnswers,
     Patterns,
@@ -41,7 +40,8 @@ def printf(digits: int, conversion: str) -> Wrong:
 
     def texts(source: Format, inputs: Patterns) -> Patterns:
         values = _values(source, inputs.tobytes())
-        return np.array(["" if each is None else format(each, how) for each in values], object)
+        # A NaN alone differs from itself.
+        return np.array([format(each, how) if each == each else "" for each in values], object)
 
     def may_print(text: str) -> bool:
         """Whether ``printf`` can have written a text, by its form: faster than writing it."""
@@ -68,18 +68,13 @@ def printf(digits: int, conversion: str) -> Wrong:
 
 
 @lru_cache(PRINTED)
-def _values(dtype: Format, inputs: bytes) -> tuple[float | None, ...]:
-    """Decode the patterns whose bytes are ``inputs`` as floats; None for NaNs and infinities."""
-    return tuple(_number(dtype, code) for code in np.frombuffer(inputs, dtype.storage).tolist())
+def _values(dtype: Format, inputs: bytes) -> list[float]:
+    """Return the patterns whose bytes are ``inputs`` as floats; NaN for NaNs and infinities.
 
-
-def _number(dtype: Format, code: int) -> float | None:
-    number = decode(dtype, code)
-    if not isinstance(number, Number):
-        return None
-    # No format has more digits or a wider range than Python's own floats.
-    magnitude = ldexp(number.significand, number.exponent)
-    return -magnitude if number.sign else magnitude
+    No format has more digits or a wider range than Python's own floats.
+    """
+    values: list[float] = finite_doubles(dtype, np.frombuffer(inputs, dtype.storage)).tolist()
+    return values
 
 
 def _allowed_without_exponent(given: GivenAnswers, level: str) -> Mask:

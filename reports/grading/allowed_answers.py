@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from oracles.protocol import Bits
 from oracles.reference import exact_text, expect_by_exact, expect_by_kernels, expect_by_staircase
 from oracles.reference.expectations import Allowed, Expected
-from oracles.reference.kernel_text import surely_reads_back
+from oracles.reference.kernel_text import surely_read_back
 from specs.branches import Ruling
 from specs.formats import Format
 from specs.outcomes import (
@@ -171,27 +171,38 @@ def _grade_texts(ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits
     grades = np.full(answers.shape, ALLOWED, np.uint8)
     for index, branch in enumerate(ruling.branches):
         here = np.flatnonzero(expected.branch_indices == index)
-        rows = list(zip(inputs[here].tolist(), answers[here].tolist(), strict=True))
+        given = ruling.source, inputs[here], answers[here]
         if branch.recommended:
-            accepted = _accepted(ruling.source, branch.recommended, rows)
-            grades[here[~accepted]] = NOT_RECOMMENDED
-        grades[here[~_accepted(ruling.source, branch.outcome, rows)]] = NOT_ALLOWED
+            grades[here[~_accepted(branch.recommended, *given)]] = NOT_RECOMMENDED
+        grades[here[~_accepted(branch.outcome, *given)]] = NOT_ALLOWED
     return grades
 
 
-def _accepted(
-    source: Format, outcome: Outcome, rows: list[tuple[int | str, str]]
-) -> NDArray[np.bool_]:
-    """Return, for each row of an input and a text, whether an outcome allows that answer."""
+def _accepted(outcome: Outcome, source: Format, inputs: Bits, answers: Bits) -> NDArray[np.bool_]:
+    """Mark the texts that an outcome allows as the answers to their inputs.
+
+    A regular expression or a float64 decides it where that is enough, else the exact definition.
+    """
     if isinstance(outcome, Anything):
-        return np.ones(len(rows), bool)
+        return np.ones(answers.shape, bool)
+    allowed = np.zeros(answers.shape, bool)
+    unsure = np.ones(answers.shape, bool)
+    if isinstance(outcome, PlainText):
+        plain = (exact_text.PLAIN.fullmatch(each) is not None for each in answers.tolist())
+        unsure = np.fromiter(plain, bool, answers.size)
+    if isinstance(outcome, ParsesTo | PlainText) and source.kind in ("float", "integer"):
+        allowed = unsure & surely_read_back(source, inputs, answers)
+        unsure &= ~allowed
     known = _texts_known(source, outcome)
     if len(known) > MOST_TEXTS:
         known.clear()
+    rest = np.flatnonzero(unsure)
+    rows = [*zip(inputs[rest].tolist(), answers[rest].tolist(), strict=True)]
     for row in rows:
         if row not in known:
-            known[row] = _accepts(source, outcome, *row)
-    return np.fromiter((known[row] for row in rows), bool, len(rows))
+            known[row] = exact_text.accepts(source, outcome, *row)
+    allowed[rest] = [known[row] for row in rows]
+    return allowed
 
 
 @lru_cache(CACHED_RULINGS)
@@ -209,27 +220,12 @@ def grade_text(ruling: Ruling, branch_index: int, datum: int | str, answer: str)
     ``branch_index`` is the index of the ruling's branch that takes the input.
     """
     branch = ruling.branches[branch_index]
-    if not _accepts(ruling.source, branch.outcome, datum, answer):
+    if not exact_text.accepts(ruling.source, branch.outcome, datum, answer):
         return NOT_ALLOWED
-    if branch.recommended and not _accepts(ruling.source, branch.recommended, datum, answer):
+    weak = branch.recommended
+    if weak and not exact_text.accepts(ruling.source, weak, datum, answer):
         return NOT_RECOMMENDED
     return ALLOWED
-
-
-def _accepts(source: Format, outcome: Outcome, datum: int | str, answer: str) -> bool:
-    """Return whether an outcome allows a text as the answer to an input.
-
-    A regular expression or a float64 decides it where that is enough, else the exact definition.
-    """
-    if isinstance(datum, int):
-        match outcome:
-            case ParsesTo() if surely_reads_back(source, datum, answer):
-                return True
-            case PlainText() if exact_text.PLAIN.fullmatch(answer) is None:
-                return False
-            case PlainText() if surely_reads_back(source, datum, answer):
-                return True
-    return exact_text.accepts(source, outcome, datum, answer)
 
 
 def grade_pattern(ruling: Ruling, allowed: Allowed, answer: int) -> int:

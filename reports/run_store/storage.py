@@ -286,16 +286,18 @@ class LocalFiles:
 
     @contextmanager
     def new_file(self, path: str) -> Iterator[Any]:
-        """Open a stream whose bytes appear at the path only if the block ends without error."""
+        """Open a stream whose bytes appear at the path only if the block ends without error.
+
+        They need not have reached the disk then. Waiting for that would take a tenth of a quick
+        run; what a power cut damages is found when it is read, and a run can be run again.
+        """
         folder, base = os.path.split(path)
         temporary = os.path.join(folder, f".{base}.{token_hex(8)}{UNFINISHED}")
         os.makedirs(folder, exist_ok=True)
         try:
             with open(temporary, "xb") as stream:
                 yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            self._publish(temporary, path)
+            os.replace(temporary, path)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
@@ -329,15 +331,6 @@ class LocalFiles:
     def delete_folder(self, path: str) -> None:
         """Delete a folder with everything in it; raise FileNotFoundError if it does not exist."""
         rmtree(path)
-
-    def _publish(self, temporary: str, path: str) -> None:
-        """Rename a finished file to its path; on return the change has reached the disk."""
-        os.replace(temporary, path)
-        folder = os.open(os.path.dirname(path), os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 @contextmanager

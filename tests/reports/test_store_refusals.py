@@ -301,12 +301,12 @@ def test_a_full_disk_loses_only_the_file_that_was_being_written(
     store = create(out, record())
     store.write("a", FOUND)
 
-    def full(_: int) -> None:
+    def full(*_: str) -> None:
         raise OSError(errno.ENOSPC, "no matter")
 
     advice = "what was finished before is kept, and --resume goes on from there"
     with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", full)
+        patched.setattr(os, "replace", full)
         message = refusal(store.write, "b", FOUND)
         assert message.startswith(f"cannot write {out}/parts/")
         assert message.endswith(f".part: No space left on device; {advice}")

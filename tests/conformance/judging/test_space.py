@@ -13,7 +13,16 @@ import pytest
 
 from conformance.judging.asking import Ask
 from conformance.judging.probe import Probe
-from conformance.judging.space import CONTENTS, RANKS, drawn_probe, drawn_shape, shrunk
+from conformance.judging.space import (
+    CONTENTS,
+    MOST_SPREAD,
+    NEAR_GAP,
+    NEAR_STEP,
+    RANKS,
+    drawn_probe,
+    drawn_shape,
+    shrunk,
+)
 from lab.chances import CONDITIONS, shares
 from reports.drawn_tensors import (
     DRAWS,
@@ -49,6 +58,12 @@ def test_a_drawn_tensor_holds_its_inputs_and_lies_as_it_says() -> None:
             found = [stride // tensor.itemsize for stride in tensor.strides]
             steps = zip(probe.shape, found, probe.layout.strides, strict=True)
             assert all(length < 2 or got == due for length, got, due in steps)
+
+
+def test_no_tensor_lies_far_apart_in_memory() -> None:
+    for probe in drawn(4, MANY):
+        is_near = max(map(abs, probe.steps), default=1) <= NEAR_STEP and probe.gap <= NEAR_GAP
+        assert is_near or probe.spread <= MOST_SPREAD, probe
 
 
 def reached(holds: Callable[[Probe], bool]) -> bool:
