@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from itertools import chain
 from sys import intern
 from typing import Any
@@ -12,6 +14,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from reports.findings.cells import Cell, CellKey, Divergence, ShownRun
 from reports.findings.failing_inputs import FailingInputs, failing_inputs
@@ -20,7 +24,7 @@ from reports.findings.intervals import segments
 from reports.grading.failure_runs import MOST_RUNS
 from reports.judgement import FAILING, VERDICTS
 from reports.problems import Problem, WrongEnd, decode_problem
-from reports.run_store.open_run import REPAIR_ADVICE, RunAnswers, read_batches
+from reports.run_store.open_run import REPAIR_ADVICE, RunAnswers, read_batches, row_groups
 from reports.run_store.store import CAUSES, RunStore
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
@@ -29,16 +33,19 @@ from specs.json_source import JsonError, load_json
 FORMAT = 1
 """Changes when the fields of a finding change; findings of another format are not read."""
 STORED = tuple(each.name for each in fields(ExplainedCase) if each.name != "cell")
+MANY_FAILURES = 1000
+"""From this many failures on, the backends' causes are searched by several processes."""
 UNREADABLE = (JsonError, ValueError, LookupError, TypeError, AttributeError)
 """What is raised where a file of findings holds other JSON."""
 
 
-def found_again(store: RunStore) -> dict[str, tuple[Finding, ...]]:
+def found_again(store: RunStore, backend: str | None = None) -> dict[str, tuple[Finding, ...]]:
     """Search the failures of a run for findings, by backend, even if findings are stored.
 
-    Raise CastigateError if a table of the run is damaged.
+    With ``backend``, only its failures are searched. Raise CastigateError if a table of the run is
+    damaged.
     """
-    failing = [*_failing_cells(store)]
+    failing = [*_failing_cells(store, backend)]
     if not failing:
         return {}
     from reports.findings.find import find_findings  # The search is large, and often not needed.
@@ -47,8 +54,29 @@ def found_again(store: RunStore) -> dict[str, tuple[Finding, ...]]:
 
 
 def causes_of(store: RunStore) -> bytes:
-    """Search a run's failures for findings, and return them as the bytes of ``causes.json``."""
+    """Search a run's failures for findings, and return them as the bytes of ``causes.json``.
+
+    In a large run, those of each backend are searched by a process of its own.
+    """
+    failing: Counter[str] = Counter()
+    for table in ("cases.parquet", "pairs.parquet"):
+        for batch in read_batches(store, table, ("backend", "verdict")):
+            failing += Counter(
+                batch.filter(_is_wanted(batch, FAILING, None))["backend"].to_pylist()
+            )
+    names = [each.name for each in store.record.backends if each.name in failing]
+    if len(names) > 1 and failing.total() >= MANY_FAILURES and not store.folder.is_in_memory:
+        from reports.other_processes import done_meanwhile  # Most runs are small.
+
+        with done_meanwhile([partial(_causes, store, name) for name in names]) as results:
+            found = results()
+        if found is not None:
+            return _joined(dict(zip(names, found, strict=True)))
     return encode_findings(found_again(store))
+
+
+def _causes(store: RunStore, backend: str) -> str:
+    return _encoded(found_again(store, backend)[backend])
 
 
 def read_findings(
@@ -90,20 +118,27 @@ def stored_ids(store: RunStore) -> frozenset[str] | None:
 
 def encode_findings(findings: Findings) -> bytes:
     """Encode findings as the bytes of ``causes.json``; their cells are stored by name only."""
-    content = {
-        backend: [
-            {
-                "name": each.name,
-                "kind": each.kind,
-                "says": each.says,
-                "explained": [_explained_json(case) for case in each.explained],
-            }
-            for each in found
-        ]
-        for backend, found in findings.items()
-    }
-    text = json.dumps({"format": FORMAT, "findings": content}, ensure_ascii=False)
-    return f"{text}\n".encode("utf-8", "surrogatepass")
+    return _joined({backend: _encoded(found) for backend, found in findings.items()})
+
+
+def _joined(encoded: Mapping[str, str]) -> bytes:
+    """Return the bytes of ``causes.json`` with the encoded findings of each backend."""
+    parts = (f"{json.dumps(name, ensure_ascii=False)}: {each}" for name, each in encoded.items())
+    text = f'{{"format": {FORMAT}, "findings": {{{", ".join(parts)}}}}}\n'
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _encoded(found: Iterable[Finding]) -> str:
+    content = [
+        {
+            "name": each.name,
+            "kind": each.kind,
+            "says": each.says,
+            "explained": [_explained_json(case) for case in each.explained],
+        }
+        for each in found
+    ]
+    return json.dumps(content, ensure_ascii=False)
 
 
 def _explained_json(explained: ExplainedCase) -> list[Any]:
@@ -137,8 +172,14 @@ def _decode_explained(
     return ExplainedCase(cells[backend, name], **named)
 
 
-def _failing_cells(store: RunStore) -> Iterable[Cell]:
-    return chain(read_cells(store, FAILING), read_checks(store, FAILING))
+def _failing_cells(store: RunStore, backend: str | None = None) -> Iterable[Cell]:
+    return chain(read_cells(store, FAILING, backend), read_checks(store, FAILING, backend))
+
+
+def _is_wanted(batch: Any, verdicts: Collection[str], backend: str | None) -> Any:
+    """Mark the rows of a batch with one of these verdicts, of one backend unless it is None."""
+    wanted = pc.is_in(batch["verdict"], pa.array(verdicts, pa.string()))
+    return wanted if backend is None else pc.and_(wanted, pc.equal(batch["backend"], backend))
 
 
 SHOWN_RUNS = 6
@@ -147,34 +188,54 @@ OWNER = ("backend", "case", "rule", "level")
 """The columns of ``divergences.parquet`` that name the broken rule to which a row belongs."""
 
 
-def read_cells(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterator[Cell]:
+def read_cells(
+    store: RunStore, verdicts: Collection[str] = VERDICTS, backend: str | None = None
+) -> Iterator[Cell]:
     """Yield the cells whose verdict is in ``verdicts``, in the order of ``cases.parquet``.
 
-    Raise CastigateError if a table is damaged, or if the tables disagree.
+    With ``backend``, those of others are left out. Raise CastigateError if a table is damaged, or
+    if the tables disagree.
     """
     divergences, problems = _DivergenceRows(store), _read_problems(store)
     for batch in read_batches(store, "cases.parquet"):
-        for row in batch.to_pylist():
+        wanted = _is_wanted(batch, verdicts, backend).to_numpy(zero_copy_only=False)
+        listed, at = np.cumsum(_listed_runs(batch)), 0
+        for place, row in zip(
+            np.flatnonzero(wanted).tolist(), batch.filter(pa.array(wanted)).to_pylist(), strict=True
+        ):
+            if skipped := int(listed[place - 1]) - at if place else 0:
+                divergences.skip(skipped)
+            at = int(listed[place])
             _share_strings(row)
             rules = row.pop("broken")
-            if row["verdict"] in verdicts:
-                broken = tuple(_broken_rule(row, each, divergences) for each in rules)
-                yield _with_problems(Cell(**row, broken=broken), problems)
-            else:
-                divergences.slices(sum(min(each["runs"], MOST_RUNS) for each in rules))
+            broken = tuple(_broken_rule(row, each, divergences) for each in rules)
+            yield _with_problems(Cell(**row, broken=broken), problems)
+        if len(listed) and at < listed[-1]:
+            divergences.skip(int(listed[-1]) - at)
 
 
-def read_checks(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterator[Cell]:
+def _listed_runs(batch: Any) -> NDArray[np.int64]:
+    """Return how many rows of ``divergences.parquet`` each row of a batch of cases has."""
+    broken = batch["broken"]
+    runs = pc.struct_field(pc.list_flatten(broken), "runs").to_numpy(zero_copy_only=False)
+    rows = pc.list_parent_indices(broken).to_numpy(zero_copy_only=False)
+    counts = np.zeros(batch.num_rows, np.int64)
+    np.add.at(counts, rows, np.minimum(runs, MOST_RUNS).astype(np.int64))
+    return counts
+
+
+def read_checks(
+    store: RunStore, verdicts: Collection[str] = VERDICTS, backend: str | None = None
+) -> Iterator[Cell]:
     """Yield the checks on dtype pairs whose verdict is in ``verdicts``, in the table's order.
 
-    Raise CastigateError if a table is damaged.
+    With ``backend``, those of others are left out. Raise CastigateError if a table is damaged.
     """
     problems = _read_problems(store)
     for batch in read_batches(store, "pairs.parquet"):
-        for row in batch.to_pylist():
-            if row["verdict"] in verdicts:
-                _share_strings(row)
-                yield _with_problems(_check(**row), problems)
+        for row in batch.filter(_is_wanted(batch, verdicts, backend)).to_pylist():
+            _share_strings(row)
+            yield _with_problems(_check(**row), problems)
 
 
 def _share_strings(row: dict[str, Any]) -> None:
@@ -253,24 +314,21 @@ class _DivergenceRows:
 
     def __init__(self, store: RunStore) -> None:
         self._name = store.folder.display_path("divergences.parquet")
-        self._batches = read_batches(store, "divergences.parquet")
+        self._groups = row_groups(store, "divergences.parquet")
+        self._batches: Iterator[Any] = iter(())
         self._rest: Any = None
         self.known: WeakValueDictionary[tuple[object, ...], FailingInputs] = WeakValueDictionary()
         """Failing inputs in use, by the key of ``_failing``: cases that fail alike share them."""
 
-    def slices(self, count: int) -> list[Any]:
-        """Return the next ``count`` rows as slices of batches; fewer at the end of the table."""
-        slices, missing = [], count
-        while missing:
-            if self._rest is None or not self._rest.num_rows:
-                self._rest = next(self._batches, None)
-                if self._rest is None:
-                    break
-            taken = self._rest.slice(0, missing)
-            self._rest = self._rest.slice(taken.num_rows)
-            missing -= taken.num_rows
-            slices.append(taken)
-        return slices
+    def skip(self, count: int) -> None:
+        """Pass over the next ``count`` rows, or all that are left; most are not even read."""
+        missing = count - sum(each.num_rows for each in self._begun(count))
+        while missing > 0 and (group := next(self._groups, None)) is not None:
+            if group.rows > missing:
+                self._batches = group.read()
+                missing -= sum(each.num_rows for each in self._begun(missing))
+            else:
+                missing -= group.rows
 
     def take(self, count: int, owner: tuple[str, str, str, str]) -> Any:
         """Return the next ``count`` rows as a table.
@@ -278,7 +336,14 @@ class _DivergenceRows:
         Raise CastigateError if they do not belong to ``owner``, whose fields are those of
         ``OWNER``, or if there are fewer.
         """
-        slices = self.slices(count)
+        slices: list[Any] = []
+        while (missing := count - sum(each.num_rows for each in slices)) > 0:
+            more = self._begun(missing)
+            if not more:
+                if (group := next(self._groups, None)) is None:
+                    break
+                self._batches = group.read()
+            slices += more
         rows = pa.Table.from_batches(slices).combine_chunks() if slices else None
         if rows is None or rows.num_rows != count or _owners(rows) != {owner}:
             raise CastigateError(
@@ -286,6 +351,20 @@ class _DivergenceRows:
                 f"the runs of {owner[1]} are not in their place; {REPAIR_ADVICE}"
             )
         return rows
+
+    def _begun(self, count: int) -> list[Any]:
+        """Return up to ``count`` of the rows that are left of the group begun last, as batches."""
+        slices: list[Any] = []
+        while count > 0:
+            if self._rest is None or not self._rest.num_rows:
+                self._rest = next(self._batches, None)
+                if self._rest is None:
+                    break
+            taken = self._rest.slice(0, count)
+            self._rest = self._rest.slice(taken.num_rows)
+            count -= taken.num_rows
+            slices.append(taken)
+        return slices
 
 
 def _owners(rows: Any) -> set[tuple[str, ...]]:

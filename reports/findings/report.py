@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import pickle
-import signal
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
-from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -21,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.backend.resource_limits import collect_garbage_rarely, keep_freed_memory
 from oracles.reference import expect_by_kernels
 from reports.behaviors.explanation import explain, sentence_without_pair
 from reports.behaviors.regions import has_behaviors
@@ -41,6 +36,7 @@ from reports.findings.read_findings import (
 from reports.findings.verdict_signs import NO_VERDICT
 from reports.judgement import VERDICT_DIGITS
 from reports.ledger.version_spans import public_version
+from reports.other_processes import done_meanwhile
 from reports.run_store.open_run import RunAnswers, open_run
 from reports.run_store.record import RunRecord
 from reports.run_store.store import RunStore
@@ -59,8 +55,6 @@ TextLines = tuple[str, ...]
 Behaviors = dict[CellKey, TextLines]
 EXPLAINERS = 2
 """Processes, besides this one, that explain the open answers of a large run."""
-CELLS = "cells"
-"""The file of the cells that these processes explain."""
 MANY_CELLS = 20_000
 """From this many cells on, other processes explain the open answers."""
 VerdictCounts = dict[tuple[str, str], Counter[str]]
@@ -218,50 +212,32 @@ def _explained_meanwhile(run: str, cells: Cells) -> Iterator[Callable[[], Behavi
 
     If the run is large, other processes begin to explain at once, and the function waits for them.
     It explains the answers itself if the run is small, or if one of the processes was killed.
-
-    Cells and explanations lie in files: where a process is killed while more than a pipe holds is
-    on its way to or from it, older versions of Python wait for the rest without end.
     """
     explain_here = partial(explain_open_answers, RunAnswers(open_run(run)), cells)
     if len(cells) < MANY_CELLS:
         yield explain_here
         return
-    with (
-        TemporaryDirectory(prefix="castigate-") as folder,
-        ProcessPoolExecutor(EXPLAINERS, get_context("spawn"), initializer=_begin) as executor,
-    ):
-        open_cells = {key: cell for key, cell in cells.items() if cell.open}
-        Path(folder, CELLS).write_bytes(pickle.dumps(open_cells))
-        explained = [
-            executor.submit(_explain_run, run, folder, number) for number in range(EXPLAINERS)
-        ]
+    with TemporaryDirectory(prefix="castigate-") as folder:
+        file = Path(folder, "cells")
+        file.write_bytes(pickle.dumps({key: cell for key, cell in cells.items() if cell.open}))
+        parts = [partial(_explain_part, run, file, number) for number in range(EXPLAINERS)]
+        with done_meanwhile(parts) as explained:
 
-        def explanations() -> Behaviors:
-            found: Behaviors = {}
-            try:
-                for number, each in enumerate(explained):
-                    each.result()
-                    found |= pickle.loads(Path(folder, str(number)).read_bytes())
-            except BrokenProcessPool:
-                return explain_here()
-            return {key: found[key] for key in cells if key in found}
+            def explanations() -> Behaviors:
+                results = explained()
+                if results is None:
+                    return explain_here()
+                found = {key: lines for each in results for key, lines in each.items()}
+                return {key: found[key] for key in cells if key in found}
 
-        yield explanations
+            yield explanations
 
 
-def _begin() -> None:
-    """Make an explaining process ignore Ctrl-C, and manage its memory as a worker does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    keep_freed_memory()
-    collect_garbage_rarely()
-
-
-def _explain_run(run: str, folder: str, number: int) -> None:
-    """Explain a share of the cells in a folder, and write the explanations beside them."""
-    cells: Cells = pickle.loads(Path(folder, CELLS).read_bytes())
+def _explain_part(run: str, file: Path, number: int) -> Behaviors:
+    """Explain a share of the cells in a file."""
+    cells: Cells = pickle.loads(file.read_bytes())
     share = slice(number, None, EXPLAINERS)
-    found = explain_open_answers(RunAnswers(open_run(run)), cells, share)
-    Path(folder, str(number)).write_bytes(pickle.dumps(found))
+    return explain_open_answers(RunAnswers(open_run(run)), cells, share)
 
 
 def _finding_changes(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -60,16 +60,46 @@ def read_batches(
     CastigateError if the table is missing or damaged, which may show after some batches.
     """
     with _open_table(store.folder, table) as file:
-        missing = file.metadata.num_rows
-        try:
-            for batch in file.iter_batches(rows, columns=columns):
-                missing -= batch.num_rows
-                for name in NEVER_NULL[table]:
-                    if name in batch.schema.names and batch[name].null_count:
-                        raise _damage_error(store.folder, table, f"a row has no `{name}`")
-                yield batch
-        except (OSError, *UNPARSABLE) as error:
-            raise _damage_error(store.folder, table, reason_of(error)) from None
+        yield from _batches(store, table, file, range(file.num_row_groups), columns, rows)
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Some rows of a table that are stored together; ``read`` yields them as record batches."""
+
+    rows: int
+    read: Callable[[], Iterator[Any]]
+
+
+def row_groups(store: RunStore, table: str) -> Iterator[RowGroup]:
+    """Yield the row groups of a table of a complete run, of which any may be left unread.
+
+    Raise CastigateError as ``read_batches`` does, but only for what is read.
+    """
+    with _open_table(store.folder, table) as file:
+        for number in range(file.num_row_groups):
+            rows = file.metadata.row_group(number).num_rows
+            yield RowGroup(rows, partial(_batches, store, table, file, [number]))
+
+
+def _batches(
+    store: RunStore,
+    table: str,
+    file: Any,
+    groups: Sequence[int],
+    columns: Sequence[str] | None = None,
+    rows: int = 1 << 16,
+) -> Iterator[Any]:
+    missing = sum(file.metadata.row_group(number).num_rows for number in groups)
+    try:
+        for batch in file.iter_batches(rows, row_groups=[*groups], columns=columns):
+            missing -= batch.num_rows
+            for name in NEVER_NULL[table]:
+                if name in batch.schema.names and batch[name].null_count:
+                    raise _damage_error(store.folder, table, f"a row has no `{name}`")
+            yield batch
+    except (OSError, *UNPARSABLE) as error:
+        raise _damage_error(store.folder, table, reason_of(error)) from None
     if missing:
         # A damaged page may make the reader stop early without an error.
         raise _damage_error(store.folder, table, f"{missing} rows are missing")

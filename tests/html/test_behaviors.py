@@ -15,6 +15,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
+from reports import other_processes
 from reports.findings import report
 from reports.findings.report import explain_open_answers, read_report
 from reports.html.site import write_site
@@ -82,7 +83,7 @@ def test_what_a_process_that_died_has_not_explained_is_explained_here(
     expected = read_report([run]).behaviors
     monkeypatch.setattr(report, "MANY_CELLS", 0)
     monkeypatch.setattr(report, "EXPLAINERS", 1)
-    monkeypatch.setattr(report, "_begin", die)
+    monkeypatch.setattr(other_processes, "_begin", die)
     here = Mock(side_effect=report.explain_open_answers)
     monkeypatch.setattr(report, "explain_open_answers", here)
     assert read_report([run]).behaviors == expected

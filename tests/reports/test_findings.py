@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reports.findings import failing_inputs
+from reports.findings import read_findings as read_findings_module
 from reports.findings.failing_inputs import known_ruling
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_changes import finding_changes
@@ -484,3 +486,17 @@ def test_a_fault_is_named_by_its_message_without_dtypes(tmp_path: Path) -> None:
         "gives the source dtype instead of the target dtype (nothing was converted)"
     )
     assert found.name == "gives-the-source-dtype-instead-of-the-target-dtype"
+
+
+def test_causes_of_a_large_run_are_searched_by_other_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(case: Case, bits: Any) -> Any:
+        return np.asarray(RIGHT.cast(case, bits) ^ (bits % 7 == 0))
+
+    store = judged_run(tmp_path, {"one": wrong, "two": wrong}, cases_of("onnx-cast:25/uint8/int8"))
+    here = causes_of(store)
+    monkeypatch.setattr(read_findings_module, "MANY_FAILURES", 1)
+    monkeypatch.setattr(read_findings_module, "found_again", Mock(side_effect=AssertionError))
+    assert causes_of(store) == here
+    assert json.loads(here)["findings"].keys() == {"one", "two"}

@@ -9,6 +9,8 @@ import pytest
 
 from reports.findings.cells import ShownRun
 from reports.findings.read_findings import read_cells
+from reports.judgement import FAILING
+from reports.run_store import open_run, tables
 from specs.cases import Case
 from tests.reports.judged_run import RIGHT, cases_of, judged_run
 
@@ -52,3 +54,42 @@ def test_a_run_of_inputs_is_shown_with_its_first_and_last_answer(
 
     [cell] = read_cells(judged_run(tmp_path, {"it": cast}, cases_of(name)))
     assert cell.broken[0].shown_runs == (run,)
+
+
+def test_failing_cells_of_one_backend_are_those_of_all(tmp_path: Path) -> None:
+    def odd(case: Case, bits: Any) -> Any:
+        return RIGHT.cast(case, bits) ^ (bits % 7 == 0)
+
+    def on_bytes(case: Case, bits: Any) -> Any:
+        return odd(case, bits) if case.source == "uint8" else RIGHT.cast(case, bits)
+
+    cases = cases_of("onnx-cast:25/float16/float32/", "onnx-cast:25/uint8/float16")
+    folder = judged_run(tmp_path, {"one": odd, "two": on_bytes}, cases)
+    every = [*read_cells(folder)]
+    assert {(each.backend, each.verdict in FAILING) for each in every} == {
+        ("one", True), ("two", True), ("two", False),
+    }  # fmt: skip
+    for backend in ("one", "two"):
+        wanted = [each for each in every if each.backend == backend and each.verdict in FAILING]
+        assert [*map(repr, read_cells(folder, FAILING, backend))] == [*map(repr, wanted)]
+
+
+def test_rows_that_no_wanted_case_has_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(tables.ROWS_PER_GROUP, "divergences.parquet", 4)
+
+    def cast(case: Case, bits: Any) -> Any:
+        return RIGHT.cast(case, bits) ^ (bits % 7 == 0)
+
+    folder = judged_run(tmp_path, {"one": cast, "two": cast}, cases_of("onnx-cast:25/uint8/int8"))
+    read: list[int] = []
+    batches = open_run._batches
+    monkeypatch.setattr(
+        open_run, "_batches", lambda *given: read.append(len(given)) or batches(*given)
+    )
+    groups = [*open_run.row_groups(folder, "divergences.parquet")]
+    assert len(groups) > 10
+    read.clear()
+    [_] = read_cells(folder, FAILING, "two")
+    assert len(read) < len(groups)

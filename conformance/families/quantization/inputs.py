@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 from math import prod
 from random import Random
 
 import numpy as np
+from numpy.typing import NDArray
 
 from conformance.families.quantization.grading import Elements
 from conformance.families.quantization.kernels import codes_of, nearest, values_of
@@ -64,14 +66,26 @@ class Given:
     """The tensors of one request by name, and each element's own scale and zero point.
 
     ``scales`` and ``zeros`` have the shape of ``x``; ``zeros`` is None without zero points.
-    ``where`` describes a tensor that kernels may treat otherwise than a short row, and is empty for
-    a short row.
+    A drawn tensor, which kernels may treat otherwise than a short row, has ``where``, its words,
+    and ``drawn``, which says what lies at each of its places, unless one x has several scales.
     """
 
     tensors: dict[str, Bits]
     scales: Bits
     zeros: Bits | None
     where: str = ""
+    drawn: Drawn | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The elements from which a formula's tensors are drawn, and which of them lies at each place.
+
+    So what a formula expects is computed once for ``elements``, not for each of a tensor's places.
+    """
+
+    elements: Elements
+    picks: NDArray[np.intp]
 
 
 def telling_requests(case: Case, *, has_whole: bool = True) -> tuple[Given, ...]:
@@ -396,19 +410,37 @@ def _in_tensor(
     scaled = (first + np.arange(prod(lengths)).reshape(lengths)) % len(pairs)
     wide = np.repeat(scaled, BLOCK_SIZE, AXIS)[:, : shape[AXIS]] if form == "block" else scaled
     of_element = np.broadcast_to(wide, shape)
-    x = np.zeros(shape, rules.source.storage)
+    elements, starts = _elements_to_draw(rules, tuple(pairs))
+    picks = np.zeros(shape, np.intp)
     draw = np.random.default_rng(chance.randrange(1 << 32))
     for number in np.unique(scaled).tolist():
         mask = of_element == number
-        x[mask] = draw.choice(telling_inputs(rules, *pairs[number], is_whole=False), mask.sum())
-    x = probe.repeated(x)
+        start, end = starts[number : number + 2]
+        picks[mask] = start + draw.choice(end - start, mask.sum())
+    picks = probe.repeated(picks)
     own = {"tensor": (), "axis": (-1,), "block": lengths}[form]
     scale, zero = (values[scaled] for values in _columns(rules, pairs))
     # Where there is more than one scale, their tensor lies apart in half of the draws.
-    tensors = {"x": probe.laid(x)}
+    tensors = {"x": probe.laid(elements.x[picks])}
     step = 1 + chance.randrange(2)
     for name, values in (("scale", scale), ("zero", zero)):
         due = values.reshape(lengths if ranks_kept else own)
         tensors[name] = Probe(due.shape, steps=(step,) * due.ndim).laid(due)
     scales, zeros = (values[of_element] for values in _columns(rules, pairs))
-    return Given(tensors, scales, zeros, str(probe))
+    has_own_scales = form == "tensor" or 0 not in probe.effective_steps
+    drawn = Drawn(elements, picks.reshape(-1)) if has_own_scales else None
+    return Given(tensors, scales, zeros, str(probe), drawn)
+
+
+@lru_cache(64)
+def _elements_to_draw(
+    rules: Formula, pairs: tuple[tuple[int, int], ...]
+) -> tuple[Elements, tuple[int, ...]]:
+    """Return all inputs that tell about pairs of a scale and a zero point, one pair after another.
+
+    Also return where the inputs of each pair begin, and at last how many there are.
+    """
+    rows = [telling_inputs(rules, *pair, is_whole=False) for pair in pairs]
+    sizes = [row.size for row in rows]
+    scales, zeros = (np.repeat(values, sizes) for values in _columns(rules, pairs))
+    return Elements(np.concatenate(rows), scales, zeros), (0, *accumulate(sizes))

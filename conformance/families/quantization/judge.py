@@ -150,6 +150,8 @@ def _graded(subject: Subject, case: Case, given: Given, answer: Bits) -> _Answer
         places = np.unique(np.linspace(0, places.size - 1, EXACT_SAMPLE).astype(np.intp))
         elements = elements.at(places)
         expected = expect_exactly(rules, elements)
+    elif given.drawn is not None:
+        expected = expect_by_kernels(rules, given.drawn.elements).at(given.drawn.picks)
     else:
         expected = expect_by_kernels(rules, elements)
     answers = answer.reshape(-1)[places]

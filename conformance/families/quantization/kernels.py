@@ -57,6 +57,16 @@ class ExpectedCodes:
     is_open: Mask
     is_recommended: Mask
 
+    def at(self, where: NDArray[np.intp]) -> ExpectedCodes:
+        """Return what is expected of the elements at these indices."""
+        strong, weaker = ([each[where] for each in codes] for codes in (self.strong, self.weaker))
+        return ExpectedCodes(
+            [each for each in strong if (each != NO_CODE).any()],
+            [each for each in weaker if (each != NO_CODE).any()],
+            self.is_open[where],
+            self.is_recommended[where],
+        )
+
     def answers(self, target: Format) -> Bits:
         """Return the reference's answers: 0 where the document is open, one NaN for several."""
         codes = self.strong[0].copy() if self.strong else np.zeros(self.is_open.shape, np.int64)
