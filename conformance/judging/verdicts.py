@@ -6,6 +6,7 @@ A script is the adapter's own, or else a command of castigate.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from oracles.backend.replies import (
     Malformed,
     NoAnswer,
     Raised,
+    Reply,
     class_name,
     described,
     one_line,
@@ -52,6 +54,11 @@ def broken_adapter(subject: Subject, case: Case) -> Judgement | None:
             problem = BrokenAdapter(dtype, subject.broken[dtype])
             return Judgement(case.id, subject.name, "error", (problem,))
     return None
+
+
+def declines_all(replies: Sequence[Reply]) -> bool:
+    """Return whether a backend declines every listed request of a case, so that none is drawn."""
+    return all(isinstance(reply, Declined) for reply in replies)
 
 
 def without_answer(subject: Subject, case: Case, missing: NoAnswer, inputs: int) -> Ask[Judgement]:

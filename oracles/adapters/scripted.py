@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -75,13 +76,19 @@ def function_of(names: dict[str, Any], takes: str, statements: str, gives: str) 
     These are Python text, ``gives`` an expression. The statements find all other names in
     ``names``, to which ``__builtins__`` is added.
     """
+    found: dict[str, Function] = {}
+    exec(_compiled(takes, statements, gives), names, found)
+    return found["function"]
+
+
+@lru_cache(1024)
+def _compiled(takes: str, statements: str, gives: str) -> CodeType:
+    """Compile the definition of a function as ``function_of`` returns it."""
     tree = ast.parse(f"def function({takes}):\n    return {gives}")
     [definition] = tree.body
     assert isinstance(definition, ast.FunctionDef)
     definition.body[:0] = ast.parse(statements).body
-    found: dict[str, Function] = {}
-    exec(compile(tree, "<script>", "exec"), names, found)
-    return found["function"]
+    return compile(tree, "<script>", "exec")
 
 
 class Scripted(ABC):

@@ -40,7 +40,7 @@ from conformance.families.named_tensors import AboutTensors
 from conformance.families.quantization.wrongs import IN_OTHER_TENSORS
 from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
-from conformance.judging.verdicts import problem_of, without_answer
+from conformance.judging.verdicts import declines_all, problem_of, without_answer
 from oracles.backend.replies import Answered, Declined, NoAnswer
 from oracles.backend.requests import Script
 from oracles.protocol import Bits, Mask
@@ -104,10 +104,12 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     ruling = block_ruling(case)
     settings = subject.settings
     inputs = block_inputs(ruling, settings.seed)
-    if not subject.few_shapes:
-        number = settings.draws(case, DRAWS)
-        inputs += drawn_inputs(case, ruling, inputs, settings.seed, number)
     replies = yield [AboutTensors(case, each.tensors) for each in inputs]
+    if not (subject.few_shapes or declines_all(replies)):
+        number = settings.draws(case, DRAWS)
+        more = [*drawn_inputs(case, ruling, inputs, settings.seed, number)]
+        replies = [*replies, *(yield [AboutTensors(case, each.tensors) for each in more])]
+        inputs += more
     answered: list[GradedBlocks] = []
     drawn: list[GradedBlocks] = []
     declined: list[tuple[BlockInput, Declined]] = []
