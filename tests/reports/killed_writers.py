@@ -59,9 +59,9 @@ def finish(out: str, step: int) -> None:
         return call
 
     store = stores.resume(out, record())
-    for system in (LocalFiles, ObjectStore):
-        for name in ("_publish", "delete_folder"):
-            setattr(system, name, killed_at_step(getattr(system, name)))
+    renames = [(os, "replace"), (ObjectStore, "_publish")]
+    for owner, name in (*renames, (LocalFiles, "delete_folder"), (ObjectStore, "delete_folder")):
+        setattr(owner, name, killed_at_step(getattr(owner, name)))
     store.finish(all_rows(store), lambda: 1)
 
 
