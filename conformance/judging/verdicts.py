@@ -56,9 +56,12 @@ def broken_adapter(subject: Subject, case: Case) -> Judgement | None:
     return None
 
 
-def declines_all(replies: Sequence[Reply]) -> bool:
-    """Return whether a backend declines every listed request of a case, so that none is drawn."""
-    return all(isinstance(reply, Declined) for reply in replies)
+def answers_none(replies: Sequence[Reply]) -> bool:
+    """Return whether a backend answers no listed request of a case, so that none is drawn.
+
+    A backend that dies each time would be started again for each drawn tensor.
+    """
+    return not any(isinstance(reply, Answered) for reply in replies)
 
 
 def without_answer(subject: Subject, case: Case, missing: NoAnswer, inputs: int) -> Ask[Judgement]:

@@ -40,7 +40,7 @@ from conformance.families.named_tensors import AboutTensors
 from conformance.families.quantization.wrongs import IN_OTHER_TENSORS
 from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
-from conformance.judging.verdicts import declines_all, problem_of, without_answer
+from conformance.judging.verdicts import answers_none, problem_of, without_answer
 from oracles.backend.replies import Answered, Declined, NoAnswer
 from oracles.backend.requests import Script
 from oracles.protocol import Bits, Mask
@@ -105,7 +105,7 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     settings = subject.settings
     inputs = block_inputs(ruling, settings.seed)
     replies = yield [AboutTensors(case, each.tensors) for each in inputs]
-    if not (subject.few_shapes or declines_all(replies)):
+    if not (subject.few_shapes or answers_none(replies)):
         number = settings.draws(case, DRAWS)
         more = [*drawn_inputs(case, ruling, inputs, settings.seed, number)]
         replies = [*replies, *(yield [AboutTensors(case, each.tensors) for each in more])]

@@ -30,7 +30,7 @@ from conformance.families.quantization.wrongs import followed_ways
 from conformance.judging.asking import Ask
 from conformance.judging.space import drawn_memory, drawn_shape
 from conformance.judging.subject import Subject
-from conformance.judging.verdicts import declines_all, problem_of, script_of, without_answer
+from conformance.judging.verdicts import answers_none, problem_of, script_of, without_answer
 from oracles.backend.replies import Answered, NoAnswer
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_with_value
@@ -75,7 +75,7 @@ def judge_dynamic(subject: Subject, case: Case) -> Ask[Judgement]:
     given = list(dynamic_inputs())
     requests = [AboutTensors(case, {"x": x}) for x in given]
     replies = yield requests
-    if not (subject.few_shapes or declines_all(replies)):
+    if not (subject.few_shapes or answers_none(replies)):
         chance = Random(f"{case.id}/{settings.seed}")
         drawn = [_drawn_input(chance) for _ in range(settings.draws(case, DRAWS))]
         more = [AboutTensors(case, {"x": x}) for x in drawn]

@@ -40,7 +40,7 @@ from conformance.families.quantization.ruling import formula
 from conformance.families.quantization.wrongs import IN_OTHER_TENSORS, followed_ways
 from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
-from conformance.judging.verdicts import declines_all, problem_of, script_of, without_answer
+from conformance.judging.verdicts import answers_none, problem_of, script_of, without_answer
 from oracles.backend.replies import Answered, Declined, NoAnswer
 from oracles.protocol import Bits, Mask
 from reports.counterexample.drawing import datum_with_value
@@ -87,7 +87,7 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
     given = telling_requests(case, has_whole=not subject.expectations.independent)
     replies = yield [AboutTensors(case, each.tensors) for each in given]
     settings = subject.settings
-    if not (subject.few_shapes or declines_all(replies)):
+    if not (subject.few_shapes or answers_none(replies)):
         more = tuple(drawn_requests(case, settings.seed, settings.draws(case, DRAWS)))
         replies = [*replies, *(yield [AboutTensors(case, each.tensors) for each in more])]
         given += more

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from conformance.families.named_tensors import AboutTensors
 from conformance.families.quantization.grading import Elements, expect_by_kernels
 from conformance.families.quantization.inputs import drawn_requests
-from conformance.families.quantization.kernels import NO_CODE, Codes
+from conformance.families.quantization.kernels import NO_CODE, Codes, quantize
 from conformance.families.quantization.ruling import formula
+from oracles.backend.replies import Reply, attempt
 from specs.selection import case_named
+from tests.conformance.feeding import judged
 
 DRAWS = 24
 
@@ -47,3 +52,20 @@ def named(codes: list[Codes], size: int) -> list[set[int]]:
     """The patterns that columns of codes name for each element."""
     columns = [each.tolist() for each in codes]
     return [{column[at] for column in columns} - {NO_CODE} for at in range(size)]
+
+
+@pytest.mark.parametrize(
+    ("fails", "is_drawn"), [(False, True), (True, False)], ids=["answers", "answers none"]
+)
+def test_tensors_are_drawn_only_for_a_backend_that_answers_a_listed_one(
+    fails: bool, is_drawn: bool
+) -> None:
+    def answer(request: Any) -> Reply:
+        if fails or not isinstance(request, AboutTensors):
+            return attempt(lambda: 1 / 0)
+        return attempt(lambda: quantize(request.case, request.tensors))
+
+    asked: list[Any] = []
+    judged("onnx-quantize-linear:25/float32/int8/scale:float32/form:axis", answer, asked=asked)
+    requests = [each for each in asked if isinstance(each, AboutTensors)]
+    assert (len(requests) > 1) == is_drawn
