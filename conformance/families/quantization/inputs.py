@@ -54,7 +54,7 @@ MOST_TIES = 40
 """About the most codes beside whose ties inputs lie."""
 SEED = 46
 DRAWN = 32
-"""The number of quotients that are drawn at random, about evenly among the codes."""
+"""The number of quotients that are drawn at random for each scale, about evenly among the codes."""
 BEYOND_INTEGERS = 2.0 ** np.array([31, 32, 63, 64])
 """Quotients beyond the integers of processors, before they are clamped to codes of fewer bits."""
 MOST_CODES = 1 << 10
@@ -249,7 +249,9 @@ def telling_inputs(rules: Formula, scale: int, zero: int, *, is_whole: bool) -> 
     factor = values_of(rules.scale, np.array([scale]))[0]
     offset = values_of(rules.target, np.array([zero]))[0] if rules.target.is_integral else 0.0
     wanted = (_steps(rules.target) - offset) * factor
-    drawn = np.random.default_rng(SEED).uniform(wanted.min(), wanted.max(), DRAWN)
+    # Others for each scale, so that all scales of a case together meet most codes of eight bits.
+    chance = np.random.default_rng((SEED, scale, zero))
+    drawn = chance.uniform(wanted.min(), wanted.max(), DRAWN)
     near = _beside(source, np.concatenate([wanted, drawn]))
     if rules.target.is_integral:
         beyond = np.concatenate([BEYOND_INTEGERS, -BEYOND_INTEGERS]) * factor
