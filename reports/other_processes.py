@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 
 from oracles.backend.resource_limits import collect_garbage_rarely, keep_freed_memory
 
-Done = TypeVar("Done")
+Produced = TypeVar("Produced")
 
 
 @contextmanager
 def done_meanwhile(
-    parts: Sequence[Callable[[], Done]], most: int | None = None
-) -> Iterator[Callable[[], list[Done] | None]]:
+    parts: Sequence[Callable[[], Produced]], most: int | None = None
+) -> Iterator[Callable[[], list[Produced] | None]]:
     """Begin parts in at most ``most`` processes; yield a function that waits for their results.
 
     ``most`` is the number of cores if it is None. The function returns None if a process was
@@ -40,7 +40,7 @@ def done_meanwhile(
         files = [Path(folder, str(number)) for number in range(len(parts))]
         begun = [executor.submit(_do, part, file) for part, file in zip(parts, files, strict=True)]
 
-        def results() -> list[Done] | None:
+        def results() -> list[Produced] | None:
             try:
                 for each in begun:
                     each.result()
