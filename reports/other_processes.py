@@ -21,18 +21,17 @@ Produced = TypeVar("Produced")
 
 @contextmanager
 def done_meanwhile(
-    parts: Sequence[Callable[[], Produced]], most: int | None = None
+    parts: Sequence[Callable[[], Produced]],
 ) -> Iterator[Callable[[], list[Produced] | None]]:
-    """Begin parts in at most ``most`` processes; yield a function that waits for their results.
+    """Begin parts in at most one process per core; yield a function that waits for their results.
 
-    ``most`` is the number of cores if it is None. The function returns None if a process was
-    killed, so that the caller can do the work itself.
+    The function returns None if a process was killed, so that the caller can do the work itself.
 
     Parts are pickled and must be small, and results lie in files: where a process is killed while
     more than a pipe holds is on its way to or from it, older versions of Python wait for the rest
     without end.
     """
-    count = min(len(parts), most or os.cpu_count() or 1)
+    count = min(len(parts), os.cpu_count() or 1)
     with (
         TemporaryDirectory(prefix="castigate-") as folder,
         ProcessPoolExecutor(count, get_context("spawn"), initializer=_begin) as executor,

@@ -1,1 +1,1 @@
-"""What judges have in common: how they ask, what they know of a backend, and their verdicts."""
+"""Judges of every family ask, know backends and reach verdicts by these modules."""

@@ -1,4 +1,4 @@
-"""What a gate does not ask or judge, in the words of its screen, its certificate and ``verify``."""
+"""Says what a gate does not ask or judge, on its screen, in its certificate and in ``verify``."""
 
 from __future__ import annotations
 

@@ -154,9 +154,7 @@ class BackendNews:
         by_kind: dict[NewsKind | None, list[FindingNews]] = {}
         for name, finding_news in told.items():
             if name in before or finding_news.more:
-                by_kind.setdefault(
-                    finding_news.kind(name in before or bool(finding_news.met)), []
-                ).append(finding_news)
+                by_kind.setdefault(finding_news.kind(name in before), []).append(finding_news)
         return by_kind
 
     def screen(self, found: Sequence[Finding]) -> BackendScreen:

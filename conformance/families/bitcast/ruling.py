@@ -49,7 +49,7 @@ class Widths:
 
 @dataclass(frozen=True)
 class BitcastRuling:
-    """What a document says about a bitcast: the rule that takes it, and the outcome.
+    """The rule by which a document decides a bitcast, and the outcome that the rule wants.
 
     ``result`` is the shape of the result; it is None if the bitcast is rejected or open.
     ``keeps_bits`` says whether the result must have the input's bits, and ``bits_level`` at which

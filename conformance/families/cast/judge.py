@@ -82,7 +82,7 @@ REFUSALS = 4
 
 @dataclass(frozen=True)
 class Examined:
-    """What is known of a case after ``examine``.
+    """What ``examine`` has found out about a case.
 
     If nothing is left to grade, such as after a refusal or a crash, ``judgement`` is set.
     ``graded`` has the answers with their inputs. ``inputs`` counts all inputs that were requested,

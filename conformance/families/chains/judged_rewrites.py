@@ -1,4 +1,4 @@
-"""What optimizers make of chains, rule by rule: the table that ``lab.removable`` made."""
+"""Reads the table in which ``lab.removable`` lists how optimizers rewrite chains, rule by rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a backend may do instead when it quantizes, a row each, and the search among the rows.
+"""Rows of mistakes that backends may make when they quantize, and the search among the rows.
 
 A row differs from the formula in one thing. Two or three are joined where nothing simpler explains
 the answers. Rows explain answers if they give every one of them, right or wrong. The treatment of

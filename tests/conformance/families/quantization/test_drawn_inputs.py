@@ -30,11 +30,11 @@ DRAWS = 24
 )
 def test_drawn_elements_are_expected_as_if_they_were_listed(name: str) -> None:
     case = case_named(name)
-    rules, has_picks = formula(case), set()
+    rules, compared = formula(case), 0
     for given in drawn_requests(case, 5, DRAWS):
-        has_picks.add(given.drawn is not None)
         if given.drawn is None or given.zeros is None:
             continue
+        compared += 1
         x, scales, zeros = (
             each.reshape(-1) for each in (given.tensors["x"], given.scales, given.zeros)
         )
@@ -45,7 +45,7 @@ def test_drawn_elements_are_expected_as_if_they_were_listed(name: str) -> None:
         assert named(found.weaker, x.size) == named(anew.weaker, x.size)
         assert np.array_equal(found.is_open, anew.is_open)
         assert np.array_equal(found.is_recommended, anew.is_recommended)
-    assert True in has_picks
+    assert compared > DRAWS // 2
 
 
 def named(codes: list[Codes], size: int) -> list[set[int]]:
