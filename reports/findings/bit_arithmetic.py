@@ -70,7 +70,7 @@ def _bias(dtype: Format) -> int:
 
 
 def nearest(source: Format, target: Format, patterns: NDArray[Any]) -> NDArray[Any]:
-    """Round to nearest, ties to even; a value too large becomes infinity, or NaN without infinity."""
+    """Round to nearest, ties to even; too large values become infinity, or NaN without infinity."""
     return evaluate(behaviors()["nearest"], source, target, patterns)[0]
 
 

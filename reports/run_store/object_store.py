@@ -115,7 +115,7 @@ class ObjectStore:
             self._publish(file, path)
 
     def delete_file(self, path: str) -> None:
-        """Delete an object; a store without that object raises FileNotFoundError or does nothing."""
+        """Delete an object; a store that lacks it raises FileNotFoundError or does nothing."""
         with _explained(self.protocol):
             self.system.rm_file(path)
 
