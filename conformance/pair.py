@@ -3,15 +3,20 @@
 Cases of a pair share inputs, expectations and compiled programs. Side by side, their requests
 travel together; the checks that follow compare with the answers that the cases got. A case has the
 judge of its family; checks of a pair are those of ``CHECKS``.
+
+Many cases *repeat* another: an older version of a document, or a document that follows it, gives
+the same dtypes and modes the same rules. Few faults show in these alone. So where the settings
+have turns, each is asked with one of ``TURNS`` consecutive seeds, and a week of nights asks all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from zlib import crc32
 
-from conformance.families import judge_of
+from conformance.families import judge_of, meaning_of
 from conformance.families.cast.baseline import Baseline, NoBaseline
 from conformance.families.cast.invariances import Invariances
 from conformance.families.cast.judge import Examined, conclude, follow_all
@@ -19,8 +24,13 @@ from conformance.judging.asking import Ask, in_step
 from conformance.judging.subject import Subject
 from conformance.judging.verdicts import broken_adapter
 from reports.case_patterns import CHAINS, INVARIANCES, VARIANTS
-from reports.judgement import Judgement, SharedArrays
+from reports.judgement import IN_TURN, Judgement, SharedArrays
+from reports.problems import Note
 from specs.cases import Case
+from specs.loader import document_named
+
+TURNS = 7
+"""A case that repeats another is asked with one in this many seeds."""
 
 
 def judge_pair(
@@ -35,8 +45,21 @@ def judge_pair(
     The name of a check begins with a key of ``CHECKS``. Checks use ``cases``, which are all cases
     of the pair. ``first`` is the first backend of the framework, with which the check of variants
     compares; other checks need none.
+
+    A case that waits for its turn gets the verdict `not-run`, and no check uses it. It is asked all
+    the same if the backend declines the case that it repeats.
     """
-    examined = yield from in_step({case: _examine(subject, case) for case in judged})
+    later = _waiting_for_turns(subject, judged)
+    examined = yield from in_step(
+        {case: _examine(subject, case) for case in judged if case not in later}
+    )
+    declined = [case for case, leading in later.items() if _is_declined(examined[leading])]
+    examined |= yield from in_step({case: _examine(subject, case) for case in declined})
+    for case, leading in later.items():
+        if case not in examined:
+            examined[case] = _not_asked(subject, case, leading)
+    examined = {case: examined[case] for case in judged}
+    cases = [case for case in cases if case not in later or case in declined]
     waiting = [each for each in examined.values() if isinstance(each, Examined)]
     followed = yield from follow_all(subject, waiting)
     arrays = SharedArrays()
@@ -96,6 +119,56 @@ def _chains(
 
 CHECKS: Mapping[str, Check] = {INVARIANCES: _invariances, VARIANTS: _roads, CHAINS: _chains}
 """The checks of a pair by the first part of their names; one call does those of one kind."""
+
+
+def _waiting_for_turns(subject: Subject, cases: Sequence[Case]) -> dict[Case, Case]:
+    """Return the cases that this seed does not ask, each with the case that it repeats.
+
+    Of cases with one meaning that one is asked with every seed which the backend claims, which is
+    of the document that others follow, and which has its newest version.
+    """
+    settings = subject.settings
+    if not settings.has_turns:
+        return {}
+    alike: dict[Hashable, list[Case]] = {}
+    for case in cases:
+        if not settings.asks_all(case) and (meaning := meaning_of(case)) is not None:
+            document = _followed(case) or case.document
+            alike.setdefault((document, case.modes, meaning), []).append(case)
+    later: dict[Case, Case] = {}
+    for group in alike.values():
+        leading = max(group, key=lambda case: _rank(subject, case))
+        later |= {
+            case: leading
+            for case in group
+            if case != leading and (_turn(case) - settings.seed) % TURNS
+        }
+    return later
+
+
+def _rank(subject: Subject, case: Case) -> tuple[bool, bool, int]:
+    versions = list(document_named(case.document).entry.versions)
+    return subject.claims(case), not _followed(case), versions.index(case.version)
+
+
+def _followed(case: Case) -> str:
+    """Return the document whose rules the case's version takes over; empty if it has its own."""
+    follows = document_named(case.document).entry.versions[case.version].follows
+    return follows.partition(":")[0] if follows else ""
+
+
+def _turn(case: Case) -> int:
+    return crc32(case.id.encode()) % TURNS
+
+
+def _is_declined(examined: Examined | Judgement) -> bool:
+    judgement = examined if isinstance(examined, Judgement) else examined.judgement
+    return judgement is not None and judgement.verdict == "unsupported"
+
+
+def _not_asked(subject: Subject, case: Case, leading: Case) -> Judgement:
+    message = f"{IN_TURN}, with --seed {_turn(case)}, as {leading.id} has the same rules"
+    return Judgement(case.id, subject.name, "not-run", (Note(message),))
 
 
 def _examine(subject: Subject, case: Case) -> Ask[Examined | Judgement]:

@@ -98,6 +98,8 @@ NO_ANSWER: tuple[Verdict, ...] = ("error", "crashed")
 """The verdicts where an answer was due and none came that can be compared."""
 NOT_RUN: tuple[Verdict, ...] = ("unsupported", "not-run")
 """The verdicts where nothing was judged: the backend declined the case, or was never asked."""
+IN_TURN = "asked in turn"
+"""The first words about a case with the verdict `not-run` that another seed asks."""
 FAILING: tuple[Verdict, ...] = (*BREAKS_RULE, *NO_ANSWER)
 """The verdicts that make a run exit with code 1."""
 WRONG: tuple[Verdict, ...] = (*BREAKS_RULE, "differs", *NO_ANSWER)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from reports.counterexample.drawing import datum_text
 from reports.findings.finding_changes import FindingChange, finding_changes
-from reports.findings.read_findings import read_findings
+from reports.findings.read_findings import not_asked, read_findings
 from reports.grading.allowed_answers import Expectations
 from reports.outputs.backend_comparison import CaseComparison, Difference, compare_answers
 from reports.problems import ShownDatum
@@ -162,7 +162,7 @@ def _checked(store: RunStore, name: str) -> str:
 
 
 def _compare_sides(one: Side, other: Side) -> Comparison:
-    """Compare two sides on the cases that both have.
+    """Compare two sides on the cases that both were asked.
 
     The differences with the most inputs come first.
     """
@@ -174,6 +174,8 @@ def _compare_sides(one: Side, other: Side) -> Comparison:
     for row in one.answers.cases(one.backend):
         other_row = others.get(row.case)
         if other_row is None:
+            continue
+        if "not-run" in (row.verdict, other_row.verdict):
             continue
         shared += 1
         if row.verdict != other_row.verdict:
@@ -199,8 +201,9 @@ def _finding_changes(one: Side, other: Side) -> list[FindingChange]:
         {side.backend: read_findings(side.answers.store).get(side.backend, ())}
         for side in (one, other)
     )
-    same = one.answers.store.record.seed == other.answers.store.record.seed
-    return finding_changes(before, now, has_same_seed=same)
+    stores = one.answers.store, other.answers.store
+    same = stores[0].record.seed == stores[1].record.seed
+    return finding_changes(before, now, has_same_seed=same, not_compared=not_asked(*stores))
 
 
 def _compare_case(

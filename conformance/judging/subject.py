@@ -29,6 +29,8 @@ class Settings:
     """Whether scripts are hidden for documents that the backend does not claim."""
     keeps_all_answers: bool = True
     """Whether a run stores answers also of cases that do not fail."""
+    has_turns: bool = False
+    """Whether a case that repeats another is left to some seeds, unless all is asked of it."""
     rules: tuple[tuple[str, str], ...] = ()
     """The names and texts of the house rules that apply, in pairs."""
 

@@ -123,7 +123,7 @@ class JudgedItem(pytest.Item):
                 return Ending("passed")
             case "deviates" if self.config.getoption("--level") == "required":
                 return Ending("passed")
-            case "unsupported":
+            case "unsupported" | "not-run":
                 return Ending("skipped", judgement.message)
             case "differs" if excuses:
                 rules = ", ".join(dict.fromkeys(each.rule for each in judgement.broken_rules))

@@ -309,6 +309,7 @@ def _settings(config: pytest.Config) -> Settings:
         # Only under --runxfail such a case fails, and is shown with a script.
         hides_unclaimed=not config.getoption("runxfail"),
         keeps_all_answers=False,
+        has_turns=not config.getoption("--update-ledger"),
         rules=rules_texts(documents_asked_for(config)),
     )
 

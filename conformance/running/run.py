@@ -91,6 +91,7 @@ class RunRequest:
             self.tier,
             self.isolates_sweeps,
             self.selection,
+            has_turns=True,
             rules=rules_texts(self.selection.documents),
         )
 

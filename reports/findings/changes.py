@@ -50,11 +50,11 @@ def cell_changes(before: Cell, now: Cell, *, has_same_seed: bool) -> list[Diverg
 def run_changes(
     before: dict[CellKey, Cell], now: dict[CellKey, Cell], *, has_same_seed: bool
 ) -> dict[CellKey, list[DivergenceChange]]:
-    """Return the changes of each cell that is in both runs and has changed."""
+    """Return the changes of each cell that both runs asked and that has changed."""
     found = {
         key: cell_changes(before[key], cell, has_same_seed=has_same_seed)
         for key, cell in now.items()
-        if key in before
+        if key in before and "not-run" not in (before[key].verdict, cell.verdict)
     }
     return {key: changes for key, changes in found.items() if changes}
 

@@ -27,6 +27,7 @@ from reports.findings.finding import Finding, Findings
 from reports.findings.finding_changes import CHANGE_KINDS, FindingChange, finding_changes
 from reports.findings.finding_text import changes_words
 from reports.findings.read_findings import (
+    not_asked,
     read_cells,
     read_checks,
     read_findings,
@@ -255,7 +256,12 @@ def _finding_changes(
     found = read_findings(stores[-2], lambda: [*cells.values(), *read_checks(stores[-2])])
     before = {name: each for name, each in found.items() if name in common}
     after = {name: now[name] for name in now if name in common}
-    return finding_changes(before, after, has_same_seed=_have_same_seed(stores))
+    return finding_changes(
+        before,
+        after,
+        has_same_seed=_have_same_seed(stores),
+        not_compared=not_asked(*stores[-2:]),
+    )
 
 
 def _have_same_seed(stores: Sequence[RunStore]) -> bool:

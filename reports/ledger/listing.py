@@ -146,9 +146,10 @@ def compare_with_listings(
 ) -> LedgerComparison | None:
     """Compare how a case fails with what is listed for it; return None if both are empty.
 
-    ``verdict`` is the case's current verdict, for the message.
+    So it does for a case that was not run. ``verdict`` is the case's current verdict, which stands
+    in the message too.
     """
-    if not listed and not found:
+    if verdict == "not-run" or not (listed or found):
         return None
     names = tuple(dict.fromkeys(name for each in listed for name in each.findings))
     if not listed:

@@ -16,7 +16,7 @@ from typing import Any
 from reports.case_patterns import kind_of_check
 from reports.findings.finding import Findings
 from reports.findings.finding_text import counted, finding_lines, findings_heading
-from reports.judgement import FAILING, NOT_RUN, VERDICTS, Judgement
+from reports.judgement import FAILING, IN_TURN, NOT_RUN, VERDICTS, Judgement
 from reports.outputs.table import in_columns
 from reports.problems import wrong_inputs
 from specs.cases import Case
@@ -78,6 +78,11 @@ class PairTotals:
             yield f"{backend} {check}: {message}"
 
 
+LEFT_TO_OTHERS = (
+    "not-run: another version asks the same; each --seed asks a seventh of them, --tier full all"
+)
+
+
 class Totals:
     """Counts the verdicts on cases and on dtype pairs, and the inputs of the cases."""
 
@@ -86,6 +91,8 @@ class Totals:
         """By backend, document and version."""
         self.pairs = PairTotals()
         self.inputs = 0
+        self.has_turns = False
+        """Whether some cases were left to other seeds."""
 
     def add(self, record: dict[str, Any]) -> None:
         """Count a judgement on a case or a dtype pair, given as its ``count_record``."""
@@ -95,6 +102,7 @@ class Totals:
         row = (record["backend"], record["document"], record["version"])
         self.verdicts.setdefault(row, Counter())[record["verdict"]] += 1
         self.inputs += record["inputs"]
+        self.has_turns |= record["message"].startswith(IN_TURN)
 
     @property
     def judged(self) -> int:
@@ -113,13 +121,18 @@ class Totals:
         return list(self.verdicts.values())
 
     def lines(self) -> Iterator[str]:
-        """Yield a line per backend with how many of its cases and checks have each verdict."""
+        """Yield a line per backend with how many of its cases and checks have each verdict.
+
+        If cases were left to other seeds, a last line says so.
+        """
         counts: dict[str, Counter[str]] = {}
         for (backend, *_), row in [*self.verdicts.items(), *self.pairs.verdicts.items()]:
             counts.setdefault(backend, Counter()).update(row)
         for backend, row in sorted(counts.items()):
             words = ", ".join(f"{row[each]:,} {each}" for each in VERDICTS if row[each])
             yield f"{backend}: {words}"
+        if self.has_turns:
+            yield LEFT_TO_OTHERS
 
     def verdict_table(self) -> Iterator[str]:
         """Yield a table: a row per backend and version of a document, a column per verdict.

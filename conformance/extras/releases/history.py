@@ -28,10 +28,9 @@ from conformance.running.nights import Nights
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, run
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
-from reports.findings.finding import Findings
 from reports.findings.finding_changes import CHANGE_KINDS, finding_changes
 from reports.findings.finding_text import changes_words, counted
-from reports.findings.read_findings import read_findings
+from reports.findings.read_findings import not_asked, read_findings
 from reports.html.replace_report import check_output_folder
 from reports.ledger.version_spans import public_version
 from reports.run_store.open_run import open_run
@@ -69,7 +68,7 @@ def history_command(
     check_output_folder(nights.report)
     selection = Selection(documents=tuple(document or ()))
     done = _finished(nights, backend, selection)
-    before: tuple[str, Findings] | None = None
+    before: tuple[str, RunStore] | None = None
     for release in known:
         store = done.get(release)
         if store is None:
@@ -83,9 +82,8 @@ def history_command(
                 store = run(request, folder, jobs or os.cpu_count() or 1, False, sys.argv, progress)
                 progress.begin_phase("writing the tables and finding causes")
                 finish_run(store)
-        now = read_findings(store)
-        _tell(backend, release, before, now)
-        before = release, now
+        _tell(backend, release, before, store)
+        before = release, store
     report = nights.render(lambda line: typer.echo(f"castigate: {line}", err=True))
     typer.echo(f"{nights.report}/index.html: {describe_report(report)}")
     typer.echo(f"the release of one change: castigate bisect CASE --backend {backend}")
@@ -105,19 +103,19 @@ def _finished(nights: Nights, backend: str, selection: Selection) -> dict[str, R
     return found
 
 
-def _tell(backend: str, release: str, before: tuple[str, Findings] | None, now: Findings) -> None:
+def _tell(backend: str, release: str, before: tuple[str, RunStore] | None, now: RunStore) -> None:
     """Print in a few lines how a release's findings differ from those of the one before.
 
-    ``before`` is that release with its findings, or None for the first, of which only the number of
+    ``before`` is that release with its run, or None for the first, of which only the number of
     findings is printed.
     """
-    findings = now.get(backend, ())
+    findings = read_findings(now).get(backend, ())
     if before is None:
         typer.echo(f"{backend} {release}: {counted(len(findings), 'finding')}")
         return
     earlier, old = before
-    before_and_now = {backend: old.get(backend, ())}, {backend: findings}
-    changes = finding_changes(*before_and_now, has_same_seed=True)
+    before_and_now = {backend: read_findings(old).get(backend, ())}, {backend: findings}
+    changes = finding_changes(*before_and_now, has_same_seed=True, not_compared=not_asked(old, now))
     kinds = Counter(each.kind for each in changes)
     counts = {kind: kinds[kind] for kind in CHANGE_KINDS}
     same = len(findings) - counts["new"] - counts["changed"]
