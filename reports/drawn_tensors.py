@@ -14,6 +14,8 @@ DRAWS = 16
 """How many tensors are drawn for the casts of a pair at the tier ``quick``."""
 TIMES_GATE, TIMES_FULL = 10, 200
 """How many times as many tensors a gate draws, and the tier ``full``."""
+FEW_SHAPES = "asked in one length or shape, because each new shape is compiled"
+"""What a gate says of a pair for which nothing is drawn."""
 PAIRS_OF_A_KERNEL = 300
 SHARES: Mapping[str, float] = {
     "the last dimension is that of an attention head, rank 3 or more": 0.040802,

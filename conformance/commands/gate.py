@@ -102,6 +102,7 @@ def gate_command(
         write_sarif(open_run(str(out / RUN)), failing, sarif)
     for entry in result.unused:
         typer.echo(f"not needed: nothing breaks {entry.rule or entry.verdict} in {entry.cases[0]}")
+    typer.echo(f"asked: {', '.join(certificate['asked']['documents'])}")
     for line in certificate["left-out"]:
         typer.echo(line)
     if earlier is not None:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import get_args
 
 from reports.case_patterns import INVARIANCES, kind_of_check
-from reports.drawn_tensors import DRAWS, TIMES_FULL, TIMES_GATE, not_asked_words
+from reports.drawn_tensors import DRAWS, FEW_SHAPES, TIMES_FULL, TIMES_GATE, not_asked_words
+from reports.findings.cells import Cell
 from reports.findings.finding_text import counted
-from reports.gate.policy import JudgedLevel, Policy, load_policy, shipped_policies
+from reports.gate.policy import JudgedLevel, Policy, PolicyEntry, load_policy, shipped_policies
 from reports.gate.policy_verdict import PolicyVerdict
+from reports.problems import Unoffered
 
 CHAINS = (
     "not asked: chains of casts, and so what an optimizer makes of them;"
@@ -20,8 +22,21 @@ CHAINS = (
 def left_out(policy: Policy, verdict: PolicyVerdict) -> Iterator[str]:
     """Yield a line for each kind of question that is not asked, or whose answers are not judged."""
     yield CHAINS
-    if any(kind_of_check(each.check) == INVARIANCES for each in verdict.checks):
-        yield not_asked_words(DRAWS * (TIMES_FULL if policy.tier == "full" else TIMES_GATE))
+    if policy.entry.cases:
+        yield "not asked: cases of the documents that no entry under `cases` matches"
+    if any(map(_is_drawn, verdict.checks)):
+        times = TIMES_FULL if policy.lowest_tier == "full" else TIMES_GATE
+        yield not_asked_words(DRAWS * times)
+    if policy.entry.seed is not None:
+        yield "not asked: inputs and tensors that the backend cannot know; the policy names a seed"
+    if policy.entry.max_examples < PolicyEntry.model_fields["max_examples"].default:
+        count = counted(policy.entry.max_examples, "random input")
+        yield f"not asked: most inputs of wide sources; the policy draws {count} for each case"
+    if opened := sum(each.verdict == "open" for each in verdict.cells):
+        yield (
+            f"not judged: {opened:,} of {counted(len(verdict.cells), 'case')}, in which the"
+            " document leaves every answer open"
+        )
     scopes = [("", policy.entry.levels)]
     scopes += [(" ".join(each.match), each.levels) for each in policy.entry.cases if each.levels]
     for patterns, levels in scopes:
@@ -36,6 +51,12 @@ def left_out(policy: Policy, verdict: PolicyVerdict) -> Iterator[str]:
     if unjudged := verdict.unjudged:
         name, text = next(iter(unjudged.items()))
         yield f"not judged: parts of {counted(len(unjudged), 'case')}, for instance {name}: {text}"
+
+
+def _is_drawn(check: Cell) -> bool:
+    """Whether tensors are drawn for a check: only invariances draw, and not if shapes are few."""
+    is_few = any(isinstance(each, Unoffered) and each.reason == FEW_SHAPES for each in check.limits)
+    return kind_of_check(check.check) == INVARIANCES and not is_few
 
 
 def policy_words(policy: Policy) -> str:

@@ -147,8 +147,16 @@ class Policy:
     @property
     def tier(self) -> PolicyTier:
         """The highest tier at which any case is run."""
-        tiers = {choice.tier for choice in self.choices} or {self.entry.tier}
-        return "full" if "full" in tiers else "quick"
+        return "full" if "full" in self._tiers else "quick"
+
+    @property
+    def lowest_tier(self) -> PolicyTier:
+        """The lowest tier at which any case is run."""
+        return "quick" if "quick" in self._tiers else "full"
+
+    @property
+    def _tiers(self) -> set[str]:
+        return {choice.tier for choice in self.choices} or {self.entry.tier}
 
     @cached_property
     def choices(self) -> tuple[TierOfCases, ...]:

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.extras.certificate.check import (
-    SAME_RESULTS,
     SHOWN_CHARACTERS,
     check_seals,
     differences,
@@ -238,27 +237,6 @@ def test_a_certificate_of_another_suite_names_the_one_that_made_it(
         f", but this is castigate {RELEASE} of digest {suite_digest()}; "
         "verify it with the version that made it"
     )
-
-
-@pytest.mark.parametrize(("digest", "version"), SAME_RESULTS.items())
-def test_a_certificate_of_an_earlier_suite_with_the_same_results_holds(
-    digest: str, version: str, certificate: bytes, folder: Path
-) -> None:
-    content = json.loads(certificate)
-    content.pop("digest")
-    content["suite"] |= {"digest": digest, "version": version}
-    content.pop("left-out")
-    verify(canonical_bytes(with_digest(content)), folder)
-    # The earlier suite may have named causes otherwise.
-    content["findings"] = [{"id": "renamed"}]
-    verify(canonical_bytes(with_digest(content)), folder)
-    # All else but the suite's version must be as it was certified.
-    content["verdicts"][VERSION]["violates"] = 0
-    with pytest.raises(CastigateError, match="verdicts"):
-        verify(canonical_bytes(with_digest(content)), folder)
-    content["suite"]["version"] = "9.9.9"
-    with pytest.raises(CastigateError, match="was made by"):
-        verify(canonical_bytes(with_digest(content)), folder)
 
 
 def test_a_wrong_digest_is_detected(certificate: bytes, folder: Path) -> None:

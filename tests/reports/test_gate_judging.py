@@ -10,6 +10,7 @@ from xml.etree import ElementTree as Tree
 import numpy as np
 import pytest
 
+from reports.drawn_tensors import FEW_SHAPES
 from reports.findings.judged_cells import cell_of
 from reports.findings.report import read_report
 from reports.gate.certificate import certificate_body
@@ -110,6 +111,55 @@ def test_what_a_gate_leaves_out_is_said(tmp_path: Path) -> None:
     )
     body = certificate_body(evidence(run, ours), evidence(run, ours).judged(), {})
     assert body["left-out"] == lines
+
+
+def lines_of(found: PolicyVerdict, **by: Any) -> list[str]:
+    """What a gate leaves out, but for chains."""
+    return [*left_out(policy(**by), found)][1:]
+
+
+def test_a_gate_says_how_many_cases_it_cannot_judge(tmp_path: Path) -> None:
+    found = apply_to_run(tmp_path, only(whole_case(CASE, "open")))
+    [line] = lines_of(found)
+    assert line == (
+        f"not judged: 1 of {len(CASES)} cases, in which the document leaves every answer open"
+    )
+    assert lines_of(apply_to_run(tmp_path / "other")) == []
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        ({"cases": [{"match": [CASE]}]}, "cases of the documents that no entry"),
+        ({"seed": 7}, "inputs and tensors that the backend cannot know"),
+        ({"max-examples": 1}, "the policy draws 1 random input for each case"),
+    ],
+    ids=["cases", "seed", "max-examples"],
+)
+def test_a_gate_says_what_its_policy_leaves_out(
+    by: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    [line] = lines_of(apply_to_run(tmp_path), **by)
+    assert line.startswith("not asked: ")
+    assert words in line
+
+
+def test_a_gate_says_no_chance_of_draws_where_each_shape_is_compiled(tmp_path: Path) -> None:
+    found = apply_to_run(tmp_path)
+    limits = (Unoffered(FEW_SHAPES),)
+    few = replace(found.cells[0], check="invariances/float8e5m2/bool", problems=limits)
+    [line] = lines_of(replace(found, checks=(few,)))
+    assert line == (
+        f"not judged: parts of 1 case, for instance invariances/float8e5m2/bool: {FEW_SHAPES}"
+    )
+
+
+def test_the_fewest_draws_of_any_case_are_said(tmp_path: Path) -> None:
+    judged = apply_to_run(tmp_path)
+    held = replace(judged.cells[0], check="invariances/float8e5m2/bool")
+    cases = [{"match": [CASE], "tier": "full"}, {"match": ["**"]}]
+    lines = lines_of(replace(judged, checks=(held,)), cases=cases)
+    assert any("the 160 that are drawn" in line for line in lines)
 
 
 @pytest.mark.parametrize(("tier", "draws"), [("quick", "160"), ("full", "3,200")])

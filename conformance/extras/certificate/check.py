@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -28,15 +28,6 @@ from specs.errors import CastigateError
 
 AskedNames = Callable[[RunRecord], Iterator[str]]
 """Yields the ids of all cases of a run, and the names of its checks on dtype pairs."""
-SAME_RESULTS: Mapping[str, str] = {
-    "2d7ad5833187537125dee619638ce72f809c057b3055814ce2bcf2baa596a277": "0.1.0",
-}
-"""Earlier suites whose certificates this one recomputes, by their digest, with their version.
-
-Only a suite belongs here whose tables were shown to be equal byte by byte to those of this one, for
-every document. Then everything except the suite's own name and the words for causes must be as it
-was certified.
-"""
 SHOWN_CHARACTERS = 80
 """How much of a value a message quotes."""
 SHOWN_DIFFERENCES = 20
@@ -72,9 +63,9 @@ def load_evidence(
 
     If the policy is ``only_new``, the baseline in ``folder`` belongs to it too. ``asked_names``
     returns the names that the run must have, and messages name the certificate ``named``. Raise
-    CastigateError if a Castigate other than this one and those of ``SAME_RESULTS`` wrote it, if it
-    has no valid policy, if files are missing, altered or added, or if the run has other than one
-    backend, no documents, or other settings than the policy.
+    CastigateError if a Castigate other than this one wrote it, if it has no valid policy, if files
+    are missing, altered or added, or if the run has other than one backend, no documents, or other
+    settings than the policy.
     """
     _check_suite(certificate, named)
     match certificate.get("policy"):
@@ -102,19 +93,10 @@ def load_evidence(
 def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
     """Return a line for each difference between a certificate and one recomputed from evidence.
 
-    After ``SHOWN_DIFFERENCES`` lines, the others are counted. Of a certificate by an earlier suite
-    of ``SAME_RESULTS``, suite, findings and fields that it lacks are not compared.
+    After ``SHOWN_DIFFERENCES`` lines, the others are counted.
     """
     # The run's own file of findings proves nothing, so they are searched for again.
     recomputed = certificate_body(evidence, evidence.judged(), found_again(evidence.store))
-    if _gives_same_results(certificate["suite"]):
-        # It did not record what an accepted error leaves unjudged, or what the gate leaves out.
-        recomputed.pop("unjudged", None)
-        if "left-out" not in certificate:
-            recomputed.pop("left-out")
-        recomputed["answered"].pop("unjudged", None)
-        # It reached the same verdicts, but may have named their causes otherwise.
-        recomputed |= {name: certificate[name] for name in ("suite", "findings")}
     found = list(_differences(without_seals(certificate), recomputed, ""))
     if len(found) <= SHOWN_DIFFERENCES:
         return found
@@ -175,10 +157,10 @@ def _damage(path: Path, what: str) -> str:
 
 
 def _check_suite(certificate: dict[str, Any], named: str) -> None:
-    """Raise CastigateError unless this suite or one of ``SAME_RESULTS`` made the certificate."""
+    """Raise CastigateError unless this suite made the certificate."""
     here = {"name": "castigate", "version": VERSION, "digest": suite_digest()}
     suite = certificate.get("suite")
-    if suite == here or _gives_same_results(suite):
+    if suite == here:
         return
     match suite:
         case {"version": str(version), "digest": str(digest)}:
@@ -189,13 +171,6 @@ def _check_suite(certificate: dict[str, Any], named: str) -> None:
         f"{named} was made by {maker}, but this is castigate {VERSION} "
         f"of digest {suite_digest()}; verify it with the version that made it"
     )
-
-
-def _gives_same_results(suite: object) -> bool:
-    match suite:
-        case {"name": "castigate", "version": str(version), "digest": str(digest)}:
-            return SAME_RESULTS.get(digest) == version
-    return False
 
 
 def _check_settings(policy: Policy, store: RunStore) -> None:

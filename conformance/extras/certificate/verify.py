@@ -189,12 +189,14 @@ def _summary(
     backend = evidence.store.record.backends[0]
     policy = evidence.policy
     yield f"answered  {answered_line(answered)}"
-    yield f"backend   {backend.name} {backend.version}"
+    # What a backend calls itself must not look like a line of ours.
+    yield "backend   " + plain_line(f"{backend.name} {backend.version}")
     if program := content["program"]:
         hello = program["hello"]
         count = len(program["files"])
         digests = f"{count} file digest{'' if count == 1 else 's'}"
-        yield f"program   {hello['name']} {hello['version']}, {digests}"
+        yield "program   " + plain_line(f"{hello['name']} {hello['version']}, {digests}")
+    yield f"asked     {', '.join(evidence.store.record.selection.documents)}"
     yield f"policy    {policy_words(policy)} {policy.digest}"
     for name, text in evidence.store.record.rules.items():
         yield f"rules     {name} {sha256(text.encode()).hexdigest()}"

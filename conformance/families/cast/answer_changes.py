@@ -91,6 +91,8 @@ class Changes:
 
     forbidden: list[Change] = field(default_factory=list)
     open: list[Change] = field(default_factory=list)
+    declined: list[str] = field(default_factory=list)
+    """The tensors that the backend declined, each with its reason."""
 
     def note(self, row: Baseline, probe: Probe, answer: Bits) -> list[Change]:
         """Record answers to a probe that differ from the row's; return the forbidden changes.
@@ -235,16 +237,16 @@ def answers_to(row: Baseline, plan: ProbePlan) -> Ask[ProbeAnswers]:
 
 
 def changed_answers(
-    asked: Sequence[tuple[Baseline, ProbePlan]],
+    asked: Sequence[tuple[Baseline, ProbePlan]], declined: list[str]
 ) -> Ask[Iterator[tuple[Baseline, Probe, Bits]]]:
     """Request all probes; return an iterator of those whose answers may differ from their row's.
 
-    Of probes that are answered together, it yields all if one differs. It raises as the iterator of
-    ``answers_to`` does.
+    Of probes that are answered together, it yields all if one differs. It adds to ``declined`` each
+    one that is declined, with the reason, and raises as the iterator of ``answers_to`` does.
     """
     requests = [_requests(row, plan) for row, plan in asked]
     replies = yield [each for part in requests for each in part]
-    return _changed(asked, [*map(len, requests)], replies)
+    return _changed(asked, [*map(len, requests)], replies, declined)
 
 
 def answers_in_turn(row: Baseline, turns: Sequence[tuple[Request, ProbePlan]]) -> Ask[ProbeAnswers]:
@@ -268,12 +270,15 @@ def _in_turn(
 
 
 def _changed(
-    asked: Sequence[tuple[Baseline, ProbePlan]], sizes: Sequence[int], replies: Sequence[Reply]
+    asked: Sequence[tuple[Baseline, ProbePlan]],
+    sizes: Sequence[int],
+    replies: Sequence[Reply],
+    declined: list[str],
 ) -> Iterator[tuple[Baseline, Probe, Bits]]:
     at = 0
     for (row, plan), size in zip(asked, sizes, strict=True):
         own = replies[at : (at := at + size)]
-        for part, answers in _answered_parts(row, plan, own):
+        for part, answers in _answered_parts(row, plan, own, declined):
             if (answers != row.answers[part.picks]).any():
                 for probe, answer in part.split(answers):
                     yield row, probe, answer
@@ -289,16 +294,16 @@ def _requests(row: Baseline, plan: ProbePlan) -> list[Request]:
 
 
 def _answered_parts(
-    row: Baseline, plan: ProbePlan, replies: Sequence[Reply]
+    row: Baseline, plan: ProbePlan, replies: Sequence[Reply], declined: list[str] | None = None
 ) -> Iterator[tuple[ProbePlan, Bits]]:
     """Yield the answered probes in parts, with all answers of a part in one row.
 
-    Raises as the iterator of ``answers_to`` does.
+    ``declined`` gets the others. Raises as the iterator of ``answers_to`` does.
     """
     if receiver_of(row.case.document) is not None:
         for probe, reply in zip(plan.probes, replies, strict=True):
             tensor = probe.tensor(row.inputs)
-            yield from _survived(row, probe, _call_answer(row, tensor, reply))
+            yield from _survived(row, probe, _call_answer(row, tensor, reply), declined)
         return
     for reply in replies:
         whole: BatchReply = value_of(reply)
@@ -306,7 +311,7 @@ def _answered_parts(
             yield plan, whole.elements
             return
         for probe, answer in zip(plan.probes, whole.each(), strict=False):
-            yield from _survived(row, probe, answer)
+            yield from _survived(row, probe, answer, declined)
 
 
 def _call_answer(row: Baseline, tensor: Bits, reply: Reply) -> ValueAnswer:
@@ -366,12 +371,15 @@ def _at_once(row: Baseline, plan: ProbePlan, tensors: Sequence[Bits], reply: Rep
             yield from part.split(bits)
 
 
-def _survived(row: Baseline, probe: Probe, answer: ValueAnswer) -> Iterator[tuple[ProbePlan, Bits]]:
+def _survived(
+    row: Baseline, probe: Probe, answer: ValueAnswer, declined: list[str] | None = None
+) -> Iterator[tuple[ProbePlan, Bits]]:
     match answer:
         case Answered(bits):
             yield ProbePlan.of([probe], row.inputs.size), bits.reshape(-1)
-        case Declined():
-            return
+        case Declined(text):
+            if declined is not None:
+                declined.append(f"{probe}: {text}")
         case Crashed() as crashed:
             raise Unanswered(crashed)
         case Departed(promise):

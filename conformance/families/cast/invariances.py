@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import prod
@@ -67,7 +67,8 @@ from conformance.judging.subject import Subject
 from conformance.judging.verdicts import crashed, problem_of
 from oracles.backend.replies import Answered, Crashed, Unanswered
 from oracles.backend.requests import Road
-from reports.drawn_tensors import DRAWS
+from reports.drawn_tensors import DRAWS, FEW_SHAPES
+from reports.findings.finding_text import counted
 from reports.judgement import Judgement, Verdict
 from reports.problems import BrokenPromise, Note, Problem, Unoffered
 from specs.case_calls import receiver_of
@@ -176,7 +177,7 @@ class Invariances:
         # A missing answer ends the check, so claimed cases come first. If telling inputs show a
         # change, changes of all inputs are not noted: there may be tens of thousands.
         asked.sort(key=lambda each: (not subject.claims(each[0].case), each[0] is whole))
-        for by, probe, answer in (yield from changed_answers(asked)):
+        for by, probe, answer in (yield from changed_answers(asked, found.declined)):
             if by is not whole or not found.forbidden:
                 found.note(by, probe, answer)
         if few_shapes or is_call:
@@ -217,11 +218,20 @@ class Invariances:
                 case _:
                     verdict = self.subject.failed(failure.row.case)
             return self._judgement(failure.row, verdict, failure.problem)
+        limits = self._limits(found)
         if found.open:
             switch = yield from self._switch(simplest_open(found.open))
             text = describe_open_changes(found.open, row.inputs.size, switch)
-            return self._judgement(row, "open", Note(text))
-        return self._judgement(row, "conforms")
+            return self._judgement(row, "open", Note(text), *limits)
+        return self._judgement(row, "conforms", *limits)
+
+    def _limits(self, found: Changes) -> Iterator[Unoffered]:
+        """Yield what a good verdict does not cover: tensors declined, and in a gate few shapes."""
+        if found.declined:
+            count = counted(len(found.declined), "tensor")
+            yield Unoffered(f"declines {count}, for instance {found.declined[0]}")
+        if self.subject.few_shapes and self.subject.settings.isolates_sweeps:
+            yield Unoffered(FEW_SHAPES)
 
     def _further(
         self, whole: Baseline, first: Change, forbidden: Sequence[Change]

@@ -87,7 +87,7 @@ Position = placed(
 )
 Length = placed(lambda bits: bits.shape == (37,))
 Long = placed(lambda bits: bits.shape == (1023,))
-Large = placed(lambda bits: bits.size == (1 << 16) + 3)
+Large = placed(lambda bits: bits.size > 1 << 16)
 Unaligned = placed(lambda bits: bool(bits.ctypes.data % 16) and bits.flags.c_contiguous)
 Reversed, OpenReversed = placed(is_reversed), placed(is_reversed, nan)
 Scalar, OpenScalar = placed(is_scalar), placed(is_scalar, nan)
