@@ -246,7 +246,7 @@ def documents_of_page(document: Document) -> tuple[Document, ...]:
     for path in sorted(own_path.parent.glob("*.yaml")):
         if path == own_path:
             found.append(document)
-        elif seed_line.search(path.read_bytes()):
+        elif path.is_file() and seed_line.search(path.read_bytes()):
             found.append(_load(path))
     return tuple(found) if document in found else (document, *found)
 

@@ -230,10 +230,14 @@ ROUNDED_OPERANDS = ("tf32", "tfloat32", "tensorfloat32")
 """Spellings of TF32, to which matrix units round their operands; no tensor holds it."""
 LONGEST = 40
 """The most characters of a word that an error repeats."""
+LONGEST_SPELLING = 100
+"""No dtype is spelled longer, with all prefixes; what is longer takes long to search."""
 
 
 def dtypes_spelled(word: str) -> list[str]:
     """Return the dtypes that a word may mean; none if it is not a dtype."""
+    if len(word) > LONGEST_SPELLING:
+        return []
     known, plain = _spellings(), _plain(word)
     module = MODULES.get(word.partition(".")[0])
     return list(known.get(f"{module}.{plain}") or known.get(plain, ()))

@@ -26,11 +26,13 @@ from conformance.extras import ADDONS, NamedCommand
 from oracles.backend.resource_limits import collect_garbage_rarely
 from specs import VERSION
 from specs.errors import IS_A_BUG, CastigateError
-from specs.plain_text import plain_text
+from specs.plain_text import plain_line, plain_text
 
 FAILED = 2
 OUTPUT_CLOSED = 141
 """The exit code that a shell reports of a program that SIGPIPE ended."""
+NAME_SHOWN = 80
+"""The most characters of a file's name in an error."""
 NO_MEMORY = "out of memory; free some, raise the limit, or use fewer --jobs"
 
 COMMANDS = {
@@ -189,10 +191,11 @@ def _run() -> int:
     except MemoryError:
         return _complain(NO_MEMORY, FAILED)
     except OSError as error:
-        is_memory = error.errno == errno.ENOMEM
-        return _complain(
-            NO_MEMORY if is_memory else f"cannot write the output: {error.strerror}", FAILED
-        )
+        if error.errno == errno.ENOMEM:
+            return _complain(NO_MEMORY, FAILED)
+        name = error.filename
+        what = "write the output" if name is None else f"use {plain_line(str(name), NAME_SHOWN)}"
+        return _complain(f"cannot {what}: {error.strerror}", FAILED)
     except Exception:
         # Python would exit with 1, which means that a rule is broken.
         traceback.print_exc()

@@ -439,6 +439,33 @@ def _subnormals_flushed(given: GivenAnswers) -> RowAnswers:
     return RowAnswers(codes, affected & answered)
 
 
+def _subnormals_read_as_normal(given: GivenAnswers) -> Patterns | None:
+    """Return the inputs as float32, with an implicit one in front of subnormal mantissas."""
+    source, inputs = given.source, given.inputs
+    step = inputs.dtype.type(1 << source.entry.mantissa)
+    magnitudes = inputs & inputs.dtype.type(source.mask ^ source.sign_bit)
+    affected = (magnitudes != 0) & (magnitudes < step)
+    # A field of 1 has the same exponent, but is normal. Halved, it is what a field of 0 would be.
+    patterns = converted(given.case, SINGLE.name, np.where(affected, inputs | step, inputs))
+    if patterns is None:
+        return None
+    return np.where(affected, patterns - patterns.dtype.type(1 << 23), patterns)
+
+
+_subnormals_as_normal = following(
+    "subnormals-as-normal",
+    "reads subnormal inputs as if they were normal",
+    lambda case: replace(case, source=SINGLE.name, example=None),
+    _subnormals_read_as_normal,
+    applies=lambda asked: (
+        asked.source.kind == "float"
+        and asked.source.entry.zero == "signed"
+        and asked.source.entry.mantissa > 0
+        and asked.source.entry.bias < SINGLE.entry.bias
+    ),
+)
+
+
 @computing(
     "clamps-in-the-source-dtype",
     "clamps to the target's range in the source dtype, where the ends of that range are rounded",
@@ -548,6 +575,7 @@ WRONGS: tuple[Wrong | RowsOfTable, ...] = (
     bytes_of_answers_reversed,
     bytes_of_inputs_reversed,
     _subnormals_flushed,
+    _subnormals_as_normal,
     _clamped_in_source,
     _clamped_first,
     _shift_wrapped,

@@ -193,6 +193,9 @@ def file_to_write(file: str) -> tuple[Folder, str]:
     with explain_write_errors(folder, name, OTHER_FILE):
         end = folder.system.end_of_links(path)
         kind = folder.system.special_kind(end)
+        if folder.system.is_folder(end):
+            shown = folder.display_path(name)
+            raise CastigateError(f"`{shown}` is a folder; {OTHER_FILE}")
     if kind:
         shown = folder.display_path(name)
         raise CastigateError(f"`{shown}` is {kind}, which a file would replace; {OTHER_FILE}")

@@ -371,6 +371,14 @@ def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
     assert "cannot write the output" in done.stderr
 
 
+def test_a_name_that_is_too_long_is_named_in_one_short_line() -> None:
+    code, out, err = castigate("verify", "x" * 100_000)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("castigate: cannot use xxx")
+    assert "too long" in err
+    assert len(err) < 200
+
+
 def test_help_and_version() -> None:
     assert castigate("--version") == (0, f"castigate {VERSION}\n", "")
     commands = re.findall(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -25,6 +26,7 @@ CASES = (
             "float32/bfloat16",
             "float32/float16",
             "float16/float8e4m3fn/saturate:1",
+            "float16/float8e5m2/saturate:0",
             "bfloat16/float8e5m2/saturate:0",
             "float8e4m3fn/float32",
             "float8e5m2fnuz/float16",
@@ -80,9 +82,10 @@ SAME = {
     ("as-c-on-x86", "unchanged"),
     ("below-normal-becomes-zero", "flushes-subnormals"),
     ("subnormals-become-zero", "flushes-subnormals"),
+    ("subnormals-as-normal", "subnormals-as-normal"),
 }
-"""Pairs of rows that give the same answers, but have names of their own: C, too, keeps integers
-that fit, and a codec is said to flush subnormals."""
+"""Pairs of rows that give the same answers, but have names or sentences of their own: C, too, keeps
+integers that fit, and a codec is said to read codes and to flush subnormals."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -134,6 +137,24 @@ def test_ties_toward_infinity_are_a_half_more_rounded_down(target: str) -> None:
     assert found.codes.tolist() == wanted.tolist()
     assert found.concerned.all()
     assert (right(case, given.inputs).codes != wanted).any()
+
+
+@pytest.mark.parametrize("target", ["float32", "float64", "bfloat16"])
+def test_subnormals_read_as_normal_get_an_implicit_one(target: str) -> None:
+    case = case_named(f"onnx-cast:25/float16/{target}")
+    [row] = (each for each in wrongs_of(case) if each.name == "subnormals-as-normal")
+    codes = np.array([0x0001, 0x03FF, 0x8200, 0x0400, 0x3C00, 0x0000], np.uint16)
+    read = [2**-15 * (1 + 1 / 1024), 2**-15 * (1 + 1023 / 1024), -(2**-15) * 1.5, 2**-14, 1, 0]
+    like = {"float32": np.float32, "float64": np.float64, "bfloat16": ml_dtypes.bfloat16}[target]
+    wanted = np.array(read).astype(np.float32).astype(like)
+    found = row.answers(GivenAnswers(case, codes, np.zeros(6, np.uint64)))
+    assert found is not None
+    assert found.codes.tolist() == wanted.view(f"u{wanted.itemsize}").tolist()
+
+
+def test_subnormals_of_a_format_with_the_exponents_of_float32_are_not_tried() -> None:
+    case = case_named("onnx-cast:25/bfloat16/float16")
+    assert "subnormals-as-normal" not in {each.name for each in wrongs_of(case)}
 
 
 def test_a_truncation_after_a_rounding_to_float32() -> None:

@@ -407,6 +407,8 @@ def test_each_option_of_the_report_command_writes_its_output(
 
 
 def test_the_folder_of_a_file_is_not_made(report: Report, tmp_path: Path) -> None:
+    with pytest.raises(CastigateError, match=f"`{tmp_path}` is a folder; "):
+        write_output(report, "cases.csv", tmp_path)
     with pytest.raises(CastigateError, match=f"there is no folder {tmp_path / 'none'}; make it"):
         write_output(report, "cases.csv", tmp_path / "none" / "cases.csv")
     assert not (tmp_path / "none").exists()

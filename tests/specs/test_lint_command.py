@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,23 @@ def test_an_error_in_another_file_of_the_page_says_why_that_file_is_read(tmp_pat
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"castigate: {other}:")
     assert "(this file is read because it encodes the same page; correct or move it)" in err
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "device", "link to nothing", "folder"])
+def test_what_is_no_file_beside_a_document_is_passed_over(kind: str, tmp_path: Path) -> None:
+    ours, other = tmp_path / "ours.yaml", tmp_path / "other.yaml"
+    ours.write_text(SMALL.read_text(encoding="utf-8"), encoding="utf-8")
+    match kind:
+        case "FIFO":
+            os.mkfifo(other)
+        case "device":
+            other.symlink_to("/dev/zero")
+        case "link to nothing":
+            other.symlink_to(tmp_path / "nothing")
+        case _:
+            other.mkdir()
+    code, out, err = lint(SMALL)
+    assert lint(ours) == (code, out.replace(str(SMALL), str(ours)), err)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", None], ids=["empty", "bytes", "absent"])

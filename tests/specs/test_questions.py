@@ -12,7 +12,7 @@ from conformance.families.family import Sentence, WrittenQuestion
 from conformance.families.quantization.sentence import read_sentence
 from specs.cases import Case
 from specs.errors import CastigateError
-from specs.formats import dtype_spelled, dtypes_spelled, formats
+from specs.formats import LONGEST_SPELLING, dtype_spelled, dtypes_spelled, formats
 from specs.questions import (
     case_of_any_shape,
     read_question,
@@ -44,6 +44,12 @@ def test_a_dtype_is_known_in_every_spelling(name: str, spelled: str) -> None:
 
 def test_every_dtype_means_itself_and_every_spelling_some_dtype() -> None:
     assert [dtype_spelled(name) for name in formats()] == list(formats())
+
+
+def test_a_word_of_any_length_is_no_dtype_at_once() -> None:
+    assert dtypes_spelled("half".rjust(LONGEST_SPELLING, "_")) == ["float16"]
+    assert dtypes_spelled("half".rjust(LONGEST_SPELLING + 1, "_")) == []
+    assert dtypes_spelled("torch." * 1_000_000) == []
     assert dtypes_spelled("nothing") == []
 
 

@@ -110,7 +110,7 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
         return Judgement(case.id, subject.name, "unsupported", (Unoffered(declined[0]),))
     rows = [each for each in answered if not each.given.where]
     drawn = [each for each in answered if each.given.where]
-    wrong = [*_problems(case, rows), *_problems_of_layout(case, rows, drawn)]
+    wrong = [*_all_problems(case, rows, drawn)]
     if failed and not (wrong or lost):
         return (yield from without_answer(subject, case, *failed[0]))
     reproduction = (yield from _script(subject, case, answered)) if wrong else ""
@@ -158,6 +158,23 @@ def _graded(subject: Subject, case: Case, given: Given, answer: Bits) -> _Answer
         expected = expect_by_kernels(rules, elements)
     answers = answer.reshape(-1)[places]
     return _Answers(given, places, elements, answers, grade(rules.target, expected, answers))
+
+
+def _all_problems(
+    case: Case, rows: Sequence[_Answers], drawn: Sequence[_Answers]
+) -> list[WrongTensor]:
+    """Return the problems of listed requests, and of drawn tensors those that have another cause.
+
+    Drawn tensors hold elements that no listed request has. If one mechanism gives the answers to
+    both, wrong ones among these are no fault of the tensors.
+    """
+    wrong = [*_problems(case, rows)]
+    of_layout = [*_problems_of_layout(case, rows, drawn)]
+    if of_layout and any(each.followed for each in wrong):
+        common = _followed(case, [*rows, *drawn])
+        if common:
+            return [replace(each, followed=common) for each in wrong]
+    return wrong + of_layout
 
 
 def _problems(case: Case, rows: Sequence[_Answers]) -> Iterator[WrongTensor]:
