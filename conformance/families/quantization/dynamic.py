@@ -6,8 +6,9 @@ does not make those after it wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from random import Random
 
 import numpy as np
@@ -26,7 +27,7 @@ from conformance.families.quantization.grading import (
     rule_of,
 )
 from conformance.families.quantization.ruling import Formula, formula
-from conformance.families.quantization.wrongs import followed_ways
+from conformance.families.quantization.wrongs import RANGES, followed_ways
 from conformance.judging.asking import Ask
 from conformance.judging.space import drawn_memory, drawn_shape
 from conformance.judging.subject import Subject
@@ -43,6 +44,13 @@ from specs.formats import Format
 SEED = 46
 ROWS = 24
 """The number of rows of random values, each of another range."""
+UNEVEN = (5, 9, 17, 31, 33, 65, 127, 1001)
+"""Lengths that no vector divides. The largest or smallest value at the end of such a row is that of
+its rest, which kernels reduce apart."""
+END = 4.0
+"""How many times as large as all others the first or last value of a tensor is made."""
+AT_END = 0.5
+"""The share of drawn tensors in which it is."""
 DRAWS = 8
 """Drawn tensors of a case, at the tier quick."""
 FIXED: tuple[tuple[float, ...], ...] = (
@@ -132,7 +140,10 @@ def _add(problems: list[WrongTensor], other: WrongTensor) -> None:
 
 
 def dynamic_inputs() -> Iterator[Bits]:
-    """Yield rows of float32 patterns: fixed ones, and random ones of many magnitudes."""
+    """Yield rows of float32 patterns: fixed ones, and random ones of many magnitudes.
+
+    Of some of these the last value alone decides the range.
+    """
     for values in FIXED:
         yield np.array(values, np.float32).view(np.uint32)
     draw = np.random.default_rng(SEED)
@@ -140,14 +151,20 @@ def dynamic_inputs() -> Iterator[Bits]:
         size, magnitude = 1 << (number % 9), 10.0 ** (number - ROWS // 2)
         low = (-1.0, 0.0, -0.25)[number % 3]
         yield (draw.uniform(low, 1.0, size) * magnitude).astype(np.float32).view(np.uint32)
+    for size, end in product(UNEVEN, (END, -END)):
+        row = draw.uniform(-1.0, 1.0, size).astype(np.float32)
+        row[-1] = end
+        yield row.view(np.uint32)
 
 
 def _drawn_input(chance: Random) -> Bits:
     probe = drawn_memory(chance, drawn_shape(chance, may_be_empty=False))
     draw = np.random.default_rng(chance.randrange(1 << 32))
     low, magnitude = chance.choice((-1.0, 0.0, -0.25, -4.0)), 10.0 ** chance.randint(-12, 12)
-    values = (draw.uniform(low, 1.0, probe.shape) * magnitude).astype(np.float32)
-    return probe.laid(probe.repeated(np.asarray(values).view(np.uint32)))
+    values = np.asarray(draw.uniform(low, 1.0, probe.shape)) * magnitude
+    if chance.random() < AT_END:
+        values.reshape(-1)[chance.choice((0, -1))] = chance.choice((END, -END)) * magnitude
+    return probe.laid(probe.repeated(np.asarray(values, np.float32).view(np.uint32)))
 
 
 def _problems(rules: Formula, found: _Results, independent: bool) -> Iterator[WrongTensor]:
@@ -161,15 +178,29 @@ def _problems(rules: Formula, found: _Results, independent: bool) -> Iterator[Wr
     due = dynamic_scale(rules, ends)
     scale = _wrong_single(rules, "scale", rules.scale, found.scale, due, about)
     if scale is not None:
-        yield scale
+        ways = _wrong_ranges(found, lambda ends: found.scale in dynamic_scale(rules, ends).codes)
+        yield replace(scale, followed=tuple(ways))
     if not 0 < found.scale <= rules.scale.max_code:
         return
     due = dynamic_zero_point(rules, ends, found.scale)
     by_scale = f"{about}, scale {datum_with_value(rules.scale, found.scale)}"
     zero = _wrong_single(rules, "zero", rules.target, found.zero, due, by_scale)
     if zero is not None:
-        yield zero
+        ways = _wrong_ranges(
+            found,
+            lambda ends: found.zero in dynamic_zero_point(rules, ends, found.scale).codes,
+        )
+        yield replace(zero, followed=tuple(ways))
     yield from _wrong_codes(rules, found, independent)
+
+
+def _wrong_ranges(found: _Results, gives: Callable[[list[int]], bool]) -> Iterator[str]:
+    """Yield the name of each wrong range whose ends give what was found, of finite values only."""
+    if np.isfinite(found.x.view(np.float32)).all():
+        for each in RANGES:
+            left = each.left(found.x)
+            if left.size and gives(_ends(left)):
+                yield each.name
 
 
 def _ends(x: Bits) -> list[int]:

@@ -323,9 +323,12 @@ def _specials(source: Format) -> Bits:
 def layouts(case: Case, given: Given) -> dict[str, Elements]:
     """Return a request's elements in a row, with the scales that each layout would give them.
 
-    The keys name wrong layouts, such as ``takes-one-scale``; the right one has the key "" here.
+    The keys name wrong layouts, such as ``takes-one-scale``; the right one has the key "" here. A
+    drawn tensor has only this one, because the scales of others need not fit its shape.
     """
     found = {"": _elements(given, given.scales, given.zeros)}
+    if given.where:
+        return found
     for name, spread in _others(case, given):
         scales = spread(given.tensors["scale"])
         zeros = spread(given.tensors["zero"]) if "zero" in given.tensors else None

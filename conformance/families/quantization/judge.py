@@ -58,6 +58,8 @@ MOST_SHOWN = 3
 """The most drawn tensors that a problem names."""
 MOST_TRIED = 1 << 11
 """About how many elements of a request mechanisms are tried on."""
+ASKED_ALONE = 16
+"""About how many wrong elements of drawn tensors are asked again, each alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +112,13 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
         return Judgement(case.id, subject.name, "unsupported", (Unoffered(declined[0]),))
     rows = [each for each in answered if not each.given.where]
     drawn = [each for each in answered if each.given.where]
-    wrong = [*_all_problems(case, rows, drawn)]
+    wrong = [*_problems(case, rows)]
+    masks = _wrong_in_drawn_alone(rows, drawn)
+    if any(mask.any() for of_level in masks.values() for mask in of_level):
+        if not (yield from _are_wrong_alone(case, drawn, masks)):
+            wrong += _problems_of_layout(case, drawn, masks)
+        elif not wrong:
+            wrong = [*_problems(case, drawn)]
     if failed and not (wrong or lost):
         return (yield from without_answer(subject, case, *failed[0]))
     reproduction = (yield from _script(subject, case, answered)) if wrong else ""
@@ -160,23 +168,6 @@ def _graded(subject: Subject, case: Case, given: Given, answer: Bits) -> _Answer
     return _Answers(given, places, elements, answers, grade(rules.target, expected, answers))
 
 
-def _all_problems(
-    case: Case, rows: Sequence[_Answers], drawn: Sequence[_Answers]
-) -> list[WrongTensor]:
-    """Return the problems of listed requests, and of drawn tensors those that have another cause.
-
-    Drawn tensors hold elements that no listed request has. If one mechanism gives the answers to
-    both, wrong ones among these are no fault of the tensors.
-    """
-    wrong = [*_problems(case, rows)]
-    of_layout = [*_problems_of_layout(case, rows, drawn)]
-    if of_layout and any(each.followed for each in wrong):
-        common = _followed(case, [*rows, *drawn])
-        if common:
-            return [replace(each, followed=common) for each in wrong]
-    return wrong + of_layout
-
-
 def _problems(case: Case, rows: Sequence[_Answers]) -> Iterator[WrongTensor]:
     """Yield a problem for each level that answers to listed requests break, required first.
 
@@ -189,9 +180,21 @@ def _problems(case: Case, rows: Sequence[_Answers]) -> Iterator[WrongTensor]:
 
 
 def _problems_of_layout(
-    case: Case, rows: Sequence[_Answers], drawn: Sequence[_Answers]
+    case: Case, drawn: Sequence[_Answers], masks: Mapping[str, list[Mask]]
 ) -> Iterator[WrongTensor]:
-    """Yield a problem for each level that answers in drawn tensors break.
+    """Yield a problem for each level of ``masks``, which mark what is wrong in drawn tensors."""
+
+    def where(of_level: list[Mask]) -> str:
+        shown = [each.given.where for each, mask in zip(drawn, of_level, strict=True) if mask.any()]
+        return f"tensors of {' and of '.join(shown[:MOST_SHOWN])}"
+
+    yield from _by_level(case, drawn, masks, (IN_OTHER_TENSORS,), where)
+
+
+def _wrong_in_drawn_alone(
+    rows: Sequence[_Answers], drawn: Sequence[_Answers]
+) -> dict[str, list[Mask]]:
+    """Mark by level the wrong elements of drawn tensors.
 
     Left out are elements that get the same wrong answer in ``rows``, the listed requests.
     """
@@ -202,12 +205,35 @@ def _problems_of_layout(
         for each, mask in zip(drawn, masks[level], strict=True):
             at = np.flatnonzero(mask)
             mask[at] = [one not in known for one in _answered_elements(each, mask)]
+    return masks
 
-    def where(of_level: list[Mask]) -> str:
-        shown = [each.given.where for each, mask in zip(drawn, of_level, strict=True) if mask.any()]
-        return f"tensors of {' and of '.join(shown[:MOST_SHOWN])}"
 
-    yield from _by_level(case, drawn, masks, (IN_OTHER_TENSORS,), where)
+def _are_wrong_alone(
+    case: Case, drawn: Sequence[_Answers], masks: Mapping[str, list[Mask]]
+) -> Ask[bool]:
+    """Ask some of the elements again that are wrong in drawn tensors, each in a tensor of its own.
+
+    Return whether all get the same wrong answers. Then the tensors are not at fault: they hold
+    elements that no listed request has.
+    """
+    wrong = [
+        (element, int(each.answers[at]))
+        for of_level in masks.values()
+        for each, mask in zip(drawn, of_level, strict=True)
+        for at in _spread(np.flatnonzero(mask))
+        for element in each.elements.at(np.array([at]))
+    ]
+    some = [wrong[at] for at in _spread(np.arange(len(wrong)))]
+    replies = yield [AboutTensors(case, tensors_of_element(case, *each)) for each, _ in some]
+    return all(
+        isinstance(reply, Answered) and reply.value[RESULT].reshape(-1)[0] == answer
+        for reply, (_, answer) in zip(replies, some, strict=True)
+    )
+
+
+def _spread(places: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return about ``ASKED_ALONE`` of some places, or all if there are fewer, evenly spread."""
+    return places[:: max(1, places.size // ASKED_ALONE)]
 
 
 def _answered_elements(each: _Answers, mask: Mask) -> Iterator[tuple[int, ...]]:

@@ -467,6 +467,31 @@ def test_a_fault_of_long_tensors_or_of_their_layout_is_found_and_named(
     assert where in found.message
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_elements_of_drawn_tensors_that_the_mechanism_explains_are_no_fault_of_tensors(
+    seed: int,
+) -> None:
+    reciprocal = by(lambda x, scale: x * (np.float32(1) / scale))
+    wide = IN_BLOCKS.replace("int8", "int16")
+    for name in (wide, IN_BLOCKS, ALONG_AXIS):
+        subject = planted(seed=seed, isolates_sweeps=True)
+        for each in judged(name, answering(reciprocal), subject).problems:
+            assert isinstance(each, WrongTensor)
+            assert IN_OTHER_TENSORS not in each.followed
+
+
+def test_a_fault_of_tensors_beside_another_is_told() -> None:
+    def both(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        found = np.array(by(round_to=half_away)(case, tensors)["y"])
+        found.reshape(-1)[16_384:] = 0
+        return {"y": found}
+
+    found = judged(TENSOR, answering(both), AS_A_GATE)
+    named = {each.followed for each in found.problems if isinstance(each, WrongTensor)}
+    assert (IN_OTHER_TENSORS,) in named
+    assert ("rounds-half-away",) in named
+
+
 def zeros_unless(is_served: Callable[[Tensors], bool]) -> Quantize:
     """A kernel that has some layouts of scales, and returns zeros for all others."""
 
@@ -641,6 +666,46 @@ def test_a_dynamic_mechanism_is_named() -> None:
     for problem in problems:
         assert isinstance(problem, WrongTensor)
         assert "rounds-half-away" in problem.followed
+
+
+def over(part: Callable[[np.ndarray], np.ndarray], extends: bool = True) -> Quantize:
+    """Quantize dynamically by the range of a part of the tensor's values."""
+
+    def quantize(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        x = tensors["x"]
+        found = dict(answer_rightly(case, tensors))
+        seen = part(x.view(np.float32).reshape(-1))
+        if not (seen.size and np.isfinite(x.view(np.float32)).all()):
+            return found
+        ends = np.float32([seen.min(), seen.max()])
+        if extends:
+            like = answer_rightly(case, {"x": ends.view(np.uint32)})
+            return found | {"scale": like["scale"], "zero": like["zero"]}
+        width = answer_rightly(case, {"x": (ends[1:] - ends[:1]).view(np.uint32)})
+        return found | {"scale": width["scale"]}
+
+    return quantize
+
+
+@pytest.mark.parametrize(
+    ("name", "quantize"),
+    [
+        ("range-without-the-last", over(lambda x: x[:-1])),
+        ("range-without-the-rest-of-16", over(lambda x: x[: x.size // 16 * 16])),
+        ("range-without-the-rest-of-64", over(lambda x: x[: x.size // 64 * 64])),
+        ("range-without-zero", over(lambda x: x, extends=False)),
+    ],
+)
+def test_a_range_that_leaves_something_out_is_found_with_every_seed_and_named(
+    name: str, quantize: Quantize
+) -> None:
+    for seed in range(5):
+        problems = judged(DYNAMIC, answering(quantize), planted(seed=seed)).problems
+        wrong = [each for each in problems if isinstance(each, WrongTensor)]
+        assert "scale" in {each.tensor for each in wrong}
+        for each in wrong:
+            assert each.tensor == "y" or each.followed[:1] == (name,)
+    assert says(name)
 
 
 def test_dynamic_inputs_reach_both_ends() -> None:
