@@ -73,7 +73,7 @@ ChainsOption = Annotated[
     bool,
     typer.Option("--chains", help="Ask casts in company too: chains of two, in one program."),
 ]
-SeedOption = Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of random inputs, tensors and turns.")]
 MaxExamplesOption = Annotated[
     int, typer.Option(min=0, max=MOST_EXAMPLES, help="Random inputs per wide source.")
 ]

@@ -114,7 +114,9 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         help="full: every input of 32-bit sources, breakpoints and 2^30 more of 64-bit ones",
     )
     group.addoption("--chains", action="store_true", help="ask casts in company too: chains of two")
-    group.addoption("--seed", type=int, default=0, help="seed of the random inputs (default: 0)")
+    group.addoption(
+        "--seed", type=int, default=0, help="seed of random inputs, tensors and turns (default: 0)"
+    )
     group.addoption(
         "--max-examples",
         type=int,

@@ -1,7 +1,8 @@
 """Rows for the ways in which an optimizer may change the casts between the ends of a chain.
 
 A row leaves out a step, goes through a wider dtype, ignores modes, or reorders the steps. It
-explains a chain if it gives every answer that differs from what the steps give alone.
+explains a chain if it gives every answer that differs from what the steps give alone. So does a
+behavior that one of the steps may have only within the chain, such as to clamp.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ import numpy as np
 
 from conformance.families.chains.composition import compose_arrays
 from oracles.protocol import Bits
+from reports.behaviors.regions import applies_to, evaluate
+from reports.findings.wrong import is_same, right
 from reports.problems import Problem, WrongEnd
+from specs.behaviors import behaviors
 from specs.cases import Case
 from specs.chains import Chain
 from specs.formats import format_named, formats
@@ -86,6 +90,10 @@ def _nothing(chain: Chain) -> Made:
 
 
 OTHERWISE = "changes-in-company"
+WITHIN = "within-chains-"
+"""The names of findings begin so where one step has a behavior only within a chain."""
+RANK_WITHIN = 3
+"""Rows of a higher rank are tried after these behaviors."""
 WRONGS = (
     Wrong(
         0,
@@ -112,13 +120,13 @@ WRONGS = (
         _through_wider,
     ),
     Wrong(
-        3,
+        4,
         "reorders-casts",
         "makes the casts of a chain in another order",
         _reordered,
     ),
     Wrong(
-        4,
+        5,
         OTHERWISE,
         "gives other values for casts in one program than for each of them alone",
         _nothing,
@@ -129,6 +137,8 @@ WRONGS = (
 
 def says(name: str) -> str:
     """Return the sentence of a finding; raise KeyError if no row has its name."""
+    if name.startswith(WITHIN):
+        return f"{behaviors()[name.removeprefix(WITHIN)].says}, within a chain only"
     for row in WRONGS:
         before, _, after = row.name.partition("{}")
         if name.startswith(before) and name.endswith(after):
@@ -157,7 +167,9 @@ def followed_paths(
         composed = compose_arrays([*map(ruling, steps)], inputs)
         return bool(np.all(composed.allows(answers.astype(np.uint64))))
 
-    for _, rows in groupby(WRONGS, lambda row: row.rank):
+    for rank, rows in groupby(WRONGS, lambda row: row.rank):
+        if rank > RANK_WITHIN and (names := tuple(_within(chain, inputs, answers))):
+            return names
         found = [
             row.name.format(what)
             for row in rows
@@ -167,6 +179,31 @@ def followed_paths(
         if found:
             return tuple(dict.fromkeys(found))
     return ()
+
+
+def _within(chain: Chain, inputs: Bits, answers: Bits) -> Iterator[str]:
+    """Yield the name of each behavior by which one step gives these answers, if others are right.
+
+    Yields none for steps behind one that does not answer every input.
+    """
+    for place, step in enumerate(chain.steps):
+        source, target = format_named(step.source), format_named(step.target)
+        rest = [*map(ruling, chain.steps[place + 1 :])]
+        for name, behavior in behaviors().items():
+            if not applies_to(behavior, source, target):
+                continue
+            made, defined = evaluate(behavior, source, target, inputs)
+            if not defined.all():
+                continue
+            if rest:
+                gives = compose_arrays(rest, made).allows(answers.astype(np.uint64))
+            else:
+                gives = is_same(target, made, answers)
+            if np.all(gives):
+                yield f"{WITHIN}{name}"
+        inputs, answered = right(step, inputs)
+        if not answered.all():
+            return
 
 
 def _edition(chain: Chain) -> tuple[str, str]:

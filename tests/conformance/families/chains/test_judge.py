@@ -12,7 +12,7 @@ import pytest
 
 from conformance.families.chains.composition import chain_inputs
 from conformance.families.chains.judge import judge_chains
-from conformance.families.chains.wrongs import says
+from conformance.families.chains.wrongs import WITHIN, says
 from conformance.families.reference import Reference
 from oracles.protocol import Bits, Unsupported
 from reports.findings.causes import failures_of, find_causes
@@ -133,6 +133,59 @@ PLANTED = [
     ),
     (Optimizer(through("float16", "int8")), "float32/int8/float16", ALL, "reorders-casts"),
 ]
+
+
+class Fused(Optimizer):
+    """Makes the step to ``target`` by ``change`` within a chain."""
+
+    def __init__(self, target: str, change: Callable[[Bits], Bits]) -> None:
+        super().__init__(untouched)
+        self.target, self.change = target, change
+
+    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
+        found = []
+        for chain, own in zip(company.chains, bits.values(), strict=True):
+            for step in chain.steps:
+                fused = step.target == self.target
+                own = self.change(own) if fused else self.cast(step, own)
+            found.append(own)
+        return found
+
+
+def clamped_to_int8(bits: Bits) -> Bits:
+    return np.clip(bits.view(np.int32), -128, 127).astype(np.int8).view(np.uint8)
+
+
+def rounded_to_uint8(bits: Bits) -> Bits:
+    with np.errstate(invalid="ignore"):
+        values = np.rint(bits.view(np.float32).astype(np.float64))
+        return np.where(np.isfinite(values), values, 0).astype(np.int64).astype(np.uint8)
+
+
+def flushed_to_float16(bits: Bits) -> Bits:
+    with np.errstate(over="ignore"):
+        codes = bits.view(np.float32).astype(np.float16).view(np.uint16)
+    return np.where(codes & 0x7C00, codes, codes & 0x8000)
+
+
+@pytest.mark.parametrize(
+    ("backend", "name", "cause"),
+    [
+        (Fused("int8", clamped_to_int8), "int32/int8/int16", "saturate"),
+        (Fused("int8", clamped_to_int8), "int32/int8/float32", "saturate"),
+        (Fused("float16", flushed_to_float16), "float32/float16/float64", "nearest-flush"),
+        (Fused("uint8", rounded_to_uint8), "float32/uint8/float32", "half-even-wrap"),
+    ],
+)
+def test_a_step_that_is_made_otherwise_within_a_chain_is_named(
+    backend: Fused, name: str, cause: str
+) -> None:
+    [found] = judge(backend, f"onnx-cast:25/{name}")
+    assert found.verdict in ("violates", "deviates")
+    [problem] = found.problems
+    assert isinstance(problem, WrongEnd)
+    assert f"{WITHIN}{cause}" in problem.followed
+    assert says(f"{WITHIN}{cause}").endswith(", within a chain only")
 
 
 @pytest.mark.parametrize(("backend", "name", "roads", "cause"), PLANTED)
