@@ -84,8 +84,8 @@ def words(problem: Problem) -> str:
         case WrongTensor(given=given, got=got, allowed=allowed):
             count = f"{problem.wrong:,} of {problem.inputs:,} inputs"
             named = "" if problem.tensor == "y" else f"{problem.tensor} "
-            only = f"; only in {problem.where}" if problem.where else ""
-            return f"{given} gives {named}{got}, not {' or '.join(allowed)}; {count}{only}"
+            where = f"; {problem.where}" if problem.where else ""
+            return f"{given} gives {named}{got}, not {' or '.join(allowed)}; {count}{where}"
         case WrongEnd():
             return _chain_words(problem)
         case NotRefused(but=but, given=None):

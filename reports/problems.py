@@ -170,8 +170,8 @@ class WrongTensor:
 
     ``given`` is the simplest of their inputs in words, with the other tensors that the answer
     depends on, and ``tensor`` the result's name. Of all ``inputs``, ``wrong`` have wrong answers.
-    ``followed`` names the mechanisms that explain the wrong answers. ``where`` describes the drawn
-    tensors that alone show the problem; it is empty if the listed ones do.
+    ``followed`` names the mechanisms that explain the wrong answers. ``where`` says in which drawn
+    tensors alone the problem shows; it is empty if it does in listed ones.
     """
 
     rule: str

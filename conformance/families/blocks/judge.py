@@ -145,7 +145,7 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
             fault = BlockFault(wrong, shown, (IN_OTHER_TENSORS,))
             where = " and ".join(each.where for each, _ in wrong.at[:MOST_SHOWN])
             problem = _problem(fault, drawn)
-            problems.append(replace(problem, script=of_fault, where=where.removeprefix("in ")))
+            problems.append(replace(problem, script=of_fault, where=f"only {where}"))
             script = script or of_fault
     levels = {each.level for each in problems if isinstance(each, WrongTensor)}
     if failed and not levels:

@@ -116,9 +116,9 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
     masks = _wrong_in_drawn_alone(rows, drawn)
     if any(mask.any() for of_level in masks.values() for mask in of_level):
         if not (yield from _are_wrong_alone(case, drawn, masks)):
-            wrong += _problems_of_layout(case, drawn, masks)
+            wrong += _problems_of_drawn(case, drawn, masks, "only in", (IN_OTHER_TENSORS,))
         elif not wrong:
-            wrong = [*_problems(case, drawn)]
+            wrong += _problems_of_drawn(case, drawn, masks, "met in", _followed(case, drawn))
     if failed and not (wrong or lost):
         return (yield from without_answer(subject, case, *failed[0]))
     reproduction = (yield from _script(subject, case, answered)) if wrong else ""
@@ -179,16 +179,23 @@ def _problems(case: Case, rows: Sequence[_Answers]) -> Iterator[WrongTensor]:
         yield from _by_level(case, rows, masks, followed, lambda _: "")
 
 
-def _problems_of_layout(
-    case: Case, drawn: Sequence[_Answers], masks: Mapping[str, list[Mask]]
+def _problems_of_drawn(
+    case: Case,
+    drawn: Sequence[_Answers],
+    masks: Mapping[str, list[Mask]],
+    met: str,
+    followed: tuple[str, ...],
 ) -> Iterator[WrongTensor]:
-    """Yield a problem for each level of ``masks``, which mark what is wrong in drawn tensors."""
+    """Yield a problem for each level of ``masks``, which mark what is wrong in drawn tensors.
+
+    ``met`` are the words before the tensors, and ``followed`` the mechanisms.
+    """
 
     def where(of_level: list[Mask]) -> str:
         shown = [each.given.where for each, mask in zip(drawn, of_level, strict=True) if mask.any()]
-        return f"tensors of {' and of '.join(shown[:MOST_SHOWN])}"
+        return f"{met} tensors of {' and of '.join(shown[:MOST_SHOWN])}"
 
-    yield from _by_level(case, drawn, masks, (IN_OTHER_TENSORS,), where)
+    yield from _by_level(case, drawn, masks, followed, where)
 
 
 def _wrong_in_drawn_alone(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from conformance.families.quantization.dynamic import dynamic_inputs
+from conformance.families.quantization.inputs import telling_requests
 from conformance.families.quantization.kernels import quantize as answer_rightly
 from conformance.families.quantization.kernels import spread
 from conformance.families.quantization.wrongs import IN_OTHER_TENSORS, SAYS, says
@@ -18,6 +19,7 @@ from oracles.backend.replies import Declined, Reply, attempt
 from oracles.protocol import Unsupported
 from reports.grading.allowed_answers import Expectations
 from reports.judgement import Judgement
+from reports.known_failures import failures
 from reports.problems import WrongShape, WrongTensor
 from specs.cases import Case
 from specs.formats import format_named
@@ -478,6 +480,26 @@ def test_elements_of_drawn_tensors_that_the_mechanism_explains_are_no_fault_of_t
         for each in judged(name, answering(reciprocal), subject).problems:
             assert isinstance(each, WrongTensor)
             assert IN_OTHER_TENSORS not in each.followed
+
+
+def test_a_wrong_element_that_only_drawn_tensors_hold_is_no_fault_of_theirs() -> None:
+    case = case_named(TENSOR)
+    listed = np.unique(
+        np.concatenate([each.tensors["x"].reshape(-1) for each in telling_requests(case)])
+    )
+
+    def odd(case: Case, tensors: Tensors) -> Mapping[str, Any]:
+        y = answer_rightly(case, tensors)["y"]
+        finite = np.isfinite(numbers("float32", tensors["x"]))
+        return {"y": np.where(np.isin(tensors["x"], listed) | ~finite, y, y ^ 1)}
+
+    [*problems] = (found := judged(TENSOR, answering(odd), AS_A_GATE)).problems
+    for each in problems:
+        assert isinstance(each, WrongTensor)
+        assert IN_OTHER_TENSORS not in each.followed
+        assert each.where.startswith("met in tensors of shape (")
+    assert failures(case, found)
+    assert failures(case, found, with_drawn=False) == ()
 
 
 def test_a_fault_of_tensors_beside_another_is_told() -> None:
