@@ -483,18 +483,25 @@ def test_elements_of_drawn_tensors_that_the_mechanism_explains_are_no_fault_of_t
 
 
 def test_a_wrong_element_that_only_drawn_tensors_hold_is_no_fault_of_theirs() -> None:
-    case = case_named(TENSOR)
-    listed = np.unique(
-        np.concatenate([each.tensors["x"].reshape(-1) for each in telling_requests(case)])
+    name = IN_BLOCKS.replace("int8", "int16")
+    case = case_named(name)
+
+    def elements(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        return (x.astype(np.uint64) << np.uint64(32) | scale).reshape(-1)
+
+    listed = np.concatenate(
+        [elements(each.tensors["x"], each.scales) for each in telling_requests(case)]
     )
 
     def odd(case: Case, tensors: Tensors) -> Mapping[str, Any]:
-        y = answer_rightly(case, tensors)["y"]
-        finite = np.isfinite(numbers("float32", tensors["x"]))
-        return {"y": np.where(np.isin(tensors["x"], listed) | ~finite, y, y ^ 1)}
+        x, y = tensors["x"], answer_rightly(case, tensors)["y"]
+        own = elements(x, spread(case, x.shape, tensors["scale"]))
+        unlisted = ~np.isin(own, listed).reshape(x.shape)
+        near = np.abs(numbers("float32", x)) < 1
+        return {"y": np.where(unlisted & near, y ^ 1, y)}
 
-    [*problems] = (found := judged(TENSOR, answering(odd), AS_A_GATE)).problems
-    for each in problems:
+    found = judged(name, answering(odd))
+    for each in found.problems:
         assert isinstance(each, WrongTensor)
         assert IN_OTHER_TENSORS not in each.followed
         assert each.where.startswith("met in tensors of shape (")
