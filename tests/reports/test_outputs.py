@@ -317,7 +317,7 @@ def test_an_output_is_written_under_any_name_completely_or_not_at_all(
     write_output(report, "junit.xml", tmp_path / "mine.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     (tmp_path / "folder").mkdir()
-    with pytest.raises(CastigateError, match="the file is unchanged"):
+    with pytest.raises(CastigateError, match="is a folder; give the name of a file"):
         write_output(report, "junit.xml", tmp_path / "folder")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "mine.txt"]
 
