@@ -98,7 +98,8 @@ def rounded_as_normal(
     """Round floats to the digits of the target's normal numbers, ties to even.
 
     The target must have fewer digits. The results are patterns of the source. The mask has the
-    normal inputs below the target's smallest normal number, which are rounded once more there.
+    normal inputs below the target's smallest normal number, which are rounded once more there;
+    others stay as they are, because rounded up the largest is no pattern of a narrow source.
     """
     dropped = source.entry.mantissa - target.entry.mantissa
     bits = patterns.astype(np.uint64)
@@ -107,7 +108,8 @@ def rounded_as_normal(
     halves = np.uint64((1 << (dropped - 1)) - 1)
     rounded = (bits + halves + is_odd) >> np.uint64(dropped) << np.uint64(dropped)
     is_normal = magnitudes >= np.uint64(1 << source.entry.mantissa)
-    return rounded.astype(source.storage), subnormals(source, target, patterns) & is_normal
+    affected = subnormals(source, target, patterns) & is_normal
+    return np.where(affected, rounded, bits).astype(source.storage), affected
 
 
 def without_middle_bits(

@@ -10,11 +10,18 @@ import numpy as np
 import pytest
 
 from conformance.families.cast.quick_inputs import quick_inputs
-from reports.findings.cast_wrongs import TRIED_LAST, WRONGS, wrongs_of, wrongs_tried_last
+from reports.findings.cast_wrongs import (
+    TRIED_LAST,
+    WRONGS,
+    every_wrong,
+    wrongs_of,
+    wrongs_tried_last,
+)
 from reports.findings.text_wrongs import TEXT_WRONGS
 from reports.findings.wrong import GivenAnswers, Wrong, right
 from reports.grading.allowed_answers import is_nan
 from specs.cases import Case
+from specs.formats import format_named
 from specs.selection import case_named
 
 ROUND = (("round", "nearest-even"), ("overflow", "saturate"))
@@ -155,6 +162,16 @@ def test_subnormals_read_as_normal_get_an_implicit_one(target: str) -> None:
 def test_subnormals_of_a_format_with_the_exponents_of_float32_are_not_tried() -> None:
     case = case_named("onnx-cast:25/bfloat16/float16")
     assert "subnormals-as-normal" not in {each.name for each in wrongs_of(case)}
+
+
+@pytest.mark.parametrize("source", ["float6e2m3", "float6e3m2", "float4e2m1"])
+def test_rows_are_tried_on_all_patterns_of_a_source_of_few_bits(source: str) -> None:
+    inputs = np.arange(1 << format_named(source).bits, dtype=np.uint8)
+    for target in ("float4e2m1", "float6e3m2", "float8e5m2", "float8e5m2fnuz", "int8", "float32"):
+        case = case_named(f"stablehlo-convert:1.20/{source}/{target}")
+        wrong = right(case, inputs).codes ^ 1
+        for row in every_wrong(case):
+            assert row.explains(GivenAnswers(case, inputs, wrong), "required").size == inputs.size
 
 
 def test_a_truncation_after_a_rounding_to_float32() -> None:
