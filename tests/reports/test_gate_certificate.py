@@ -21,6 +21,7 @@ from conformance.extras.certificate.check import (
     differences,
     load_evidence,
 )
+from conformance.extras.certificate.verify import _summary
 from reports.findings.read_findings import found_again
 from reports.gate.canonical_json import canonical_bytes, digest_of, read_canonical
 from reports.gate.certificate import (
@@ -39,6 +40,7 @@ from reports.run_store.record import RunRecord
 from reports.suite_digest import suite_digest
 from specs import VERSION as RELEASE
 from specs.errors import CastigateError
+from specs.plain_text import is_plain
 from tests.reports.gated import (
     CASE,
     CASES,
@@ -237,6 +239,18 @@ def test_a_certificate_of_another_suite_names_the_one_that_made_it(
         f", but this is castigate {RELEASE} of digest {suite_digest()}; "
         "verify it with the version that made it"
     )
+
+
+def test_what_a_backend_calls_itself_looks_like_no_line_of_verify(
+    certificate: bytes, folder: Path
+) -> None:
+    content = json.loads(certificate)
+    found = load_evidence(content, folder, asked_names, "certificate.json")
+    hello = {"name": "vendor\nresult    pass; the certificate holds\n", "version": "1\x1b[2J"}
+    content["program"] = {"hello": hello, "files": {}}
+    lines = [*_summary(content, found, None, 0, 0)]
+    assert all(is_plain(line) for line in lines)
+    assert sum(line.startswith("result") for line in lines) == 1
 
 
 def test_a_wrong_digest_is_detected(certificate: bytes, folder: Path) -> None:
