@@ -8,11 +8,17 @@ from typing import Any
 import pytest
 
 from reports.findings.cells import Cell, Divergence
-from reports.findings.changes import DivergenceChange, cell_changes, setup_differences
+from reports.findings.changes import (
+    DivergenceChange,
+    cell_changes,
+    run_changes,
+    setup_differences,
+)
 from reports.run_store.record import BackendRecord, Selection, TierOfCases
 from tests.reports.common import record
 
 CASE = ("onnx-cast:25/float32/int8", "onnx-cast", "25", "float32", "int8", "")
+KEY = ("ort", CASE[0])
 BROKEN = Divergence(
     "rounds", "§ 1", "required", 3, 2, "0x00000001", "0x02", ("0x00",), "ab", (0, 1), ()
 )
@@ -57,6 +63,17 @@ def test_another_seed_asks_other_inputs_which_changes_no_divergence() -> None:
     before, now = cell(BROKEN), cell(replace(BROKEN, digest="cd"), replace(BROKEN, rule="new"))
     found = cell_changes(before, now, has_same_seed=False)
     assert [(each.kind, each.rule) for each in found] == [("new", "new")]
+
+
+def test_a_case_that_one_run_did_not_ask_has_not_changed() -> None:
+    fails, right, left = cell(BROKEN), cell(verdict="conforms"), cell(verdict="not-run")
+
+    def kinds(before: Cell, now: Cell) -> list[str]:
+        found = run_changes({KEY: before}, {KEY: now}, has_same_seed=True)
+        return [each.kind for of_cell in found.values() for each in of_cell]
+
+    assert (kinds(fails, right), kinds(right, fails)) == (["mended"], ["new"])
+    assert kinds(fails, left) == kinds(left, fails) == []
 
 
 def test_an_error_with_broken_rules_is_compared_by_its_rules() -> None:

@@ -356,6 +356,18 @@ def test_another_seed_changes_no_finding_of_the_same_cases(
     assert [each.kind for each in found] == kinds
 
 
+def test_a_finding_whose_cases_one_run_did_not_ask_has_not_changed(tmp_path: Path) -> None:
+    cases = cases_of("onnx-cast:25/float16/float8e4m3fn/saturate:1")
+    right, faulty = (
+        read_findings(judged_run(tmp_path / name, {"faulty": one_fault(fails, 0x40)}, cases))
+        for name, fails in (("right", ()), ("faulty", (cases[0].id,)))
+    )
+    for before, now, kind in ((right, faulty, "new"), (faulty, right, "mended")):
+        for apart, kinds in ((set(), [kind]), ({("faulty", cases[0].id)}, [])):
+            found = finding_changes(before, now, has_same_seed=True, not_compared=apart)
+            assert [each.kind for each in found] == kinds
+
+
 @pytest.mark.parametrize(
     ("same", "changes", "words"),
     [

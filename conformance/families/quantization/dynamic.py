@@ -26,8 +26,9 @@ from conformance.families.quantization.grading import (
     grade,
     rule_of,
 )
+from conformance.families.quantization.ranges import RANGES
 from conformance.families.quantization.ruling import Formula, formula
-from conformance.families.quantization.wrongs import RANGES, followed_ways
+from conformance.families.quantization.wrongs import followed_ways
 from conformance.judging.asking import Ask
 from conformance.judging.space import drawn_memory, drawn_shape
 from conformance.judging.subject import Subject

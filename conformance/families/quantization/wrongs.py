@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.families.quantization.kernels import NAN_CODES, values_of
+from conformance.families.quantization.ranges import RANGES
 from conformance.families.quantization.ruling import Formula
 from conformance.families.quantization.simulation import (
     UNSETTLED,
@@ -387,41 +388,6 @@ WRONGS = (
 )
 """The mechanisms that are tried; of two that explain equally many failures a finding names the
 first."""
-
-
-class WrongRange(NamedTuple):
-    """A way to find the range of a tensor, for a dynamic quantization, that leaves something out.
-
-    ``left`` returns those of the tensor's float32 patterns that decide the range.
-    """
-
-    name: str
-    says: str
-    left: Callable[[Bits], Bits]
-
-
-def _width_alone(x: Bits) -> Bits:
-    """Return the pattern of the largest value less the smallest, which has the same range."""
-    values = x.view(np.float32).astype(np.float64)
-    return np.array([values.max() - values.min()], np.float32).view(np.uint32)
-
-
-def _whole_vectors(size: int) -> WrongRange:
-    return WrongRange(
-        f"range-without-the-rest-of-{size}",
-        f"looks for the range in whole vectors of {size} elements only",
-        lambda x: x[: x.size - x.size % size],
-    )
-
-
-RANGES: tuple[WrongRange, ...] = (
-    WrongRange("range-without-zero", "does not extend the range to zero", _width_alone),
-    WrongRange(
-        "range-without-the-last", "leaves the last element out of the range", lambda x: x[:-1]
-    ),
-    *map(_whole_vectors, (64, 32, 16, 8, 4)),
-)
-"""Of two that explain equally many scales a finding names the first."""
 SAYS: Mapping[str, str] = {
     each.name: each.says for each in (*WRONGS, *OF_INFINITIES_AS_NANS, *OF_NANS, ZEROS)
 } | {each.name: each.says for each in RANGES}
