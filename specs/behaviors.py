@@ -202,7 +202,7 @@ def reductions() -> dict[str, Behavior]:
 
 
 def behavior_named(name: str) -> Behavior:
-    """Return the shipped behavior or the reduction of a name; raise KeyError if there is none."""
+    """Return the shipped behavior or reduction with a name; raise KeyError if none has it."""
     return behaviors().get(name) or reductions()[name]
 
 

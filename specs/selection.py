@@ -105,7 +105,7 @@ def decided_by(cases: Iterable[Case], words: Sequence[str]) -> Iterator[Case]:
 
 
 def case_named(case_id: str) -> Case:
-    """Return the case of an id; raise CastigateError with the nearest id if there is none."""
+    """Return the case with an id; if none has it, raise CastigateError, which names the nearest."""
     document, _, rest = case_id.partition(":")
     version = rest.partition("/")[0]
     known = documents()

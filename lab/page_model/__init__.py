@@ -1,1 +1,1 @@
-"""What pages say of quantization, written from them alone; ``python -m lab.page_model``."""
+"""A model of quantization, which we wrote from the pages alone; ``python -m lab.page_model``."""

@@ -36,7 +36,7 @@ STORED = tuple(each.name for each in fields(ExplainedCase) if each.name != "cell
 MANY_FAILURES = 1000
 """From this many failures on, the backends' causes are searched by several processes."""
 UNREADABLE = (JsonError, ValueError, LookupError, TypeError, AttributeError)
-"""What is raised where a file of findings holds other JSON."""
+"""The errors that reading raises if a file of findings holds other JSON."""
 
 
 def found_again(store: RunStore, backend: str | None = None) -> dict[str, tuple[Finding, ...]]:

@@ -1,4 +1,4 @@
-"""What a backend may do instead of a right bitcast: a table with a row for each mechanism.
+"""Mistakes that a backend may make when it bitcasts: a table with a row for each mechanism.
 
 A row computes the answer to a whole tensor. The judge of bitcasts tries the rows, because it has
 the whole answers; a run stores only the first wrong element.

@@ -30,7 +30,7 @@ NAN_WORDS = {"any": "any-nan", "+": "+nan", "-": "-nan"}
 NAN_NAMES = {"any": "any NaN", "+": "+NaN", "-": "-NaN"}
 """The NaNs of a sign, or of any, as a sentence names them."""
 OPEN = "anything"
-"""What is allowed where the document says nothing."""
+"""The word for the allowed answers where the document says nothing."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,7 +87,7 @@ def judged_here(library: CDLL, function: str, case: Case) -> JudgedCodec:
 
 @pytest.fixture(autouse=True)
 def _without_optimizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of few inputs, optimizing a codec takes longer than asking it."""
+    """A compiler takes longer to optimize a codec than the codec takes for few inputs."""
     monkeypatch.setenv("CFLAGS", "-O0")
 
 

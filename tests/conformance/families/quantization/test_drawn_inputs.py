@@ -1,4 +1,4 @@
-"""What is expected of a drawn tensor is what the kernels expect of it, element by element."""
+"""A drawn tensor's expected codes equal those that the kernels compute for each element."""
 
 from __future__ import annotations
 
