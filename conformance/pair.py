@@ -4,9 +4,10 @@ Cases of a pair share inputs, expectations and compiled programs. Side by side, 
 travel together; the checks that follow compare with the answers that the cases got. A case has the
 judge of its family; checks of a pair are those of ``CHECKS``.
 
-Many cases *repeat* another: an older version of a document, or a document that follows it, gives
-the same dtypes and modes the same rules. Few faults show in these alone. So where the settings
-have turns, each is asked with one of ``TURNS`` consecutive seeds, and a week of nights asks all.
+Many cases *repeat* another: an older version of its document, or a document that follows it, has
+the same dtypes and modes. Most of the rules are the same then, and few faults show in such a case
+alone. So where the settings have turns, each is asked with one of ``TURNS`` consecutive seeds, and
+a week of nights asks all.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import replace
 from itertools import groupby
 from zlib import crc32
 
-from conformance.families import judge_of, meaning_of
+from conformance.families import judge_of
 from conformance.families.cast.baseline import Baseline, NoBaseline
 from conformance.families.cast.invariances import Invariances
 from conformance.families.cast.judge import Examined, conclude, follow_all
@@ -124,17 +125,18 @@ CHECKS: Mapping[str, Check] = {INVARIANCES: _invariances, VARIANTS: _roads, CHAI
 def _waiting_for_turns(subject: Subject, cases: Sequence[Case]) -> dict[Case, Case]:
     """Return the cases that this seed does not ask, each with the case that it repeats.
 
-    Of cases with one meaning that one is asked with every seed which the backend claims, which is
-    of the document that others follow, and which has its newest version.
+    Of cases that repeat each other that one is asked with every seed which the backend claims,
+    which is of the document that others follow, and which has its newest version. An example of a
+    page stands for itself.
     """
     settings = subject.settings
     if not settings.has_turns:
         return {}
     alike: dict[Hashable, list[Case]] = {}
     for case in cases:
-        if not settings.asks_all(case) and (meaning := meaning_of(case)) is not None:
+        if case.example is None and not settings.asks_all(case):
             document = _followed(case) or case.document
-            alike.setdefault((document, case.modes, meaning), []).append(case)
+            alike.setdefault((document, case.modes), []).append(case)
     later: dict[Case, Case] = {}
     for group in alike.values():
         leading = max(group, key=lambda case: _rank(subject, case))
@@ -167,7 +169,7 @@ def _is_declined(examined: Examined | Judgement) -> bool:
 
 
 def _not_asked(subject: Subject, case: Case, leading: Case) -> Judgement:
-    message = f"{IN_TURN}, with --seed {_turn(case)}, as {leading.id} has the same rules"
+    message = f"{IN_TURN}, with --seed {_turn(case)}, as {leading.id} has its dtypes and modes"
     return Judgement(case.id, subject.name, "not-run", (Note(message),))
 
 

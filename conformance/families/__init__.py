@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from specs.operations import operation_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from conformance.families.family import (
         Asks,
@@ -40,9 +40,8 @@ class Family:
     case. Without these two, the cases are the pairs in all their modes, and the rules are those for
     single inputs. ``lines`` reads and judges JSON lines. ``followed`` returns the names of the
     mechanisms that explain a problem, and ``says`` the sentence of a finding with such a name.
-    ``meaning`` returns a key of what a case asks: cases of a document that agree in modes and key
-    repeat each other. ``sentence`` reads a question about one case whose first word is an
-    operation, ``asks`` a question about several cases.
+    ``sentence`` reads a question about one case whose first word is an operation, ``asks`` a
+    question about several cases.
 
     ``tensors`` has the functions of a family whose tensors have names, and ``dtypes`` returns the
     names and dtypes of a case's tensors. ``tensor`` has the functions of a family that takes one
@@ -59,7 +58,6 @@ class Family:
     cases: str = ""
     rules: str = ""
     dtypes: str = ""
-    meaning: str = ""
     sentence: str = ""
     asks: str = ""
     tensors: str = ""
@@ -81,7 +79,6 @@ FAMILIES = (
         judge="conformance.families.cast.judge:examine",
         explain="conformance.families.cast.explanation:explain",
         lines="conformance.families.cast.recorded:CastLines",
-        meaning="conformance.families.cast.judge:meaning",
         is_by_input=True,
     ),
     Family(
@@ -105,7 +102,6 @@ FAMILIES = (
         cases="conformance.families.quantization.ruling:cases",
         rules="conformance.families.quantization.ruling:rules",
         dtypes="conformance.families.quantization.ruling:dtypes",
-        meaning="conformance.families.quantization.ruling:meaning",
         sentence="conformance.families.quantization.sentence:read_sentence",
         tensors="conformance.families.quantization.recorded:TENSORS",
         page="conformance.families.quantization.page:PAGE",
@@ -162,12 +158,6 @@ def member_of(operation: str, purpose: str) -> Any:
 def judge_of(case: Case) -> Judge:
     """Return the function of a case's family that judges the case for a subject."""
     return member_of(operation_of(case), "judge")  # type: ignore[no-any-return]
-
-
-def meaning_of(case: Case) -> Hashable | None:
-    """Return the key of what is asked in a case; None if it is asked in no other case."""
-    meaning = member_of(operation_of(case), "meaning")
-    return None if meaning is None else meaning(case)
 
 
 def explain_of(case: Case) -> Explain:

@@ -102,18 +102,6 @@ class Examined:
     """What a call must return besides values, where the backend offers no way to judge it."""
 
 
-def meaning(case: Case) -> Hashable | None:
-    """Return a key of what a cast is asked; None for a call and a worked example.
-
-    What a call promises besides values is no part of a ruling, so no call repeats another.
-    """
-    if case.example is not None or receiver_of(case.document) is not None:
-        return None
-    rules = ruling(case)
-    due = rules.answer_due
-    return rules.meaning, due and due.level
-
-
 def examine(subject: Subject, case: Case) -> Ask[Examined]:
     """Request all inputs of a case in one row, and some in other shapes; return what is found."""
     examination = _Examination(subject, case)

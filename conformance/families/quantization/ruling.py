@@ -189,11 +189,6 @@ def formula(case: Case) -> Formula:
     return rule_quantization(document_named(case.document), case)
 
 
-def meaning(case: Case) -> Hashable:
-    """Return a key of what is asked in a case."""
-    return formula(case).meaning
-
-
 def rule_quantization(document: Document, case: Case) -> Formula:
     """Return the formula of a case; raise DocumentError if its rules leave a gap or overlap."""
     version = edition(document, case.version)
