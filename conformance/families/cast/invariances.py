@@ -40,10 +40,11 @@ from conformance.families.cast.baseline import (
 from conformance.families.cast.probes import (
     DRAWS_OF_CALL,
     DRAWS_OF_ROAD,
+    KIND_TURNS,
     LARGE,
-    PAIRS_BESIDE,
+    LISTED_TURNS,
+    THREAD_TURNS,
     TURNED,
-    TURNS,
     alone,
     at_once,
     beside,
@@ -56,6 +57,7 @@ from conformance.families.cast.probes import (
     neighbors,
     rewritten,
     shuffled,
+    turn_of,
     whole_probes,
 )
 from conformance.families.cast.quick_inputs import few_inputs
@@ -145,26 +147,34 @@ class Invariances:
         follow, and after a cast its other roads. Raises ``Unanswered`` or ProbeFailedError for a
         missing answer.
         """
-        subject, pair, count = self.subject, self.pair, row.inputs.size
+        subject, count = self.subject, row.inputs.size
         is_call = receiver_of(row.case.document) is not None
-        chance = Random(f"{row.case.document}:{row.case.version}/{pair}/{subject.settings.seed}")
+        chance = Random(
+            f"{row.case.document}:{row.case.version}/{self.pair}/{subject.settings.seed}"
+        )
         few_shapes = subject.few_shapes
-        is_full = any(map(subject.settings.is_full, self.cases))
-        asks_all = subject.settings.asks_all(row.case)
-        together = at_once(count, pair, chance, few_shapes=few_shapes, asks_all=asks_all)
-        for probe, answer in (yield from answers_at_once(row, _plan(row, together))):
-            found.note(row, probe, answer)
+        if self._has_turn("threads", THREAD_TURNS):
+            many = subject.settings.asks_all(row.case)
+            together = at_once(count, self.pair, chance, few_shapes=few_shapes, many=many)
+            for probe, answer in (yield from answers_at_once(row, _plan(row, together))):
+                found.note(row, probe, answer)
         asked = []
         # Each call is a request of its own, so only casts get the tensors that are listed.
         if few_shapes or not is_call:
-            few_of = pair if few_shapes else ""
-            turn = None if asks_all else chance.randrange(TURNS)
+            few_of = self.pair if few_shapes else ""
+            turn = self._turn("listed", LISTED_TURNS)
             asked.append((row, _listed_plan(count, few_of, turn, _Kept.of(row))))
-        asked.append((whole, _plan(whole, whole_probes(whole.inputs.size, few_shapes))))
-        if is_full:
+        layouts = whole_probes(whole.inputs.size)
+        if few_shapes:
+            layouts = layouts[:1]
+        elif (turn := self._turn("layouts", KIND_TURNS)) is not None:
+            layouts = layouts[turn : turn + 1]
+        asked.append((whole, _plan(whole, layouts)))
+        if self._is_full:
             asked.append((row, _plan(row, lasting())))
         if not few_shapes:
-            asked.append((row, _plan(row, rewritten(count, chance))))
+            if self._has_turn("memory", KIND_TURNS):
+                asked.append((row, _plan(row, rewritten(count, chance))))
             draws = partial(subject.settings.draws, row.case)
             number = draws(DRAWS_OF_CALL if is_call else DRAWS)
             asked.append((row, _plan(row, drawn(count, chance, number))))
@@ -180,22 +190,47 @@ class Invariances:
         for by, probe, answer in (yield from changed_answers(asked, found.declined)):
             if by is not whole or not found.forbidden:
                 found.note(by, probe, answer)
-        if few_shapes or is_call:
+        if not (few_shapes or is_call):
+            yield from self._ask_among_others(row, chance, found)
+
+    def _ask_among_others(self, row: Baseline, chance: Random, found: Changes) -> Ask[None]:
+        """Request a row while another thread casts other pairs, and right after casts of these.
+
+        Adds changed answers to ``found``; raises as ``_ask_all`` does.
+        """
+        asks_beside = self._has_turn("beside", THREAD_TURNS)
+        asks_after = self._has_turn("after", KIND_TURNS)
+        if not (asks_beside or asks_after):
             return
-        others = neighbors(row.case, is_full)
-        number = crc32(row.case.id.encode())
-        meanwhile = others
-        if not is_full:
-            is_asked = others and number % PAIRS_BESIDE == 0
-            meanwhile = [others[number // PAIRS_BESIDE % len(others)]] if is_asked else []
-        for other in meanwhile:
-            together = beside(count, cast_words(other), chance)
-            for probe, answer in (yield from answers_beside(row, _plan(row, together), other)):
-                found.note(row, probe, answer)
+        others = neighbors(row.case, self._is_full)
+        if asks_beside:
+            number = crc32(row.case.id.encode())
+            meanwhile = others if self._is_full or not others else [others[number % len(others)]]
+            for other in meanwhile:
+                together = beside(row.inputs.size, cast_words(other), chance)
+                plan = _plan(row, together)
+                for probe, answer in (yield from answers_beside(row, plan, other)):
+                    found.note(row, probe, answer)
         shaped = [case for case in self.cases if tensor_of(case) and not case.example]
-        if turns := in_turn(row, others, shaped[:1]):
+        turns = in_turn(row, others, shaped[:1]) if asks_after else []
+        if turns:
             for probe, answer in (yield from answers_in_turn(row, turns)):
                 found.note(row, probe, answer)
+
+    @property
+    def _is_full(self) -> bool:
+        return any(map(self.subject.settings.is_full, self.cases))
+
+    def _turn(self, kind: str, turns: int) -> int | None:
+        """Return which of ``turns`` parts of a kind of tensors to ask now; None if all."""
+        settings = self.subject.settings
+        if any(map(settings.asks_all, self.cases)):
+            return None
+        return turn_of(self.pair, kind, settings.seed, turns)
+
+    def _has_turn(self, kind: str, turns: int) -> bool:
+        """Whether to ask a kind of tensors now, which one in ``turns`` seeds asks, or always."""
+        return not self._turn(kind, turns)
 
     def _judged(
         self, whole: Baseline, row: Baseline, found: Changes, failure: ProbeFailedError | None
@@ -422,7 +457,7 @@ def _plan(row: Baseline, chosen: Iterable[Probe]) -> ProbePlan:
 
 @lru_cache(PLANS_KEPT)
 def _listed_plan(count: int, few_of: str, turn: int | None, kept: _Kept) -> ProbePlan:
-    """Plan a shuffled row and one in ``TURNS`` listed probes, from index ``turn`` on; all if None.
+    """Plan a shuffled row and each of the listed probes whose turn it is; all if it is None.
 
     If ``few_of`` names a pair, plan only a few probes of its one shape. Those that ``kept`` does
     not keep are left out.
@@ -430,6 +465,6 @@ def _listed_plan(count: int, few_of: str, turn: int | None, kept: _Kept) -> Prob
     if few_of:
         chosen = [*few_probes(count, few_of)]
     else:
-        chosen = [*listed(count)][slice(turn, None, None if turn is None else TURNS)]
+        chosen = [*listed(count)][slice(turn, None, None if turn is None else LISTED_TURNS)]
         chosen.append(shuffled(count))
     return ProbePlan.of([probe for probe in chosen if kept.keeps(probe)], count)

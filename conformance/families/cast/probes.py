@@ -4,6 +4,11 @@ Listed is what no draw meets often enough: every length up to that of some vecto
 every position, every input alone and in rows of itself, any two inputs side by side. The others are
 drawn (``conformance/judging/space.py``), other ones for each pair, version and seed.
 
+Besides draws, which each seed asks of each pair, there are kinds that cost as much and show less:
+the listed tensors, all inputs in three layouts, memory that is used again, other casts before, two
+threads. At the tier quick they *take turns*: each is asked with one of a few consecutive seeds, so
+that a week of nights asks them all, and each night asks some pairs of every kernel.
+
 Between two tensors of a pair come casts of other pairs, and a bitcast of its own. A run asks pair
 after pair, so a backend that keeps something under a key without the dtype (a compiled kernel, a
 buffer, an answer) never shows it: its first request about a pair replaces what it kept. Here a row
@@ -44,9 +49,9 @@ SHUFFLED = 64
 """Shufflings in one row: any two inputs stand side by side, and in one vector, in some of them."""
 AROUND_BLOCKS = tuple(block + beside for block in (128, 256, 512) for beside in (-1, 0, 1))
 """Lengths at which loops over blocks of vectors begin and end."""
-TURNS = 8
-"""At the tier quick a pair gets one listed probe in this many. Which one its version and the seed
-choose, so that all pairs together get all of them, and so does one pair in some nights."""
+LISTED_TURNS, KIND_TURNS, THREAD_TURNS = 8, 3, 8
+"""At the tier quick one listed probe in so many is asked with a seed; one of the layouts of all
+inputs, or memory that is used again, or other casts before; tensors of two threads at once."""
 DRAWS_OF_CALL, DRAWS_OF_ROAD = 2 * DRAWS, 6
 """Tensors that are drawn at the tier quick for a pair that has only calls, and for each further
 road of a pair and each further form of its calls."""
@@ -63,17 +68,12 @@ EVERY_LENGTH = 1100
 """Every length up to this one is asked at the full tier."""
 REPEATED = 1500
 """Calls in a row at the full tier, so that an event at every thousandth call occurs."""
-AT_ONCE, AT_ONCE_FEW, AT_ONCE_FULL = 12, 2, 100
-"""How many tensors two threads ask at the same time: for one pair in ``PAIRS_AT_ONCE``, for every
-other pair, and for each pair in a gate and at the tier full."""
-PAIRS_AT_ONCE = 16
-"""At the tier quick one pair in this many is asked more than ``AT_ONCE_FEW``, because a fault of
-this kind concerns most pairs."""
+AT_ONCE, AT_ONCE_FULL = 12, 100
+"""How many tensors two threads ask at the same time; the latter in a gate and at the tier full."""
 LARGE_AT_ONCE = 8
 """Two threads ask tensors in groups of this many; the last two of a group are large."""
-PAIRS_BESIDE, BESIDE = 8, 3
-"""At the tier quick one pair in this many is asked so many tensors while another thread casts
-another pair."""
+BESIDE = 3
+"""How many tensors are asked while another thread casts another pair."""
 SHORTEST, STEP = 72, 8
 """The rows of other pairs and of bitcasts have lengths of their own, so that each is the first of
 its shape. Those of bitcasts fit elements of all widths; those of casts have a rest behind the last
@@ -81,6 +81,14 @@ whole vector."""
 SOURCES_KEPT = 64
 MOST_BITS = 64
 """Bits of the widest numbers; their neighbors are narrower sources instead of wider ones."""
+
+
+def turn_of(pair: str, kind: str, seed: int, turns: int) -> int:
+    """Return the turn of a kind of tensors of a pair, from 0 to before ``turns``.
+
+    Consecutive seeds give each of them once, and other pairs begin elsewhere.
+    """
+    return (crc32(f"{pair} {kind}".encode()) + seed) % turns
 
 
 def listed(count: int) -> Iterator[Probe]:
@@ -113,16 +121,17 @@ def drawn(count: int, chance: Random, number: int) -> Iterator[Probe]:
         yield probe
 
 
-def whole_probes(count: int, few_shapes: bool) -> Iterator[Probe]:
-    """Yield a row of all inputs, shuffled; unless ``few_shapes``, also all inputs in other layouts.
+def whole_probes(count: int) -> list[Probe]:
+    """Return the layouts of all inputs: a shuffled row, one with steps, and a matrix by columns.
 
     The loop for such tensors is often a kernel of its own, which rounds or treats special values in
     its own way.
     """
-    yield Probe((count,), contents="shuffled", shuffling=1)
-    if not few_shapes:
-        yield Probe((count,), steps=(2,))
-        yield Probe((-(-count // COLUMNS), COLUMNS), order=(1, 0))
+    return [
+        Probe((count,), contents="shuffled", shuffling=1),
+        Probe((count,), steps=(2,)),
+        Probe((-(-count // COLUMNS), COLUMNS), order=(1, 0)),
+    ]
 
 
 def rewritten(count: int, chance: Random) -> Iterator[Probe]:
@@ -148,16 +157,14 @@ def lasting() -> Iterator[Probe]:
 
 
 def at_once(
-    count: int, pair: str, chance: Random, *, few_shapes: bool, asks_all: bool
+    count: int, pair: str, chance: Random, *, few_shapes: bool, many: bool
 ) -> Iterator[Probe]:
     """Yield tensors of different inputs, for two threads that make requests at the same time.
 
-    All have the one shape of ``pair`` if ``few_shapes``. ``asks_all`` gives the most of them; else
-    the name of ``pair`` decides how many.
+    All have the one shape of ``pair`` if ``few_shapes``. There are ``AT_ONCE_FULL`` of them if
+    ``many``.
     """
-    number = AT_ONCE_FULL if asks_all else AT_ONCE
-    if not asks_all and crc32(pair.encode()) % PAIRS_AT_ONCE:
-        number = AT_ONCE_FEW
+    number = AT_ONCE_FULL if many else AT_ONCE
     for place in range(number):
         first = place * count // number
         if few_shapes:
