@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 from conformance.families.reference import Reference
 from conformance.judging.asking import Ask, FirstVariant, Requests, Result
@@ -11,7 +11,7 @@ from conformance.judging.subject import Settings, Subject
 from conformance.pair import judge_pair
 from oracles.backend.client import Client
 from oracles.backend.replies import Reply
-from oracles.protocol import chain_roads_of, compiles_per_shape, row_limits_of
+from oracles.protocol import chain_roads_of, compiles_per_shape, offers, row_limits_of
 from oracles.registry import Backend, is_builtin
 from oracles.smoke_check import smoke
 from reports.grading.allowed_answers import Expectations
@@ -81,6 +81,7 @@ class BackendJudge:
             chain_roads_of(oracle),
             self.settings,
             Expectations(independent=isinstance(oracle, Reference)),
+            partial(offers, oracle),
         )
 
     @property

@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import groupby
 from zlib import crc32
 
-from conformance.families import judge_of
+from conformance.families import judge_of, request_of
 from conformance.families.cast.baseline import Baseline, NoBaseline
 from conformance.families.cast.invariances import Invariances
 from conformance.families.cast.judge import Examined, conclude, follow_all
@@ -26,7 +26,7 @@ from conformance.judging.subject import Subject
 from conformance.judging.verdicts import broken_adapter
 from reports.case_patterns import CHAINS, INVARIANCES, VARIANTS
 from reports.judgement import IN_TURN, Judgement, SharedArrays
-from reports.problems import Note
+from reports.problems import Note, Unoffered
 from specs.cases import Case
 from specs.loader import document_named
 
@@ -176,5 +176,10 @@ def _not_asked(subject: Subject, case: Case, leading: Case) -> Judgement:
 def _examine(subject: Subject, case: Case) -> Ask[Examined | Judgement]:
     if (broken := broken_adapter(subject, case)) is not None:
         return broken
+    request = request_of(case)
+    # Where all requests would be declined, none is made.
+    if request is not None and not subject.offers(request.method):
+        reason = Unoffered(f"{subject.name} {request.lacks}")
+        return Judgement(case.id, subject.name, "unsupported", (reason,))
     examined: Examined | Judgement = yield from judge_of(case)(subject, case)
     return examined

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ShapedTensor,
         TensorFunctions,
     )
+    from oracles.backend.requests import MethodRequest
     from specs.cases import Case
 
 
@@ -36,7 +37,8 @@ class Family:
 
     Most fields name a function or object as ``module:name``, which ``member_of`` imports; empty
     means that the family has none. ``judge`` judges a case, and ``explain`` says what the document
-    requires for a question. ``cases`` lists the cases of a version, and ``rules`` the rules of a
+    requires for a question. ``request`` is the kind of request that a backend must answer to be
+    judged. ``cases`` lists the cases of a version, and ``rules`` the rules of a
     case. Without these two, the cases are the pairs in all their modes, and the rules are those for
     single inputs. ``lines`` reads and judges JSON lines. ``followed`` returns the names of the
     mechanisms that explain a problem, and ``says`` the sentence of a finding with such a name.
@@ -52,6 +54,7 @@ class Family:
     operations: tuple[str, ...]
     judge: str
     explain: str
+    request: str = ""
     lines: str = ""
     says: str = ""
     followed: str = ""
@@ -85,6 +88,7 @@ FAMILIES = (
         ("bitcast",),
         judge="conformance.families.bitcast.judge:judge_bitcast",
         explain="conformance.families.bitcast.recorded:explain",
+        request="conformance.families.bitcast.bits:Bitcast",
         lines="conformance.families.bitcast.recorded:BitcastLines",
         says="conformance.families.bitcast.wrongs:says",
         followed="conformance.families.bitcast.wrongs:followed",
@@ -96,6 +100,7 @@ FAMILIES = (
         ("quantize", "dequantize", "dynamic-quantize"),
         judge="conformance.families.quantization.judge:judge_quantization",
         explain="conformance.families.quantization.explanation:explain",
+        request="conformance.families.named_tensors:AboutTensors",
         lines="conformance.families.named_tensors:NamedTensorLines",
         says="conformance.families.quantization.wrongs:says",
         followed="conformance.families.quantization.wrongs:followed",
@@ -110,6 +115,7 @@ FAMILIES = (
         ("block-quantize", "block-dequantize"),
         judge="conformance.families.blocks.judge:judge_blocks",
         explain="conformance.families.blocks.explanation:explain",
+        request="conformance.families.named_tensors:AboutTensors",
         lines="conformance.families.named_tensors:NamedTensorLines",
         says="conformance.families.blocks.sentences:says",
         followed="conformance.families.quantization.wrongs:followed",
@@ -158,6 +164,11 @@ def member_of(operation: str, purpose: str) -> Any:
 def judge_of(case: Case) -> Judge:
     """Return the function of a case's family that judges the case for a subject."""
     return member_of(operation_of(case), "judge")  # type: ignore[no-any-return]
+
+
+def request_of(case: Case) -> type[MethodRequest] | None:
+    """Return the kind of request that a backend must answer to be judged; None for a cast."""
+    return member_of(operation_of(case), "request")  # type: ignore[no-any-return]
 
 
 def explain_of(case: Case) -> Explain:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from oracles.claims import Claim
@@ -70,6 +70,8 @@ class Subject:
     """The ways in which the backend runs several casts as one program, the users' own way first."""
     settings: Settings
     expectations: Expectations
+    offers: Callable[[str], bool] = lambda _: True
+    """Whether the backend has a method, by the method's name."""
 
     @property
     def few_shapes(self) -> bool:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from struct import Struct
+from types import NoneType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -231,7 +232,7 @@ def _decode_texts(shape: tuple[int, ...], count: int, elements: bytearray) -> Bi
         raise FrameError("texts are not a JSON list") from None
     if not isinstance(texts, list) or len(texts) != count:
         raise FrameError(f"texts are not a JSON list of {count}")
-    if not all(isinstance(text, str | None) for text in texts):
+    if not {*map(type, texts)} <= {str, NoneType}:
         raise FrameError("the list of texts has an element that is not a text")
     return _reshape(np.array(texts, object), shape)
 

@@ -174,7 +174,8 @@ def stored(target: Format, answer: object, widest: int | None = None) -> Bits:
             f"the answer's storage is {answer.dtype}, {target.name} is held in {target.storage}"
         )
     if target.kind == "text":
-        if not all(isinstance(text, str) for text in answer.reshape(-1).tolist()):
+        kinds = {*map(type, answer.reshape(-1).tolist())}
+        if not all(issubclass(kind, str) for kind in kinds):
             raise malformed("the answer holds something else than texts")
     elif target.bits < 8 * answer.dtype.itemsize and answer.size:
         largest = int(answer.max())
