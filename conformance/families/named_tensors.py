@@ -28,7 +28,8 @@ from conformance.families.value_spelling import (
     tensor,
     tensor_words,
 )
-from oracles.backend.replies import malformed, stored
+from conformance.judging.asking import Ask
+from oracles.backend.replies import Declined, Reply, malformed, stored
 from oracles.backend.requests import MethodRequest
 from oracles.protocol import Bits
 from reports.grading.divergences import index_of_simplest
@@ -69,6 +70,21 @@ class AboutTensors(MethodRequest):
         if missing:
             raise malformed(f"the answer has no tensor `{missing[0]}`")
         return {name: stored(format_named(dtype), answer[name]) for name, dtype in results.items()}
+
+
+def ask_listed(case: Case, listed: Sequence[Mapping[str, Bits]]) -> Ask[list[Reply]]:
+    """Ask a case's operation on tensors by name, one request each; return the replies in order.
+
+    If the backend declines the first and the last, the others count as declined too: a backend that
+    lacks a dtype would try and decline each of them.
+    """
+    ends = yield [AboutTensors(case, each) for each in (listed[0], listed[-1])[: len(listed)]]
+    if all(isinstance(reply, Declined) for reply in ends):
+        return [ends[0]] * len(listed)
+    between: Sequence[Reply] = ()
+    if len(listed) > len(ends):
+        between = yield [AboutTensors(case, each) for each in listed[1:-1]]
+    return [ends[0], *between, *ends[1:]]
 
 
 def formats_given(case: Case) -> dict[str, Format]:

@@ -1,8 +1,9 @@
 """Encodes what a finished task found as the bytes of a part, and decodes it again.
 
-A part is an Arrow stream with the columns of all runs, one divergence after another; the rest is
-JSON in its metadata. Cases of one pair often fail alike, so that equal runs are stored once. A
-sha256 of everything before it ends the part, so that damage is noticed.
+A part is an Arrow stream with the columns of all runs, one divergence after another, and then one
+batch of all arrays; the rest is JSON in its metadata. Cases of one pair often fail alike, so that
+equal runs are stored once. A sha256 of everything before it ends the part, so that damage is
+noticed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from reports.grading.failure_runs import Runs
 from reports.judgement import DatumArray, InputsAndAnswers, Judgement, decode_array
 from reports.problems import Problem, WrongValues, decode_problem, problem_json
 
-METADATA_KEY = b"castigate part 7"
+METADATA_KEY = b"castigate part 8"
 """The key of the JSON in the metadata; its number changes with the format."""
 CHECKSUM_BYTES = sha256().digest_size
 DATUM_COLUMNS = ("first", "last", "answer", "last_answer")
@@ -61,7 +62,7 @@ def encode_task(name: str, judgements: list[Judgement]) -> bytes:
         "arrays": [array.dtype for array in arrays.values()],
     }
     # Made one after another: where every answer is wrong, all of them take gigabytes.
-    batches = chain(map(_run_batch, runs.distinct), map(_array_batch, arrays.values()))
+    batches = chain(map(_run_batch, runs.distinct), [_array_batch([*arrays.values()])])
     # Texts come from frameworks and may hold lone surrogates, which plain UTF-8 refuses.
     encoded = json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass")
     sink = pa.BufferOutputStream()
@@ -85,10 +86,10 @@ def decode_task(part: bytes) -> tuple[str, list[Judgement]]:
     """
     content, stream = _open(part)
     batches = list(stream)
-    first_array = content["runs"]
+    of_arrays = batches[content["runs"]].column(ARRAY_COLUMN)
     arrays = [
-        decode_array(dtype, batch.column(ARRAY_COLUMN)[0].as_py())
-        for dtype, batch in zip(content["arrays"], batches[first_array:], strict=True)
+        decode_array(dtype, data.as_py())
+        for dtype, data in zip(content["arrays"], of_arrays, strict=True)
     ]
     by_digest = {array.digest: array for array in arrays}
     decode = cache(lambda place, *kinds: _decode_columns(batches[place], kinds))
@@ -222,9 +223,11 @@ def _run_batch(runs: Runs) -> Any:
     return pa.record_batch(columns, SCHEMA)
 
 
-def _array_batch(array: DatumArray) -> Any:
-    nulls = {field.name: pa.nulls(1, field.type) for field in SCHEMA}
-    return pa.record_batch(nulls | {"array": pa.array([array.data], pa.large_binary())}, SCHEMA)
+def _array_batch(arrays: Sequence[DatumArray]) -> Any:
+    """Make a record batch with a row per array; to compress one for each would take longer."""
+    columns = {field.name: pa.nulls(len(arrays), field.type) for field in SCHEMA}
+    columns["array"] = pa.array([array.data for array in arrays], pa.large_binary())
+    return pa.record_batch(columns, SCHEMA)
 
 
 def _decode_columns(batch: Any, kinds: Sequence[str]) -> tuple[NDArray[Any], ...]:

@@ -29,3 +29,14 @@ def test_no_tensor_is_made_for_a_method_that_is_lacking(
     [found] = feed(judge_pair(subject, [case]), answering(), asked)
     assert (found.verdict, found.message) == ("unsupported", reason)
     assert not asked
+
+
+@pytest.mark.parametrize("document", ["onnx-quantize-linear", "mx-blocks"])
+def test_who_declines_the_first_and_the_last_listed_tensor_is_asked_no_others(
+    document: str,
+) -> None:
+    case = next(each for each in select([document]) if each.mode.get("form", "tensor") == "tensor")
+    asked: list[Any] = []
+    [found] = feed(judge_pair(planted(), [case]), answering(), asked)
+    assert (found.verdict, found.message) == ("unsupported", "planted has no quantize")
+    assert len(asked) == 2

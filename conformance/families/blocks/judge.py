@@ -36,7 +36,7 @@ from conformance.families.blocks.scale_wrongs import (
     graded_scales,
 )
 from conformance.families.blocks.sentences import BESIDE_OTHERS
-from conformance.families.named_tensors import AboutTensors
+from conformance.families.named_tensors import AboutTensors, ask_listed
 from conformance.families.quantization.wrongs import IN_OTHER_TENSORS
 from conformance.judging.asking import Ask, ask
 from conformance.judging.subject import Subject
@@ -104,7 +104,7 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
     ruling = block_ruling(case)
     settings = subject.settings
     inputs = block_inputs(ruling, settings.seed)
-    replies = yield [AboutTensors(case, each.tensors) for each in inputs]
+    replies = yield from ask_listed(case, [each.tensors for each in inputs])
     if not (subject.few_shapes or answers_none(replies)):
         number = settings.draws(case, DRAWS)
         more = [*drawn_inputs(case, ruling, inputs, settings.seed, number)]

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.families.named_tensors import AboutTensors
+from conformance.families.named_tensors import AboutTensors, ask_listed
 from conformance.families.quantization.dynamic import judge_dynamic
 from conformance.families.quantization.grading import (
     EXACT_SAMPLE,
@@ -87,7 +87,7 @@ def judge_quantization(subject: Subject, case: Case) -> Ask[Judgement]:
         return (yield from judge_dynamic(subject, case))
     # The reference is judged by few elements, so that none of its requests need be large.
     given = telling_requests(case, has_whole=not subject.expectations.independent)
-    replies = yield [AboutTensors(case, each.tensors) for each in given]
+    replies = yield from ask_listed(case, [each.tensors for each in given])
     settings = subject.settings
     if not (subject.few_shapes or answers_none(replies)):
         more = tuple(drawn_requests(case, settings.seed, settings.draws(case, DRAWS)))
