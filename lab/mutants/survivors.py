@@ -20,7 +20,7 @@ REASONS: Mapping[str, str] = {
     "*+of-384-to-384-elements@*": "lengths between blocks of 64 are asked at the tier full only",
     **dict.fromkeys(
         (f"*+{condition}@*" for condition in AFTER),
-        "before its own a pair is asked one cast of each of four kinds, which its name chooses",
+        "one seed in three asks casts before its own, one of each of four kinds",
     ),
     **dict.fromkeys(
         (f"gives-zeros-{laid}@{document}*" for laid in LAID for document in VIEWS),
