@@ -149,12 +149,10 @@ class Invariances:
         """
         subject, count = self.subject, row.inputs.size
         is_call = receiver_of(row.case.document) is not None
-        chance = Random(
-            f"{row.case.document}:{row.case.version}/{self.pair}/{subject.settings.seed}"
-        )
         few_shapes = subject.few_shapes
         if self._has_turn("threads", THREAD_TURNS):
             many = subject.settings.asks_all(row.case)
+            chance = self._chance(row, "threads")
             together = at_once(count, self.pair, chance, few_shapes=few_shapes, many=many)
             for probe, answer in (yield from answers_at_once(row, _plan(row, together))):
                 found.note(row, probe, answer)
@@ -174,7 +172,8 @@ class Invariances:
             asked.append((row, _plan(row, lasting())))
         if not few_shapes:
             if self._has_turn("memory", KIND_TURNS):
-                asked.append((row, _plan(row, rewritten(count, chance))))
+                asked.append((row, _plan(row, rewritten(count, self._chance(row, "memory")))))
+            chance = self._chance(row, "draws")
             draws = partial(subject.settings.draws, row.case)
             number = draws(DRAWS_OF_CALL if is_call else DRAWS)
             asked.append((row, _plan(row, drawn(count, chance, number))))
@@ -191,9 +190,9 @@ class Invariances:
             if by is not whole or not found.forbidden:
                 found.note(by, probe, answer)
         if not (few_shapes or is_call):
-            yield from self._ask_among_others(row, chance, found)
+            yield from self._ask_among_others(row, found)
 
-    def _ask_among_others(self, row: Baseline, chance: Random, found: Changes) -> Ask[None]:
+    def _ask_among_others(self, row: Baseline, found: Changes) -> Ask[None]:
         """Request a row while another thread casts other pairs, and right after casts of these.
 
         Adds changed answers to ``found``; raises as ``_ask_all`` does.
@@ -204,7 +203,7 @@ class Invariances:
             return
         others = neighbors(row.case, self._is_full)
         if asks_beside:
-            number = crc32(row.case.id.encode())
+            chance, number = self._chance(row, "beside"), crc32(row.case.id.encode())
             meanwhile = others if self._is_full or not others else [others[number % len(others)]]
             for other in meanwhile:
                 together = beside(row.inputs.size, cast_words(other), chance)
@@ -216,6 +215,11 @@ class Invariances:
         if turns:
             for probe, answer in (yield from answers_in_turn(row, turns)):
                 found.note(row, probe, answer)
+
+    def _chance(self, row: Baseline, kind: str) -> Random:
+        """Return a generator for a kind of tensors, the same whatever other kinds are asked."""
+        edition = f"{row.case.document}:{row.case.version}"
+        return Random(f"{edition}/{self.pair}/{kind}/{self.subject.settings.seed}")
 
     @property
     def _is_full(self) -> bool:
