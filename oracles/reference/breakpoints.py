@@ -55,17 +55,30 @@ def ties(source: Format, target: Format, target_codes: Any) -> Words:
     ``target_codes`` are patterns of non-negative finite values; so are the ties. Midpoints that the
     source does not have are left out.
     """
-    parts = unpack(target, np.asarray(target_codes, np.uint64), select_arrays)
-    is_zero = np.asarray(parts.zero)
-    found = [_halfway(target, _at(parts, ~is_zero))]
+    codes = np.asarray(target_codes, np.uint64)
+    is_zero = np.asarray(unpack(target, codes, select_arrays).zero)
+    found = [ties_after(source, target, codes[~is_zero])]
     if is_zero.any():
-        found.append(_half_of_least(target))
-    rounded = [convert(source, "toward-zero", each, select_arrays) for each in found]
-    is_held = [~np.asarray(each.inexact | each.beyond | each.tiny) for each in rounded]
-    pairs = zip(rounded, is_held, strict=True)
-    return distinct(
-        np.concatenate([np.asarray(each.code, np.uint64)[held] for each, held in pairs])
-    )
+        found.append(_exactly(source, _half_of_least(target)))
+    return distinct(np.concatenate([patterns[is_held] for patterns, is_held in found]))
+
+
+def ties_after(
+    source: Format, target: Format, target_codes: Words
+) -> tuple[Words, NDArray[np.bool_]]:
+    """Return for each target value the source pattern halfway to the next larger one.
+
+    The mask says which of these midpoints the source has; where it has none, the pattern means
+    nothing. ``target_codes`` are patterns of positive finite values.
+    """
+    return _exactly(source, _halfway(target, unpack(target, target_codes, select_arrays)))
+
+
+def _exactly(source: Format, values: Unpacked) -> tuple[Words, NDArray[np.bool_]]:
+    """Return source patterns of values, and which of the values the source has."""
+    rounded = convert(source, "toward-zero", values, select_arrays)
+    is_held = ~np.asarray(rounded.inexact | rounded.beyond | rounded.tiny)
+    return np.asarray(rounded.code, np.uint64), is_held
 
 
 def _halfway(target: Format, values: Unpacked) -> Unpacked:

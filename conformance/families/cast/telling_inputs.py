@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.protocol import Bits
-from oracles.reference.breakpoints import breakpoints, ties
+from oracles.reference.breakpoints import breakpoints, ties, ties_after
 from oracles.reference.expectations import Expected
 from specs.branches import Ruling
 from specs.formats import Format
@@ -90,11 +90,12 @@ def _ties_of_both_parities(source: Format, target: Format) -> list[int]:
     """
     even = target.one_code & ~1 if target.kind == "float" else 2
     step = max(2, (target.max_code - even) // FARTHER & ~1)
-    for code in range(even, target.max_code - 1, step):
-        found: list[int] = ties(source, target, [code + each for each in PARITIES]).tolist()
-        if len(found) == len(PARITIES):
-            return found
-    return []
+    codes = np.arange(even, target.max_code - 1, step, dtype=np.uint64)
+    both = [ties_after(source, target, codes + np.uint64(each)) for each in PARITIES]
+    first, second = (patterns.tolist() for patterns, _ in both)
+    (_, has_first), (_, has_second) = both
+    found = np.flatnonzero(has_first & has_second)
+    return [first[found[0]], second[found[0]]] if found.size else []
 
 
 def _ends_of_answers(source: Format, target: Format) -> list[int]:
