@@ -89,6 +89,16 @@ def keep_freed_memory() -> None:
             mallopt(parameter, number)
 
 
+def return_freed_memory() -> None:
+    """Have glibc return the memory of freed arrays to Linux.
+
+    Python's own objects lie elsewhere, so that a process that next makes many of these needs it
+    twice.
+    """
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def collect_garbage_rarely() -> None:
     """Raise Python's thresholds for the garbage collection of this process.
 

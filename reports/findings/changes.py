@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from reports.findings.cells import Cell, CellKey, Divergence
@@ -48,15 +48,21 @@ def cell_changes(before: Cell, now: Cell, *, has_same_seed: bool) -> list[Diverg
 
 
 def run_changes(
-    before: dict[CellKey, Cell], now: dict[CellKey, Cell], *, has_same_seed: bool
+    before: Iterable[Cell], now: Mapping[CellKey, Cell], *, has_same_seed: bool
 ) -> dict[CellKey, list[DivergenceChange]]:
-    """Return the changes of each cell that both runs asked and that has changed."""
-    found = {
-        key: cell_changes(before[key], cell, has_same_seed=has_same_seed)
-        for key, cell in now.items()
-        if key in before and "not-run" not in (before[key].verdict, cell.verdict)
-    }
-    return {key: changes for key, changes in found.items() if changes}
+    """Return the changes of each cell that both runs asked and that has changed, in order of now.
+
+    No cell of the run before is kept.
+    """
+    found = {}
+    for old in before:
+        key = old.backend, old.case
+        new = now.get(key)
+        if new is not None and "not-run" not in (old.verdict, new.verdict):
+            changes = cell_changes(old, new, has_same_seed=has_same_seed)
+            if changes:
+                found[key] = changes
+    return {key: found[key] for key in now if key in found}
 
 
 def setup_differences(before: RunRecord, now: RunRecord) -> list[str]:

@@ -45,7 +45,7 @@ def found_again(store: RunStore, backend: str | None = None) -> dict[str, tuple[
     With ``backend``, only its failures are searched. Raise CastigateError if a table of the run is
     damaged.
     """
-    failing = [*_failing_cells(store, backend)]
+    failing = [*_failing_cells(store, backend, has_inputs=True)]
     if not failing:
         return {}
     from reports.findings.find import find_findings  # The search is large, and often not needed.
@@ -172,8 +172,11 @@ def _decode_explained(
     return ExplainedCase(cells[backend, name], **named)
 
 
-def _failing_cells(store: RunStore, backend: str | None = None) -> Iterable[Cell]:
-    return chain(read_cells(store, FAILING, backend), read_checks(store, FAILING, backend))
+def _failing_cells(
+    store: RunStore, backend: str | None = None, *, has_inputs: bool = False
+) -> Iterable[Cell]:
+    cells = read_cells(store, FAILING, backend, has_inputs=has_inputs)
+    return chain(cells, read_checks(store, FAILING, backend))
 
 
 def _is_wanted(batch: Any, verdicts: Collection[str], backend: str | None) -> Any:
@@ -189,14 +192,19 @@ OWNER = ("backend", "case", "rule", "level")
 
 
 def read_cells(
-    store: RunStore, verdicts: Collection[str] = VERDICTS, backend: str | None = None
+    store: RunStore,
+    verdicts: Collection[str] = VERDICTS,
+    backend: str | None = None,
+    *,
+    has_inputs: bool = True,
 ) -> Iterator[Cell]:
     """Yield the cells whose verdict is in ``verdicts``, in the order of ``cases.parquet``.
 
-    With ``backend``, those of others are left out. Raise CastigateError if a table is damaged, or
-    if the tables disagree.
+    With ``backend``, those of others are left out. Without ``has_inputs``, cells lack ``failing``,
+    of which a backend that is wrong everywhere has gigabytes, and which only a search for causes
+    and a gate look at. Raise CastigateError if a table is damaged, or if the tables disagree.
     """
-    divergences, problems = _DivergenceRows(store), _read_problems(store)
+    divergences, problems = _DivergenceRows(store, has_inputs), _read_problems(store)
     for batch in read_batches(store, "cases.parquet"):
         wanted = _is_wanted(batch, verdicts, backend).to_numpy(zero_copy_only=False)
         listed, at = np.cumsum(_listed_runs(batch)), 0
@@ -319,7 +327,8 @@ def not_asked(*stores: RunStore) -> set[CellKey]:
 class _DivergenceRows:
     """Reads ``divergences.parquet``, whose rows follow the order of the cases' broken rules."""
 
-    def __init__(self, store: RunStore) -> None:
+    def __init__(self, store: RunStore, has_inputs: bool) -> None:
+        self.has_inputs = has_inputs
         self._name = store.folder.display_path("divergences.parquet")
         self._groups = row_groups(store, "divergences.parquet")
         self._batches: Iterator[Any] = iter(())
@@ -392,13 +401,15 @@ def _broken_rule(
         **columns,
         segments=_segments(source, listed),
         shown_runs=tuple(_shown_runs(source, target, listed)),
-        failing=_failing(row, columns, listed, divergences) if row["verdict"] in FAILING else None,
+        failing=_failing(row, columns, listed, divergences),
     )
 
 
 def _failing(
     row: dict[str, Any], columns: dict[str, Any], listed: Any, divergences: _DivergenceRows
-) -> FailingInputs:
+) -> FailingInputs | None:
+    if not divergences.has_inputs or row["verdict"] not in FAILING:
+        return None
     key = row["source"], row["target"], columns["digest"], columns["wrong"], columns["runs"]
     found = divergences.known.get(key)
     if found is None:

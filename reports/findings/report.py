@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
+from sys import intern
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +35,7 @@ from reports.findings.read_findings import (
     stored_ids,
 )
 from reports.findings.verdict_signs import NO_VERDICT
-from reports.judgement import VERDICT_DIGITS
+from reports.judgement import FAILING, VERDICT_DIGITS
 from reports.ledger.version_spans import public_version
 from reports.other_processes import done_meanwhile
 from reports.run_store.open_run import RunAnswers, open_run
@@ -172,25 +172,24 @@ def read_report(runs: Sequence[str]) -> Report:
                 f"run {later.folder.display_name} began before {earlier.folder.display_name}; "
                 "give the runs in order, oldest first"
             )
-    now = _cells_by_key(stores[-1])
-    before = _cells_by_key(stores[-2], now) if len(stores) > 1 else {}
+    now = {(cell.backend, cell.case): cell for cell in _known_cells(stores[-1])}
+    changes, failed_before = _cell_changes(stores, now)
     checks = tuple(read_checks(stores[-1]))
     with _explained_meanwhile(runs[-1], now) as behaviors:
         findings = read_findings(stores[-1], lambda: [*now.values(), *checks])
-        changes = _finding_changes(stores, before, findings)
+        changes_of_findings = _finding_changes(stores, failed_before, findings)
         explanations = behaviors()
-    verdicts = [dict(read_verdicts(store)) for store in stores[:-1]]
-    verdicts.append({key: cell.verdict for key, cell in now.items()})
+    history, trend = _history_and_trend(stores, now)
     return Report(
         tuple(store.record for store in stores),
         now,
         checks,
-        {key: _history(key, verdicts) for key in now},
-        run_changes(before, now, has_same_seed=_have_same_seed(stores)),
-        tuple(map(_verdict_counts, verdicts)),
+        history,
+        changes,
+        trend,
         explanations,
         findings,
-        changes,
+        changes_of_findings,
         _since(stores, findings),
     )
 
@@ -214,7 +213,10 @@ def _explained_meanwhile(run: str, cells: Cells) -> Iterator[Callable[[], Behavi
     If the run is large, other processes begin to explain at once, and the function waits for them.
     It explains the answers itself if the run is small, or if one of the processes was killed.
     """
-    explain_here = partial(explain_open_answers, RunAnswers(open_run(run)), cells)
+
+    def explain_here() -> Behaviors:
+        return explain_open_answers(RunAnswers(open_run(run)), cells)
+
     if len(cells) < MANY_CELLS:
         yield explain_here
         return
@@ -241,19 +243,40 @@ def _explain_part(run: str, file: Path, number: int) -> Behaviors:
     return explain_open_answers(RunAnswers(open_run(run)), cells, share)
 
 
+def _cell_changes(
+    stores: Sequence[RunStore], now: Cells
+) -> tuple[dict[CellKey, list[DivergenceChange]], list[Cell]]:
+    """Return the changes of cells between the last two runs, and the cells that failed before.
+
+    Cells of the run before are compared while they are read, and most are then dropped: those of
+    two nights together would take twice the memory. Without a run before, there are neither.
+    """
+    if len(stores) < 2:
+        return {}, []
+    failing: list[Cell] = []
+
+    def before() -> Iterator[Cell]:
+        for cell in _known_cells(stores[-2]):
+            if cell.verdict in FAILING:
+                failing.append(cell)
+            yield cell
+
+    return run_changes(before(), now, has_same_seed=_have_same_seed(stores)), failing
+
+
 def _finding_changes(
-    stores: Sequence[RunStore], cells: Cells, now: Findings
+    stores: Sequence[RunStore], failing: Sequence[Cell], now: Findings
 ) -> list[FindingChange]:
     """Return the changes of findings between the last two runs, of the backends that both have.
 
-    ``cells`` are those of the run before the last, and ``now`` the findings of the last. Without a
-    run before, there are no changes.
+    ``failing`` are cells of the run before the last, and ``now`` the findings of the last. Without
+    a run before, there are no changes.
     """
     if len(stores) < 2:
         return []
     earlier, later = ({each.name for each in store.record.backends} for store in stores[-2:])
     common = earlier & later
-    found = read_findings(stores[-2], lambda: [*cells.values(), *read_checks(stores[-2])])
+    found = read_findings(stores[-2], lambda: [*failing, *read_checks(stores[-2], FAILING)])
     before = {name: each for name, each in found.items() if name in common}
     after = {name: now[name] for name in now if name in common}
     return finding_changes(
@@ -268,31 +291,26 @@ def _have_same_seed(stores: Sequence[RunStore]) -> bool:
     return len({store.record.seed for store in stores[-2:]}) == 1
 
 
-def _cells_by_key(
-    store: RunStore, known: Mapping[CellKey, Cell] = MappingProxyType({})
-) -> dict[CellKey, Cell]:
-    """Read all cells of a run, by backend and case.
+def _known_cells(store: RunStore) -> Iterator[Cell]:
+    """Yield all cells of a run.
 
-    A cell that equals one of ``known`` is returned as that object: two nights share most cells, and
-    those of one take some hundred megabytes. Raise CastigateError if there are none, if a table is
-    damaged, or for an unknown document, version or dtype.
+    Raise CastigateError if there are none, if a table is damaged, or for an unknown document,
+    version or dtype.
     """
-    found = {}
-    for cell in read_cells(store):
+    has_cells = False
+    for cell in read_cells(store, has_inputs=False):
+        has_cells = True
         document = documents().get(cell.document)
         if document is None or cell.version not in document.entry.versions:
             raise _unknown(store, f"document `{cell.document}:{cell.version}`")
         for name in (cell.source, cell.target):
             if name not in formats():
                 raise _unknown(store, f"dtype `{name}`")
-        key = cell.backend, cell.case
-        same = known.get(key)
-        found[key] = same if same is not None and same == cell else cell
-    if not found:
+        yield cell
+    if not has_cells:
         raise CastigateError(
             f"run {store.folder.display_name} holds no cases; there is nothing to report"
         )
-    return found
 
 
 def _unknown(store: RunStore, what: str) -> CastigateError:
@@ -302,16 +320,31 @@ def _unknown(store: RunStore, what: str) -> CastigateError:
     )
 
 
-def _history(key: CellKey, runs: Sequence[Mapping[CellKey, str]]) -> str:
-    return "".join(VERDICT_DIGITS[run[key]] if key in run else NO_VERDICT for run in runs)
+def _history_and_trend(
+    stores: Sequence[RunStore], now: Cells
+) -> tuple[dict[CellKey, str], tuple[VerdictCounts, ...]]:
+    """Return the history of each cell of the last run, and the trend, as a ``Report`` has them.
+
+    Of each earlier run, only a character per cell is kept: a report has up to thirty.
+    """
+    place_of = {key: place for place, key in enumerate(now)}
+    runs, trend = [], []
+    for verdicts in (*map(read_verdicts, stores[:-1]), _verdicts(now)):
+        digits, counts = [NO_VERDICT] * len(now), VerdictCounts()
+        for key, verdict in verdicts:
+            backend, case = key
+            document, _, _ = case.partition(":")
+            counts.setdefault((backend, document), Counter())[verdict] += 1
+            if key in place_of:
+                digits[place_of[key]] = VERDICT_DIGITS[verdict]
+        runs.append("".join(digits))
+        trend.append(counts)
+    history = zip(now, zip(*runs, strict=True), strict=True)
+    return {key: intern("".join(digits)) for key, digits in history}, tuple(trend)
 
 
-def _verdict_counts(verdicts: Mapping[CellKey, str]) -> VerdictCounts:
-    found: VerdictCounts = {}
-    for (backend, case), verdict in verdicts.items():
-        document, _, _ = case.partition(":")
-        found.setdefault((backend, document), Counter())[verdict] += 1
-    return found
+def _verdicts(cells: Cells) -> Iterator[tuple[CellKey, str]]:
+    return ((key, cell.verdict) for key, cell in cells.items())
 
 
 class PastRun(NamedTuple):

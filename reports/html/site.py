@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
+from oracles.backend.resource_limits import return_freed_memory
 from reports.findings.changes import CHANGES
 from reports.findings.report import Report, read_report
 from reports.findings.verdict_signs import CHANGE_SIGNS, SIGNS_AND_MEANINGS, percentage
@@ -78,8 +79,10 @@ def write_site(
     if the runs are out of order, or if ``out`` holds other files or cannot be written.
     """
     folder = check_output_folder(os.fspath(out))
-    report = read_report(runs)
+    # First, so that the answers that these pages compare are dropped before all cells are read.
     added = pages(open_run(runs[-1]))
+    return_freed_memory()
+    report = read_report(runs)
     replace_report(folder, lambda: _files(report, added))
     return report
 

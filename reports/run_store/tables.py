@@ -33,6 +33,10 @@ from reports.run_store.storage import Folder
 from specs.cases import Case
 from specs.formats import Format, format_named
 
+# Arrow's own allocator keeps what was freed to itself. A process that reads or writes tables also
+# has hundreds of megabytes of Python objects and arrays, which could not use it.
+pa.set_memory_pool(pa.system_memory_pool())
+
 
 def list_of(kind: Any) -> Any:
     """Make an Arrow list type with the field name of Parquet, so that schemas compare equal."""

@@ -69,11 +69,18 @@ def test_a_case_that_one_run_did_not_ask_has_not_changed() -> None:
     fails, right, left = cell(BROKEN), cell(verdict="conforms"), cell(verdict="not-run")
 
     def kinds(before: Cell, now: Cell) -> list[str]:
-        found = run_changes({KEY: before}, {KEY: now}, has_same_seed=True)
+        found = run_changes([before], {KEY: now}, has_same_seed=True)
         return [each.kind for of_cell in found.values() for each in of_cell]
 
     assert (kinds(fails, right), kinds(right, fails)) == (["mended"], ["new"])
     assert kinds(fails, left) == kinds(left, fails) == []
+
+
+def test_changes_are_in_the_order_of_the_last_run() -> None:
+    now = {(name, CASE[0]): replace(cell(), backend=name) for name in ("one", "two", "three")}
+    before = (replace(cell(BROKEN), backend=name) for name in ("three", "gone", "one"))
+    found = run_changes(before, now, has_same_seed=True)
+    assert [backend for backend, _ in found] == ["one", "three"]
 
 
 def test_an_error_with_broken_rules_is_compared_by_its_rules() -> None:

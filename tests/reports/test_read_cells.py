@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from reports.findings.cells import ShownRun
-from reports.findings.read_findings import read_cells
+from reports.findings.read_findings import causes_of, read_cells, read_findings
 from reports.judgement import FAILING
 from reports.run_store import open_run, tables
+from reports.run_store.store import CAUSES
 from specs.cases import Case
 from tests.reports.judged_run import RIGHT, cases_of, judged_run
 
@@ -26,6 +27,23 @@ def test_cases_that_fail_alike_share_failing_inputs_which_keep_no_table(tmp_path
     assert first.failing is second.failing
     columns = [*first.failing.runs.columns, first.failing.count]
     assert all(column.base is None for column in columns)
+
+
+def test_a_reader_may_leave_out_failing_inputs_of_which_there_may_be_gigabytes(
+    tmp_path: Path,
+) -> None:
+    def cast(case: Case, bits: Any) -> Any:
+        return RIGHT.cast(case, bits) ^ (bits % 7 == 0)
+
+    folder = judged_run(tmp_path, {"it": cast}, cases_of("onnx-cast:25/uint8/int8"))
+    [whole], [cell] = read_cells(folder), read_cells(folder, has_inputs=False)
+    assert whole.broken[0].failing is not None
+    assert cell.broken[0].failing is None
+    assert cell == whole
+    assert cell.broken[0].shown_runs
+    assert read_findings(folder)["it"][0].explained[0].cell.broken[0].failing is not None
+    folder.folder.write(CAUSES, causes_of(folder))
+    assert read_findings(folder)["it"][0].explained[0].cell.broken[0].failing is None
 
 
 @pytest.mark.parametrize(
