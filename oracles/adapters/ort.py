@@ -440,6 +440,8 @@ class Ort:
         levels = self._ort.GraphOptimizationLevel
         options.graph_optimization_level = getattr(levels, LEVELS[level])
         options.intra_op_num_threads = self._threads
+        # In an arena each kept session would keep the memory of its largest tensors, too.
+        options.enable_cpu_mem_arena = False
         options.log_severity_level = ONLY_FATAL
         if self._provider != CPU:
             # By default the CPU silently answers for a provider that lacks the kernel.

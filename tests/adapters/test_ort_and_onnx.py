@@ -246,3 +246,8 @@ def test_a_graph_that_is_refused_is_tried_once() -> None:
             oracle.bitcast(case, bits)
         reasons.add(str(refused.value))
     assert (len(reasons), oracle._open.call_count) == (1, 1)
+
+
+def test_a_kept_session_keeps_no_memory_of_its_tensors() -> None:
+    session = make("ort")._session(onnx_models.cast_graph(onnx_case("float32", "float16")))
+    assert not session.get_session_options().enable_cpu_mem_arena
