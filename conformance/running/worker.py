@@ -26,7 +26,7 @@ from oracles.backend.loading import (
     seconds_waited,
 )
 from oracles.backend.remote_errors import ProcessDied
-from oracles.backend.resource_limits import limit_memory
+from oracles.backend.resource_limits import limit_memory, return_freed_memory
 from oracles.backend.supervised_process import StderrLog
 from oracles.claims import Claim
 from oracles.protocol import (
@@ -119,6 +119,10 @@ class TaskDone:
     waited: float = 0.0
 
 
+KEPT_BETWEEN_TASKS = 384 << 20
+"""Bytes of a worker beyond which a finished task's memory is not kept for the next one.
+
+Few tasks need as much, and these need it only for a while."""
 Named = tuple[str, LaunchConfig]
 """A backend's name, and how it is started."""
 
@@ -152,6 +156,7 @@ def work(
                     part = encode_task(order.task.name, worker.judge(order))
                     seconds = monotonic() - begun, worker.waited - waited
                     link.send(TaskDone(part, worker.take_stderr(), *seconds))
+                    return_freed_memory(beyond=KEPT_BETWEEN_TASKS)
     except CastigateError as error:
         link.send(WorkerFailure(str(error), isinstance(error, NotLoadedError)))
     except ProcessDied as crash:

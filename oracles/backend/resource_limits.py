@@ -62,10 +62,15 @@ def is_memory_nearly_full() -> bool:
     if limit == resource.RLIM_INFINITY:
         return False
     try:
-        data_pages = int(os.pread(_memory_statistics(), 256, 0).split()[5])
+        data_pages = _memory_pages()[5]
     except OSError:
         return False
     return data_pages * os.sysconf("SC_PAGE_SIZE") > NEARLY_FULL * limit
+
+
+def _memory_pages() -> list[int]:
+    """Return this process's pages as ``/proc/self/statm`` lists them: all, resident, and others."""
+    return [*map(int, os.pread(_memory_statistics(), 256, 0).split())]
 
 
 @cache
@@ -89,14 +94,15 @@ def keep_freed_memory() -> None:
             mallopt(parameter, number)
 
 
-def return_freed_memory() -> None:
-    """Have glibc return the memory of freed arrays to Linux.
+def return_freed_memory(beyond: int = 0) -> None:
+    """Have glibc return the memory of freed arrays to Linux, if this process has more bytes.
 
     Python's own objects lie elsewhere, so that a process that next makes many of these needs it
     twice.
     """
     with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)
+        if _memory_pages()[1] * os.sysconf("SC_PAGE_SIZE") > beyond:
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def collect_garbage_rarely() -> None:

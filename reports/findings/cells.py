@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -186,13 +187,12 @@ class StoredSamples:
 
 @dataclass
 class WrongAnswers:
-    """The wrong answers under one broken rule; ``left`` marks runs that nothing explains yet."""
+    """The wrong answers under one broken rule."""
 
     cell: Cell
     case: Case
     broken: Divergence
     failing: FailingInputs
-    left: Mask
     stored: StoredSamples
 
     @classmethod
@@ -200,8 +200,12 @@ class WrongAnswers:
         cls, cell: Cell, broken: Divergence, failing: FailingInputs, stored: StoredSamples
     ) -> WrongAnswers:
         """Collect the wrong answers of a broken rule, none of them explained."""
-        every = np.ones(failing.count.size, bool)
-        return cls(cell, cell.as_case, broken, failing, every, stored)
+        return cls(cell, cell.as_case, broken, failing, stored)
+
+    @cached_property
+    def left(self) -> Mask:
+        """Marks the runs that nothing explains yet: at first all, made when they are asked for."""
+        return np.ones(self.failing.count.size, bool)
 
     @property
     def samples(self) -> Samples:

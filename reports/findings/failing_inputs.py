@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from hashlib import blake2b
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,16 +122,35 @@ def _stored(column: NDArray[Any], form: Format) -> NDArray[Any]:
     return column if column.dtype == object else column.astype(form.storage)
 
 
-def failing_inputs(rows: Any, total: int, runs: int) -> FailingInputs:
+class KnownColumns:
+    """Has one array for equal columns of failing inputs, as long as one of them is in use.
+
+    Where every answer is wrong, cases of one source fail on the same inputs, most of which are runs
+    of their own: all columns would take six times the memory. None of them may be written to.
+    """
+
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[Hashable, NDArray[Any]] = WeakValueDictionary()
+
+    def same_as(self, column: NDArray[Any]) -> NDArray[Any]:
+        """Return the array that is equal to a column of numbers; it may be the column itself."""
+        if column.dtype == object:
+            return column
+        key = column.dtype, blake2b(column.tobytes(), digest_size=16).digest()
+        return self._known.setdefault(key, column)
+
+
+def failing_inputs(rows: Any, total: int, runs: int, known: KnownColumns) -> FailingInputs:
     """Read the failing inputs of a broken rule from an Arrow table of its divergence rows.
 
     ``rows`` has the columns of ``divergences.parquet`` from ``first`` on. ``total`` counts the
-    failing inputs, and ``runs`` their runs, also those without a row.
+    failing inputs, and ``runs`` their runs, also those without a row. Columns that are ``known``
+    already are not stored again.
     """
 
     def column(name: str) -> NDArray[Any]:
         # A copy, as a view would keep the table's other columns and other rows in memory.
-        return np.array(rows[name].to_numpy())
+        return known.same_as(np.array(rows[name].to_numpy()))
 
     def datum(name: str, text: str) -> NDArray[Any]:
         return column(name if rows[text].null_count == rows.num_rows else text)

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from oracles.backend.resource_limits import return_freed_memory
 from reports.findings.cells import Cell, CellKey, Divergence, ShownRun
-from reports.findings.failing_inputs import FailingInputs, failing_inputs
+from reports.findings.failing_inputs import FailingInputs, KnownColumns, failing_inputs
 from reports.findings.finding import ExplainedCase, Finding, Findings
 from reports.findings.intervals import segments
 from reports.grading.failure_runs import MOST_RUNS
@@ -58,6 +59,7 @@ def causes_of(store: RunStore) -> bytes:
 
     In a large run, those of each backend are searched by a process of its own.
     """
+    return_freed_memory()  # What the tables took, while they were written.
     failing: Counter[str] = Counter()
     for table in ("cases.parquet", "pairs.parquet"):
         for batch in read_batches(store, table, ("backend", "verdict")):
@@ -335,6 +337,7 @@ class _DivergenceRows:
         self._rest: Any = None
         self.known: WeakValueDictionary[tuple[object, ...], FailingInputs] = WeakValueDictionary()
         """Failing inputs in use, by the key of ``_failing``: cases that fail alike share them."""
+        self.columns = KnownColumns()
 
     def skip(self, count: int) -> None:
         """Pass over the next ``count`` rows, or all that are left; most are not even read."""
@@ -413,7 +416,7 @@ def _failing(
     key = row["source"], row["target"], columns["digest"], columns["wrong"], columns["runs"]
     found = divergences.known.get(key)
     if found is None:
-        found = failing_inputs(listed, columns["wrong"], columns["runs"])
+        found = failing_inputs(listed, columns["wrong"], columns["runs"], divergences.columns)
         divergences.known[key] = found
     return found
 

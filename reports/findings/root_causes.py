@@ -6,8 +6,8 @@ A run of inputs is left as long as no chosen mechanism explains it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, get_args
 from zlib import crc32
@@ -142,13 +142,14 @@ class Choice(NamedTuple):
 
 def explain_wrong_answers(
     wrong: Sequence[WrongAnswers], search: MechanismSearch
-) -> list[RuleExplanation]:
-    """Choose the mechanisms that explain most; return an explanation of each item of ``wrong``.
+) -> Iterator[RuleExplanation]:
+    """Choose the mechanisms that explain most; yield an explanation of each item of ``wrong``.
 
-    The ``left`` of each item is changed: it then marks the runs that no chosen mechanism explains.
-    Mechanisms that hold everywhere in a case are chosen first, and then explain what they can in
-    other cases. If cases fail in more than ``MOST_KINDS`` ways, mechanisms are chosen by a sample
-    of these.
+    The ``left`` of its ``wrong`` marks the runs that no chosen mechanism explains. Mechanisms that
+    hold everywhere in a case are chosen first, and then explain what they can in other cases. If
+    cases fail in more than ``MOST_KINDS`` ways, mechanisms are chosen by a sample of these. Others
+    are explained only when it is their turn, and are not kept: their masks of runs would take
+    hundreds of megabytes.
     """
     sample = sampled_kinds(wrong)
     found = [
@@ -166,12 +167,18 @@ def explain_wrong_answers(
         if each.wrong.left.any():
             each.learn(dict(search.claims(each.wrong)))
     _choose(found, steps, Reach.INTERVALS)
-    if len(found) < len(wrong):
-        search.forget()
+    for each in found:
+        each.learn({})
     in_turn = iter(found)
-    return [
-        next(in_turn) if each.kind in sample else _explain_by(steps, each, search) for each in wrong
-    ]
+    pair = None
+    for one in wrong:
+        if one.kind in sample:
+            yield next(in_turn)
+            continue
+        if pair != (pair := (one.cell.source, one.cell.target)):
+            search.forget()  # What it knows of one pair of dtypes is of no use for another.
+        # A copy, because what is left of its answers is kept with it.
+        yield _explain_by(steps, replace(one), search)
 
 
 def sampled_kinds(wrong: Sequence[WrongAnswers]) -> set[FailureKind]:

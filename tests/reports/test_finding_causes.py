@@ -17,17 +17,19 @@ from reports.findings import root_causes
 from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
 from reports.findings.cast_wrongs import form, wrongs_of
 from reports.findings.causes import Failure, find_causes
-from reports.findings.cells import Cell, Divergence
+from reports.findings.cells import Cell, Divergence, StoredSamples, WrongAnswers
 from reports.findings.failing_inputs import AskedInputs, answered_ruling, expected_of
 from reports.findings.find import find_findings
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.finding_text import extent_words
 from reports.findings.input_regions import classify, region_phrase
-from reports.findings.read_findings import found_again, read_findings
+from reports.findings.mechanism_search import MechanismSearch
+from reports.findings.read_findings import found_again, read_cells, read_findings
 from reports.findings.rule_wrongs import taken_for
 from reports.findings.wrong import GivenAnswers
 from reports.judgement import NEXT_SCRIPT
 from reports.problems import BrokenAdapter, BrokenPromise, ChangesWithShape, Refused, WrongShape
+from reports.run_store.open_run import RunAnswers
 from specs.cases import Case, Shape
 from specs.chains import chain_named
 from specs.formats import format_named
@@ -510,6 +512,30 @@ def test_a_worked_example_expects_what_the_page_prints() -> None:
     expected = expected_of(rules, np.array([3, 1, 2], np.uint32))
     assert expected.codes.view(np.float32).tolist() == [3.0, 1.0, 2.0]
     assert expected.branch_indices.tolist() == [2, 0, 1]
+
+
+def test_what_is_left_of_answers_outside_the_sample_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cast(case: Case, bits: Any) -> Any:
+        return RIGHT.cast(case, bits) ^ 1
+
+    names = ("int8", "uint8", "uint16")
+    run = judged_run(tmp_path, {"it": cast}, cases_of(*(f"onnx-cast:25/int8/{to}" for to in names)))
+    samples = StoredSamples(stored := RunAnswers(run).values)
+    wrong = [
+        WrongAnswers.of(cell, broken, broken.failing, samples)
+        for cell in read_cells(run)
+        for broken in cell.broken
+        if broken.failing is not None
+    ]
+    monkeypatch.setattr(root_causes, "MOST_KINDS", 1)
+    explained = [
+        bool(each.shares)
+        for each in root_causes.explain_wrong_answers(wrong, MechanismSearch(stored))
+    ]
+    assert len(explained) == len(wrong) == 3
+    assert sum("left" in vars(each) for each in wrong) == 1
 
 
 @pytest.mark.nightly  # a search through millions of inputs

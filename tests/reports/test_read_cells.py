@@ -29,6 +29,22 @@ def test_cases_that_fail_alike_share_failing_inputs_which_keep_no_table(tmp_path
     assert all(column.base is None for column in columns)
 
 
+def test_cases_that_fail_on_the_same_inputs_share_these_even_if_their_answers_differ(
+    tmp_path: Path,
+) -> None:
+    def cast(case: Case, bits: Any) -> Any:
+        return RIGHT.cast(case, bits) ^ (bits % 7 == 0)
+
+    cases = cases_of("onnx-cast:25/float16/float32", "onnx-cast:25/float16/float64")
+    folder = judged_run(tmp_path, {"it": cast}, cases)
+    first, second = (cell.broken[0].failing for cell in read_cells(folder))
+    assert first is not None
+    assert second is not None
+    assert first.runs.first is first.runs.last is second.runs.first
+    assert first.runs.answer is first.runs.last_answer
+    assert first.runs.answer is not second.runs.answer
+
+
 def test_a_reader_may_leave_out_failing_inputs_of_which_there_may_be_gigabytes(
     tmp_path: Path,
 ) -> None:

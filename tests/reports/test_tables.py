@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.findings.failing_inputs import failing_inputs
+from reports.findings.failing_inputs import KnownColumns, failing_inputs
 from reports.grading.failure_runs import MOST_RUNS, Runs
 from reports.judgement import DatumArray, InputsAndAnswers, Judgement, decode_array
 from reports.problems import WrongForm
@@ -291,5 +291,5 @@ def test_small_patterns_of_a_wide_dtype_are_texts_as_large_ones_are() -> None:
     rows = Runs(2, patterns([1, 2]), patterns([1, 2]), *[objects([5, 1 << 70])] * 2, *TWO_ROWS)
     [table] = divergence_rows("ort", TO_COMPLEX, judgement(TO_COMPLEX, divergence(rows)))
     assert table["answer"].null_count == 2
-    found = failing_inputs(table, 2, 2)
+    found = failing_inputs(table, 2, 2, KnownColumns())
     assert found.runs.answer.tolist() == [f"0x{5:032x}", f"0x{1 << 70:032x}"]
