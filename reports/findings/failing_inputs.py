@@ -125,8 +125,8 @@ def _stored(column: NDArray[Any], form: Format) -> NDArray[Any]:
 class KnownColumns:
     """Has one array for equal columns of failing inputs, as long as one of them is in use.
 
-    Where every answer is wrong, cases of one source fail on the same inputs, most of which are runs
-    of their own: all columns would take six times the memory. None of them may be written to.
+    Where every answer is wrong, cases of one source often fail on the same inputs, many of which
+    are runs of their own, so that a third of the memory is saved. None may be written to.
     """
 
     def __init__(self) -> None:
