@@ -44,6 +44,8 @@ RULE = "composition"
 """The rule that no document states, because it follows: each step gives what it gives alone."""
 MOST_ELSEWHERE = 1 << 11
 """The most inputs of a chain on each road but the first."""
+MOST_RIGHT = 1 << 11
+"""The most inputs with right answers on which the mechanisms of a wrong one are tried."""
 MOST_TOGETHER = 1 << 22
 """The most inputs of all chains of one program."""
 
@@ -315,6 +317,9 @@ def _wrong(
     weak = each.everywhere(each.composed.is_recommended)
     required = wrong & ~weak
     worst = index_of_simplest(source, each.inputs, required if required.any() else wrong)
+    is_right = ~moved & each.everywhere(each.composed.allows(answers.astype(np.uint64)))
+    right = picked[is_right[picked]]
+    told = np.union1d(np.flatnonzero(moved), right[:: right.size // MOST_RIGHT + 1])
     given, got = datum_of(each.inputs[worst]), datum_of(answers[worst])
     assert isinstance(given, int)
     allowed = tuple(ends_words(target, ends(each.chain.rulings, given)))
@@ -332,9 +337,10 @@ def _wrong(
         inputs=picked.size,
         followed=followed_paths(
             each.chain,
-            each.inputs[moved],
-            answers[moved],
-            None if each.direct is None else each.direct[moved],
+            each.inputs[told],
+            answers[told],
+            None if each.direct is None else each.direct[told],
+            moved[told],
         ),
     )
 

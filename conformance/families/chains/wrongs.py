@@ -2,7 +2,8 @@
 
 A row leaves out a step, goes through a wider dtype, ignores modes, or reorders the steps. It
 explains a chain if it gives every answer that differs from what the steps give alone. So does a
-behavior that one of the steps may have only within the chain, such as to clamp.
+behavior that one of the steps may have only within the chain, such as to clamp. Rows that give the
+other answers, too, come first: they need no condition under which the optimizer does it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from conformance.families.chains.composition import compose_arrays
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Mask
 from reports.behaviors.regions import applies_to, evaluate
 from reports.findings.wrong import is_same, right
 from reports.problems import Problem, WrongEnd
@@ -72,6 +73,20 @@ def _in_default_modes(chain: Chain) -> Made:
         yield "", defaults
 
 
+def _in_one_default_mode(chain: Chain) -> Made:
+    for lost in dict.fromkeys(name for step in chain.steps for name in step.mode):
+        steps = [_in_default(lost, step) for step in chain.steps]
+        if tuple(steps) != chain.steps:
+            yield lost, None if None in steps else [each for each in steps if each is not None]
+
+
+def _in_default(name: str, step: Case) -> Case | None:
+    """Return the step with its default in the mode ``name``; None if the document lacks that."""
+    listed = cases_of_pair(step.document, step.version, step.source, step.target)
+    wanted = step.mode | {key: each for key, each in listed[0].modes if key == name}
+    return next((case for case in listed if case.mode == wanted), None)
+
+
 def _through_wider(chain: Chain) -> Made:
     first, *others = chain.dtypes[1:-1]
     narrow = format_named(first)
@@ -92,8 +107,9 @@ def _nothing(chain: Chain) -> Made:
 OTHERWISE = "changes-in-company"
 WITHIN = "within-chains-"
 """The names of findings begin so where one step has a behavior only within a chain."""
+KEEPS_SIGNS = "keeps-signs-of-zeros-in-chains"
 RANK_WITHIN = 3
-"""Rows of a higher rank are tried after these behaviors."""
+"""The rank of these behaviors, and of ``KEEPS_SIGNS``."""
 WRONGS = (
     Wrong(
         0,
@@ -109,6 +125,12 @@ WRONGS = (
     ),
     Wrong(
         1,
+        "loses-mode-{}-in-chains",
+        "casts in the default `{}` within a chain, whatever that of the step",
+        _in_one_default_mode,
+    ),
+    Wrong(
+        1,
         "loses-modes-in-chains",
         "casts in the default mode within a chain, whatever the mode of the step",
         _in_default_modes,
@@ -118,6 +140,12 @@ WRONGS = (
         "keeps-{}-on-the-way",
         "goes through {} in the middle of a chain, not through the narrower dtype",
         _through_wider,
+    ),
+    Wrong(
+        RANK_WITHIN,
+        KEEPS_SIGNS,
+        "keeps the sign of what an integer in the middle of a chain makes zero",
+        _nothing,
     ),
     Wrong(
         4,
@@ -153,13 +181,23 @@ def followed(case: Case, problem: Problem) -> Sequence[str]:
 
 
 def followed_paths(
-    chain: Chain, inputs: Bits, answers: Bits, direct: Bits | None
+    chain: Chain, inputs: Bits, answers: Bits, direct: Bits | None, moved: Mask
 ) -> tuple[str, ...]:
-    """Return the names of the simplest rows whose casts may give these answers to these inputs.
+    """Return the names of the simplest rows that give all answers, or else those that differ.
 
-    There are none if no row's do. ``direct`` has the backend's own answers to the direct cast, or
-    is None.
+    ``moved`` marks the answers that differ from what the steps give alone; the others must be
+    allowed. ``direct`` has the backend's own answers to the direct cast, or is None. No name is
+    returned if no row gives the answers that differ.
     """
+    names: tuple[str, ...] = ()
+    for some in (slice(None), moved):
+        by_one = None if direct is None else direct[some]
+        names = names or _paths(chain, inputs[some], answers[some], by_one)
+    return names
+
+
+def _paths(chain: Chain, inputs: Bits, answers: Bits, direct: Bits | None) -> tuple[str, ...]:
+    """Return the names of the simplest rows whose casts may give all these answers."""
 
     def gives(steps: Sequence[Case]) -> bool:
         if len(steps) == 1 and direct is not None and np.array_equal(direct, answers):
@@ -168,14 +206,15 @@ def followed_paths(
         return bool(np.all(composed.allows(answers.astype(np.uint64))))
 
     for rank, rows in groupby(WRONGS, lambda row: row.rank):
-        if rank > RANK_WITHIN and (names := tuple(_within(chain, inputs, answers))):
-            return names
         found = [
             row.name.format(what)
             for row in rows
             for what, steps in row.makes(chain)
             if steps is not None and gives(steps)
         ]
+        if rank == RANK_WITHIN:
+            found += _within(chain, inputs, answers)
+            found += [KEEPS_SIGNS] if _keeps_signs(chain, inputs, answers) else []
         if found:
             return tuple(dict.fromkeys(found))
     return ()
@@ -184,26 +223,45 @@ def followed_paths(
 def _within(chain: Chain, inputs: Bits, answers: Bits) -> Iterator[str]:
     """Yield the name of each behavior by which one step gives these answers, if others are right.
 
-    Yields none for steps behind one that does not answer every input.
+    To what a behavior does not answer, such as NaN, the step's own answer is taken. Yields none for
+    a step that does not answer every input, nor for those behind it.
     """
     for place, step in enumerate(chain.steps):
         source, target = format_named(step.source), format_named(step.target)
+        own, answered = right(step, inputs)
+        if not answered.all():
+            return
         rest = [*map(ruling, chain.steps[place + 1 :])]
         for name, behavior in behaviors().items():
             if not applies_to(behavior, source, target):
                 continue
             made, defined = evaluate(behavior, source, target, inputs)
-            if not defined.all():
-                continue
+            made = np.where(defined, made, own)
             if rest:
                 gives = compose_arrays(rest, made).allows(answers.astype(np.uint64))
             else:
                 gives = is_same(target, made, answers)
             if np.all(gives):
                 yield f"{WITHIN}{name}"
-        inputs, answered = right(step, inputs)
-        if not answered.all():
-            return
+        inputs = own
+
+
+def _keeps_signs(chain: Chain, inputs: Bits, answers: Bits) -> bool:
+    """Whether the steps give these answers, but keep the sign of what an integer makes zero.
+
+    So does a function that truncates floats, in the place of two casts: it gives -0 for -0.5.
+    """
+    source, target = format_named(chain.source), format_named(chain.target)
+    has_integer = any(format_named(each).is_integral for each in chain.dtypes[1:-1])
+    are_signed = source.sign_bit and {"signed"} == {target.entry.zero, source.entry.zero}
+    if not has_integer or not are_signed or source.kind != "float":
+        return False
+    composed = compose_arrays(chain.rulings, inputs)
+    magnitudes = inputs & (source.sign_bit - 1)
+    is_small = (inputs != magnitudes) & (magnitudes < source.one_code)
+    becomes_zero = is_small & composed.allows(np.zeros(inputs.shape, np.uint64))
+    given = answers.astype(np.uint64)
+    return bool(np.where(becomes_zero, given == target.sign_bit, composed.allows(given)).all())
 
 
 def _edition(chain: Chain) -> tuple[str, str]:

@@ -12,7 +12,7 @@ import pytest
 
 from conformance.families.chains.composition import chain_inputs
 from conformance.families.chains.judge import judge_chains
-from conformance.families.chains.wrongs import WITHIN, says
+from conformance.families.chains.wrongs import KEEPS_SIGNS, WITHIN, says
 from conformance.families.reference import Reference
 from oracles.protocol import Bits, Unsupported
 from reports.findings.causes import failures_of, find_causes
@@ -102,6 +102,16 @@ def default_modes(chain: Chain, road: str) -> Sequence[Case]:
     return along(chain, *chain.dtypes[1:-1])
 
 
+def saturating(chain: Chain, road: str) -> Sequence[Case]:
+    """The chain's casts, all with `saturate` 1, and their other modes kept."""
+    return [
+        replace(
+            each, modes=tuple((key, "1" if key == "saturate" else own) for key, own in each.modes)
+        )
+        for each in chain.steps
+    ]
+
+
 def is_large(bits: Bits) -> Any:
     return np.abs(bits.view(np.float32)) > 65504
 
@@ -127,9 +137,15 @@ PLANTED = [
     (Optimizer(through("float64")), "int64/float32/int64", ALL, "keeps-float64-on-the-way"),
     (
         Optimizer(default_modes),
-        "float32/float8e4m3fn/saturate:0/float32",
+        "float32/float8e8m0/saturate:0/round_mode:down/float32",
         ALL,
         "loses-modes-in-chains",
+    ),
+    (
+        Optimizer(saturating),
+        "float32/float8e8m0/saturate:0/round_mode:nearest/float16",
+        ALL,
+        "loses-mode-saturate-in-chains",
     ),
     (Optimizer(through("float16", "int8")), "float32/int8/float16", ALL, "reorders-casts"),
 ]
@@ -186,6 +202,26 @@ def test_a_step_that_is_made_otherwise_within_a_chain_is_named(
     assert isinstance(problem, WrongEnd)
     assert f"{WITHIN}{cause}" in problem.followed
     assert says(f"{WITHIN}{cause}").endswith(", within a chain only")
+
+
+class Truncating(Optimizer):
+    """Truncates floats within a chain where the chain goes through an integer and back."""
+
+    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
+        found = []
+        for chain, own in zip(company.chains, bits.values(), strict=True):
+            values = own.view(np.float32)
+            is_minus_zero = np.signbit(values) & (values > -1)
+            found.append(self.follow(chain.steps, own) | np.uint32(is_minus_zero) << np.uint32(31))
+        return found
+
+
+def test_the_sign_of_a_zero_that_an_integer_has_not_is_named() -> None:
+    [found] = judge(Truncating(untouched), "onnx-cast:25/float32/int8/float32")
+    [problem] = found.problems
+    assert isinstance(problem, WrongEnd)
+    assert problem.followed == (KEEPS_SIGNS,)
+    assert says(KEEPS_SIGNS).startswith("keeps the sign of what an integer")
 
 
 @pytest.mark.parametrize(("backend", "name", "roads", "cause"), PLANTED)
