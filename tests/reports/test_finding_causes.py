@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 
 from conformance.families.bitcast.ruling import bitcast_ruling
+from conformance.families.bitcast.wrongs import followed as followed_by_bitcasts
 from conformance.families.bitcast.wrongs import followed_mechanisms, followed_rules
+from conformance.families.bitcast.wrongs import says as says_of_bitcasts
 from conformance.families.chains.wrongs import followed_paths
 from oracles.registry import Backend
 from reports.findings import root_causes
@@ -28,7 +31,14 @@ from reports.findings.read_findings import found_again, read_cells, read_finding
 from reports.findings.rule_wrongs import taken_for
 from reports.findings.wrong import GivenAnswers
 from reports.judgement import NEXT_SCRIPT
-from reports.problems import BrokenAdapter, BrokenPromise, ChangesWithShape, Refused, WrongShape
+from reports.problems import (
+    BrokenAdapter,
+    BrokenPromise,
+    ChangesWithShape,
+    NotRefused,
+    Refused,
+    WrongShape,
+)
 from reports.run_store.open_run import RunAnswers
 from specs.cases import Case, Shape
 from specs.chains import chain_named
@@ -251,11 +261,51 @@ def test_other_bits_are_explained_by_what_gives_all_of_them(
     assert followed == (name,)
 
 
+@pytest.mark.parametrize(
+    ("answers", "names"),
+    [
+        (lambda bits: bits.ravel("K").reshape(bits.shape), ("reads-memory-order",)),
+        (
+            lambda bits: bits if bits.ndim < 5 else bits.swapaxes(3, 4).reshape(bits.shape),
+            ("exchanges-axes-from-rank-5", "exchanges-axes-from-rank-4"),
+        ),
+        (lambda bits: bits.view(np.float16).astype(np.int16).view(np.uint16), ("converts-values",)),
+        (lambda bits: np.zeros_like(bits), ()),
+    ],
+)
+def test_answers_to_tensors_are_explained_by_what_gives_all_of_them(
+    answers: Callable[[Any], Any], names: tuple[str, ...]
+) -> None:
+    values = np.array([0x3C00, 0x4000, 0xC500, 0x5640, 0x7BFF, 0xFBFF], np.uint16)
+    tensors = [
+        values.reshape(2, 3), values.reshape(1, 2, 3).transpose(0, 2, 1),
+        values.reshape(1, 1, 6, 1), values.reshape(1, 1, 1, 2, 3), values[:4].reshape(2, 2),
+    ]  # fmt: skip
+    answered = []
+    for bits in tensors:
+        shape = "x".join(map(str, bits.shape))
+        case = case_named("onnx-bitcast:26/float16/int16/shape:3")
+        ruling = bitcast_ruling(replace(case, modes=(("shape", shape),)))
+        answered.append((ruling, bits, np.ascontiguousarray(answers(bits))))
+    assert followed_mechanisms(answered) == names
+
+
+def test_a_storage_offset_that_is_not_refused_has_a_name() -> None:
+    case = case_named("torch-view:2/uint8/int32/shape:3")
+    found = NotRefused("storage-offset", "", "required", "", (8,), (2,), None, "storage offset 1")
+    assert followed_by_bitcasts(case, found) == ("ignores-storage-offsets",)
+    assert says_of_bitcasts("ignores-storage-offsets").startswith(
+        "bitcasts accept a storage offset"
+    )
+    assert followed_by_bitcasts(case, replace(found, rule="larger")) == ("scales-the-last-axis",)
+
+
 def test_a_chain_that_goes_through_a_wider_dtype_is_explained_by_it() -> None:
     chain = chain_named("onnx-cast:25/float64/float16/float64")
     given = np.array([0x3FF0000100001000], np.uint64)  # 1 + 2^-20 + 2^-40
     answer = np.array([0x3FF0000100000000], np.uint64)  # 1 + 2^-20, which float16 does not have
-    assert followed_paths(chain, given, answer, None) == ("keeps-float32-on-the-way",)
+    moved = np.ones(1, bool)
+    assert followed_paths(chain, given, answer, None, moved) == ("keeps-float32-on-the-way",)
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,16 @@ from numpy.typing import NDArray
 
 from conformance.families.bitcast.bits import by_integer
 from conformance.families.bitcast.ruling import BitcastRuling
+from conformance.families.bitcast.tensors import MOST_RANKS
+from reports.behaviors.regions import behaviors_between, evaluate
 from reports.findings.bit_arithmetic import flushed
+from reports.findings.wrong import is_same
 from reports.grading.allowed_answers import is_nan
 from reports.problems import NotRefused, Problem, WrongElement, WrongShape
+from specs.behaviors import Behavior, ConstantAnswer
 from specs.cases import Case, Shape
 from specs.formats import Format, format_named
+from specs.model.document import STORAGE_OFFSET
 
 BYTE = 8
 Patterns = NDArray[Any]
@@ -110,6 +115,22 @@ def _without_unfilled(ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
     return flat.reshape(right.shape)
 
 
+def _in_memory_order(ruling: BitcastRuling, bits: Patterns) -> Patterns:
+    """Return the bitcast of the elements as they lie in memory, without the gaps between them.
+
+    Repeated elements, which lie there once, are taken as they should.
+    """
+    if 0 in bits.strides:
+        return by_integer(ruling, bits)
+    return by_integer(ruling, bits.ravel("K").reshape(bits.shape))
+
+
+def _with_axes_exchanged(rank: int, ruling: BitcastRuling, bits: Patterns) -> Patterns:
+    """Return the bitcast, its last two axes exchanged in the same shape if it has ``rank`` axes."""
+    right = by_integer(ruling, bits)
+    return right if right.ndim < rank else right.swapaxes(-1, -2).reshape(right.shape)
+
+
 def _with_bytes_reversed(form: Format, patterns: Patterns) -> Patterns | None:
     if form.bits <= BYTE or patterns.dtype.kind == "V":
         return None
@@ -191,9 +212,24 @@ WRONGS = (
         for name, (says, change) in CHANGES_OF_FLOATS.items()
         for place, where in (("source", _of_inputs), ("target", _of_answers))
     ),
+    Wrong(
+        "reads-memory-order",
+        "bitcasts read elements in the order in which they lie in memory",
+        _in_memory_order,
+    ),
+    *(
+        Wrong(
+            f"exchanges-axes-from-rank-{rank}",
+            f"bitcasts exchange the last two dimensions of tensors of {rank} or more dimensions",
+            partial(_with_axes_exchanged, rank),
+        )
+        for rank in range(MOST_RANKS, 1, -1)
+    ),
 )
 """The mechanisms that are tried; of two that explain equally many failures a finding names the
 first."""
+CONVERTS = "converts-values"
+"""The finding of bitcasts that do what a cast does, by any behavior that is no constant."""
 
 
 class ShapeRule(NamedTuple):
@@ -235,6 +271,7 @@ def followed_rules(given: Shape, answer: Shape, wanted: Shape | None = None) -> 
     )
 
 
+IGNORES_OFFSETS = "ignores-storage-offsets"
 OTHERWISE = {
     "changes-bits": "bitcasts give other bits",
     "other-shape": "bitcasts give another shape",
@@ -243,6 +280,8 @@ OTHERWISE = {
 SAYS: Mapping[str, str] = {
     **{each.name: each.says for each in WRONGS},
     **{name: rule.says for name, rule in SHAPE_RULES.items()},
+    CONVERTS: "bitcasts convert values as casts do, and do not keep the bits",
+    IGNORES_OFFSETS: "bitcasts accept a storage offset at which no wider element may begin",
     **OTHERWISE,
 }
 
@@ -256,7 +295,8 @@ def followed(case: Case, problem: Problem) -> Sequence[str]:
     """Return the names of the mechanisms, or of the shape rules, that explain a problem.
 
     A wrong element without a mechanism has ``changes-bits``. Shape rules explain a wrong shape or a
-    missing refusal between dtypes of different widths. Other problems have no names.
+    missing refusal between dtypes of different widths, unless the tensor's storage offset demands
+    the refusal. Other problems have no names.
     """
     is_between_widths = format_named(case.source).bits != format_named(case.target).bits
     match problem:
@@ -264,6 +304,8 @@ def followed(case: Case, problem: Problem) -> Sequence[str]:
             return names or ("changes-bits",)
         case WrongShape(given=given, got=got, wanted=wanted):
             return followed_rules(given, got, wanted) if is_between_widths else ()
+        case NotRefused(rule=rule) if rule == STORAGE_OFFSET:
+            return (IGNORES_OFFSETS,)
         case NotRefused(given=given, got=got) if given is not None and got is not None:
             return followed_rules(given, got) if is_between_widths else ()
     return ()
@@ -277,7 +319,8 @@ def followed_mechanisms(
     ``answered`` yields triples of a ruling, a tensor, and the answer to it, at least one.
     """
     every = list(answered)
-    return tuple(row.name for row in WRONGS if all(_gives(row, *each) for each in every))
+    names = tuple(row.name for row in WRONGS if all(_gives(row, *each) for each in every))
+    return names if names or not _are_converted(every) else (CONVERTS,)
 
 
 def _gives(row: Wrong, ruling: BitcastRuling, bits: Patterns, answer: Patterns) -> bool:
@@ -286,3 +329,22 @@ def _gives(row: Wrong, ruling: BitcastRuling, bits: Patterns, answer: Patterns) 
         given is not None and given.shape == answer.shape and bool((given == answer).all())
         for given in (way(ruling, bits) for way in ways)
     )
+
+
+def _are_converted(every: Sequence[tuple[BitcastRuling, Patterns, Patterns]]) -> bool:
+    """Whether one behavior of casts between numbers gives the answers to all tensors of a pair."""
+    source, target = every[0][0].source, every[0][0].target
+    if not (source.is_numeric and target.is_numeric):
+        return False
+    return any(
+        all(_converts(behavior, *each) for each in every)
+        for behavior in behaviors_between(source, target)
+        if not any(isinstance(step, ConstantAnswer) for step in behavior.steps)
+    )
+
+
+def _converts(behavior: Behavior, ruling: BitcastRuling, bits: Patterns, answer: Patterns) -> bool:
+    if bits.shape != answer.shape:
+        return False
+    made, defined = evaluate(behavior, ruling.source, ruling.target, bits.reshape(-1))
+    return bool((defined & is_same(ruling.target, made, answer.reshape(-1))).all())
