@@ -202,6 +202,20 @@ def doubled(target: Format, codes: NDArray[Any]) -> NDArray[Any]:
     return np.where(codes <= target.max_code, larger, codes)
 
 
+def rounded_nans(source: Format, target: Format, nans: NDArray[Any]) -> NDArray[Any]:
+    """Round NaNs to fewer digits by their patterns, as if they were numbers, ties to even.
+
+    A carry goes from the fraction into the exponent and the sign, and then out of the pattern.
+    """
+    bits, dropped = nans.astype(np.uint64), source.entry.mantissa - target.entry.mantissa
+    payloads = bits & np.uint64((1 << source.entry.mantissa) - 1)
+    is_odd = payloads >> np.uint64(dropped) & np.uint64(1)
+    rounded = payloads + np.uint64((1 << (dropped - 1)) - 1) + is_odd >> np.uint64(dropped)
+    signs = np.where(bits & np.uint64(source.sign_bit), np.uint64(target.sign_bit), np.uint64(0))
+    codes = signs + np.uint64(target.infinity_code) + rounded
+    return (codes & np.uint64(target.mask)).astype(target.storage)
+
+
 def _type(dtype: Format) -> Any:
     return np.dtype(dtype.storage).type
 

@@ -27,7 +27,7 @@ from reports.findings.intervals import region_words, segments
 from reports.findings.mechanism_search import MechanismSearch
 from reports.findings.root_causes import Undecided, explain_wrong_answers, sampled_kinds
 from reports.findings.wrong import Wrong
-from reports.grading.allowed_answers import describe_allowed
+from reports.grading.allowed_answers import describe_allowed, is_nan
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.judgement import FAILING
 from reports.problem_words import words
@@ -151,15 +151,26 @@ def _drafts(
             draft = drafts.setdefault(cause, _Draft(mechanism.says))
             draft.mechanisms.append(mechanism)
             draft.regions.add(share.region)
-            source = format_named(answers.cell.source)
-            given = answers.samples.of_runs(share.runs).inputs
-            draft.signs |= set(is_negative(source, given).tolist())
+            draft.signs |= _signs(answers, share.runs)
             draft.explained.append(_explained_case(answers, share.runs, stored, is_steady))
         if answers.left.any():
             says = f"gives wrong values that no closed form explains{of_sample}"
             draft = drafts.setdefault(Cause("wrong value", UNEXPLAINED), _Draft(says))
             draft.explained.append(_explained_case(answers, answers.left, stored, is_steady))
     return drafts
+
+
+def _signs(wrong: WrongAnswers, runs: Mask) -> set[bool]:
+    """Return the signs of failing inputs (True is negative), of NaNs those of their answers.
+
+    The sign of a NaN says nothing about that of a number that comes out instead.
+    """
+    source, target = format_named(wrong.cell.source), format_named(wrong.cell.target)
+    inputs, answers = wrong.samples.of_runs(runs).stored_as(source, target)
+    signs = is_negative(source, inputs)
+    if target.kind == "float":
+        signs = np.where(is_nan(source, inputs), is_negative(target, answers), signs)
+    return set(signs.tolist())
 
 
 def _share_of(failure: Failure) -> ExplainedCase:

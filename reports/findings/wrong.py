@@ -66,6 +66,12 @@ class CaseFormats:
         """Whether both formats are floats."""
         return self.source.kind == self.target.kind == "float"
 
+    @property
+    def lost_digits(self) -> int:
+        """How many bits of a float's fraction the target lacks; 0 if it has no fractions at all."""
+        source, target = self.source.entry, self.target.entry
+        return source.mantissa - target.mantissa if target.mantissa else 0
+
 
 @dataclass(frozen=True, eq=False)
 class GivenAnswers(CaseFormats):

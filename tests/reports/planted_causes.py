@@ -142,6 +142,38 @@ def with_no_decimals(case: Case, bits: Any) -> Any:
     return np.array(texts, object).reshape(bits.shape)
 
 
+def carried(case: Case, bits: Any) -> Any:
+    """Round a float32 to bfloat16 by an addition to its pattern, that of a NaN too."""
+    odd = bits >> np.uint32(16) & np.uint32(1)
+    rounded = bits.astype(np.uint64) + np.uint64(0x7FFF) + odd >> np.uint64(16)
+    return np.asarray(rounded, np.uint64).astype(np.uint16)
+
+
+def becomes_zero(case: Case, bits: Any) -> Any:
+    """Whether a negative float becomes zero."""
+    return is_negative(case, bits) & (RIGHT.cast(case, bits) == 0)
+
+
+def signs(case: Case, bits: Any) -> Any:
+    form = format_named(case.target)
+    return np.full(bits.shape, form.sign_bit, form.storage)
+
+
+def without_minus_zero(case: Case, texts: Any) -> Any:
+    right = RIGHT.cast(case, texts)
+    return np.where(right == format_named(case.target).sign_bit, 0, right).astype(right.dtype)
+
+
+def saturated_as_int8(case: Case, bits: Any) -> Any:
+    return np.minimum(RIGHT.cast(case, bits), np.uint8(127))
+
+
+def is_byte(case: Case, bits: Any) -> Any:
+    with np.errstate(invalid="ignore"):
+        values = bits.view(np.float16)
+        return (values >= 0) & (values < 256)
+
+
 KERNELS = {"bfloat16": "float16", "float8e5m2": "float8e4m3fn", "uint32": "float32"}
 """Maps dtypes to those of equal width whose kernels a cache keyed by width gives them."""
 
@@ -206,6 +238,19 @@ PLANTED: dict[str, Planted] = {
         rounded_as_normal_first,
         tuple(f"{ONNX}/float32/{each}" for each in ("float16/", "float8e4m3fn/saturate:1")),
     ),
+    "NanCarried": Planted(carried, (f"{ONNX}/float32/bfloat16/",)),
+    "LastIsZero": Planted(
+        only(lambda case, bits: bits == 0xFFFFFFFF, zeros), (f"{ONNX}/float32/float16/",)
+    ),
+    "NegativeZeroIsNan": Planted(
+        only(becomes_zero, signs),
+        tuple(
+            f"{ONNX}/{each}/saturate:1/"
+            for each in ("float16/float8e5m2fnuz", "float32/float8e4m3fnuz")
+        ),
+    ),
+    "MinusZeroText": Planted(without_minus_zero, (f"{ONNX}/string/float32/",)),
+    "SaturatedAsInt8": Planted(only(is_byte, saturated_as_int8), (f"{ONNX}/float16/uint8/",)),
     "ByWayOfInt16": Planted(through("int16"), (f"{ONNX}/int32/float32/",)),
     "Random": Planted(
         random,

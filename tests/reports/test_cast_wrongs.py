@@ -35,6 +35,7 @@ CASES = (
             "float16/float8e4m3fn/saturate:1",
             "float16/float8e5m2/saturate:0",
             "bfloat16/float8e5m2/saturate:0",
+            "bfloat16/float8e4m3fnuz/saturate:1",
             "float8e4m3fn/float32",
             "float8e5m2fnuz/float16",
             "float32/float8e8m0/saturate:1/round_mode:up",

@@ -74,6 +74,21 @@ NAMED = {
         "rounds-subnormals-twice",
         "rounds subnormal results twice: first to as many digits as normal ones have",
     ),
+    "NanCarried": (
+        "rounds-nans",
+        "rounds NaNs as if they were numbers, so that a carry makes infinities or zeros of them",
+    ),
+    # The input is a negative NaN, the answer is no -0.
+    "LastIsZero": ("zero", "gives zero, for -NaN 0xffffffff, where NaN is required"),
+    "NegativeZeroIsNan": (
+        "makes-negative-zeros-nan",
+        "gives the sign alone for negative inputs that become zero, which is a NaN",
+    ),
+    "MinusZeroText": ("reads-minus-zero-as-zero", "gives 0 for texts of -0"),
+    "SaturatedAsInt8": (
+        "clamps-to-the-signed-range",
+        "clamps unsigned integers to the largest signed one of the same width",
+    ),
     "ByWayOfInt16": ("through-int16", "converts to int16 first"),
     "NarrowerSwapped": (
         "reverses-elements",
