@@ -160,6 +160,11 @@ def _by_reciprocal(each: GradedBlocks) -> Floats:
     return rounded_to("float32", each.largest * inverse) * top
 
 
+def _by_reciprocal_and_division(each: GradedBlocks) -> Floats:
+    first = rounded_to("float32", _by_reciprocal(each) / _top(each))
+    return rounded_to("float32", first / each.global_scale) * each.global_scale * _top(each)
+
+
 def _by_two_divisions(each: GradedBlocks) -> Floats:
     first = rounded_to("float32", each.largest / _top(each))
     return rounded_to("float32", first / each.global_scale) * each.global_scale * _top(each)
@@ -292,6 +297,12 @@ DETOURS: tuple[Wrong[GradedBlocks, Scales], ...] = (
         "multiplies-by-the-reciprocals-of-the-largest-code-and-the-global-scale",
         "multiplies by the reciprocals of the largest value and of the global scale, both rounded",
         by_rule(largest=_by_both_inverses),
+    ),
+    Wrong(
+        "divides-by-the-global-scale-after-a-reciprocal",
+        "multiplies by the reciprocal of the element's largest value and then divides by the global"
+        " scale, and rounds twice",
+        by_rule(largest=_by_reciprocal_and_division),
     ),
     Wrong(
         "divides-by-the-largest-code-in-the-dtype-of-the-numbers",

@@ -130,6 +130,24 @@ def test_integers_away_from_zero_are_no_halves_added() -> None:
     assert named(case, making(codes)) == {("rounds-elements-away-from-zero",)}
 
 
+def test_a_reciprocal_of_the_largest_code_and_a_division_by_the_global_scale() -> None:
+    def quantize(case: Any, tensors: Any) -> Any:
+        found = answer_blocks(case, tensors)
+        numbers, whole = tensors["x"].view(np.float32), tensors["global"].view(np.float32)
+        width = numbers.shape[-1]
+        padded = np.pad(np.abs(numbers), [*[(0, 0)] * (numbers.ndim - 1), (0, -width % 16)])
+        with np.errstate(all="ignore"):
+            largest = padded.reshape(*numbers.shape[:-1], -1, 16).max(-1)
+            factors = np.clip(largest * np.float32(1 / 6) / whole, 2.0**-9, 448)
+        codes = factors.astype(np.float32).astype(ml_dtypes.float8_e4m3fn).view(np.uint8)
+        is_ordinary = np.isfinite(largest) & (largest > 0)
+        return {**found, "scale": np.where(is_ordinary, codes, found["scale"])}
+
+    case = NV.format(number="float32", whole="given")
+    [names] = named(case, quantize, "scale")
+    assert names == ("divides-by-the-global-scale-after-a-reciprocal",)
+
+
 def decoding(product: Callable[[Any, Any, Any], Any]) -> Quantize:
     """A library that decodes by a function of the values of codes and scales and global scale."""
 
