@@ -8,7 +8,7 @@ each other. What no text settles is not judged, but noted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
@@ -55,6 +55,10 @@ from specs.plain_text import plain_text
 
 MOST_SHOWN = 3
 """The most drawn tensors that a problem names."""
+
+
+Search = Callable[[Sequence[GradedBlocks], Part], tuple[str, ...]]
+"""Returns the names of the mechanisms that give all codes or numbers of a part."""
 
 
 class WrongResult(NamedTuple):
@@ -142,7 +146,7 @@ def judge_blocks(subject: Subject, case: Case) -> Ask[Judgement]:
         if all((wrong.result, wrong.answer.rule) != _broken(each) for each in problems):
             shown = yield from _smallest(case, wrong)
             of_fault = yield from _script(subject, case, shown)
-            fault = BlockFault(wrong, shown, (IN_OTHER_TENSORS,))
+            fault = BlockFault(wrong, shown, _followed(wrong, every) or (IN_OTHER_TENSORS,))
             where = " and ".join(each.where for each, _ in wrong.at[:MOST_SHOWN])
             problem = _problem(fault, drawn)
             problems.append(replace(problem, script=of_fault, where=f"only {where}"))
@@ -265,11 +269,7 @@ def _explained(
     smallest block is right alone. Else extreme blocks, and zeros among codes, are explained apart
     from the others.
     """
-    search = followed_in_products if answered[0].ruling.is_decoding else followed_in_codes
-    if wrong.result == SCALE:
-        followed = followed_in_scales(answered)
-    else:
-        followed = search(answered, Part()) or search(answered, wrong.part)
+    followed = _followed(wrong, answered)
     shown = yield from _smallest(case, wrong)
     if followed or not shown.is_alone:
         return [BlockFault(wrong, shown, followed or (BESIDE_OTHERS,))]
@@ -278,8 +278,20 @@ def _explained(
     found = []
     for each in _parted(wrong):
         shown = yield from _smallest(case, each)
-        found.append(BlockFault(each, shown, search(answered, each.part)))
+        found.append(BlockFault(each, shown, _search(answered)(answered, each.part)))
     return found
+
+
+def _followed(wrong: WrongResult, answered: Sequence[GradedBlocks]) -> tuple[str, ...]:
+    """Return the mechanisms that give all answers, or all that the broken rule decides."""
+    if wrong.result == SCALE:
+        return followed_in_scales(answered)
+    search = _search(answered)
+    return search(answered, Part()) or search(answered, wrong.part)
+
+
+def _search(answered: Sequence[GradedBlocks]) -> Search:
+    return followed_in_products if answered[0].ruling.is_decoding else followed_in_codes
 
 
 def _scales_apart(

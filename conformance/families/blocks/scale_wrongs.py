@@ -238,6 +238,16 @@ def _part(part: slice) -> Largest:
     return lambda each: np.abs(each.numbers[..., part]).max(axis=-1)
 
 
+def _last_of_row(each: GradedBlocks) -> Floats:
+    """Return the largest magnitudes, for a short last block that of a whole block's numbers."""
+    size, width = each.ruling.size, each.x.shape[-1]
+    largest = each.largest.copy()
+    if width > size and width % size:
+        numbers = decoded(each.ruling.number, each.x[..., -size:])
+        largest[..., -1] = np.abs(numbers).max(axis=-1)
+    return largest
+
+
 def _neighbor(step: int) -> ScaleMechanism:
     def scales(each: GradedBlocks) -> Scales:
         own = each.expected[SCALE]
@@ -328,6 +338,11 @@ DETOURS: tuple[Wrong[GradedBlocks, Scales], ...] = (
         "leaves-the-first-element-out-of-scales",
         "leaves the first element of a block out of its scale",
         by_rule(largest=_part(slice(1, None))),
+    ),
+    Wrong(
+        "makes-scales-of-numbers-before-short-blocks",
+        "makes the scale of a short last block of the numbers before it, too",
+        by_rule(largest=_last_of_row),
     ),
     Wrong(
         "makes-one-scale-for-a-row",

@@ -462,3 +462,19 @@ def test_a_library_that_serves_only_some_shapes_is_found(is_served: Any) -> None
     assert found.verdict == "deviates"
     assert {each.followed for each in wrong_in(found)} == {("changes-with-layout",)}
     assert "; only in a tensor of " in found.message
+
+
+def test_a_short_last_block_that_is_scaled_with_the_numbers_before_it_is_named() -> None:
+    """Listed tensors have few such blocks, and drawn ones many."""
+
+    def quantize(case: Any, tensors: Any) -> Any:
+        made, x = dict(answer_blocks(case, tensors)), tensors["x"]
+        if x.shape[-1] > 32 and x.shape[-1] % 32:
+            last = answer_blocks(case, {"x": np.ascontiguousarray(x[..., -32:])})["scale"]
+            made["scale"] = np.append(made["scale"][..., :-1], last, axis=-1)
+            made["y"] = answer_codes(case, tensors, made["scale"])
+        return made
+
+    found = judged(FLOOR4, answering(quantize=quantize), planted(isolates_sweeps=True))
+    names = {each.followed for each in wrong_in(found)}
+    assert names == {("makes-scales-of-numbers-before-short-blocks",)}
