@@ -56,7 +56,9 @@ def faults() -> Iterator[Fault]:
         )
     for name in formats():
         if format_named(name).is_numeric:
-            detours = (f"*through-{name}", f"*via-{name}*", *OF_DETOURS, *NAMES_OF_ENDS)
+            # All integers that are wide enough give the same answers.
+            like = ("through-*int*",) if format_named(name).is_integral else ()
+            detours = (f"*through-{name}", f"*via-{name}*", *like, *OF_DETOURS, *NAMES_OF_ENDS)
             yield Fault(
                 f"through-{name}",
                 "double rounding",
@@ -471,7 +473,7 @@ ARITHMETIC: dict[str, tuple[Callable[[Row], Bits], tuple[str, ...], Applies]] = 
     ),
     "always-zero": (
         lambda row: row.stored(np.zeros(row.bits.shape)),
-        ("zero", "*flush*", "smallest"),
+        ("zero", "*flush*", "smallest", "minimum"),  # Where there is no zero, it is the lowest.
         between_numbers,
     ),
     "always-one": (

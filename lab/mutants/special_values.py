@@ -169,6 +169,7 @@ REPLACEMENTS: dict[str, tuple[Callable[[Row], Bits], Callable[[Format], bool], t
             "infinity",
             "minus-infinity",
             "minimum",
+            "nan",  # The opposite of 0, where there is no -0.
         ),
     ),
 }

@@ -211,7 +211,8 @@ BOOLEANS: dict[str, tuple[Callable[[Row], Bits], Applies, tuple[str, ...]]] = {
         lambda source, target: (
             _from_booleans(source, target) and detour("uint8", target.name) is not None
         ),
-        ("*255*", UNEXPLAINED, "maximum", "infinity", "nan"),
+        # As an int8 it is -1.
+        ("*255*", UNEXPLAINED, "maximum", "infinity", "nan", "wrong-sign"),
     ),
     "true-is-minus-one": (
         lambda row: converted(row.bits.astype(np.uint8) * np.uint8(255), "int8", row.target.name),

@@ -176,7 +176,10 @@ _as_c = replace(
         " range or NaN) and keeps the low bits",
         lambda asked: behavior_of_c(asked.source, asked.target),
     ),
-    applies=lambda asked: asked.target.is_integral and has_behaviors(asked.source, asked.target),
+    # C makes booleans by a comparison with zero.
+    applies=lambda asked: (
+        asked.target.kind == "integer" and has_behaviors(asked.source, asked.target)
+    ),
 )
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
-from reports.findings.codec_wrongs import CODECS
 from reports.findings.failing_inputs import answered_ruling
 from reports.findings.wrong import (
     REFERENCE,
@@ -93,10 +92,10 @@ def converted(case: Case, dtype: str, inputs: Patterns) -> Patterns | None:
     """
     if case.source == dtype:
         return inputs
-    first = replace(case, target=dtype, modes=(), example=None)
-    if case.document == CODECS:
-        # Every pair that rounds has modes there; the codec rounds by those of the case.
-        first = case_between(case, case.source, dtype) or first
+    # A pair that has modes is converted by those of the case, and else by the first ones.
+    first = case_between(case, case.source, dtype) or replace(
+        case, target=dtype, modes=(), example=None
+    )
     rules = answered_ruling(first)
     return None if rules is None or rules.refuses_some else REFERENCE.cast(first, inputs)
 

@@ -174,6 +174,17 @@ def is_byte(case: Case, bits: Any) -> Any:
         return (values >= 0) & (values < 256)
 
 
+def by_float8(case: Case, bits: Any) -> Any:
+    """Convert by way of float8e4m3fn, in the default mode of that cast."""
+    first = replace(case, target="float8e4m3fn", modes=(("saturate", "1"),))
+    return RIGHT.cast(replace(case, source="float8e4m3fn"), RIGHT.cast(first, bits))
+
+
+def rounded_halves(case: Case, bits: Any) -> Any:
+    """Whether a float16 rounds to another integer than 0, halves up."""
+    return np.asarray((bits & 0x7FFF) >= 0x3800).astype(np.uint8)
+
+
 KERNELS = {"bfloat16": "float16", "float8e5m2": "float8e4m3fn", "uint32": "float32"}
 """Maps dtypes to those of equal width whose kernels a cache keyed by width gives them."""
 
@@ -251,6 +262,8 @@ PLANTED: dict[str, Planted] = {
     ),
     "MinusZeroText": Planted(without_minus_zero, (f"{ONNX}/string/float32/",)),
     "SaturatedAsInt8": Planted(only(is_byte, saturated_as_int8), (f"{ONNX}/float16/uint8/",)),
+    "ByWayOfFloat8": Planted(by_float8, (f"{ONNX}/float16/float4e2m1/",)),
+    "SmallIsFalse": Planted(rounded_halves, (f"{ONNX}/float16/bool/",)),
     "ByWayOfInt16": Planted(through("int16"), (f"{ONNX}/int32/float32/",)),
     "Random": Planted(
         random,

@@ -89,6 +89,11 @@ NAMED = {
         "clamps-to-the-signed-range",
         "clamps unsigned integers to the largest signed one of the same width",
     ),
+    "ByWayOfFloat8": (
+        "rounds-twice-through-float8e4m3fn",
+        "rounds twice, through float8e4m3fn",
+    ),
+    "SmallIsFalse": ("zero", "gives zero, for |x| < 0.5"),
     "ByWayOfInt16": ("through-int16", "converts to int16 first"),
     "NarrowerSwapped": (
         "reverses-elements",
