@@ -22,6 +22,7 @@ from reports.findings.cast_wrongs import (
     bytes_of_inputs_reversed,
     other_rounding,
 )
+from reports.findings.wrong import right
 from reports.findings.wrong import rounded as rounded_otherwise
 from specs.cases import Case
 from specs.formats import Format, format_named, formats
@@ -238,10 +239,13 @@ def _first_cases() -> dict[tuple[str, str], Case]:
 
 
 def converted(bits: Bits, source: str, target: str) -> Bits:
-    """Cast bits from one dtype to another by the case that ``detour`` finds; there must be one."""
+    """Cast bits from one dtype to another by the case that ``detour`` finds; there must be one.
+
+    Where the document is open, they are cast as usual, as a kernel of that pair would do.
+    """
     case = detour(source, target)
     assert case is not None
-    return REFERENCE.cast(case, bits)
+    return right(case, bits).codes
 
 
 def _through(through: str, row: Row) -> Bits:

@@ -12,7 +12,6 @@ from functools import cache
 
 from reports.findings.failing_inputs import answered_ruling
 from reports.findings.wrong import (
-    REFERENCE,
     CaseFormats,
     GivenAnswers,
     Patterns,
@@ -20,6 +19,7 @@ from reports.findings.wrong import (
     Wrong,
     computing,
     following,
+    right,
     rounded,
 )
 from specs.cases import Case
@@ -41,7 +41,7 @@ def through(dtype: str) -> Wrong:
         f"converts to {dtype} first" if is_whole else f"rounds twice, through {dtype}",
         lambda case: replace(case, source=dtype, example=None),
         lambda given: converted(given.case, dtype, given.inputs),
-        has_nans=False,  # A second rounding does not change NaNs.
+        has_nans=is_whole,  # A second rounding does not change NaNs, but no integer is one.
     )
 
 
@@ -97,7 +97,7 @@ def converted(case: Case, dtype: str, inputs: Patterns) -> Patterns | None:
         case, target=dtype, modes=(), example=None
     )
     rules = answered_ruling(first)
-    return None if rules is None or rules.refuses_some else REFERENCE.cast(first, inputs)
+    return None if rules is None or rules.refuses_some else right(first, inputs).codes
 
 
 ROUNDING_WORDS: Mapping[str, str] = {

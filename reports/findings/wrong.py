@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from oracles.protocol import Mask
 from oracles.reference.expectations import has_branch
 from oracles.reference.reference_oracle import Casts, with_nans
-from reports.behaviors.regions import applies_to, evaluate
+from reports.behaviors.regions import applies_to, evaluate, has_behaviors
 from reports.findings.failing_inputs import AskedInputs, answered_ruling, expected_of
 from reports.grading.allowed_answers import (
     ALLOWED,
@@ -29,7 +29,7 @@ from reports.grading.allowed_answers import (
     is_nan,
 )
 from specs.behaviors import behaviors
-from specs.branches import rounded_otherwise
+from specs.branches import Ruling, rounded_otherwise
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.model.vocabulary import Rounding
@@ -254,15 +254,32 @@ def without_example(case: Case) -> Case:
 def right(case: Case, inputs: Patterns) -> RowAnswers:
     """Return the reference's answers, and mark the inputs that the document does not want refused.
 
-    Refused inputs have the answer 0. Raise RejectedError if the document rejects the whole case.
+    Refused inputs have the answer 0, and those that the document leaves open that of ``usual``.
+    Raise RejectedError if the document rejects the whole case.
     """
     rules = ruling(without_example(case))
-    if not rules.refuses_some:
-        return RowAnswers(REFERENCE.cast(case, inputs), np.ones(inputs.shape, bool))
-    answered = ~has_branch(expected_of(rules, inputs).branch_indices, rules.refused_branches)
+    answered = np.ones(inputs.shape, bool)
+    if rules.refuses_some:
+        refused = expected_of(rules, inputs).branch_indices
+        answered = ~has_branch(refused, rules.refused_branches)
     codes = np.zeros(inputs.shape, rules.target.storage)
     codes[answered] = REFERENCE.cast(case, inputs[answered])
+    if rules.open_branches and (found := usual(rules, inputs)) is not None:
+        is_open = np.isin(expected_of(rules, inputs).branch_indices, rules.open_branches)
+        codes = np.where(is_open & found.concerned, found.codes, codes)
     return RowAnswers(codes, answered)
+
+
+def usual(rules: Ruling, inputs: Patterns) -> RowAnswers | None:
+    """Return the answers of the usual conversion: nearest for floats, that of C for integers.
+
+    Return None for dtypes that are no numbers.
+    """
+    source, target = rules.source, rules.target
+    behavior = behaviors()["nearest" if target.kind == "float" else behavior_of_c(source, target)]
+    if not has_behaviors(source, target) or not applies_to(behavior, source, target):
+        return None
+    return RowAnswers(*evaluate(behavior, source, target, inputs))
 
 
 def rounded(case: Case, rounding: Rounding, inputs: Patterns) -> Patterns:
@@ -296,12 +313,8 @@ def allowed(case: Case, inputs: Patterns, answers: Patterns, level: str) -> Mask
     is_open = np.isin(expected.branch_indices, rules.open_branches)
     if is_open.any():
         found &= ~is_open
-        source, target = rules.source, rules.target
-        is_float = target.kind == "float"
-        usual = behaviors()["nearest" if is_float else behavior_of_c(source, target)]
-        if applies_to(usual, source, target):
-            codes, defined = evaluate(usual, source, target, inputs)
-            found |= is_open & defined & is_same(target, codes, answers)
+        if (by_use := usual(rules, inputs)) is not None:
+            found |= is_open & by_use.concerned & is_same(rules.target, by_use.codes, answers)
     return found
 
 

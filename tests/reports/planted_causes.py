@@ -185,6 +185,14 @@ def rounded_halves(case: Case, bits: Any) -> Any:
     return np.asarray((bits & 0x7FFF) >= 0x3800).astype(np.uint8)
 
 
+def by_int32(case: Case, bits: Any) -> Any:
+    """Convert a float16 to int32 as C does on x86-64, also beyond its range, and then back."""
+    values = bits.view(np.float16)
+    inside = np.isfinite(values)
+    whole = np.where(inside, values, 0).astype(np.int64)
+    return np.where(inside, whole, -(1 << 31)).astype(np.float32).view(np.uint32)
+
+
 KERNELS = {"bfloat16": "float16", "float8e5m2": "float8e4m3fn", "uint32": "float32"}
 """Maps dtypes to those of equal width whose kernels a cache keyed by width gives them."""
 
@@ -263,6 +271,7 @@ PLANTED: dict[str, Planted] = {
     "MinusZeroText": Planted(without_minus_zero, (f"{ONNX}/string/float32/",)),
     "SaturatedAsInt8": Planted(only(is_byte, saturated_as_int8), (f"{ONNX}/float16/uint8/",)),
     "ByWayOfFloat8": Planted(by_float8, (f"{ONNX}/float16/float4e2m1/",)),
+    "ByWayOfInt32": Planted(by_int32, (f"{ONNX}/float16/float32/",)),
     "SmallIsFalse": Planted(rounded_halves, (f"{ONNX}/float16/bool/",)),
     "ByWayOfInt16": Planted(through("int16"), (f"{ONNX}/int32/float32/",)),
     "Random": Planted(
